@@ -1,0 +1,95 @@
+"""A PNG encoder whose bytes depend on the pixels alone.
+
+Pillow's own depend on the zlib it was built with. This one writes an indexed picture with the
+"up" filter and one deflate block of fixed Huffman codes whose only matches are runs (RFC 1951).
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import zlib
+from collections.abc import Sequence
+
+_LENGTHS = (
+    (3, 0), (4, 0), (5, 0), (6, 0), (7, 0), (8, 0), (9, 0), (10, 0), (11, 1), (13, 1), (15, 1), (17, 1), (19, 2),
+    (23, 2), (27, 2), (31, 2), (35, 3), (43, 3), (51, 3), (59, 3), (67, 4), (83, 4), (99, 4), (115, 4), (131, 5),
+    (163, 5), (195, 5), (227, 5), (258, 0),
+)  # fmt: skip
+"""RFC 1951, 3.2.5: shortest run and number of extra bits of the length symbols 257, 258, ..."""
+
+
+def encode(width: int, height: int, pixels: bytes, palette: Sequence[tuple[int, int, int]]) -> bytes:
+    """PNG file of an indexed picture: `pixels` holds width x height palette indices, row by row."""
+    rows = [pixels[y * width : (y + 1) * width] for y in range(height)]
+    above = [bytes(width), *rows[:-1]]
+    filtered = b"".join(b"\x02" + _minus(row, up) for row, up in zip(rows, above, strict=True))
+    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
+    colours = b"".join(bytes(colour) for colour in palette)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        _chunk(name, content)
+        for name, content in ((b"IHDR", header), (b"PLTE", colours), (b"IDAT", _deflate(filtered)), (b"IEND", b""))
+    )
+
+
+def _minus(row: bytes, up: bytes) -> bytes:
+    return bytes(len(row)) if row == up else bytes((a - b) & 255 for a, b in zip(row, up, strict=True))
+
+
+def _chunk(name: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+
+def _deflate(content: bytes) -> bytes:
+    bits, used = 0b011, 3  # final block, fixed codes
+
+    def put(value: int, size: int) -> None:
+        nonlocal bits, used
+        bits |= value << used
+        used += size
+
+    out = bytearray(b"\x78\x01")
+    for value, run in itertools.groupby(content):
+        put(*_LITERAL[value])
+        left = len(list(run)) - 1
+        while left >= 3:
+            step = min(left, 258)
+            for code in _RUN[step]:
+                put(*code)
+            left -= step
+        for _ in range(left):
+            put(*_LITERAL[value])
+        whole = used // 8
+        out += (bits & ((1 << whole * 8) - 1)).to_bytes(whole, "little")
+        bits >>= whole * 8
+        used -= whole * 8
+    put(*_SYMBOL[256])
+    out += bits.to_bytes((used + 7) // 8, "little")
+    return bytes(out) + struct.pack(">I", zlib.adler32(content))
+
+
+def _reverse(value: int, size: int) -> int:
+    return int(f"{value:0{size}b}"[::-1], 2)
+
+
+def _fixed(symbol: int) -> tuple[int, int]:
+    """(code, size) of a literal/length symbol in the fixed table, bits in the order they are sent."""
+    if symbol < 144:
+        return _reverse(0x30 + symbol, 8), 8
+    if symbol < 256:
+        return _reverse(0x190 + symbol - 144, 9), 9
+    if symbol < 280:
+        return _reverse(symbol - 256, 7), 7
+    return _reverse(0xC0 + symbol - 280, 8), 8
+
+
+def _run(length: int) -> tuple[tuple[int, int], ...]:
+    """Codes for "repeat the last byte `length` times": length symbol, extra bits, distance 1."""
+    place = max(i for i, (shortest, _) in enumerate(_LENGTHS) if shortest <= length)
+    shortest, extra = _LENGTHS[place]
+    return _fixed(257 + place), (length - shortest, extra), (0, 5)
+
+
+_SYMBOL = [_fixed(symbol) for symbol in range(286)]
+_LITERAL = _SYMBOL[:256]
+_RUN = {length: _run(length) for length in range(3, 259)}

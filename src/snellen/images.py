@@ -1,0 +1,94 @@
+"""Images by content: checked once on the way in, stored once, their bytes never changed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import warnings
+from pathlib import Path
+from typing import Protocol
+
+from snellen.errors import DataError
+from snellen.records import ImageRef
+
+MAX_PIXELS = 100_000_000
+"""Larger pictures are refused as decompression bombs; $SNELLEN_MAX_PIXELS changes the limit."""
+
+MEDIA_TYPES = {
+    "PNG": "image/png",
+    "JPEG": "image/jpeg",
+    "MPO": "image/jpeg",
+    "WEBP": "image/webp",
+    "GIF": "image/gif",
+    "BMP": "image/bmp",
+    "TIFF": "image/tiff",
+}
+
+
+class Images(Protocol):
+    """Where a model finds the bytes of an image that a request names."""
+
+    def read(self, image: ImageRef) -> bytes: ...
+
+
+def inspect_image(content: bytes, where: str) -> ImageRef:
+    """The reference for `content`, after decoding it whole.
+
+    Raises DataError, naming `where`, for bytes that are no picture, are cut short, are of an
+    unsupported format, or would unpack to more than MAX_PIXELS.
+    """
+    from PIL import Image
+
+    limit = int(os.environ.get("SNELLEN_MAX_PIXELS", MAX_PIXELS))
+    if not content:
+        raise DataError(f"{where}: the image file is empty; replace it")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(content)) as picture:
+                width, height = picture.size
+                kind = picture.format or "unknown"
+                if width * height > limit:
+                    raise DataError(
+                        f"{where}: the image unpacks to {width} x {height} pixels, over the limit of {limit}; "
+                        "shrink it, or raise SNELLEN_MAX_PIXELS if you trust it"
+                    )
+                if kind not in MEDIA_TYPES:
+                    raise DataError(f"{where}: image format {kind} is not supported; convert it to PNG or JPEG")
+                picture.load()
+    except DataError:
+        raise
+    except Image.DecompressionBombError as error:
+        raise DataError(f"{where}: the image is a decompression bomb ({error}); remove it") from None
+    except (OSError, SyntaxError, ValueError, EOFError) as error:
+        raise DataError(f"{where}: not a readable image ({error}); replace the file") from None
+    return ImageRef(hashlib.sha256(content).hexdigest(), MEDIA_TYPES[kind], width, height)
+
+
+class ImageStore:
+    """A folder of images named by digest: `ab/abcdef...`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, digest: str) -> Path:
+        return self.root / digest[:2] / digest
+
+    def put(self, content: bytes, where: str) -> ImageRef:
+        """Check and keep `content`; the same bytes twice are kept once. Raises DataError."""
+        image = inspect_image(content, where)
+        path = self.path(image.digest)
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        return image
+
+    def read(self, image: ImageRef) -> bytes:
+        """The stored bytes, unchanged. Raises DataError when they are missing."""
+        try:
+            return self.path(image.digest).read_bytes()
+        except FileNotFoundError:
+            raise DataError(
+                f"image {image.digest[:12]} is missing from {self.root}; build the benchmark again"
+            ) from None

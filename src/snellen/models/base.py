@@ -1,0 +1,155 @@
+"""What a model is to Snellen, and how a string names one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import Struct
+
+from snellen import registry
+from snellen.errors import ModelError
+from snellen.images import Images
+from snellen.records import Kind, Request, Response
+
+ALL_KINDS: frozenset[Kind] = frozenset({"generate", "loglikelihood"})
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A model that answers batches. Responses come in the order of the requests.
+
+    A request that fails alone gets a Response with `error`; an exception means the model is unusable.
+    """
+
+    name: str
+    """As the user wrote it; the name in every table."""
+    kinds: frozenset[Kind]
+    batch_size: int
+    """How many requests it likes to get at once; it may split them further."""
+
+    def fingerprint(self) -> dict[str, str]:
+        """All that its answers depend on: weights revision, dtype, processor, adapter version."""
+        ...
+
+    def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]: ...
+
+    def loglikelihood(self, requests: Sequence[Request], images: Images) -> Sequence[Response]: ...
+
+
+@runtime_checkable
+class AsyncModel(Protocol):
+    """A model behind a network: one request at a time, many at once."""
+
+    name: str
+    kinds: frozenset[Kind]
+    concurrency: int
+    """The most requests in flight; the model itself slows down when told to."""
+
+    def fingerprint(self) -> dict[str, str]: ...
+
+    async def ask(self, request: Request, images: Images) -> Response:
+        """The response, a typed `error` in it when none came. Does not raise for a single request."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class NeedsBenchmarks(Protocol):
+    """A model that wants to know which benchmark folders it will be asked about (the oracle)."""
+
+    def prepare(self, benchmarks: Sequence[Path]) -> None: ...
+
+
+class ModelSpec(Struct, frozen=True):
+    """`scheme:target?option=value&...`, taken apart."""
+
+    text: str
+    scheme: str
+    target: str
+    options: dict[str, str]
+
+
+OptionsT = TypeVar("OptionsT")
+
+
+def parse_spec(text: str) -> ModelSpec:
+    """Take a model string apart. Raises ModelError for one without a scheme."""
+    body, _, query = text.partition("?")
+    scheme, colon, target = body.partition(":")
+    if not colon or not target:
+        raise ModelError(
+            f"model {text!r} has no scheme; write for example hf:org/name, hf:./folder, "
+            "openai:name@http://host:port/v1 or snellen:tiny"
+        )
+    return ModelSpec(text, scheme, target, dict(parse_qsl(query, keep_blank_values=True)))
+
+
+def read_options(spec: ModelSpec, form: type[OptionsT]) -> OptionsT:
+    """The options of a spec as a typed record. Raises ModelError for one that does not exist or fit."""
+    fields = {field.name for field in msgspec.structs.fields(form)}  # type: ignore[arg-type]
+    for name in spec.options:
+        if name not in fields:
+            raise ModelError(f"{spec.text}: {registry.unknown('option', name, fields)}")
+    try:
+        return msgspec.convert(spec.options, form, strict=False)
+    except msgspec.ValidationError as error:
+        raise ModelError(f"{spec.text}: {error}") from None
+
+
+def load_model(model: str | Any) -> Model | AsyncModel:
+    """The model that a string names, or an object with the adapter's two methods, made ready.
+
+    Raises UnknownNameError for an unknown scheme and ModelError for a model that cannot be loaded.
+    """
+    if not isinstance(model, str):
+        return model if isinstance(model, (Model, AsyncModel)) else Adapted(model)
+    spec = parse_spec(model)
+    opened: Model | AsyncModel = registry.find("models", spec.scheme)(spec)
+    return opened
+
+
+class Adapted:
+    """A user's object with `generate(requests, images)` and, where it can, `loglikelihood`.
+
+    `generate` may return texts and `loglikelihood` lists of numbers instead of Response records.
+    """
+
+    def __init__(self, model: Any) -> None:
+        if not callable(getattr(model, "generate", None)):
+            raise ModelError(
+                f"{type(model).__name__} is not a model: it needs generate(requests, images) returning one text "
+                "a request, and may have loglikelihood(requests, images) returning one number a continuation"
+            )
+        self._model = model
+        self.name = str(getattr(model, "name", type(model).__name__))
+        self.batch_size = int(getattr(model, "batch_size", 16))
+        scores = callable(getattr(model, "loglikelihood", None))
+        self.kinds: frozenset[Kind] = ALL_KINDS if scores else frozenset({"generate"})
+
+    def fingerprint(self) -> dict[str, str]:
+        own = getattr(self._model, "fingerprint", None)
+        return own() if callable(own) else {"class": f"{type(self._model).__module__}.{type(self._model).__qualname__}"}
+
+    def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
+        replies = self._model.generate(requests, images)
+        return [reply if isinstance(reply, Response) else Response(text=str(reply)) for reply in replies]
+
+    def loglikelihood(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
+        from snellen.records import ContinuationScore
+
+        replies = self._model.loglikelihood(requests, images)
+        return [
+            reply
+            if isinstance(reply, Response)
+            else Response(
+                scores=tuple(
+                    ContinuationScore(float(value), 0, len(text.encode()))
+                    for value, text in zip(reply, request.continuations, strict=True)
+                )
+            )
+            for reply, request in zip(replies, requests, strict=True)
+        ]

@@ -1,0 +1,1 @@
+"""Words to a model: templates are data, rendering is pure."""

@@ -1,0 +1,99 @@
+"""Instruction templates: Snellen's own, or a user's file of the same form."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from snellen.errors import DataError, UnknownNameError
+from snellen.records import Method
+
+
+class InContext(Struct, frozen=True):
+    question: str
+    options: tuple[str, ...]
+
+
+class Layout(Struct, frozen=True):
+    """How a question with options is written, and how a reply to it looks."""
+
+    heading: str
+    mark: str
+    separator: str
+    stop: str
+    response_prefix: str
+    reply: str
+
+
+class Instructions(Struct, frozen=True):
+    instructions: tuple[str, ...]
+
+
+class Templates(Struct, frozen=True):
+    """All wording of a run. `id` is a digest of the file, stored with every run."""
+
+    id: str
+    families: dict[str, dict[str, Instructions]]
+    in_context: InContext
+    layout: Layout
+
+    def instructions(self, family: str, method: Method) -> tuple[str, ...]:
+        """The instructions of a family under a method. Raises UnknownNameError."""
+        try:
+            return self.families[family][method].instructions
+        except KeyError:
+            known = ", ".join(f"{name}.{method}" for name in self.families for method in self.families[name])
+            raise UnknownNameError(f"no templates for {family}.{method}; the file has {known}") from None
+
+    def named(self, name: str) -> str:
+        """The instruction behind a template id such as `choice.generation.2`."""
+        family, method, number = name.rsplit(".", 2)
+        return self.families[family][method].instructions[int(number)]
+
+
+@cache
+def default_templates() -> Templates:
+    return parse_templates(files("snellen.prompts").joinpath("templates.toml").read_text("utf-8"), "templates.toml")
+
+
+def load_templates(path: Path) -> Templates:
+    """Templates of a user's TOML file; families it lacks come from Snellen's own.
+
+    Raises DataError for a file that cannot be read or has the wrong form.
+    """
+    try:
+        return parse_templates(path.read_text("utf-8"), str(path), default_templates())
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot read the templates ({error})") from None
+
+
+def parse_templates(text: str, where: str, base: Templates | None = None) -> Templates:
+    try:
+        content = tomllib.loads(text)
+        in_context, layout = content.pop("in_context", None), content.pop("layout", None)
+        own = msgspec.convert(content, dict[str, dict[str, Instructions]])
+        templates = Templates(
+            id=hashlib.sha256(text.encode()).hexdigest()[:12],
+            families={**(base.families if base else {}), **own},
+            in_context=msgspec.convert(in_context, InContext) if in_context or not base else base.in_context,
+            layout=msgspec.convert(layout, Layout) if layout or not base else base.layout,
+        )
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise DataError(
+            f"{where}: not a template file ({error}); it needs [FAMILY.METHOD] with instructions = [...]"
+        ) from None
+    for family, methods in own.items():
+        for method, group in methods.items():
+            if not group.instructions:
+                raise DataError(f"{where}: [{family}.{method}] has no instructions; add at least one")
+            for instruction in group.instructions:
+                if field := re.search(r"\{\w*\}", instruction):
+                    raise DataError(f"{where}: [{family}.{method}] leaves {field[0]} unfilled in {instruction!r}")
+    return templates

@@ -1,0 +1,76 @@
+"""Names to things: written as strings here, imported when used, open to other packages.
+
+Another package adds a name by an entry point in the group `snellen.models`, `snellen.sources`,
+`snellen.protocols` or `snellen.metrics`; its value is `module:attribute`, as below.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from snellen.errors import UnknownNameError
+
+Group = Literal["models", "sources", "protocols", "metrics"]
+
+_NAMES: dict[Group, dict[str, str]] = {
+    "models": {
+        "hf": "snellen.models.hf:open_hf",
+        "openai": "snellen.models.openai:open_openai",
+        "replay": "snellen.run.replay:open_replay",
+        "snellen": "snellen.models.embedded:open_embedded",
+    },
+    "sources": {
+        "eyechart": "snellen.sources.eyechart:read",
+        "easy-vqa": "snellen.sources.easy_vqa:read",
+        "table": "snellen.sources.table:read",
+    },
+    "protocols": {
+        "vanilla": "snellen.protocols.choice:vanilla",
+        "circular": "snellen.protocols.choice:circular",
+        "instability": "snellen.protocols.choice:instability",
+        "likelihood": "snellen.protocols.choice:likelihood",
+        "dialogue": "snellen.protocols.dialogue:dialogue",
+    },
+    "metrics": {},
+}
+
+
+def register(group: Group, name: str, target: str) -> None:
+    """Make `name` mean `target` (`module:attribute`) in this process."""
+    _NAMES[group][name] = target
+
+
+def names(group: Group) -> list[str]:
+    """All names of a group, those of other packages included."""
+    return sorted({*_NAMES[group], *_entry_points(group)})
+
+
+def find(group: Group, name: str) -> Any:
+    """The thing behind a name, imported now. Raises UnknownNameError with a suggestion."""
+    target = _NAMES[group].get(name) or _entry_points(group).get(name)
+    if target is None:
+        raise unknown(group[:-1], name, names(group))
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """The error for a name that nobody knows, with the nearest known ones."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if near:
+        hint = "did you mean " + " or ".join(near) + "?"
+    elif len(known) <= 12:
+        hint = "known: " + ", ".join(known)
+    else:
+        hint = f"`snellen list {what}s` shows all {len(known)}"
+    return UnknownNameError(f"unknown {what} {name!r}; {hint}")
+
+
+def _entry_points(group: Group) -> dict[str, str]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point.value for point in entry_points(group=f"snellen.{group}")}
