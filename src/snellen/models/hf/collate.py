@@ -1,0 +1,65 @@
+"""Rows of unequal length to one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, TypeVar
+
+from snellen.models.hf.encode import PER_TOKEN, Encoded, Tensors
+
+Side = Literal["left", "right"]
+T = TypeVar("T")
+
+
+def stack(rows: Sequence[Encoded], pad: int, side: Side) -> Tensors:
+    """One batch of `rows`, padded on `side`; pictures of different shape are padded with zeros."""
+    import torch
+
+    longest = max(len(row.ids) for row in rows)
+    missing = [longest - len(row.ids) for row in rows]
+    ids = [_padded(row.ids, pad, lack, side) for row, lack in zip(rows, missing, strict=True)]
+    mask = [_padded((1,) * len(row.ids), 0, lack, side) for row, lack in zip(rows, missing, strict=True)]
+    batch = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
+    for name in rows[0].extras:
+        values = [row.extras[name] for row in rows]
+        if name in PER_TOKEN:
+            values = [_pad_tokens(value, lack, side) for value, lack in zip(values, missing, strict=True)]
+        batch[name] = _concatenate(values)
+    return batch
+
+
+def batches(rows: Sequence[T], size: int, length: Callable[[T], int]) -> Iterator[list[int]]:
+    """Places of `rows` in batches of like length, longest first: what does not fit fails at once."""
+    order = sorted(range(len(rows)), key=lambda i: -length(rows[i]))
+    for start in range(0, len(order), size):
+        yield order[start : start + size]
+
+
+def _padded(values: Sequence[int], pad: int, lack: int, side: Side) -> list[int]:
+    padding = [pad] * lack
+    return [*padding, *values] if side == "left" else [*values, *padding]
+
+
+def _pad_tokens(values: Any, lack: int, side: Side) -> Any:
+    import torch
+
+    padding = values.new_zeros((1, lack, *values.shape[2:]))
+    return torch.cat([padding, values] if side == "left" else [values, padding], dim=1)
+
+
+def _concatenate(values: Sequence[Any]) -> Any:
+    """Along the batch; other dimensions are filled up with zeros to the largest."""
+    import torch
+
+    if not isinstance(values[0], torch.Tensor):
+        return [item for value in values for item in value]
+    if len({value.shape[1:] for value in values}) > 1:
+        shape = [max(sizes) for sizes in zip(*(value.shape[1:] for value in values), strict=True)]
+        values = [_grown(value, shape) for value in values]
+    return torch.cat(list(values), dim=0)
+
+
+def _grown(values: Any, shape: Sequence[int]) -> Any:
+    grown = values.new_zeros((values.shape[0], *shape))
+    grown[tuple(slice(size) for size in values.shape)] = values
+    return grown

@@ -1,0 +1,214 @@
+"""Prompt text and pictures to token ids and tensors, and the border where a continuation begins.
+
+A continuation is never tokenised alone: "(A" may be one token after "is " and two after "is (".
+Prompt and continuation are tokenised together, and tokens are told apart by their character offsets.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from snellen.images import Images
+from snellen.models.hf.conversation import Prompt
+from snellen.records import ImageRef
+
+Tensors = dict[str, Any]
+
+PER_TOKEN = frozenset({"token_type_ids", "mm_token_type_ids", "cross_attention_mask"})
+"""Inputs with one entry a token, beside the ids and the attention mask."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A prompt as the model takes it: ids, and all other inputs with a batch dimension of 1."""
+
+    ids: tuple[int, ...]
+    extras: Tensors
+    digests: tuple[str, ...] = ()
+    """The images, by content."""
+
+    @property
+    def pictures(self) -> Tensors:
+        """The inputs that are not one a token: pixels, grids, sizes."""
+        return {name: value for name, value in self.extras.items() if name not in PER_TOKEN}
+
+
+@dataclass(frozen=True)
+class Continued:
+    """A prompt and what may follow it. `tails[i]` are the tokens that are scored for continuation i."""
+
+    context: Encoded
+    tails: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """Token ids with the characters that each stands for; `closing` counts special tokens at the end."""
+
+    ids: tuple[int, ...]
+    ends: tuple[int, ...]
+    closing: int = 0
+
+
+def border(texts: Sequence[Spelled], characters: int) -> int:
+    """How many leading tokens are context: all texts share them, and none reaches past `characters`.
+
+    A token that straddles the border counts to the continuation. Where it straddles for one
+    continuation and not for another, both are scored from the earlier token, so that all scores are
+    of the same text given the same context.
+    """
+    first = texts[0].ids
+    count = min(next((i for i, end in enumerate(text.ends) if end > characters), len(text.ids)) for text in texts)
+    for text in texts[1:]:
+        count = next((i for i in range(count) if text.ids[i] != first[i]), count)
+    return count
+
+
+class PixelMemo:
+    """Stands in front of an image processor and remembers what it made of each picture.
+
+    A processor asks for pixels once a prompt, though 20 prompts show the same picture.
+    """
+
+    def __init__(self, processor: Any, keep: int = 64) -> None:
+        self._processor = processor
+        self._known: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self._names: dict[int, str] = {}
+        self._keep = keep
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._processor, name)
+
+    def name(self, picture: Any, digest: str) -> None:
+        """Say what a decoded picture shows, for as long as the caller keeps it."""
+        self._names[id(picture)] = digest
+
+    def forget(self, picture: Any) -> None:
+        self._names.pop(id(picture), None)
+
+    def __call__(self, images: Any = None, *args: Any, **settings: Any) -> Any:
+        named = self._named(images)
+        if args or named is None:
+            return self._processor(images, *args, **settings)
+        key = (named, repr(sorted(settings.items(), key=lambda item: item[0])))
+        if key not in self._known:
+            self._known[key] = self._processor(images, **settings)
+            while len(self._known) > self._keep:
+                self._known.popitem(last=False)
+        self._known.move_to_end(key)
+        made = self._known[key]
+        return type(made)(dict(made))
+
+    def _named(self, images: Any) -> Any:
+        """The nested digests of nested pictures, or None when one of them is unknown."""
+        if isinstance(images, (list, tuple)):
+            parts = tuple(self._named(image) for image in images)
+            return None if None in parts else parts
+        return self._names.get(id(images))
+
+
+class Encoder:
+    """Turns prompts into model inputs for one processor."""
+
+    def __init__(self, processor: Any, special: Callable[[str], bool] | None = None) -> None:
+        self._processor = processor
+        self.tokenizer = getattr(processor, "tokenizer", processor)
+        self._memo = PixelMemo(processor.image_processor)
+        processor.image_processor = self._memo
+        self._decoded: OrderedDict[str, Any] = OrderedDict()
+        self._aligned = bool(getattr(self.tokenizer, "is_fast", False))
+
+    def encode(self, prompt: Prompt, images: Images) -> Encoded:
+        """The prompt as tensors. Raises ValueError for a prompt that the processor refuses."""
+        pictures = [self._picture(image, images) for image in prompt.images]
+        inputs = self._processor(
+            images=pictures or None,
+            text=prompt.text,
+            return_tensors="pt",
+            add_special_tokens=self._adds_specials(prompt.text),
+        )
+        ids = tuple(inputs.pop("input_ids")[0].tolist())
+        inputs.pop("attention_mask", None)
+        encoded = Encoded(ids, dict(inputs), tuple(image.digest for image in prompt.images))
+        return cut(encoded, len(ids) - self._spell(prompt.text).closing)
+
+    def continue_with(self, prompt: Prompt, encoded: Encoded, continuations: Sequence[str]) -> Continued:
+        """Context and scored tokens of each continuation; all share one context."""
+        alone = self._spell(prompt.text)
+        spelled = [self._spell(prompt.text + prompt.joined(text)) for text in continuations]
+        whole = [replace(text, ids=text.ids[: len(text.ids) - text.closing]) for text in spelled]
+        count = border(whole, len(prompt.text))
+        own = alone.ids[: len(alone.ids) - alone.closing]
+        same = next((i for i in range(min(count, len(own))) if own[i] != whole[0].ids[i]), min(count, len(own)))
+        dropped = len(own) - same
+        kept = cut(encoded, len(encoded.ids) - dropped)
+        if encoded.ids[len(kept.ids) :] != own[same:]:
+            raise ValueError("the processor's tokens after the image are not those of the tokenizer")
+        context = extend(kept, whole[0].ids[same:count], 0)
+        return Continued(context, tuple(text.ids[count:] for text in whole))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        text: str = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
+
+    def _picture(self, image: ImageRef, images: Images) -> Any:
+        from PIL import Image
+
+        if image.digest not in self._decoded:
+            with Image.open(io.BytesIO(images.read(image))) as opened:
+                picture = opened.convert("RGB")
+            self._decoded[image.digest] = picture
+            self._memo.name(picture, image.digest)
+            while len(self._decoded) > 64:
+                self._memo.forget(self._decoded.popitem(last=False)[1])
+        self._decoded.move_to_end(image.digest)
+        return self._decoded[image.digest]
+
+    def _adds_specials(self, text: str) -> bool:
+        """A template that writes the opening token itself must not get it twice."""
+        opening = getattr(self.tokenizer, "bos_token", None)
+        return not (opening and text.startswith(opening))
+
+    def _spell(self, text: str) -> Spelled:
+        spelled = self.tokenizer(
+            text,
+            add_special_tokens=self._adds_specials(text),
+            return_special_tokens_mask=True,
+            return_offsets_mapping=self._aligned,
+        )
+        ids, special = spelled["input_ids"], spelled["special_tokens_mask"]
+        closing = next((i for i, flag in enumerate(reversed(special)) if not flag), 0)
+        # Without offsets every token may be context; the border is then where the texts part.
+        ends = [end for _, end in spelled["offset_mapping"]] if self._aligned else [0] * len(ids)
+        return Spelled(tuple(ids), tuple(ends), closing)
+
+
+def cut(encoded: Encoded, length: int) -> Encoded:
+    """The first `length` tokens."""
+    if length >= len(encoded.ids):
+        return encoded
+    extras = {name: value[:, :length] if name in PER_TOKEN else value for name, value in encoded.extras.items()}
+    return replace(encoded, ids=encoded.ids[:length], extras=extras)
+
+
+def extend(encoded: Encoded, ids: Sequence[int], token_type: int) -> Encoded:
+    """With `ids` of plain text appended; they see the images that the last token sees."""
+    if not ids:
+        return encoded
+    extras = dict(encoded.extras)
+    for name in PER_TOKEN & extras.keys():
+        last = extras[name][:, -1:]
+        if name != "cross_attention_mask":
+            last = last.new_full((1, 1), token_type if name == "token_type_ids" else 0)
+        extras[name] = _append(extras[name], last, len(ids))
+    return replace(encoded, ids=(*encoded.ids, *ids), extras=extras)
+
+
+def _append(values: Any, last: Any, times: int) -> Any:
+    import torch
+
+    return torch.cat([values, last.expand(-1, times, *last.shape[2:])], dim=1)

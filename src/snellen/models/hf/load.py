@@ -1,0 +1,240 @@
+"""A model string to weights and processor in memory, with one clear line when that fails."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import logging
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from snellen.errors import MissingExtraError, ModelError
+from snellen.models.base import ModelSpec
+
+DTYPES = {"float32": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+STATE_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py")
+"""Endings of the files in a model folder that its answers depend on."""
+
+
+class HfOptions(Struct, frozen=True):
+    """What may follow `?` in an hf: model string."""
+
+    dtype: Literal["auto", "float32", "fp32", "bf16", "fp16"] = "auto"
+    """auto: as stored on an accelerator, float32 on a CPU, where halves are slow and rough."""
+    device: str = "auto"
+    device_map: str = ""
+    attn: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
+    batch_size: str = "auto"
+    trust_remote_code: bool = False
+    load_in_4bit: bool = False
+    load_in_8bit: bool = False
+    scoring: Literal["fast", "exact"] = "fast"
+    """exact: full forwards one by one, nothing shared."""
+
+    def rows(self, automatic: int) -> int:
+        """Rows a batch. Raises ValueError for a size that is no positive number."""
+        size = automatic if self.batch_size == "auto" else int(self.batch_size)
+        if size < 1:
+            raise ValueError(self.batch_size)
+        return size
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model with its processor, and the facts that its answers depend on."""
+
+    model: Any
+    processor: Any
+    facts: dict[str, str]
+
+
+def load(spec: ModelSpec, options: HfOptions) -> Loaded:
+    """Weights and processor of `spec`. Raises MissingExtraError or ModelError with one clear line."""
+    try:
+        import torch
+
+        transformers = library()
+    except ImportError as error:
+        raise MissingExtraError(error.name or "torch", "hf", spec.text) from None
+    target, revision = _locate(spec)
+    common: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
+    if revision:
+        common["revision"] = revision
+    device = _device(spec, options)
+    with quiet(), _explained(spec, target):
+        processor = transformers.AutoProcessor.from_pretrained(target, **common)
+        model, report = transformers.AutoModelForImageTextToText.from_pretrained(
+            target, output_loading_info=True, **common, **_placing(spec, options, device)
+        )
+        if not hasattr(model, "hf_device_map"):
+            model = model.to(device)
+    if report["missing_keys"]:
+        names = sorted(report["missing_keys"])
+        raise ModelError(
+            f"{spec.text}: the weights lack {len(names)} tensors of {type(model).__name__} (first: {names[0]}); "
+            "they are cut short or belong to another architecture"
+        )
+    model.eval()
+    facts = {
+        "weights": _weights(target, model),
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "class": type(model).__name__,
+        "processor": _processor_names(processor),
+        "attention": str(getattr(model.config, "_attn_implementation", "")),
+        "device": model.device.type,
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+    if options.load_in_4bit or options.load_in_8bit:
+        facts["quantised"] = "4bit" if options.load_in_4bit else "8bit"
+    return Loaded(model, processor, facts)
+
+
+def library() -> Any:
+    """transformers, imported now. Its annotations differ from version to version, so they are not used."""
+    return importlib.import_module("transformers")
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without the progress bars and the advice that transformers prints; its errors still come through."""
+    output = library().utils.logging
+    bars, level = output.is_progress_bar_enabled(), output.get_verbosity()
+    output.disable_progress_bar()
+    output.set_verbosity(logging.ERROR)
+    try:
+        yield
+    finally:
+        output.set_verbosity(level)
+        if bars:
+            output.enable_progress_bar()
+
+
+def _locate(spec: ModelSpec) -> tuple[str, str]:
+    """The folder or repository, and the revision. Raises ModelError for a folder that is no model."""
+    target = spec.target
+    if target.startswith((".", "/", "~")) or Path(target).is_dir():
+        folder = Path(target).expanduser()
+        if not folder.is_dir():
+            raise ModelError(f"{spec.text}: there is no folder {folder}; check the path")
+        if not (folder / "config.json").is_file():
+            raise ModelError(f"{spec.text}: {folder} has no config.json; point at the folder save_pretrained wrote")
+        return str(folder), ""
+    name, _, revision = target.partition("@")
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
+        raise ModelError(f"{spec.text}: {name!r} is no repository name; write hf:org/name[@revision] or hf:./folder")
+    return name, revision
+
+
+def _device(spec: ModelSpec, options: HfOptions) -> str:
+    import torch
+
+    device = options.device
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ModelError(f"{spec.text}: device {device} was asked for, but torch sees no GPU; use device=cpu")
+    return device
+
+
+def _placing(spec: ModelSpec, options: HfOptions, device: str) -> dict[str, Any]:
+    """How from_pretrained is to place the weights: number format, devices, attention, quantisation."""
+    import torch
+
+    name = DTYPES.get(options.dtype) or ("float32" if device == "cpu" else "")
+    placing: dict[str, Any] = {"dtype": getattr(torch, name) if name else "auto"}
+    placing["attn_implementation"] = options.attn
+    if options.device_map:
+        _require("accelerate", spec, "device_map")
+        placing["device_map"] = options.device_map
+    if options.load_in_4bit or options.load_in_8bit:
+        _require("bitsandbytes", spec, "load_in_4bit and load_in_8bit")
+        placing["quantization_config"] = library().BitsAndBytesConfig(
+            load_in_4bit=options.load_in_4bit, load_in_8bit=options.load_in_8bit
+        )
+        placing.setdefault("device_map", {"": device})
+    return placing
+
+
+def _require(package: str, spec: ModelSpec, purpose: str) -> None:
+    from importlib.util import find_spec
+
+    if find_spec(package) is None:
+        raise ModelError(f"{spec.text}: {purpose} needs the package {package}: pip install {package}")
+
+
+@contextlib.contextmanager
+def _explained(spec: ModelSpec, target: str) -> Iterator[None]:
+    """Turns the long errors of loading into one line that says what to do."""
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise ModelError(
+            f"{spec.text}: the weights do not fit in the GPU's memory; try ?dtype=bf16, ?load_in_4bit=true or "
+            "?device_map=auto"
+        ) from None
+    except (ImportError, AttributeError) as error:
+        raise _missing_package(spec, error) from error
+    except (OSError, ValueError, KeyError) as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if missing := re.search(r"torchvision|num2words|sentencepiece|timm|tiktoken|protobuf", str(error)):
+            raise _missing_package(spec, error, missing[0]) from error
+        if isinstance(error, OSError) and not Path(target).is_dir():
+            offline = os.environ.get("HF_HUB_OFFLINE", "") in ("1", "true", "True", "ON", "YES")
+            hint = (
+                "it is not in the local cache and HF_HUB_OFFLINE is set; download it first, or unset HF_HUB_OFFLINE"
+                if offline
+                else "check the name and the revision, your network, and `hf auth login` for a gated model"
+            )
+            raise ModelError(f"{spec.text}: cannot load {target}: {hint}") from error
+        raise ModelError(f"{spec.text}: cannot load {target}: {first}") from error
+
+
+def _missing_package(spec: ModelSpec, error: Exception, name: str = "") -> Exception:
+    """The error for a processor or model that wants another package, as far as its words tell."""
+    text = str(error)
+    # Without torchvision the video processors are dummies, and a Qwen2-VL processor fails on one of them.
+    if not name and (found := re.search(r"torchvision|num2words|sentencepiece|timm|tiktoken|protobuf", text)):
+        name = found[0]
+    if not name and "VIDEO_PROCESSOR" in text:
+        name = "torchvision"
+    if not name and isinstance(error, AttributeError):
+        return ModelError(f"{spec.text}: cannot load: {text.splitlines()[0] if text else 'AttributeError'}")
+    name = name or getattr(error, "name", None) or "named below"
+    return ModelError(f"{spec.text}: its processor or model needs the package {name}: pip install {name}")
+
+
+def _processor_names(processor: Any) -> str:
+    """Processor, image processor and tokenizer classes: two back ends give different pixels."""
+    parts = [processor, getattr(processor, "image_processor", None), getattr(processor, "tokenizer", None)]
+    return " ".join(type(part).__name__ for part in parts if part is not None)
+
+
+def _weights(target: str, model: Any) -> str:
+    """The commit of a repository, or a digest of a folder's weights and settings."""
+    folder = Path(target)
+    if not folder.is_dir():
+        return str(getattr(model.config, "_commit_hash", None) or "unknown revision")
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.suffix in STATE_FILES and not path.name.startswith("."):
+            stat = path.stat()
+            digest.update(f"{path.name}:{_sha256(str(path), stat.st_size, stat.st_mtime_ns)}\n".encode())
+    return f"sha256:{digest.hexdigest()}"
+
+
+@lru_cache(maxsize=256)
+def _sha256(path: str, size: int, modified: int) -> str:
+    """Digest of a file's bytes, remembered while its size and time of change stay the same."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
