@@ -1,0 +1,132 @@
+"""Kept-alive HTTP/1.1 connections to one server, at little cost per request."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import ssl
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpcore
+from msgspec import Struct
+
+from snellen.errors import ModelError
+
+CONNECT_TIMEOUT = 15.0
+KEEP_ALIVE = 30.0
+"""Seconds that an idle connection is kept. One that the server closed earlier is noticed when it is taken."""
+
+
+class Reply(Struct, frozen=True):
+    status: int
+    headers: dict[str, str]
+    """Names in lower case."""
+    body: bytes
+
+
+class Connections:
+    """Connections of httpcore, the transport below httpx, in a stack of idle ones.
+
+    httpcore's own pool (and so httpx) looks at all connections for each request, which costs
+    10 ms of CPU a request with 64 of them; taking the connection that was used last costs 0.3 ms
+    (bench/http_client.py). The caller bounds how many requests there are at once.
+    """
+
+    def __init__(self, url: str, headers: dict[str, str]) -> None:
+        """`url` is the base that paths are added to. Raises ModelError for a proxy that is not HTTP."""
+        self._url = httpcore.URL(url)
+        self._headers = [(b"host", _host(self._url)), *((n.encode(), v.encode()) for n, v in headers.items())]
+        self._source = _source(url)
+        self._idle: list[httpcore.AsyncConnectionInterface] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def send(self, method: str, path: str, body: bytes = b"") -> Reply:
+        """Send one request and read the whole reply.
+
+        Raises httpcore's exceptions. Only connecting has a time limit of its own.
+        """
+        connection = await self._take()
+        request = httpcore.Request(
+            method,
+            httpcore.URL(
+                scheme=self._url.scheme,
+                host=self._url.host,
+                port=self._url.port,
+                target=self._url.target.rstrip(b"/") + path.encode(),
+            ),
+            headers=[*self._headers, (b"content-length", str(len(body)).encode())],
+            content=body,
+            extensions={"timeout": {"connect": CONNECT_TIMEOUT}},
+        )
+        # After an exception, a cancellation included, httpcore has closed the connection.
+        response = await connection.handle_async_request(request)
+        try:
+            content = await response.aread()
+        finally:
+            await response.aclose()
+        if connection.is_available():
+            self._idle.append(connection)
+        headers = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
+        return Reply(response.status, headers, content)
+
+    async def close(self) -> None:
+        """Close the idle connections; a later request opens new ones."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            await connection.aclose()
+
+    async def _take(self) -> httpcore.AsyncConnectionInterface:
+        """An idle connection that is still open, or a new one (which connects when used)."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            # Connections of an event loop that has ended can be neither used nor closed.
+            self._idle, self._loop = [], loop
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.has_expired():
+                return connection
+            await connection.aclose()
+        return self._source.create_connection(self._url.origin)
+
+
+def _host(url: httpcore.URL) -> bytes:
+    usual = {b"http": 80, b"https": 443}[url.scheme]
+    host = b"[%b]" % url.host if b":" in url.host else url.host
+    return host if url.port in (None, usual) else b"%b:%d" % (host, url.port)
+
+
+def _source(url: str) -> httpcore.AsyncConnectionPool:
+    """What opens connections: directly, or through the proxy that the environment names for `url`."""
+    parts = urlsplit(url)
+    # One context for all: reading the certificates takes 20 ms.
+    tls = _tls_context() if parts.scheme == "https" else None
+    proxy = getproxies().get(parts.scheme) or getproxies().get("all")
+    host = parts.hostname or ""
+    if not proxy or _is_loopback(host) or proxy_bypass(host):
+        return httpcore.AsyncConnectionPool(ssl_context=tls, keepalive_expiry=KEEP_ALIVE)
+    via = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    if via.scheme not in ("http", "https"):
+        raise ModelError(
+            f"{url}: the proxy of the environment is {via.scheme}://{via.hostname}, but only http proxies are "
+            f"supported; set NO_PROXY={host} to connect directly"
+        )
+    auth = (unquote(via.username), unquote(via.password or "")) if via.username else None
+    address = f"{via.scheme}://{via.hostname}:{via.port or (443 if via.scheme == 'https' else 80)}"
+    return httpcore.AsyncHTTPProxy(address, proxy_auth=auth, ssl_context=tls, keepalive_expiry=KEEP_ALIVE)
+
+
+def _tls_context() -> ssl.SSLContext:
+    if os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
+        return ssl.create_default_context()
+    return httpcore.default_ssl_context()
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,67 @@
+"""How many requests may be in flight: as many as asked for, fewer while the server says it is too many."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+
+class AdaptiveLimit:
+    """Slots that get fewer by half at a rate limit and more by one after a window of successes.
+
+    Additive increase, multiplicative decrease, as TCP does it (Chiu and Jain 1989), without a clock:
+    a window of successes is as many as there are slots, and requests that took their slot before the
+    last decrease cannot cause another one, since they tell about the time before it.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.allowed = most
+        self.in_use = 0
+        self._successes = 0
+        self._decreases = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def acquire(self) -> int:
+        """Wait for a slot, first come first served; the number returned belongs to `slow_down`."""
+        if self.in_use < self.allowed and not self._waiting:
+            self.in_use += 1
+            return self._decreases
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn  # whoever wakes us has counted our slot already
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.release()
+            raise
+        return self._decreases
+
+    def release(self) -> None:
+        """Give a slot back."""
+        self.in_use -= 1
+        self._wake()
+
+    def succeeded(self) -> None:
+        """A request was answered."""
+        self._successes += 1
+        if self._successes >= self.allowed and self.allowed < self.most:
+            self._successes = 0
+            self.allowed += 1
+            self._wake()
+
+    def slow_down(self, acquired: int) -> None:
+        """A request, whose `acquire` returned `acquired`, was refused because there are too many."""
+        if acquired < self._decreases:
+            return
+        self._decreases += 1
+        self._successes = 0
+        # Half of what is really in flight: half of an unused allowance would change nothing.
+        self.allowed = max(1, min(self.allowed, self.in_use) // 2)
+
+    def _wake(self) -> None:
+        while self._waiting and self.in_use < self.allowed:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self.in_use += 1
+                turn.set_result(None)

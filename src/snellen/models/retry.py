@@ -1,0 +1,50 @@
+"""How long to wait before a request is sent again."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+from msgspec import Struct
+
+from snellen.seeds import rng_for
+
+
+class Retry(Struct, frozen=True):
+    """Exponential waiting with jitter. All times in seconds."""
+
+    retries: int = 6
+    first: float = 0.5
+    longest: float = 30.0
+    patience: float = 300.0
+    """A server that asks to be left alone for longer than this is not asked again."""
+
+    def wait(self, attempt: int, name: str, asked: float | None = None) -> float | None:
+        """Seconds to wait after attempt number `attempt` (from 1) failed; None is giving up.
+
+        `asked` is what the server asked for; it is kept to, plus jitter. `name` tells requests
+        apart, so that those that failed together do not come back together.
+        """
+        if attempt > self.retries:
+            return None
+        jitter = rng_for("retry", name, attempt).random()
+        if asked is None:
+            return min(self.longest, self.first * 2 ** (attempt - 1)) * (0.5 + jitter / 2)
+        if asked > self.patience:
+            return None
+        return asked + jitter * max(self.first, asked / 10)
+
+
+def parse_retry_after(value: str, now: float) -> float | None:
+    """Seconds that a Retry-After header asks for, or None when it cannot be read (RFC 9110, 10.2.3).
+
+    It is a number of seconds or an HTTP date; `now` is seconds since 1970. A past date is 0.
+    """
+    value = value.strip()
+    if value.replace(".", "", 1).isdecimal() and value.isascii():
+        return float(value)
+    try:
+        date = parsedate_to_datetime(value)
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)

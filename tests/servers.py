@@ -1,0 +1,389 @@
+"""A small OpenAI-compatible server on loopback for tests and benchmarks: real HTTP, scripted faults.
+
+    with start_server(latency=0.1, script=[rate_limited("2", times=3)]) as server:
+        model = load_model(f"openai:any@{server.url}")
+        ...
+        server.seen()  # what it was asked, as sent
+
+It answers deterministically: the mark it picks depends on the prompt alone. In a thread it starts at
+once; with `process=True` it does not share the interpreter with what is being measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+Flavour = Literal["plain", "vllm", "sglang", "openai"]
+
+
+class Fault(Struct, frozen=True, omit_defaults=True):
+    """What happens to the next requests instead of the usual answer."""
+
+    status: int = 200
+    body: str | None = None
+    """Sent as it is; None is the usual answer."""
+    headers: dict[str, str] = {}
+    seconds: float = 0.0
+    """Waits this much longer than the latency."""
+    cut: Literal["", "before", "within"] = ""
+    """Closes the connection before the reply, or halfway through its body."""
+    chunked: bool = False
+    times: int = 1
+    matching: str = ""
+    """Happens only to requests whose body has this text."""
+
+
+class Seen(Struct, frozen=True):
+    """One request as it came in."""
+
+    path: str
+    headers: dict[str, str]
+    body: msgspec.Raw
+    arrived: float
+    """Seconds since the server started."""
+
+    @property
+    def asked(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+
+class Settings(Struct, frozen=True):
+    flavour: Flavour = "plain"
+    latency: float = 0.0
+    reply: str = "mark"
+    """`mark` picks an option, `echo` repeats the last user text; anything else is the reply itself."""
+    capacity: int = 0
+    """Answers 429 when more requests than this are in hand; 0 is no limit."""
+    retry_after: str = ""
+    """Goes with the 429 of `capacity`."""
+    key: str = ""
+    """The API key it insists on; empty lets everybody in."""
+    models: tuple[str, ...] = ()
+    """The names it serves; empty serves any."""
+    record: bool = True
+    script: tuple[Fault, ...] = ()
+
+
+def rate_limited(retry_after: str = "", *, times: int = 1, status: int = 429) -> Fault:
+    headers = {"retry-after": retry_after} if retry_after else {}
+    return Fault(status, error_body("slow down"), headers, times=times)
+
+
+def broken(status: int = 500, *, times: int = 1, message: str = "it broke", code: str = "") -> Fault:
+    return Fault(status, error_body(message, code), times=times)
+
+
+def malformed(body: str = '{"choices": [', *, times: int = 1) -> Fault:
+    return Fault(body=body, times=times)
+
+
+def slow(seconds: float, *, times: int = 1) -> Fault:
+    return Fault(seconds=seconds, times=times)
+
+
+def dropped(cut: Literal["before", "within"] = "before", *, times: int = 1) -> Fault:
+    return Fault(cut=cut, times=times)
+
+
+def filtered(*, times: int = 1) -> Fault:
+    return Fault(body=reply_body("", finish="content_filter"), times=times)
+
+
+def error_body(message: str, code: str = "") -> str:
+    return _dump({"error": {"message": message, "type": "error", "code": code or None}})
+
+
+def reply_body(text: str | None, *, finish: str = "stop", **message: Any) -> str:
+    """A chat completion; `message` adds fields such as refusal or reasoning_content."""
+    return _dump(
+        {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "model": "any",
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": text, **message},
+                    "finish_reason": finish,
+                }
+            ],
+            "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+        }
+    )
+
+
+class Server:
+    """The running server as its user sees it; all questions go over HTTP, thread or process alike."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}/v1"
+
+    def seen(self, path: str = "/v1/chat/completions") -> list[Seen]:
+        """The requests to `path` so far, in order of arrival."""
+        return [one for one in msgspec.json.decode(self._call("seen"), type=list[Seen]) if one.path == path]
+
+    def stats(self) -> dict[str, int]:
+        """`requests` to the chat endpoint, and the `peak` number that were in hand at once."""
+        return msgspec.json.decode(self._call("stats"), type=dict[str, int])
+
+    def script(self, *faults: Fault) -> None:
+        """What happens to the next requests; replaces what was left of the script."""
+        self._call("script", msgspec.json.encode(faults))
+
+    def _call(self, what: str, body: bytes | None = None) -> bytes:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/_{what}", body, timeout=30) as reply:
+            return reply.read()
+
+
+@contextmanager
+def start_server(*, process: bool = False, **settings: Any) -> Iterator[Server]:
+    """A server with these `Settings`, on a free port of 127.0.0.1, until the block ends."""
+    config = msgspec.convert(settings, Settings)
+    with (_in_process if process else _in_thread)(config) as port:
+        yield Server(port)
+
+
+@contextmanager
+def _in_thread(config: Settings) -> Iterator[int]:
+    started = threading.Event()
+    known: dict[str, Any] = {}
+
+    async def main() -> None:
+        known["loop"], known["stop"] = asyncio.get_running_loop(), asyncio.Event()
+
+        def ready(port: int) -> None:
+            known["port"] = port
+            started.set()
+
+        await _serve(config, known["stop"], ready)
+
+    thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
+    thread.start()
+    assert started.wait(30)
+    try:
+        yield known["port"]
+    finally:
+        known["loop"].call_soon_threadsafe(known["stop"].set)
+        thread.join(30)
+
+
+@contextmanager
+def _in_process(config: Settings) -> Iterator[int]:
+    """The server ends when its standard input does, so it cannot outlive the process that started it."""
+    child = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdin and child.stdout
+    try:
+        child.stdin.write(msgspec.json.encode(config) + b"\n")
+        child.stdin.flush()
+        yield int(child.stdout.readline())
+    finally:
+        child.stdin.close()
+        child.wait(30)
+        child.stdout.close()
+
+
+async def _serve(config: Settings, stop: asyncio.Event, ready: Callable[[int], None]) -> None:
+    service = _Service(config)
+    listener = await asyncio.get_running_loop().create_server(lambda: _Connection(service), "127.0.0.1", 0, backlog=512)
+    ready(listener.sockets[0].getsockname()[1])
+    await stop.wait()
+    listener.close()
+    for connection in list(service.connections):
+        connection.transport.abort()
+    await listener.wait_closed()
+
+
+class _Part(Struct):
+    type: str = ""
+    text: str = ""
+
+
+class _Said(Struct):
+    role: str
+    content: str | list[_Part] | None = None
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, list):
+            return "".join(part.text for part in self.content)
+        return self.content or ""
+
+
+class _Asked(Struct):
+    messages: list[_Said]
+    model: str = ""
+    max_tokens: int | None = None
+    continue_final_message: bool = False
+
+
+class _Service:
+    """Decides what each request gets."""
+
+    def __init__(self, config: Settings) -> None:
+        self.config = config
+        self.script = list(config.script)
+        self.log: list[Seen] = []
+        self.connections: set[_Connection] = set()
+        self.started = time.monotonic()
+        self.requests = self.in_hand = self.peak = 0
+
+    def take(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Fault:
+        """The fault (or plain answer) for a request; `body` is always filled in."""
+        if path.startswith("/_"):
+            return self._control(path, body)
+        if self.config.record:
+            self.log.append(Seen(path, headers, msgspec.Raw(body or b"null"), time.monotonic() - self.started))
+        if self.config.key and headers.get("authorization") != f"Bearer {self.config.key}":
+            got = headers.get("authorization", "none")
+            return Fault(401, error_body(f"Incorrect API key provided: {got}", "invalid_api_key"))
+        if path == "/version" and self.config.flavour == "vllm":
+            return Fault(body='{"version": "0.11.0"}')
+        if path == "/v1/models":
+            return Fault(body=self._models())
+        if path != "/v1/chat/completions" or method != "POST":
+            return Fault(404, error_body("Not Found"))
+        self.requests += 1
+        fault = self._scripted(body)
+        if fault is not None:
+            return fault if fault.body is not None else replace(fault, body=self._answer(body).body)
+        if self.config.capacity and self.in_hand > self.config.capacity:
+            return rate_limited(self.config.retry_after)
+        return replace(self._answer(body), seconds=self.config.latency)
+
+    def _control(self, path: str, body: bytes) -> Fault:
+        if path == "/_script":
+            self.script = list(msgspec.json.decode(body, type=list[Fault]))
+            return Fault(body="null")
+        if path == "/_seen":
+            return Fault(body=msgspec.json.encode(self.log).decode())
+        return Fault(body=_dump({"requests": self.requests, "peak": self.peak}))
+
+    def _scripted(self, body: bytes) -> Fault | None:
+        for i, fault in enumerate(self.script):
+            if fault.matching.encode() in body:
+                if fault.times > 1:
+                    self.script[i] = replace(fault, times=fault.times - 1)
+                else:
+                    del self.script[i]
+                return replace(fault, seconds=fault.seconds + self.config.latency)
+        return None
+
+    def _models(self) -> str:
+        owner = {"vllm": "vllm", "sglang": "sglang", "openai": "system"}.get(self.config.flavour, "library")
+        models = self.config.models or ("any",)
+        return _dump({"object": "list", "data": [{"id": name, "owned_by": owner} for name in models]})
+
+    def _answer(self, body: bytes) -> Fault:
+        asked = msgspec.json.decode(body, type=_Asked)
+        if self.config.models and asked.model not in self.config.models:
+            return Fault(404, error_body(f"The model `{asked.model}` does not exist.", "model_not_found"))
+        if self.config.flavour == "openai":
+            if asked.max_tokens is not None:
+                message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+                return Fault(400, error_body(message, "unsupported_parameter"))
+            if asked.continue_final_message:
+                return Fault(400, error_body("Unknown parameter: 'continue_final_message'.", "unknown_parameter"))
+        return Fault(body=reply_body(self._text(asked)))
+
+    def _text(self, asked: _Asked) -> str:
+        question = next((said.text for said in reversed(asked.messages) if said.role == "user"), "")
+        if self.config.reply == "echo":
+            return question
+        if self.config.reply != "mark":
+            return self.config.reply
+        marks = re.findall(r"\(([A-Za-z0-9]{1,2})\)", question) or ["A"]
+        pick = int.from_bytes(hashlib.blake2b(question.encode(), digest_size=8).digest()) % len(marks)
+        return f" ({marks[pick]})" if asked.continue_final_message else f"The answer is ({marks[pick]})."
+
+
+class _Connection(asyncio.Protocol):
+    """HTTP/1.1 with content-length both ways, which is all that a JSON API needs."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, service: _Service) -> None:
+        self.service = service
+        self.buffer = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.service.connections.add(self)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self.service.connections.discard(self)
+
+    def data_received(self, received: bytes) -> None:
+        self.buffer += received
+        end = self.buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        first, *lines = self.buffer[:end].decode("latin-1").split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        size = int(headers.get("content-length", "0"))
+        if len(self.buffer) < end + 4 + size:
+            return
+        body = bytes(self.buffer[end + 4 : end + 4 + size])
+        del self.buffer[: end + 4 + size]
+        method, path, _ = first.split(" ", 2)
+        counts = path == "/v1/chat/completions"
+        self.service.in_hand += counts
+        self.service.peak = max(self.service.peak, self.service.in_hand)
+        fault = self.service.take(method, path, headers, body)
+        asyncio.get_running_loop().call_later(fault.seconds, self._reply, fault, counts)
+
+    def _reply(self, fault: Fault, counts: bool) -> None:
+        self.service.in_hand -= counts
+        body = (fault.body or "").encode()
+        lines = [f"HTTP/1.1 {fault.status} {HTTPStatus(fault.status).phrase}", "content-type: application/json"]
+        lines += [f"{name}: {value}" for name, value in fault.headers.items()]
+        lines.append("transfer-encoding: chunked" if fault.chunked else f"content-length: {len(body)}")
+        if fault.chunked:
+            halves = body[: len(body) // 2], body[len(body) // 2 :], b""
+            body = b"".join(b"%x\r\n%b\r\n" % (len(half), half) for half in halves)
+        if fault.cut == "before":
+            self.transport.abort()
+        elif fault.cut == "within":
+            self.transport.write(("\r\n".join(lines) + "\r\n\r\n").encode() + body[: len(body) // 2])
+            self.transport.close()
+        else:
+            self.transport.write(("\r\n".join(lines) + "\r\n\r\n").encode() + body)
+
+
+def _dump(content: Any) -> str:
+    return msgspec.json.encode(content).decode()
+
+
+def _main() -> None:
+    async def run() -> None:
+        config = msgspec.json.decode(await asyncio.to_thread(sys.stdin.readline), type=Settings)
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def wait_for_end() -> None:
+            sys.stdin.read()
+            loop.call_soon_threadsafe(stop.set)
+
+        threading.Thread(target=wait_for_end, daemon=True).start()
+        await _serve(config, stop, lambda port: print(port, flush=True))
+
+    asyncio.run(run())
+
+
+if __name__ == "__main__":
+    _main()
