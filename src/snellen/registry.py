@@ -1,7 +1,9 @@
 """Names to things: written as strings here, imported when used, open to other packages.
 
 Another package adds a name by an entry point in the group `snellen.models`, `snellen.sources`,
-`snellen.protocols` or `snellen.metrics`; its value is `module:attribute`, as below.
+`snellen.protocols`, `snellen.metrics` (one reply: `metric(reply, references) -> float`) or
+`snellen.corpus_metrics` (all replies: `metric(replies, references) -> CorpusScore`); its value is
+`module:attribute`, as below.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any, Literal
 
 from snellen.errors import UnknownNameError
 
-Group = Literal["models", "sources", "protocols", "metrics"]
+Group = Literal["models", "sources", "protocols", "metrics", "corpus_metrics", "instruments"]
 
 _NAMES: dict[Group, dict[str, str]] = {
     "models": {
@@ -28,13 +30,24 @@ _NAMES: dict[Group, dict[str, str]] = {
         "table": "snellen.sources.table:read",
     },
     "protocols": {
-        "vanilla": "snellen.protocols.choice:vanilla",
-        "circular": "snellen.protocols.choice:circular",
-        "instability": "snellen.protocols.choice:instability",
-        "likelihood": "snellen.protocols.choice:likelihood",
-        "dialogue": "snellen.protocols.dialogue:dialogue",
+        "vanilla": "snellen.protocols.choice:Vanilla",
+        "circular": "snellen.protocols.choice:Circular",
+        "instability": "snellen.protocols.choice:Instability",
+        "likelihood": "snellen.protocols.choice:Likelihood",
+        "dialogue": "snellen.protocols.dialogue:Dialogue",
     },
-    "metrics": {},
+    "metrics": {
+        "word_accuracy": "snellen.metrics.ocr:word_accuracy",
+        "contains_answer": "snellen.metrics.ocr:contains_answer",
+        "exact_match": "snellen.metrics.ocr:exact_match",
+        "anls": "snellen.metrics.ocr:anls",
+    },
+    "corpus_metrics": {
+        "cider": "snellen.metrics.captions:cider",
+        "rouge_l": "snellen.metrics.captions:rouge_l",
+    },
+    # Models of known behaviour that stand further right than models do: the oracle reads answers.
+    "instruments": {"oracle": "snellen.judge.oracle:open_oracle"},
 }
 
 
@@ -52,7 +65,7 @@ def find(group: Group, name: str) -> Any:
     """The thing behind a name, imported now. Raises UnknownNameError with a suggestion."""
     target = _NAMES[group].get(name) or _entry_points(group).get(name)
     if target is None:
-        raise unknown(group[:-1], name, names(group))
+        raise unknown(group[:-1].replace("_", " "), name, names(group))
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)
 

@@ -76,7 +76,7 @@ class Prompt(Struct, frozen=True):
                 max_new_tokens=self.max_new_tokens,
                 temperature=self.decoding.temperature,
                 top_p=self.decoding.top_p,
-                seed=variant.seed or self.decoding.seed,
+                seed=(variant.seed or self.decoding.seed) if self.decoding.temperature else 0,
                 stop=self.decoding.stop,
             ),
         )

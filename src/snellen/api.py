@@ -1,0 +1,208 @@
+"""The public API: build, evaluate, score; results as frames."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from snellen.errors import DataError, ErrorBudgetError
+from snellen.home import slug
+from snellen.judge.scoring import Reading, ScoredRun, score_run
+from snellen.meaning.aggregate import results_of
+from snellen.models.base import load_model
+from snellen.prompts.templates import default_templates, load_templates
+from snellen.protocols.base import parse_protocol
+from snellen.records import Decoding, Result
+from snellen.run.drivers import Report
+from snellen.run.plan import Settings, count_jobs, digest, find_benchmarks
+from snellen.run.runner import run as run_once
+from snellen.run.store import write_whole
+
+if TYPE_CHECKING:
+    import polars
+
+DEFAULT_PROTOCOLS = ("vanilla",)
+
+
+class Results:
+    """What one or several runs found. `rows` are Result records; frames are made when asked for."""
+
+    def __init__(self, runs: Sequence[ScoredRun]) -> None:
+        self.runs = tuple(runs)
+        self.rows: list[Result] = [row for run in runs for row in results_of(run)]
+
+    def table(self, *, slices: bool = False) -> polars.DataFrame:
+        """One row a number: model, benchmark, dimension, protocol, method, metric, value, low, high,
+        stderr, n, unscored, errors. `*` stands for a mean over benchmarks. With `slices` also the parts
+        of benchmarks (by tag, by template, by round)."""
+        import polars as pl
+
+        rows = [row for row in self.rows if slices or not row.slice]
+        return pl.DataFrame([flat(row) for row in rows], infer_schema_length=None, schema_overrides=_SCHEMA)
+
+    def scores(self) -> polars.DataFrame:
+        """One row a question and metric; a missing value is unscored, and `why` says what happened."""
+        import polars as pl
+
+        scores = (
+            {"model": run.manifest.model, **msgspec.structs.asdict(score)}
+            for run in self.runs
+            for benchmark in run.benchmarks
+            for score in benchmark.scores
+        )
+        return pl.DataFrame(list(scores), infer_schema_length=None)
+
+    def value(self, metric: str, *, benchmark: str = "*", model: str = "", protocol: str = "") -> float | None:
+        """One number. Raises DataError when no row or several rows fit."""
+        fitting = [
+            row
+            for row in self.rows
+            if (row.metric, row.benchmark, row.slice) == (metric, benchmark, "")
+            and (benchmark != "*" or row.dimension == "*")
+            and model in ("", row.model)
+            and protocol in ("", row.protocol)
+        ]
+        if len(fitting) != 1:
+            raise DataError(f"{len(fitting)} numbers fit {metric} of {benchmark}; name model and protocol")
+        return fitting[0].estimate.value
+
+    def report(self, path: str | Path) -> Path:
+        """Write one report: `.html` (self-contained), `.md`, `.csv` or `.json`."""
+        from snellen.meaning.report import write_report
+
+        return write_report(self, Path(path))
+
+
+_SCHEMA: dict[str, Any] = {}
+
+
+def flat(row: Result) -> dict[str, Any]:
+    """A result as one level of plain values."""
+    fields = msgspec.structs.asdict(row)
+    return {
+        **{name: value for name, value in fields.items() if name != "estimate"},
+        **msgspec.structs.asdict(row.estimate),
+    }
+
+
+def evaluate(
+    model: Any,
+    benchmarks: str | Iterable[str],
+    protocols: str | Iterable[str] = DEFAULT_PROTOCOLS,
+    *,
+    where: str = "",
+    limit: int | None = None,
+    runs: str | Path = "runs",
+    name: str = "",
+    templates: str | Path | None = None,
+    decoding: Decoding | None = None,
+    prefix: bool = True,
+    error_budget: float = 0.0,
+    report: Report = lambda tick: None,
+) -> Results:
+    """Evaluate a model and score it; the same call goes on with a run that was interrupted.
+
+    `model` is a model string (`hf:org/name`, `openai:name@url`, `snellen:tiny`, ...), an object with
+    `generate(requests, images)` and, where it can, `loglikelihood`, or a list of these.
+    `benchmarks` are names, globs, suites or folders; `protocols` such as "circular" or
+    "instability?m=5". The run lies in `runs/name`.
+
+    Raises UnknownNameError, DataError, ModelError or StoreError, each with one line that says what to
+    do, and ErrorBudgetError when more than `error_budget` (a share) of the requests failed.
+    """
+    if isinstance(model, (list, tuple)):
+        each = [
+            evaluate(
+                one, benchmarks, protocols, where=where, limit=limit, runs=runs, name=f"{name}-{i}" if name else "",
+                templates=templates, decoding=decoding, prefix=prefix, error_budget=error_budget, report=report,
+            )
+            for i, one in enumerate(model)
+        ]  # fmt: skip
+        return Results([run for results in each for run in results.runs])
+    settings = settings_for(protocols, templates=templates, decoding=decoding, prefix=prefix)
+    uses = find_benchmarks(_listed(benchmarks), where, limit)
+    opened = load_model(model)
+    folder = Path(runs) / (name or run_name(opened.name, _listed(benchmarks), settings, where, limit))
+    outcome = run_once(opened, uses, settings, folder, report=report)
+    results = score(folder)
+    check_budget(outcome.answered, outcome.failed, error_budget, folder)
+    return results
+
+
+def settings_for(
+    protocols: str | Iterable[str],
+    *,
+    templates: str | Path | None = None,
+    decoding: Decoding | None = None,
+    prefix: bool = True,
+) -> Settings:
+    """Parsed settings of a run. Raises UnknownNameError or DataError."""
+    return Settings(
+        tuple(parse_protocol(text) for text in _listed(protocols)),
+        load_templates(Path(templates)) if templates else default_templates(),
+        decoding or Decoding(),
+        prefix,
+    )
+
+
+def run_name(model: str, benchmarks: Sequence[str], settings: Settings, where: str, limit: int | None) -> str:
+    """The folder of a run when none is named: the same question gives the same folder."""
+    asked = (*benchmarks, *(p.label for p in settings.protocols), where, str(limit), settings.templates.id)
+    return f"{slug(model)[:60]}-{digest(model, *asked, str(settings.decoding), str(settings.prefix))}"
+
+
+def score(folder: str | Path, *, extractor: str = "standard", rule: str = "sum") -> Results:
+    """Read and score a run again, without asking anything; writes `predictions.jsonl`, `scores.jsonl`
+    and `results.json` beside its journal.
+
+    Raises StoreError for a folder that is no run, UnknownNameError for an unknown extractor or rule.
+    """
+    from snellen.extract import EXTRACTORS
+    from snellen.protocols.reading import LIKELIHOOD_RULES
+    from snellen.registry import unknown
+
+    if extractor not in EXTRACTORS:
+        raise unknown("extractor", extractor, EXTRACTORS)
+    if rule not in LIKELIHOOD_RULES:
+        raise unknown("likelihood rule", rule, LIKELIHOOD_RULES)
+    scored = score_run(Path(folder), Reading(extractor, rule))
+    results = Results([scored])
+    _write_scored(scored, results)
+    return results
+
+
+def _write_scored(scored: ScoredRun, results: Results) -> None:
+    encode = msgspec.json.encode
+    predictions = (encode(p) for benchmark in scored.benchmarks for p in benchmark.predictions)
+    scores = (encode(s) for benchmark in scored.benchmarks for s in benchmark.scores)
+    write_whole(scored.folder / "predictions.jsonl", b"".join(line + b"\n" for line in predictions))
+    write_whole(scored.folder / "scores.jsonl", b"".join(line + b"\n" for line in scores))
+    rows = [flat(row) for row in results.rows]
+    write_whole(scored.folder / "results.json", json.dumps(rows, indent=1, ensure_ascii=False).encode())
+
+
+def check_budget(answered: int, failed: int, budget: float, folder: Path) -> None:
+    """Raise ErrorBudgetError when too large a share of this session's requests failed."""
+    total = answered + failed
+    if failed and failed > budget * total:
+        raise ErrorBudgetError(
+            f"{failed} of {total} requests failed ({failed / total:.1%}, --error-budget {budget:.1%}); they are "
+            f"counted as errors in {folder}; run the same command to ask them again"
+        )
+
+
+def count_work(settings: Settings, benchmarks: str | Iterable[str], where: str = "", limit: int | None = None) -> int:
+    """How many (sample, protocol) pairs an evaluation has; for progress bars."""
+    return count_jobs(find_benchmarks(_listed(benchmarks), where, limit), settings)
+
+
+def _listed(names: str | Iterable[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+__all__ = ["Results", "evaluate", "replace", "score"]

@@ -1,0 +1,127 @@
+"""A built benchmark: a folder with questions and pictures. Its answers lie beside, and stay shut here."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from snellen.catalogue import BenchmarkSpec
+from snellen.errors import DataError
+from snellen.images import ImageStore
+from snellen.parquet import read_records
+from snellen.records import History, Sample
+from snellen.where import Condition
+
+FORMAT = 1
+MANIFEST = "benchmark.json"
+SAMPLES = "samples.parquet"
+HISTORY = "history.parquet"
+
+
+class Counts(Struct, frozen=True):
+    samples: int
+    questions: int
+    images: int
+    answers: int
+    """Questions whose gold is known here; 0 for a split with hidden answers."""
+
+
+class BenchmarkManifest(Struct, frozen=True):
+    """What a built folder says of itself. `version` is a digest of all questions, answers and pictures."""
+
+    format: int
+    spec: BenchmarkSpec
+    version: str
+    counts: Counts
+    warnings: tuple[str, ...] = ()
+    tags: dict[str, dict[str, int]] = {}
+    """How many samples carry each value of each tag."""
+
+
+class Selection(Struct, frozen=True):
+    """Which samples of a benchmark take part."""
+
+    where: str = ""
+    limit: int | None = None
+    """At most so many, chosen by the hash of their ids: a larger limit keeps the ones of a smaller."""
+
+
+ALL = Selection()
+
+
+class Benchmark:
+    """Questions and pictures of a built folder. Raises DataError when it is none."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        path = folder / MANIFEST
+        try:
+            raw = path.read_bytes()
+        except OSError:
+            raise DataError(f"{folder} is not a built benchmark ({MANIFEST} is missing); run `snellen build`") from None
+        try:
+            self.manifest = msgspec.json.decode(raw, type=BenchmarkManifest)
+        except msgspec.DecodeError as error:
+            raise DataError(f"{path}: {error}; build the benchmark again") from None
+        if self.manifest.format != FORMAT:
+            raise DataError(
+                f"{path}: built in format {self.manifest.format}, this Snellen reads {FORMAT}; build it again"
+            )
+        self.images = ImageStore(folder / "images")
+
+    @property
+    def spec(self) -> BenchmarkSpec:
+        return self.manifest.spec
+
+    @property
+    def name(self) -> str:
+        return self.manifest.spec.name
+
+    def samples(self, selection: Selection = ALL) -> Iterator[Sample]:
+        """The chosen samples; those of one group (picture) come one after the other."""
+        chosen = self._chosen(selection)
+        for sample in read_records(self.folder / SAMPLES, Sample):
+            if chosen is None or sample.id in chosen:
+                yield sample
+
+    def count(self, selection: Selection = ALL) -> int:
+        chosen = self._chosen(selection)
+        return self.manifest.counts.samples if chosen is None else len(chosen)
+
+    def _chosen(self, selection: Selection) -> frozenset[str] | None:
+        if not selection.where and selection.limit is None:
+            return None
+        return self._choices.setdefault(selection, self._choose(selection))
+
+    @cached_property
+    def _choices(self) -> dict[Selection, frozenset[str]]:
+        return {}
+
+    def _choose(self, selection: Selection) -> frozenset[str]:
+        condition = Condition(selection.where) if selection.where else None
+        facts = self.spec.facts()
+        ids = (
+            sample.id
+            for sample in read_records(self.folder / SAMPLES, Sample)
+            if condition is None or condition.holds({**sample.tags, **facts})
+        )
+        if selection.limit is None:
+            return frozenset(ids)
+        return frozenset(heapq.nsmallest(selection.limit, ids, key=_place))
+
+    def histories(self) -> dict[str, tuple[str, ...]]:
+        """The published replies of dialogues, for a protocol that was asked for gold history."""
+        path = self.folder / HISTORY
+        if not path.exists():
+            raise DataError(f"{self.name} has no published dialogue history; use history=online")
+        return {history.sample_id: history.replies for history in read_records(path, History)}
+
+
+def _place(sample_id: str) -> bytes:
+    return hashlib.blake2b(sample_id.encode(), digest_size=8).digest()

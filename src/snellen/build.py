@@ -1,0 +1,219 @@
+"""From a source to a built benchmark: questions and answers in two files, each picture stored once.
+
+The folder appears whole or not at all. The same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from snellen import registry
+from snellen.benchmark import FORMAT, HISTORY, MANIFEST, SAMPLES, Benchmark, BenchmarkManifest, Counts
+from snellen.catalogue import BenchmarkSpec
+from snellen.errors import DataError
+from snellen.home import benchmark_folder
+from snellen.images import ImageStore
+from snellen.parquet import RecordWriter, sort_by_group
+from snellen.records import Answer, History, ImageRef, Sample, Turn
+from snellen.sources.base import Draft, Round
+
+ANSWERS = "answers.parquet"
+SHOWN_FAULTS = 10
+
+Progress = Callable[[int], object]
+"""Called with the number of questions built so far."""
+
+
+def build(
+    spec: BenchmarkSpec, *, source: Path | None = None, to: Path | None = None, progress: Progress | None = None
+) -> Benchmark:
+    """Build a benchmark from its source, replacing an earlier build of it.
+
+    `source` is the folder with the user's files, `to` the folder to make (default: under
+    $SNELLEN_HOME). Raises DataError naming file and line of up to ten wrong rows; then nothing is
+    left behind and an earlier build stays as it was.
+    """
+    reader = registry.find("sources", spec.source.reader)
+    target = to or benchmark_folder(spec.name)
+    if target.exists() and any(target.iterdir()) and not (target / MANIFEST).exists():
+        raise DataError(f"{target} exists and is not a benchmark; choose another folder")
+    with _workshop(target) as folder:
+        manifest = _write(spec, reader(spec.source.params, source), folder, progress)
+        (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+    return Benchmark(target)
+
+
+@contextmanager
+def _workshop(target: Path) -> Iterator[Path]:
+    """A folder beside `target` that takes its place when the block ends well."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise DataError(
+            f"cannot build in {target.parent}: {error.strerror}; set SNELLEN_HOME or choose a folder"
+        ) from None
+    try:
+        yield folder
+        folder.chmod(0o755)
+        if target.exists():
+            shutil.rmtree(target)
+        folder.rename(target)
+    except OSError as error:
+        raise DataError(f"cannot write {target}: {error.strerror}; free some space or choose another folder") from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(spec: BenchmarkSpec, drafts: Iterable[Draft], folder: Path, progress: Progress | None) -> BenchmarkManifest:
+    clerk = _Clerk(spec, ImageStore(folder / "images"))
+    digest = hashlib.sha256()
+    with ExitStack() as stack:
+        samples = stack.enter_context(RecordWriter(folder / SAMPLES, Sample))
+        answers = stack.enter_context(RecordWriter(folder / ANSWERS, Answer))
+        histories = stack.enter_context(RecordWriter(folder / HISTORY, History))
+        for draft in clerk.sound(drafts):
+            sample, golds = clerk.split(draft)
+            samples.write(sample)
+            for gold in golds:
+                answers.write(gold)
+            if draft.replies:
+                histories.write(History(sample.id, draft.replies))
+            digest.update(msgspec.json.encode((sample, golds, draft.replies), order="deterministic"))
+            clerk.count(sample, golds)
+            if progress:
+                progress(clerk.samples)
+    sort_by_group(folder / SAMPLES)
+    if not clerk.histories:
+        (folder / HISTORY).unlink()
+    return BenchmarkManifest(
+        FORMAT, spec, digest.hexdigest()[:16], clerk.counts(), clerk.warnings(), clerk.tag_counts()
+    )
+
+
+class _Clerk:
+    """Checks drafts, splits them into question and answer, and counts."""
+
+    def __init__(self, spec: BenchmarkSpec, images: ImageStore) -> None:
+        self.samples = self.histories = 0
+        self._spec, self._images = spec, images
+        self._questions = self._answers = 0
+        self._ids: dict[str, str] = {}
+        self._pictures: dict[Path | str, ImageRef] = {}
+        self._digests: set[str] = set()
+        self._tags: dict[str, Counter[str]] = {}
+
+    def sound(self, drafts: Iterable[Draft]) -> Iterator[Draft]:
+        """The drafts, as long as none is wrong; raises DataError with the first wrong ones at the end."""
+        faults: list[str] = []
+        stream = iter(drafts)
+        while len(faults) < SHOWN_FAULTS:
+            try:
+                draft = next(stream)
+                check(draft)
+                if (first := self._ids.setdefault(draft.id, draft.where)) != draft.where:
+                    raise DataError(f"{draft.where}: the id {draft.id!r} is taken by {first}; ids must differ")
+                for image in draft.images:
+                    self._picture(image, draft.where)
+            except StopIteration:
+                break
+            except DataError as error:
+                faults.append(str(error))
+                # A reader that raised is finished; a draft that failed its check is not.
+                continue
+            if not faults:
+                yield draft
+        if faults:
+            raise DataError("\n".join(faults))
+        if not self._ids:
+            raise DataError(f"{self._spec.name}: the source has no questions")
+
+    def split(self, draft: Draft) -> tuple[Sample, list[Answer]]:
+        images = tuple(self._picture(image, draft.where) for image in draft.images)
+        first = draft.rounds[0]
+        sample = Sample(
+            id=draft.id,
+            benchmark=self._spec.name,
+            question="" if draft.dialogue else first.question,
+            images=images,
+            options=() if draft.dialogue else first.options,
+            context=draft.context,
+            turns=tuple(Turn(r.question, r.options) for r in draft.rounds) if draft.dialogue else (),
+            regions=draft.regions,
+            group=draft.group or (images[0].digest if images else draft.id),
+            tags=draft.tags,
+        )
+        golds = [Answer(draft.id, turn, r.gold, r.texts) for turn, r in enumerate(draft.rounds) if r.gold or r.texts]
+        return sample, golds
+
+    def _picture(self, image: bytes | Path, where: str) -> ImageRef:
+        name = image if isinstance(image, Path) else hashlib.sha256(image).hexdigest()
+        if (known := self._pictures.get(name)) is None:
+            if isinstance(image, Path):
+                try:
+                    content = image.read_bytes()
+                except OSError as error:
+                    raise DataError(f"{where}: cannot read the image {image} ({error.strerror})") from None
+            else:
+                content = image
+            known = self._pictures[name] = self._images.put(content, where)
+            self._digests.add(known.digest)
+        return known
+
+    def count(self, sample: Sample, golds: list[Answer]) -> None:
+        self.samples += 1
+        self._questions += len(sample.rounds)
+        self._answers += len(golds)
+        self.histories += bool(sample.turns)
+        for name, value in sample.tags.items():
+            self._tags.setdefault(name, Counter())[value] += 1
+
+    def counts(self) -> Counts:
+        return Counts(self.samples, self._questions, len(self._digests), self._answers)
+
+    def tag_counts(self) -> dict[str, dict[str, int]]:
+        return {name: dict(sorted(values.items())) for name, values in sorted(self._tags.items()) if len(values) <= 100}
+
+    def warnings(self) -> tuple[str, ...]:
+        expected, counts = self._spec.expected, self.counts()
+        pairs = (("samples", expected.samples, counts.samples), ("images", expected.images, counts.images))
+        found = [
+            f"{what}: built {built}, expected {wanted}" for what, wanted, built in pairs if wanted not in (None, built)
+        ]
+        if 0 < counts.answers < counts.questions:
+            found.append(f"{counts.questions - counts.answers} of {counts.questions} questions have no answer")
+        return tuple(found)
+
+
+def check(draft: Draft) -> None:
+    """Raise DataError, naming the place, for a draft that cannot be asked or scored."""
+    if not draft.id.strip():
+        raise DataError(f"{draft.where}: the id is empty")
+    for number, question in enumerate(draft.rounds):
+        _check_round(question, f"{draft.where}, round {number}" if draft.dialogue else draft.where)
+
+
+def _check_round(question: Round, where: str) -> None:
+    if not question.question.strip():
+        raise DataError(f"{where}: the question is empty")
+    options = [option.strip() for option in question.options]
+    if len(options) == 1:
+        raise DataError(f"{where}: a choice needs two options or more, there is one: {options[0]!r}")
+    if "" in options:
+        raise DataError(f"{where}: option {options.index('')} is empty")
+    if len(set(options)) < len(options):
+        twice = next(option for option in options if options.count(option) > 1)
+        raise DataError(f"{where}: the option {twice!r} is there twice; options must differ")
+    for gold in question.gold:
+        if not 0 <= gold < len(options):
+            raise DataError(f"{where}: answer {gold} but options are 0-{len(options) - 1}")
+    if any(not text.strip() for text in question.texts):
+        raise DataError(f"{where}: an answer text is empty")

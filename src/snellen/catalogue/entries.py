@@ -1,0 +1,142 @@
+"""Reading the catalogue's files, and finding entries by name, glob, suite or dimension."""
+
+from __future__ import annotations
+
+import fnmatch
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from snellen import registry
+from snellen.errors import DataError
+from snellen.records import Formulation
+
+Dimension = Literal["CG", "FG", "STP", "VGR", "Spatial", "CMI", "Desc", "Dialog", ""]
+DIMENSIONS: dict[str, str] = {
+    "CG": "coarse-grained perception",
+    "FG": "fine-grained perception",
+    "STP": "scene text perception",
+    "VGR": "visually grounded reasoning",
+    "Spatial": "spatial understanding",
+    "CMI": "cross-modal inference",
+    "Desc": "visual description",
+    "Dialog": "multi-turn dialogue",
+}
+"""ReForm-Eval's eight capability dimensions (section 3.2)."""
+
+
+class SourceSpec(Struct, frozen=True):
+    reader: str
+    """A name in the registry's group `sources`."""
+    params: dict[str, Any] = {}
+    embedded: bool = False
+    """Needs no files of the user, so it is built when first run."""
+
+
+class Expected(Struct, frozen=True):
+    """Published or pinned counts; a build that differs says so and goes on."""
+
+    samples: int | None = None
+    images: int | None = None
+
+
+class BenchmarkSpec(Struct, frozen=True, kw_only=True):
+    """The facts of one benchmark."""
+
+    name: str
+    title: str
+    formulation: Formulation
+    source: SourceSpec
+    suite: str = ""
+    dimension: Dimension = ""
+    task: str = ""
+    family: str = ""
+    """Family of prompt templates; the formulation when empty."""
+    split: str = "test"
+    metrics: tuple[str, ...] = ()
+    """Metrics for text replies, the first one being the headline."""
+    expected: Expected = Expected()
+    licence: str = ""
+    citation: str = ""
+    url: str = ""
+    max_new_tokens: int = 30
+    topics: tuple[str, ...] = ()
+
+    @property
+    def prompt_family(self) -> str:
+        return self.family or self.formulation
+
+    def facts(self) -> dict[str, Any]:
+        """What a `--where` condition can speak of, besides the samples' own tags."""
+        return {
+            "name": self.name,
+            "suite": self.suite,
+            "dimension": self.dimension,
+            "task": self.task,
+            "formulation": self.formulation,
+            "split": self.split,
+            "topics": self.topics,
+            "licence": self.licence,
+        }
+
+
+def parse_entry(text: str, where: str) -> BenchmarkSpec:
+    """One benchmark's facts. Raises DataError naming the file for a wrong or unknown field."""
+    try:
+        content = tomllib.loads(text)
+        known = {field.name for field in msgspec.structs.fields(BenchmarkSpec)}
+        if extra := set(content) - known:
+            raise DataError(f"{where}: {registry.unknown('field', min(extra), known)}")
+        return msgspec.convert(content, BenchmarkSpec)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise DataError(f"{where}: {error}") from None
+
+
+@cache
+def entries() -> dict[str, BenchmarkSpec]:
+    """All entries that ship with Snellen, by name."""
+    found = [parse_entry(file.read_text("utf-8"), file.name) for file in _toml_files(files("snellen.catalogue"))]
+    return {spec.name: spec for spec in sorted(found, key=lambda spec: spec.name)}
+
+
+def _toml_files(folder: Traversable) -> Iterable[Traversable]:
+    for child in folder.iterdir():
+        if child.is_dir():
+            yield from _toml_files(child)
+        elif child.name.endswith(".toml"):
+            yield child
+
+
+def suites() -> dict[str, tuple[BenchmarkSpec, ...]]:
+    names = dict.fromkeys(spec.suite for spec in entries().values() if spec.suite)
+    return {name: tuple(spec for spec in entries().values() if spec.suite == name) for name in names}
+
+
+def select(pattern: str) -> tuple[BenchmarkSpec, ...]:
+    """Entries for a name, a glob (`eyechart/*`), a suite, or a suite's part (`eyechart:spatial`).
+
+    Raises UnknownNameError, with near names, when there are none.
+    """
+    catalogue, groups = entries(), suites()
+    if pattern in catalogue:
+        return (catalogue[pattern],)
+    if pattern in groups:
+        return groups[pattern]
+    suite, _, part = pattern.partition(":")
+    if suite in groups and part:
+        wanted = part.casefold()
+        chosen = tuple(spec for spec in groups[suite] if wanted in (spec.dimension.casefold(), spec.task.casefold()))
+        if chosen:
+            return chosen
+        parts = dict.fromkeys(name for spec in groups[suite] for name in (spec.dimension, spec.task) if name)
+        raise registry.unknown(f"part of the suite {suite}", part, parts)
+    chosen = tuple(spec for name, spec in catalogue.items() if fnmatch.fnmatchcase(name, pattern))
+    if chosen:
+        return chosen
+    raise registry.unknown("benchmark", pattern, [*catalogue, *groups])

@@ -1,0 +1,1 @@
+"""Judging: the only room that opens answers. Predictions in, scores out."""

@@ -1,0 +1,51 @@
+"""Metrics of choices: each takes the predictions of one question, in order of presentation.
+
+A value of None is unscored: no presentation of the question could be read. Unscored is not wrong.
+The `_strict` forms count an unread reply as not right, as the published systems do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from snellen.records import Answer, Prediction
+
+
+def accuracy(predictions: Sequence[Prediction], answer: Answer) -> float | None:
+    """Share of the read presentations whose choice is correct, 0 to 1."""
+    read = [p.choice in answer.options for p in predictions if p.choice is not None]
+    return sum(read) / len(read) if read else None
+
+
+def accuracy_strict(predictions: Sequence[Prediction], answer: Answer) -> float:
+    """Share of the answered presentations whose choice is correct; an unread reply is not."""
+    return sum(p.choice in answer.options for p in predictions) / len(predictions)
+
+
+def circular(predictions: Sequence[Prediction], answer: Answer, rotations: int) -> float | None:
+    """1 when all rotations are right, 0 as soon as one is wrong or two disagree (MMBench 4.1).
+
+    None when that cannot be said yet: a rotation was not read, or never asked.
+    """
+    choices = [p.choice for p in predictions if p.choice is not None]
+    if any(choice not in answer.options for choice in choices) or len(set(choices)) > 1:
+        return 0.0
+    return 1.0 if len(choices) == rotations else None
+
+
+def hit_rate(predictions: Sequence[Prediction]) -> float:
+    """Share of the replies that name one of the marks shown (ReForm-Eval 4.3.3), 0 to 1."""
+    return sum(p.hit for p in predictions) / len(predictions)
+
+
+def instability(predictions: Sequence[Prediction]) -> float:
+    """Entropy in nats of the options chosen over the presentations (ReForm-Eval 3.3.2).
+
+    0 when all agree; at most log of the number of presentations or of options (and one for "unread",
+    which counts as one more kind of answer), whichever is less.
+    """
+    counts = Counter(p.choice for p in predictions)
+    total = len(predictions)
+    return sum(-n / total * math.log(n / total) for n in counts.values() if n < total)

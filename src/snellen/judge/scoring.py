@@ -1,0 +1,256 @@
+"""From a run's journal to scores: responses are read anew, answers opened, nothing is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from snellen import registry
+from snellen.benchmark import Benchmark, Selection
+from snellen.catalogue import BenchmarkSpec
+from snellen.errors import DataError, MissingExtraError
+from snellen.judge import choice
+from snellen.judge.answers import open_answers
+from snellen.protocols.base import Protocol, parse_protocol
+from snellen.protocols.choice import Circular
+from snellen.protocols.reading import LikelihoodRule, predict
+from snellen.records import Answer, Prediction, Sample, Score, Turn
+from snellen.run.store import BenchmarkUse, RunManifest, read_exchanges, read_manifest
+
+DEFAULT_TEXT_METRICS = ("exact_match", "word_accuracy")
+Presented = dict[tuple[str, str, int], dict[int, Prediction]]
+"""(protocol, sample, round) -> presentation -> prediction."""
+
+
+class Reading(Struct, frozen=True):
+    """How replies are turned into predictions."""
+
+    extractor: str = "standard"
+    rule: LikelihoodRule = "sum"
+
+
+class ScoredBenchmark(Struct, frozen=True):
+    """All that is known of one benchmark in one run."""
+
+    spec: BenchmarkSpec
+    samples: dict[str, Sample]
+    predictions: tuple[Prediction, ...]
+    scores: tuple[Score, ...]
+    answers: dict[tuple[str, int], Answer]
+    """By sample id and round; empty for hidden answers."""
+
+
+class ScoredRun(Struct, frozen=True):
+    folder: Path
+    manifest: RunManifest
+    reading: Reading
+    benchmarks: tuple[ScoredBenchmark, ...]
+    asked: int
+    """Requests that were put to the model."""
+    reused: int
+    """Presentations answered by an earlier response to the same request."""
+
+
+DEFAULT = Reading()
+
+
+def score_run(folder: Path, reading: Reading = DEFAULT) -> ScoredRun:
+    """Read and score all responses of a run, whole or unfinished.
+
+    Raises StoreError for a folder that is no run, DataError when a benchmark has changed since.
+    """
+    manifest = read_manifest(folder)
+    opened = {use.name: _open(use) for use in manifest.benchmarks}
+    samples = {
+        use.name: {s.id: s for s in opened[use.name].samples(Selection(use.where, use.limit))}
+        for use in manifest.benchmarks
+    }
+    presented: dict[str, Presented] = {name: {} for name in opened}
+    asked = reused = 0
+    for exchange in read_exchanges(folder):
+        request = exchange.request
+        asked += not exchange.reused
+        reused += exchange.reused
+        sample = samples.get(request.benchmark, {}).get(request.sample_id)
+        if sample is None:
+            continue  # asked under a larger limit or another condition
+        question = sample.rounds[request.variant.turn]
+        prediction = predict(exchange.protocol, question, request, exchange.response, reading.extractor, reading.rule)
+        tests = presented[request.benchmark].setdefault(
+            (exchange.protocol, request.sample_id, request.variant.turn), {}
+        )
+        if prediction.error is None or request.variant.test not in tests:
+            tests[request.variant.test] = prediction
+    protocols = [parse_protocol(text) for text in manifest.protocols]
+    benchmarks = tuple(_score_benchmark(opened[name], samples[name], presented[name], protocols) for name in opened)
+    return ScoredRun(folder, manifest, reading, benchmarks, asked, reused)
+
+
+def _open(use: BenchmarkUse) -> Benchmark:
+    benchmark = Benchmark(Path(use.folder))
+    if benchmark.manifest.version != use.version:
+        raise DataError(
+            f"{use.folder} is version {benchmark.manifest.version} of {use.name}, but the run used {use.version}; "
+            "build that version again to score it"
+        )
+    return benchmark
+
+
+def _score_benchmark(
+    benchmark: Benchmark, samples: dict[str, Sample], presented: Presented, protocols: Sequence[Protocol]
+) -> ScoredBenchmark:
+    answers = open_answers(benchmark.folder)
+    scores: list[Score] = []
+    for protocol in protocols:
+        questions = [
+            Question(
+                protocol,
+                sample,
+                turn,
+                answers.get((sample.id, turn)),
+                tuple(p for _, p in sorted(presented.get((protocol.label, sample.id, turn), {}).items())),
+            )
+            for sample in samples.values()
+            if protocol.applies(sample)
+            for turn in range(len(sample.rounds))
+        ]
+        for question in questions:
+            if question.turn.options:
+                scores.extend(score_choice(question))
+        open_questions = [question for question in questions if not question.turn.options]
+        for metric in benchmark.spec.metrics or DEFAULT_TEXT_METRICS:
+            scores.extend(score_texts(open_questions, metric))
+    predictions = tuple(prediction for tests in presented.values() for _, prediction in sorted(tests.items()))
+    return ScoredBenchmark(benchmark.spec, samples, predictions, tuple(scores), answers)
+
+
+class Question(Struct, frozen=True):
+    """One question under one protocol, with its gold and what was predicted, by presentation."""
+
+    protocol: Protocol
+    sample: Sample
+    number: int
+    answer: Answer | None
+    predictions: tuple[Prediction, ...]
+
+    @property
+    def turn(self) -> Turn:
+        return self.sample.rounds[self.number]
+
+    @property
+    def came(self) -> tuple[Prediction, ...]:
+        """The presentations that were answered at all."""
+        return tuple(p for p in self.predictions if p.error is None)
+
+    def score(self, metric: str, value: float | None, why: str = "", of: int = 1) -> Score:
+        return Score(
+            self.protocol.label,
+            self.protocol.method,
+            self.sample.benchmark,
+            self.sample.id,
+            self.number,
+            metric,
+            value,
+            why if value is None else "",
+            of,
+        )
+
+
+NO_ANSWER = "the answer is hidden"
+NOT_ASKED = "error: never asked"
+UNREAD = "unread"
+
+
+def lost(question: Question) -> str:
+    """Why no presentation of a question was answered."""
+    first = next((p.error for p in question.predictions if p.error), None)
+    return f"error: {first.kind}" if first else NOT_ASKED
+
+
+def score_choice(question: Question) -> Iterator[Score]:
+    """All choice metrics of one question that its protocol gives."""
+    tests, answer, protocol = question.came, question.answer, question.protocol
+    is_circular = isinstance(protocol, Circular)
+    names = ["accuracy", "accuracy_strict", *(["circular_accuracy", "circular_accuracy_strict"] if is_circular else [])]
+    if not tests:
+        yield from (question.score(name, None, lost(question)) for name in names)
+        return
+    # An early stop leaves out later rotations by what was replied; the first pass alone is unbiased.
+    read = tests[:1] if is_circular else tests
+    if is_circular and read[0].variant.test != 0:
+        read = ()
+    if answer is None:
+        yield from (question.score(name, None, NO_ANSWER) for name in names)
+    else:
+        if read:
+            yield question.score("accuracy", choice.accuracy(read, answer), UNREAD, len(read))
+            yield question.score("accuracy_strict", choice.accuracy_strict(read, answer), of=len(read))
+        if is_circular:
+            yield from _circular_scores(question, answer)
+    if protocol.method == "generation" and read:
+        yield question.score("hit_rate", choice.hit_rate(read), of=len(read))
+    if not is_circular and len(question.predictions) > 1:
+        whole = len(tests) == len(question.predictions)
+        yield question.score("instability", choice.instability(tests) if whole else None, lost(question), len(tests))
+
+
+def _circular_scores(question: Question, answer: Answer) -> Iterator[Score]:
+    rotations = len(question.turn.options)
+    verdict = choice.circular(question.came, answer, rotations)
+    unread = any(p.choice is None for p in question.came)
+    failed = lost(question) if len(question.came) < len(question.predictions) else NOT_ASKED
+    yield question.score("circular_accuracy", verdict, UNREAD if unread else failed, rotations)
+    strict = 0.0 if verdict is None and unread else verdict
+    yield question.score("circular_accuracy_strict", strict, failed, rotations)
+
+
+def score_texts(questions: Sequence[Question], metric: str) -> Iterator[Score]:
+    """One metric of open questions; with several presentations a question's value is their mean.
+
+    Raises UnknownNameError for a metric that nobody has.
+    """
+    ready = [q for q in questions if q.came and q.answer is not None]
+    for question in questions:
+        if not question.came:
+            yield question.score(metric, None, lost(question))
+        elif question.answer is None:
+            yield question.score(metric, None, NO_ANSWER)
+    if not ready:
+        return
+    try:
+        values = _corpus_values(ready, metric) if metric in registry.names("corpus_metrics") else _values(ready, metric)
+    except MissingExtraError as error:
+        values = [None] * len(ready)
+        why = str(error)
+    else:
+        why = ""
+    for question, value in zip(ready, values, strict=True):
+        yield question.score(metric, value, why, len(question.came))
+
+
+def _values(questions: Sequence[Question], metric: str) -> list[float | None]:
+    measure = registry.find("metrics", metric)
+    return [_mean([measure(p.text or "", _texts(q)) for p in q.came]) for q in questions]
+
+
+def _corpus_values(questions: Sequence[Question], metric: str) -> list[float | None]:
+    """Each presentation is a corpus of its own: a caption is never compared with its own variants."""
+    measure = registry.find("corpus_metrics", metric)
+    values: list[list[float]] = [[] for _ in questions]
+    for test in range(max(len(q.came) for q in questions)):
+        there = [i for i, q in enumerate(questions) if test < len(q.came)]
+        replies = [questions[i].came[test].text or "" for i in there]
+        corpus = measure(replies, [_texts(questions[i]) for i in there])
+        for i, value in zip(there, corpus.per_caption, strict=True):
+            values[i].append(value)
+    return [_mean(one) for one in values]
+
+
+def _texts(question: Question) -> tuple[str, ...]:
+    return question.answer.texts if question.answer else ()
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

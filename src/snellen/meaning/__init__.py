@@ -1,0 +1,1 @@
+"""What scores mean: estimates with intervals, tables, reports."""

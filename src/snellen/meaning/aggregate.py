@@ -1,0 +1,118 @@
+"""From scores to results: a row a metric, for benchmarks, their slices, dimensions and the whole."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from snellen.judge.scoring import ScoredBenchmark, ScoredRun
+from snellen.meaning.stats import estimate, mean_of, z
+from snellen.records import Estimate, Method, Prediction, Result, Score
+
+ALL = "*"
+"""Benchmark or dimension of a row that is a mean over them."""
+UNBOUNDED = frozenset({"instability", "cider", "template_spread", "round_slope"})
+"""Metrics that are no proportions."""
+LIKE_ACCURACY = (
+    "accuracy",
+    "accuracy_strict",
+    "circular_accuracy",
+    "circular_accuracy_strict",
+    "hit_rate",
+    "instability",
+)
+
+
+def results_of(run: ScoredRun) -> list[Result]:
+    """All rows of a run: per benchmark, per tag and template, per dimension, overall."""
+    rows = [row for benchmark in run.benchmarks for row in _benchmark_rows(run.manifest.model, benchmark)]
+    return [*rows, *_means(rows)]
+
+
+def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
+    by: dict[tuple[str, Method, str], list[Score]] = defaultdict(list)
+    for score in scored.scores:
+        by[score.protocol, score.method, score.metric].append(score)
+    for (protocol, method, metric), scores in by.items():
+        for part, chosen in (("", scores), *_slices(scored, scores)):
+            yield _row(model, scored, protocol, method, metric, _estimate(scored, chosen, metric), part)
+    yield from _template_rows(model, scored)
+
+
+def _row(
+    model: str, scored: ScoredBenchmark, protocol: str, method: Method, metric: str, value: Estimate, part: str = ""
+) -> Result:
+    spec = scored.spec
+    return Result(model, spec.name, protocol, method, metric, value, spec.dimension, spec.suite, part)
+
+
+def _estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> Estimate:
+    known = [score for score in scores if score.value is not None]
+    errors = sum(score.value is None and score.why.startswith("error") for score in scores)
+    return estimate(
+        [score.value for score in known if score.value is not None],
+        [scored.samples[score.sample_id].group for score in known],
+        proportion=metric not in UNBOUNDED,
+        unscored=len(scores) - len(known) - errors,
+        errors=errors,
+    )
+
+
+def _slices(scored: ScoredBenchmark, scores: Sequence[Score]) -> Iterator[tuple[str, list[Score]]]:
+    """Scores by each value of each tag, and by round of a dialogue."""
+    parts: dict[str, list[Score]] = defaultdict(list)
+    for score in scores:
+        sample = scored.samples[score.sample_id]
+        for name, value in sample.tags.items():
+            parts[f"{name}={value}"].append(score)
+        if sample.turns:
+            parts[f"round={score.turn + 1}"].append(score)
+    # A tag that is different for nearly every sample tells nothing by itself.
+    yield from ((part, chosen) for part, chosen in sorted(parts.items()) if len(parts) <= 200)
+
+
+def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
+    """Accuracy per template and the spread between the best and the worst (ReForm-Eval, Table 25)."""
+    right: dict[tuple[str, Method], dict[str, list[tuple[float, str]]]] = defaultdict(lambda: defaultdict(list))
+    for prediction, value in judged(scored):
+        right[prediction.protocol, prediction.method][prediction.variant.template].append(
+            (value, scored.samples[prediction.sample_id].group)
+        )
+    for (protocol, method), templates in right.items():
+        if len(templates) < 2:
+            continue
+        means = []
+        for template, pairs in sorted(templates.items()):
+            share = estimate([value for value, _ in pairs], [group for _, group in pairs])
+            means.append(share)
+            yield _row(model, scored, protocol, method, "accuracy", share, f"template={template}")
+        best = max(means, key=lambda e: e.value or 0.0)
+        worst = min(means, key=lambda e: e.value or 0.0)
+        spread = (best.value or 0.0) - (worst.value or 0.0)
+        error = ((best.stderr or 0.0) ** 2 + (worst.stderr or 0.0) ** 2) ** 0.5
+        interval = (max(spread - z() * error, 0.0), min(spread + z() * error, 1.0))
+        yield _row(
+            model, scored, protocol, method, "template_spread", Estimate(spread, error, *interval, min(best.n, worst.n))
+        )
+
+
+def judged(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, float]]:
+    """Each read choice whose gold is known, with 1 when it is correct and 0 when not."""
+    for prediction in scored.predictions:
+        answer = scored.answers.get((prediction.sample_id, prediction.turn))
+        if answer and answer.options and prediction.choice is not None:
+            yield prediction, float(prediction.choice in answer.options)
+
+
+def _means(rows: Sequence[Result]) -> Iterator[Result]:
+    """Unweighted means over the benchmarks of a dimension, and over all benchmarks, of metrics of choices."""
+    groups: dict[tuple[str, str, Method, str, str], list[Result]] = defaultdict(list)
+    for row in rows:
+        if row.metric in LIKE_ACCURACY and not row.slice:
+            key = (row.model, row.protocol, row.method, row.metric)
+            groups[*key, row.dimension].append(row)
+            groups[*key, ALL].append(row)
+    for (model, protocol, method, metric, dimension), parts in groups.items():
+        value = mean_of([part.estimate for part in parts], proportion=metric not in UNBOUNDED)
+        suites = {part.suite for part in parts}
+        yield Result(model, ALL, protocol, method, metric, value, dimension, suites.pop() if len(suites) == 1 else "")

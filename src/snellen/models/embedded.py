@@ -1,0 +1,36 @@
+"""The models that ship with Snellen: `snellen:tiny`, `snellen:tiny-xs` and the instruments."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+
+from msgspec.structs import replace
+
+from snellen import registry
+from snellen.models import instruments
+from snellen.models.base import AsyncModel, Model, ModelSpec
+
+TRAINED = ("tiny", "tiny-xs")
+INSTRUMENTS = {
+    "uniform": instruments.uniform,
+    "always-a": instruments.always_first,
+    "biased": instruments.biased,
+    "scripted": instruments.scripted,
+}
+NAMES = (*TRAINED, "oracle", *INSTRUMENTS)
+
+
+def open_embedded(spec: ModelSpec) -> Model | AsyncModel:
+    """The embedded model a spec names. Raises UnknownNameError."""
+    model: Model
+    if spec.target in TRAINED:
+        # The package is installed as plain files, so the folder outlives the block.
+        with as_file(files("snellen.models") / "weights" / spec.target) as folder:
+            model = registry.find("models", "hf")(replace(spec, target=str(folder)))
+    elif spec.target == "oracle":
+        model = registry.find("instruments", "oracle")(spec)
+    elif spec.target in INSTRUMENTS:
+        model = INSTRUMENTS[spec.target](spec)
+    else:
+        raise registry.unknown("embedded model", spec.target, NAMES)
+    return model

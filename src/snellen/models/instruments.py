@@ -1,0 +1,136 @@
+"""Models whose behaviour is known: what a benchmark and a protocol must make of them is known too.
+
+The oracle is one more; it reads answers, so it lives with scoring (`snellen.judge.oracle`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from snellen.errors import DataError
+from snellen.images import Images
+from snellen.models.base import ALL_KINDS, ModelSpec
+from snellen.records import ContinuationScore, Kind, Request, Response
+from snellen.seeds import rng_for
+
+Chooser = Callable[[Request, int], int]
+"""Which place (of so many options shown) to name."""
+
+_WORDS = ("a", "the", "picture", "of", "red", "blue", "dog", "round", "two", "left")
+
+
+class Instrument:
+    """A model that chooses by rule: it names the mark of a place, and finds that place most likely."""
+
+    kinds: frozenset[Kind] = ALL_KINDS
+    batch_size = 1024
+
+    def __init__(self, name: str, choose: Chooser) -> None:
+        self.name = name
+        self._choose = choose
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"instrument": self.name, "version": "1"}
+
+    def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        return [Response(text=self._reply(request), finish="stop") for request in requests]
+
+    def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        return [score_as(request, self._choose(request, len(request.continuations))) for request in requests]
+
+    def _reply(self, request: Request) -> str:
+        marks = request.variant.marks
+        if not marks:
+            return " ".join(rng_for(self.name, request.key).choices(_WORDS, k=3))
+        return f"({marks[self._choose(request, len(marks))]})"
+
+
+def score_as(request: Request, best: int) -> Response:
+    """Log-likelihoods under which continuation `best` is the most likely by any rule."""
+    return Response(
+        scores=tuple(
+            ContinuationScore(
+                sum=(math.log(0.9) if i == best else math.log(0.01)) * (size := len(text.encode()) or 1),
+                tokens=size,
+                bytes=size,
+            )
+            for i, text in enumerate(request.continuations)
+        )
+    )
+
+
+def uniform(spec: ModelSpec) -> Instrument:
+    """Guesses: each option equally likely, decided by the request alone. Must land on chance."""
+    return Instrument(spec.text, lambda request, count: rng_for(spec.text, request.key).randrange(count))
+
+
+def always_first(spec: ModelSpec) -> Instrument:
+    """Names the first mark whatever is asked. CircularEval must bring it to zero."""
+    return Instrument(spec.text, lambda request, count: 0)
+
+
+def biased(spec: ModelSpec) -> Instrument:
+    """Names the first mark with probability `p` (default 0.5), else guesses: a position bias of known size."""
+    p = float(spec.options.get("p", "0.5"))
+
+    def choose(request: Request, count: int) -> int:
+        rng = rng_for(spec.text, request.key)
+        return 0 if rng.random() < p else rng.randrange(count)
+
+    return Instrument(spec.text, choose)
+
+
+class Scripted:
+    """Replies from a list by sample id, or by rule: `Scripted({"q1": "(A)"})`, `Scripted(lambda request: ...)`."""
+
+    kinds: frozenset[Kind] = ALL_KINDS
+    batch_size = 64
+
+    def __init__(
+        self,
+        replies: dict[str, str] | Callable[[Request], str | Response],
+        scores: Callable[[Request], Sequence[float]] | None = None,
+        name: str = "snellen:scripted",
+    ) -> None:
+        self.name = name
+        self._replies, self._scores = replies, scores
+        if scores is None:
+            self.kinds = frozenset({"generate"})
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"instrument": self.name}
+
+    def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        return [self._respond(request) for request in requests]
+
+    def _respond(self, request: Request) -> Response:
+        if isinstance(self._replies, dict):
+            return Response(text=self._replies.get(request.sample_id, ""), finish="stop")
+        reply = self._replies(request)
+        return reply if isinstance(reply, Response) else Response(text=reply, finish="stop")
+
+    def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        scores = self._scores or (lambda request: [0.0] * len(request.continuations))
+        return [
+            Response(
+                scores=tuple(
+                    ContinuationScore(float(value), 1, len(text.encode()))
+                    for value, text in zip(scores(request), request.continuations, strict=True)
+                )
+            )
+            for request in requests
+        ]
+
+
+def scripted(spec: ModelSpec) -> Scripted:
+    """`snellen:scripted?file=replies.json`: an object from sample id to reply."""
+    from pathlib import Path
+
+    path = Path(spec.options.get("file", ""))
+    try:
+        return Scripted(msgspec.json.decode(path.read_bytes(), type=dict[str, str]), name=spec.text)
+    except (OSError, msgspec.DecodeError) as error:
+        raise DataError(f"{spec.text}: cannot read replies from {path} ({error}); give file=replies.json") from None

@@ -1,0 +1,122 @@
+"""Records in and out of Parquet: streamed in groups of rows, the same records giving the same bytes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from snellen.errors import DataError
+from snellen.records import Answer, History, Sample
+
+ROWS = 1000
+"""Rows held in memory, and rows of a Parquet row group."""
+
+_IMAGE = pa.struct(
+    [("digest", pa.string()), ("media_type", pa.string()), ("width", pa.int32()), ("height", pa.int32())]
+)
+_TURN = pa.struct([("question", pa.string()), ("options", pa.list_(pa.string()))])
+_REGION = pa.struct([("box", pa.list_(pa.float64())), ("label", pa.string())])
+SCHEMAS: dict[type, pa.Schema] = {
+    Sample: pa.schema(
+        [
+            ("id", pa.string()),
+            ("benchmark", pa.string()),
+            ("question", pa.string()),
+            ("images", pa.list_(_IMAGE)),
+            ("options", pa.list_(pa.string())),
+            ("context", pa.string()),
+            ("turns", pa.list_(_TURN)),
+            ("regions", pa.list_(_REGION)),
+            ("group", pa.string()),
+            ("tags", pa.map_(pa.string(), pa.string())),
+        ]
+    ),
+    Answer: pa.schema(
+        [
+            ("sample_id", pa.string()),
+            ("turn", pa.int32()),
+            ("options", pa.list_(pa.int32())),
+            ("texts", pa.list_(pa.string())),
+        ]
+    ),
+    History: pa.schema([("sample_id", pa.string()), ("replies", pa.list_(pa.string()))]),
+}
+
+RecordT = TypeVar("RecordT", Sample, Answer, History)
+
+
+class RecordWriter:
+    """Writes records of one type to a Parquet file, a group of rows at a time."""
+
+    def __init__(self, path: Path, kind: type) -> None:
+        self._schema = SCHEMAS[kind]
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", use_dictionary=True)
+        self._rows: list[dict[str, Any]] = []
+
+    def write(self, record: Sample | Answer | History) -> None:
+        row = {name: getattr(record, name) for name in self._schema.names}
+        if "tags" in row:
+            row["tags"] = sorted(row["tags"].items())
+        for name in ("images", "turns", "regions"):
+            if row.get(name):
+                row[name] = [msgspec.structs.asdict(part) for part in row[name]]
+        self._rows.append(row)
+        if len(self._rows) >= ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema), row_group_size=ROWS)
+            self._rows = []
+
+    def __enter__(self) -> RecordWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._flush()
+        self._writer.close()
+
+
+def read_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
+    """The records of a file in order, a group of rows in memory at a time.
+
+    Raises DataError for a file that is missing, cut short or of another form.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=ROWS, use_threads=False):
+                columns = [batch.column(i).to_pylist() for i in range(batch.num_columns)]
+                names = batch.schema.names
+                for values in zip(*columns, strict=True):
+                    row = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+                    if "tags" in row:
+                        row["tags"] = dict(row["tags"])
+                    yield msgspec.convert(row, kind)
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing; build the benchmark again") from None
+    except (pa.ArrowInvalid, msgspec.ValidationError) as error:
+        raise DataError(f"{path} cannot be read ({error}); build the benchmark again") from None
+
+
+def sort_by_group(path: Path) -> None:
+    """Bring the samples of one group together, groups in order of first appearance."""
+    import pyarrow.compute as pc
+
+    table = pq.read_table(path)
+    first: dict[str, int] = {}
+    rank = [first.setdefault(group, len(first)) for group in table.column("group").to_pylist()]
+    if any(a > b for a, b in itertools.pairwise(rank)):
+        order = pc.sort_indices(
+            pa.table({"rank": rank, "row": range(len(rank))}), sort_keys=[("rank", "ascending"), ("row", "ascending")]
+        )
+        pq.write_table(table.take(order), path, compression="zstd", use_dictionary=True, row_group_size=ROWS)

@@ -1,0 +1,208 @@
+"""One question, several presentations: vanilla, CircularEval, instability, likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from snellen.errors import UnknownNameError
+from snellen.prompts.marks import MarkStyle, marks_for
+from snellen.prompts.render import Prompt
+from snellen.protocols.base import Wave, label
+from snellen.protocols.dialogue import Dialogue
+from snellen.protocols.reading import predict
+from snellen.records import Method, Request, Response, Sample, Turn, Variant
+from snellen.seeds import rng_for
+
+PERTURBATIONS = ("template", "order", "marks")
+
+
+def rotations(count: int) -> Iterator[tuple[int, ...]]:
+    """All cyclic shifts of 0..count-1, the unshifted one first (MMBench 4.1)."""
+    for shift in range(count):
+        yield tuple((i + shift) % count for i in range(count))
+
+
+def render(sample: Sample, prompt: Prompt, variant: Variant, method: Method) -> Request:
+    return prompt.generate(sample, variant) if method == "generation" else prompt.loglikelihood(sample, variant)
+
+
+class Vanilla(Struct, frozen=True):
+    """Every question once, options in their own order."""
+
+    by: Method = "generation"
+    marks: MarkStyle = "upper"
+    in_context: bool = False
+    gold_history = False
+
+    @property
+    def label(self) -> str:
+        return label("vanilla", self)
+
+    @property
+    def method(self) -> Method:
+        return self.by
+
+    def applies(self, sample: Sample) -> bool:
+        return self.by == "generation" or sample.formulation != "text"
+
+    def ask(self, sample: Sample, prompt: Prompt, history: tuple[str, ...] = ()) -> Wave:
+        if sample.turns:
+            once = Dialogue(by=self.by, marks=self.marks, in_context=self.in_context)
+            yield from once.rounds(sample, prompt, history, self.label)
+            return
+        yield [render(sample, prompt, present(sample, prompt, self, 0), self.by)]
+
+
+def present(
+    sample: Sample, prompt: Prompt, settings: Vanilla | Circular, test: int, order: tuple[int, ...] | None = None
+) -> Variant:
+    """The first template, the options in their own order unless said."""
+    count = len(sample.options)
+    return Variant(
+        test=test,
+        template=prompt.template_ids(settings.by)[0],
+        order=tuple(range(count)) if order is None else order,
+        marks=marks_for(settings.marks, count, rng_for(sample.benchmark, sample.id, "marks", test)),
+        in_context=settings.in_context and count > 0,
+    )
+
+
+class Circular(Struct, frozen=True):
+    """Every rotation of the options; ends as soon as two rotations cannot both be right (MMBench 4.1).
+
+    The stop needs no answer: two rotations that name different options cannot both be right, and one
+    that names none fails the question too. It gives the verdict of all passes for single-answer
+    questions with distinct options.
+    """
+
+    by: Method = "generation"
+    marks: MarkStyle = "upper"
+    in_context: bool = False
+    all_passes: bool = False
+    extractor: str = "standard"
+    gold_history = False
+
+    @property
+    def label(self) -> str:
+        return label("circular", self)
+
+    @property
+    def method(self) -> Method:
+        return self.by
+
+    def applies(self, sample: Sample) -> bool:
+        return sample.formulation == "choice"
+
+    def ask(self, sample: Sample, prompt: Prompt, history: tuple[str, ...] = ()) -> Wave:
+        orders = list(rotations(len(sample.options)))
+        requests = [
+            render(sample, prompt, present(sample, prompt, self, test, order), self.by)
+            for test, order in enumerate(orders)
+        ]
+        if self.all_passes:
+            yield requests
+            return
+        first: int | None = None
+        for request in requests:
+            [response] = yield [request]
+            choice = self._choice(sample, request, response)
+            if choice is None or first not in (None, choice):
+                return  # the question has failed, whatever the answer is
+            first = choice
+
+    def _choice(self, sample: Sample, request: Request, response: Response) -> int | None:
+        return predict(self.label, Turn(sample.question, sample.options), request, response, self.extractor).choice
+
+
+class Instability(Struct, frozen=True):
+    """M presentations of a sample in one wave (ReForm-Eval 3.3.2).
+
+    `perturb` names what differs between them: template, order and marks, together or alone. Orders
+    are rotations of a seeded permutation, so each option stands in each place equally often when M is
+    a multiple of the number of options. Templates take turns.
+    """
+
+    m: int = 5
+    by: Method = "generation"
+    perturb: str = "template,order"
+    marks: MarkStyle = "upper"
+    in_context: bool = True
+    seed: int = 0
+    gold_history = False
+
+    def __post_init__(self) -> None:
+        if self.m < 1:
+            raise UnknownNameError(f"instability needs m >= 1, not {self.m}")
+        if wrong := set(self.perturbed) - set(PERTURBATIONS):
+            raise UnknownNameError(f"perturb={min(wrong)} is not one of {', '.join(PERTURBATIONS)}, all")
+
+    @property
+    def perturbed(self) -> tuple[str, ...]:
+        return PERTURBATIONS if self.perturb == "all" else tuple(self.perturb.split(","))
+
+    @property
+    def label(self) -> str:
+        return label("instability", self)
+
+    @property
+    def method(self) -> Method:
+        return self.by
+
+    def applies(self, sample: Sample) -> bool:
+        return self.by == "generation" or sample.formulation != "text"
+
+    def ask(self, sample: Sample, prompt: Prompt, history: tuple[str, ...] = ()) -> Wave:
+        if sample.turns:
+            several = Dialogue(by=self.by, m=self.m, marks=self.marks, in_context=self.in_context, seed=self.seed)
+            yield from several.rounds(sample, prompt, history, self.label)
+            return
+        yield [render(sample, prompt, self._variant(sample, prompt, test), self.by) for test in range(self.m)]
+
+    def _variant(self, sample: Sample, prompt: Prompt, test: int) -> Variant:
+        count, changes = len(sample.options), self.perturbed
+        templates = prompt.template_ids(self.by)
+        order = tuple(range(count))
+        if "order" in changes and count:
+            base = list(order)
+            rng_for(sample.benchmark, sample.id, f"order {test // count}", self.seed).shuffle(base)
+            order = tuple(base[(i + test) % count] for i in range(count))
+        style: MarkStyle = "random" if "marks" in changes else self.marks
+        return Variant(
+            test=test,
+            template=templates[test % len(templates)] if "template" in changes else templates[0],
+            order=order,
+            marks=marks_for(style, count, rng_for(sample.benchmark, sample.id, f"marks {test}", self.seed)),
+            in_context=self.in_context and count > 0,
+            seed=self.seed + test,
+        )
+
+
+class Likelihood(Struct, frozen=True):
+    """The most likely option, options not shown; M templates (ReForm-Eval 3.3.1, equation 1)."""
+
+    m: int = 1
+    seed: int = 0
+    gold_history = False
+
+    @property
+    def label(self) -> str:
+        return label("likelihood", self)
+
+    @property
+    def method(self) -> Method:
+        return "likelihood"
+
+    def applies(self, sample: Sample) -> bool:
+        return sample.formulation != "text"
+
+    def ask(self, sample: Sample, prompt: Prompt, history: tuple[str, ...] = ()) -> Wave:
+        if sample.turns:
+            yield from Dialogue(by="likelihood", m=self.m, seed=self.seed).rounds(sample, prompt, history, self.label)
+            return
+        templates = prompt.template_ids("likelihood")
+        yield [
+            prompt.loglikelihood(sample, Variant(test=test, template=templates[test % len(templates)]))
+            for test in range(self.m)
+        ]

@@ -1,0 +1,1 @@
+"""Runs: the store that loses nothing, and the drivers that fill it."""

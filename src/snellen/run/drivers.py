@@ -1,0 +1,212 @@
+"""Drivers: they carry requests from live protocols to a model, and responses back.
+
+`drive` serves models that answer batches: a window of live protocols, so that all presentations of a
+picture travel together. `drive_async` serves models behind a network: many requests in flight.
+Both write each response to the store before its protocol sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from snellen.errors import ModelError
+from snellen.images import Images
+from snellen.models.base import AsyncModel, Model
+from snellen.prompts.render import Prompt
+from snellen.protocols.base import Protocol, Wave
+from snellen.records import Exchange, Failure, Kind, Request, Response, Sample
+from snellen.run.store import RunStore
+
+KINDS: tuple[Kind, ...] = ("generate", "loglikelihood")
+
+
+class Job(Struct, frozen=True):
+    """One sample under one protocol."""
+
+    sample: Sample
+    protocol: Protocol
+    prompt: Prompt
+    images: Images
+    history: tuple[str, ...] = ()
+
+    def start(self) -> Wave:
+        return self.protocol.ask(self.sample, self.prompt, self.history)
+
+
+class Tick(Struct, frozen=True):
+    """What happened since the last one, for progress bars."""
+
+    jobs: int = 0
+    requests: int = 0
+    failures: int = 0
+
+
+Report = Callable[[Tick], object]
+
+
+class _Live:
+    """A protocol under way: the requests it waits for, and what came so far."""
+
+    def __init__(self, job: Job) -> None:
+        self.job, self.label = job, job.protocol.label
+        self._wave = job.start()
+        self.requests: list[Request] = []
+        self.responses: list[Response | None] = []
+
+    def advance(self, store: RunStore) -> bool:
+        """Go on until something must be asked; False when the protocol has ended."""
+        while True:
+            if any(response is None for response in self.responses):
+                return True
+            try:
+                self.requests = step(self._wave, [r for r in self.responses if r is not None])
+            except StopIteration:
+                return False
+            self.responses = [store.find(self.label, request) for request in self.requests]
+
+    def missing(self) -> list[int]:
+        return [i for i, response in enumerate(self.responses) if response is None]
+
+
+def step(wave: Wave, responses: list[Response]) -> list[Request]:
+    """The next requests of a protocol, after `responses` to its last ones (none at the start)."""
+    return wave.send(responses) if responses else next(wave)
+
+
+def drive(
+    model: Model, jobs: Iterator[Job], store: RunStore, *, window: int = 0, report: Report = lambda tick: None
+) -> None:
+    """Run all jobs with a model that answers batches; `window` is how many requests it gets at once.
+
+    Raises ModelError when the model is unusable; what was answered before is stored.
+    """
+    window = window or model.batch_size
+    live: list[_Live] = []
+    waiting = 0
+    for job in jobs:
+        one = _Live(job)
+        if one.advance(store):
+            live.append(one)
+            waiting += len(one.missing())
+        else:
+            report(Tick(jobs=1))
+        if waiting >= window:
+            live = _serve(model, live, store, report)
+            waiting = sum(len(one.missing()) for one in live)
+    while live:
+        live = _serve(model, live, store, report)
+
+
+def _serve(model: Model, live: list[_Live], store: RunStore, report: Report) -> list[_Live]:
+    """Ask what all live protocols wait for; the ones that go on."""
+    for kind in KINDS:
+        waiting = [(one, i) for one in live for i in one.missing() if one.requests[i].kind == kind]
+        for _, group in itertools.groupby(waiting, key=lambda pair: id(pair[0].job.images)):
+            _ask(model, kind, list(group), store, report)
+    left = []
+    for one in live:
+        if one.advance(store):
+            left.append(one)
+        else:
+            report(Tick(jobs=1))
+    return left
+
+
+def _ask(model: Model, kind: Kind, waiting: list[tuple[_Live, int]], store: RunStore, report: Report) -> None:
+    """Ask each different request once; the store answers its other presentations."""
+    first = {one.requests[i].key: (one, i) for one, i in reversed(waiting)}
+    asked = [(one, i) for one, i in waiting if first[one.requests[i].key] == (one, i)]
+    requests = [one.requests[i] for one, i in asked]
+    responses = _answer(model, kind, requests, waiting[0][0].job.images)
+    store.append(
+        Exchange(one.label, request, response)
+        for (one, _), request, response in zip(asked, requests, responses, strict=True)
+    )
+    given = {request.key: response for request, response in zip(requests, responses, strict=True)}
+    for one, i in waiting:
+        request = one.requests[i]
+        one.responses[i] = store.find(one.label, request) if first[request.key] != (one, i) else None
+        one.responses[i] = one.responses[i] or given[request.key]
+    report(Tick(requests=len(responses), failures=sum(response.error is not None for response in responses)))
+
+
+def _answer(model: Model, kind: Kind, requests: list[Request], images: Images) -> list[Response]:
+    ask = model.generate if kind == "generate" else model.loglikelihood
+    responses = list(ask(requests, images))
+    if len(responses) != len(requests):
+        raise ModelError(f"{model.name} gave {len(responses)} responses to {len(requests)} requests")
+    return [check_response(request, response) for request, response in zip(requests, responses, strict=True)]
+
+
+def check_response(request: Request, response: Response) -> Response:
+    """The response, or a failure in its place when it does not answer the request."""
+    if response.error is not None:
+        return response
+    if request.kind == "generate" and response.text is None:
+        detail = "the model gave no text"
+    elif request.kind == "loglikelihood" and len(response.scores) != len(request.continuations):
+        detail = f"the model gave {len(response.scores)} scores for {len(request.continuations)} continuations"
+    else:
+        return response
+    return Response(error=Failure("model", detail))
+
+
+async def drive_async(
+    model: AsyncModel, jobs: Iterator[Job], store: RunStore, *, report: Report = lambda tick: None
+) -> None:
+    """Run all jobs with a model behind a network, as many at once as it allows.
+
+    Raises ModelError when the model is unusable; what was answered before is stored.
+    """
+    source = iter(jobs)
+    asked: dict[str, asyncio.Future[Response]] = {}
+
+    async def ask(label: str, request: Request, images: Images) -> Response:
+        if (known := store.find(label, request)) is not None:
+            return known
+        if (pending := asked.get(request.key)) is not None:
+            response = await asyncio.shield(pending)
+            return response if response.error else store.find(label, request) or response
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        asked[request.key] = future
+        try:
+            response = check_response(request, await model.ask(request, images))
+            store.append([Exchange(label, request, response)])
+            report(Tick(requests=1, failures=int(response.error is not None)))
+            future.set_result(response)
+            return response
+        finally:
+            del asked[request.key]
+            if not future.done():
+                future.cancel()
+
+    async def run(job: Job) -> None:
+        wave, label = job.start(), job.protocol.label
+        responses: list[Response] = []
+        while True:
+            try:
+                requests = step(wave, responses)
+            except StopIteration:
+                report(Tick(jobs=1))
+                return
+            if len(requests) == 1:
+                responses = [await ask(label, requests[0], job.images)]
+            else:
+                responses = list(await asyncio.gather(*(ask(label, request, job.images) for request in requests)))
+
+    async def worker() -> None:
+        for job in source:
+            await run(job)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(model.concurrency):
+                group.create_task(worker())
+    except* (ModelError, OSError) as errors:
+        raise errors.exceptions[0] from None
+    finally:
+        await model.close()

@@ -1,0 +1,153 @@
+"""What a run will ask: benchmarks found and built, protocols parsed, samples in order."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from snellen import registry
+from snellen.benchmark import MANIFEST, Benchmark, Selection
+from snellen.build import build
+from snellen.catalogue import BenchmarkSpec, entries, select
+from snellen.errors import DataError, UnknownNameError
+from snellen.home import benchmark_folder, home
+from snellen.prompts.render import Prompt
+from snellen.prompts.templates import Templates
+from snellen.protocols.base import Protocol
+from snellen.records import Decoding
+from snellen.run.drivers import Job
+from snellen.where import Condition
+
+Announce = Callable[[str], object]
+"""Called with one line for the user."""
+
+
+class Settings(Struct, frozen=True):
+    """What is the same for all benchmarks of a run."""
+
+    protocols: tuple[Protocol, ...]
+    templates: Templates
+    decoding: Decoding = Decoding()
+    prefix: bool = True
+    shard: tuple[int, int] = (0, 1)
+    """This worker's number, and how many there are; samples of one picture stay together."""
+
+
+class Use(Struct, frozen=True):
+    """A benchmark and which of its samples take part."""
+
+    benchmark: Benchmark
+    selection: Selection
+
+
+def find_benchmarks(
+    patterns: Sequence[str], where: str = "", limit: int | None = None, announce: Announce = lambda line: None
+) -> list[Use]:
+    """The benchmarks that names, globs, suites or folders stand for, embedded ones built when they are not.
+
+    Raises UnknownNameError for a name that nobody has, DataError when none is left or one has to be
+    built from files first.
+    """
+    condition = Condition(where) if where else None
+    found: dict[Path, Use] = {}
+    for pattern in patterns:
+        for benchmark in _open(pattern, condition, announce):
+            facts = benchmark.spec.facts()
+            if condition:
+                known = set(facts) | set(benchmark.manifest.tags)
+                if condition.names <= set(facts) and not condition.holds(facts):
+                    continue
+                if unknown := condition.names - known:
+                    raise DataError(f"--where: {registry.unknown('fact', min(unknown), known)}")
+            rest = where if condition and not condition.names <= set(facts) else ""
+            found.setdefault(benchmark.folder.resolve(), Use(benchmark, Selection(rest, limit)))
+    uses = [use for use in found.values() if use.benchmark.count(use.selection)]
+    if not uses:
+        raise DataError(f"no sample of {', '.join(patterns)} fits --where {where!r}")
+    return uses
+
+
+def _open(pattern: str, condition: Condition | None, announce: Announce) -> Iterator[Benchmark]:
+    folder = Path(pattern).expanduser()
+    if (folder / MANIFEST).exists():
+        yield Benchmark(folder)
+        return
+    if (benchmark_folder(pattern) / MANIFEST).exists() and pattern not in entries():
+        yield Benchmark(benchmark_folder(pattern))
+        return
+    if folder.is_dir() and pattern.startswith((".", "/", "~")):
+        raise DataError(f"{folder} is not a built benchmark; build it with `snellen build FILE --to {folder}`")
+    try:
+        chosen = select(pattern)
+    except UnknownNameError:
+        raise registry.unknown("benchmark", pattern, [*entries(), *own_benchmarks()]) from None
+    for spec in chosen:
+        if condition and condition.names <= set(spec.facts()) and not condition.holds(spec.facts()):
+            continue
+        yield _built(spec, announce)
+
+
+def _built(spec: BenchmarkSpec, announce: Announce) -> Benchmark:
+    folder = benchmark_folder(spec.name)
+    if (folder / MANIFEST).exists():
+        benchmark = Benchmark(folder)
+        if benchmark.spec == spec:
+            return benchmark
+        if not spec.source.embedded:
+            return benchmark
+        announce(f"building {spec.name} again: its catalogue entry has changed")
+    elif not spec.source.embedded:
+        raise DataError(f"{spec.name} is not built yet; run `snellen build {spec.name} --source FOLDER`")
+    else:
+        announce(f"building {spec.name}")
+    return build(spec)
+
+
+def own_benchmarks() -> list[str]:
+    """Names of built benchmarks that are not in the catalogue."""
+    root = home() / "benchmarks"
+    built = (str(path.parent.relative_to(root)) for path in root.glob("**/" + MANIFEST))
+    return sorted(name for name in built if name not in entries() and not name.startswith("."))
+
+
+def jobs(uses: Sequence[Use], settings: Settings) -> Iterator[Job]:
+    """All samples under all protocols that apply; all presentations of a picture come together."""
+    number, count = settings.shard
+    for use in uses:
+        benchmark, prompt = use.benchmark, prompt_of(use.benchmark.spec, settings)
+        histories = benchmark.histories() if _wants_history(settings, benchmark) else {}
+        for sample in benchmark.samples(use.selection):
+            if count > 1 and zlib.crc32(sample.group.encode()) % count != number:
+                continue
+            for protocol in settings.protocols:
+                if protocol.applies(sample):
+                    history = histories.get(sample.id, ()) if protocol.gold_history else ()
+                    yield Job(sample, protocol, prompt, benchmark.images, history)
+
+
+def _wants_history(settings: Settings, benchmark: Benchmark) -> bool:
+    gold = any(protocol.gold_history for protocol in settings.protocols)
+    return gold and benchmark.spec.formulation == "dialogue"
+
+
+def prompt_of(spec: BenchmarkSpec, settings: Settings) -> Prompt:
+    return Prompt(settings.templates, spec.prompt_family, spec.max_new_tokens, settings.decoding, settings.prefix)
+
+
+def count_jobs(uses: Sequence[Use], settings: Settings) -> int:
+    """How many jobs there are, from the counts alone; all samples of a benchmark are of one formulation."""
+    total = 0
+    for use in uses:
+        first = next(iter(use.benchmark.samples(use.selection)), None)
+        if first is not None:
+            total += use.benchmark.count(use.selection) * sum(p.applies(first) for p in settings.protocols)
+    return total
+
+
+def digest(*parts: str) -> str:
+    """Eight hexadecimal digits that stand for what a run was asked to do."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]

@@ -1,0 +1,51 @@
+"""The embedded suite as a source: draws its pictures while it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from snellen import registry
+from snellen.eyechart.draw import paint, to_png
+from snellen.eyechart.questions import TASKS, Item, make
+from snellen.eyechart.scenes import LEVELS, Level
+from snellen.seeds import rng_for
+from snellen.sources.base import Draft, Round
+
+
+class Params(Struct, frozen=True, forbid_unknown_fields=True):
+    task: str
+    split: str = "test"
+    count: int = 300
+    levels: tuple[Level, ...] = LEVELS
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """`count` questions of one task, its levels taking turns.
+
+    The generator's name holds the split, so train and test never share a seed.
+    """
+    chosen = msgspec.convert(params, Params)
+    if chosen.task not in TASKS:
+        raise registry.unknown("eyechart task", chosen.task, TASKS)
+    for number in range(chosen.count):
+        level = chosen.levels[number % len(chosen.levels)]
+        scene, items = make(chosen.task, level, rng_for("eyechart", chosen.task, chosen.split, level, number))
+        rounds = tuple(_round(item) for item in items)
+        yield Draft(
+            id=f"{chosen.task}-{chosen.split}-{number:05d}",
+            rounds=rounds,
+            images=(to_png(paint(scene)),),
+            where=f"eyechart/{chosen.task} number {number}",
+            dialogue=chosen.task == "dialogue",
+            tags={"level": level},
+            replies=tuple(item.options[item.gold] for item in items) if chosen.task == "dialogue" else (),
+        )
+
+
+def _round(item: Item) -> Round:
+    return Round(item.question, item.options, (item.gold,) if item.options else (), item.texts)
