@@ -1,0 +1,182 @@
+"""CIDEr and BLEU over whole corpora as array arithmetic; imported late, because it needs numpy.
+
+An n-gram's code is found by exact re-coding: the pair (code of the first n - 1 words, last word) is
+numbered anew by `np.unique`. So there is no hashing and no collision, and counting is sorting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from snellen.metrics.captions import Frequencies
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+_SIGMA = 6.0
+_ORDERS = 4
+_TINY, _SMALL = 1e-15, 1e-9
+
+
+class Corpus(Struct, frozen=True):
+    """All captions as one run of word numbers: first every reference, then every reply."""
+
+    words: Ints
+    lengths: Ints
+    """Words in each caption; shape (references + replies,)."""
+    image: Ints
+    """Image of each reference; shape (references,)."""
+    vocabulary: tuple[str, ...]
+
+    @property
+    def references(self) -> int:
+        return len(self.image)
+
+    @property
+    def images(self) -> int:
+        return len(self.lengths) - len(self.image)
+
+
+class Counts(Struct, frozen=True):
+    """How often each n-gram of one order stands in each caption; parallel arrays."""
+
+    caption: Ints
+    code: Ints
+    count: Ints
+    codes: int
+    """Codes run from 0 to here."""
+    start: Ints
+    """Where in `Corpus.words` an n-gram of each code starts; shape (codes,)."""
+
+    def where(self, keep: NDArray[np.bool_], shift: int = 0) -> tuple[Ints, Ints, Ints]:
+        return self.caption[keep] - shift, self.code[keep], self.count[keep]
+
+
+def encode(replies: list[list[str]], references: list[list[list[str]]]) -> Corpus:
+    """Number the words of a corpus in order of first sight."""
+    numbers: dict[str, int] = {}
+    captions = [caption for group in references for caption in group] + replies
+    words = [numbers.setdefault(word, len(numbers)) for caption in captions for word in caption]
+    sizes = [len(group) for group in references]
+    return Corpus(
+        np.array(words, dtype=np.int64),
+        np.array([len(caption) for caption in captions], dtype=np.int64),
+        np.repeat(np.arange(len(sizes), dtype=np.int64), sizes),
+        tuple(numbers),
+    )
+
+
+def ngrams(corpus: Corpus) -> Iterator[Counts]:
+    """Counts for n = 1, 2, 3, 4."""
+    words, lengths = corpus.words, corpus.lengths
+    caption = np.repeat(np.arange(len(lengths)), lengths)
+    left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(words))  # words from here to the caption's end
+    at, code = np.arange(len(words)), words
+    for n in range(1, _ORDERS + 1):
+        if n > 1:
+            longer = left[at] >= n
+            at, code = at[longer], code[longer] * len(corpus.vocabulary) + words[at[longer] + n - 1]
+        _, start, code = np.unique(code, return_index=True, return_inverse=True)
+        pairs, count = np.unique(caption[at] * max(1, len(start)) + code, return_counts=True)
+        yield Counts(*np.divmod(pairs, max(1, len(start))), count, len(start), at[start])
+
+
+def cider(corpus: Corpus, frequencies: Frequencies | None) -> Floats:
+    """CIDEr-D of each reply; shape (images,). The formula is in `captions.cider`."""
+    bigrams = np.maximum(corpus.lengths - 1, 0)
+    delta = bigrams[corpus.references :][corpus.image] - bigrams[: corpus.references]
+    penalty = np.exp(-(delta**2) / (2 * _SIGMA**2))
+    similarity = np.zeros(corpus.images)
+    for n, counts in enumerate(ngrams(corpus), start=1):
+        if counts.codes:
+            cosine = _cosines(corpus, counts, _idf(corpus, counts, n, frequencies))
+            similarity += np.bincount(corpus.image, cosine * penalty, corpus.images)
+    per_image = np.bincount(corpus.image, minlength=corpus.images)
+    return similarity / _ORDERS / per_image * 10.0
+
+
+def _idf(corpus: Corpus, counts: Counts, n: int, frequencies: Frequencies | None) -> Floats:
+    if frequencies is None:
+        captions, codes, _ = counts.where(counts.caption < corpus.references)
+        once = np.unique(corpus.image[captions] * counts.codes + codes)
+        images, found = corpus.images, np.bincount(once % counts.codes, minlength=counts.codes)
+    else:
+        spans = (corpus.words[start : start + n].tolist() for start in counts.start)
+        grams = (" ".join(corpus.vocabulary[word] for word in span) for span in spans)
+        images, found = frequencies.images, np.array([frequencies.counts.get(gram, 0) for gram in grams])
+    idf: Floats = math.log(images) - np.log(np.maximum(1.0, found))
+    return idf
+
+
+def _cosines(corpus: Corpus, counts: Counts, idf: Floats) -> Floats:
+    """Clipped cosine of each reference with the reply of its image, for one order; shape (references,)."""
+    of_reference = counts.caption < corpus.references
+    reference, reference_code, reference_count = counts.where(of_reference)
+    image, reply_code, reply_count = counts.where(~of_reference, shift=corpus.references)
+    reference_weight, reply_weight = reference_count * idf[reference_code], reply_count * idf[reply_code]
+    reference_norm = np.sqrt(np.bincount(reference, reference_weight**2, corpus.references))
+    reply_norm = np.sqrt(np.bincount(image, reply_weight**2, corpus.images))
+
+    # Join on (image, n-gram): every n-gram of a reply meets its equals in that image's references.
+    keys = corpus.image[reference] * counts.codes + reference_code
+    by_key = np.argsort(keys, kind="stable")
+    wanted = image * counts.codes + reply_code
+    low = np.searchsorted(keys[by_key], wanted, "left")
+    matches = np.searchsorted(keys[by_key], wanted, "right") - low
+    within = np.arange(matches.sum()) - np.repeat(np.cumsum(matches) - matches, matches)
+    met = by_key[np.repeat(low, matches) + within]
+    product = np.minimum(np.repeat(reply_weight, matches), reference_weight[met]) * reference_weight[met]
+
+    dot = np.bincount(reference[met], product, corpus.references)
+    norms = reply_norm[corpus.image] * reference_norm
+    cosine: Floats = dot / np.where(norms == 0, 1.0, norms)  # where a norm is 0, so is the product
+    return cosine
+
+
+def bleu(corpus: Corpus, order: int) -> tuple[float, Floats]:
+    """Corpus BLEU, and BLEU of each reply; shape (images,)."""
+    length = corpus.lengths[corpus.references :]
+    nearest = _nearest_lengths(corpus, length)
+    guesses = np.maximum(0, length - np.arange(order)[:, None])
+    correct = np.stack([_clipped(corpus, counts) for _, counts in zip(range(order), ngrams(corpus), strict=False)])
+    per_caption = _bleu(correct, guesses, length, nearest)
+    pooled = _bleu(correct.sum(1, keepdims=True), guesses.sum(1, keepdims=True), length.sum(), nearest.sum())
+    return float(pooled[0]), per_caption
+
+
+def _bleu(correct: Floats, guesses: Ints, length: Ints, nearest: Ints) -> Floats:
+    geometric = np.prod((correct + _TINY) / (guesses + _SMALL), axis=0) ** (1 / len(correct))
+    ratio = np.minimum(1.0, (length + _TINY) / (nearest + _SMALL))
+    value: Floats = geometric * np.exp(1 - 1 / ratio)
+    return value
+
+
+def _nearest_lengths(corpus: Corpus, length: Ints) -> Ints:
+    """Length of the reference nearest in length to each reply; of two as near, the shorter."""
+    lengths = corpus.lengths[: corpus.references]
+    by_image = np.lexsort((lengths, np.abs(lengths - length[corpus.image]), corpus.image))
+    first = np.searchsorted(corpus.image[by_image], np.arange(corpus.images))
+    return lengths[by_image[first]]
+
+
+def _clipped(corpus: Corpus, counts: Counts) -> Floats:
+    """Right n-grams of each reply, each counted at most as often as in the reference that has most."""
+    of_reference = counts.caption < corpus.references
+    reference, reference_code, reference_count = counts.where(of_reference)
+    image, reply_code, reply_count = counts.where(~of_reference, shift=corpus.references)
+    keys = corpus.image[reference] * counts.codes + reference_code
+    by_key = np.lexsort((-reference_count, keys))
+    known, first = np.unique(keys[by_key], return_index=True)
+    most = np.append(reference_count[by_key][first], 0)
+    wanted = image * counts.codes + reply_code
+    place = np.searchsorted(known, wanted)
+    found = np.append(known, -1)[place] == wanted
+    return np.bincount(image, np.minimum(reply_count, np.where(found, most[place], 0)), corpus.images).astype(float)

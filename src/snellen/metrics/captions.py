@@ -1,0 +1,186 @@
+"""Caption metrics: BLEU, ROUGE-L and CIDEr-D, equal to the COCO caption evaluation and faster.
+
+Tokens are `standard` (Penn Treebank tokens, lower-case, punctuation removed, as the COCO evaluation
+has them) or `legacy` (the words between blanks, case and punctuation kept: ReForm-Eval, LVLM-eHub).
+METEOR, which needs Java, is in `snellen.metrics.meteor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Literal
+
+from msgspec import Struct
+
+from snellen.errors import DataError, MissingExtraError
+from snellen.metrics import ptb
+
+Tokens = Literal["standard", "legacy"]
+References = Sequence[Sequence[str]]
+"""references[i] are the reference captions of the image of replies[i]."""
+
+_ROUGE_BETA = 1.2
+
+
+class CorpusScore(Struct, frozen=True):
+    """A corpus metric: its value over all captions, and that of each caption in order."""
+
+    value: float
+    per_caption: tuple[float, ...]
+
+
+class Frequencies(Struct, frozen=True):
+    """In how many of `images` images each n-gram (words joined by one blank) occurs in a reference.
+
+    CIDEr weighs words by these, so scores of subsets, or of resamples, compare only under one
+    `Frequencies`: freeze those of the full set and pass them.
+    """
+
+    images: int
+    counts: Mapping[str, int]
+    tokens: Tokens = "standard"
+    source: str = "references"
+
+
+def tokenize(caption: str, tokens: Tokens = "standard") -> list[str]:
+    """Words of a caption under a tokenisation, `standard` or `legacy`."""
+    return _tokenizer(tokens)(caption)
+
+
+def document_frequencies(
+    references: References, *, tokens: Tokens = "standard", source: str = "references"
+) -> Frequencies:
+    """Frequencies of all n-grams (n = 1..4) of a reference set, one document an image."""
+    words = _tokenizer(tokens)
+    counts: dict[str, int] = {}
+    for captions in references:
+        grams = {
+            " ".join(caption[start : start + n])
+            for caption in map(words, captions)
+            for n in range(1, 5)
+            for start in range(len(caption) - n + 1)
+        }
+        for gram in grams:
+            counts[gram] = counts.get(gram, 0) + 1
+    return Frequencies(len(references), counts, tokens, source)
+
+
+def cider(
+    replies: Sequence[str],
+    references: References,
+    *,
+    tokens: Tokens = "standard",
+    frequencies: Frequencies | None = None,
+) -> CorpusScore:
+    """CIDEr-D (Vedantam et al. 2015, section 8 and Eq. 1-3), in [0, 10]; tables often print it times 100.
+
+    10 / 4 * sum over n = 1..4 of the mean over references of
+    exp(-(l_c - l_r)^2 / (2 * 6^2)) * (min(g_c, g_r) . g_r) / (|g_c| |g_r|), where g holds tf-idf
+    weights of n-grams. As in the COCO evaluation l counts bigrams, idf is log(images) -
+    log(max(1, df)), and document frequencies come from the references at hand unless frozen ones
+    are given: one image alone then scores 0. Raises DataError when lengths differ or an image has
+    no reference; MissingExtraError without numpy.
+    """
+    if frequencies is not None and frequencies.tokens != tokens:
+        raise DataError(
+            f"cider: the frequencies were counted on {frequencies.tokens} tokens, the captions are {tokens}; "
+            f"count them again with document_frequencies(references, tokens={tokens!r})"
+        )
+    arrays = _arrays("CIDEr")
+    corpus = arrays.encode(*_words(replies, references, tokens))
+    per_caption = arrays.cider(corpus, frequencies)
+    return CorpusScore(float(per_caption.mean()), tuple(per_caption.tolist()))
+
+
+def bleu(
+    replies: Sequence[str], references: References, *, tokens: Tokens = "standard", order: Literal[1, 2, 3, 4] = 4
+) -> CorpusScore:
+    """BLEU of an order (Papineni et al. 2002, section 2.3), in [0, 1].
+
+    Geometric mean of the clipped n-gram precisions for n = 1..order, times exp(1 - r / c) when the
+    replies (c words) are shorter than the references of nearest length (r words). `value` pools
+    counts over the corpus and so is not the mean of `per_caption`. Constants as in the COCO
+    evaluation, 1e-15 above and 1e-9 below the fraction. Errors as in `cider`.
+    """
+    arrays = _arrays("BLEU")
+    corpus = arrays.encode(*_words(replies, references, tokens))
+    value, per_caption = arrays.bleu(corpus, order)
+    return CorpusScore(value, tuple(per_caption.tolist()))
+
+
+def rouge_l(replies: Sequence[str], references: References, *, tokens: Tokens = "standard") -> CorpusScore:
+    """ROUGE-L (Lin 2004, section 3), in [0, 1]: F of the longest common subsequence, beta = 1.2.
+
+    As in the COCO evaluation precision and recall are each the best over the references, not
+    necessarily of one reference; `legacy` words split at every single blank, so that two blanks
+    hold an empty word. Errors as in `cider`, save that numpy is not needed.
+    """
+    words = (lambda text: text.split(" ")) if tokens == "legacy" else lambda text: _tokenizer(tokens)(text) or [""]
+    _check(replies, references)
+    per_caption = tuple(
+        _rouge_of_one(words(reply), [words(caption) for caption in captions])
+        for reply, captions in zip(replies, references, strict=True)
+    )
+    return CorpusScore(sum(per_caption) / len(per_caption), per_caption)
+
+
+def common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
+    """Length in words of the longest common subsequence, by bit-parallel recurrence (Hyyrö 2004)."""
+    places: dict[str, int] = {}
+    for place, word in enumerate(first):
+        places[word] = places.get(word, 0) | 1 << place
+    full = (1 << len(first)) - 1
+    row = full
+    for word in second:
+        matches = row & places.get(word, 0)
+        row = ((row + matches) | (row - matches)) & full
+    return len(first) - row.bit_count()
+
+
+def _rouge_of_one(reply: list[str], captions: list[list[str]]) -> float:
+    common = [common_subsequence(reply, caption) for caption in captions]
+    precision = max(common) / len(reply)
+    recall = max(length / len(caption) for length, caption in zip(common, captions, strict=True))
+    if not precision or not recall:
+        return 0.0
+    return (1 + _ROUGE_BETA**2) * precision * recall / (recall + _ROUGE_BETA**2 * precision)
+
+
+def _words(
+    replies: Sequence[str], references: References, tokens: Tokens
+) -> tuple[list[list[str]], list[list[list[str]]]]:
+    _check(replies, references)
+    words = _tokenizer(tokens)
+    return [words(reply) for reply in replies], [[words(caption) for caption in captions] for captions in references]
+
+
+def _check(replies: Sequence[str], references: References) -> None:
+    if len(replies) != len(references):
+        raise DataError(
+            f"caption metric: {len(replies)} replies but references of {len(references)} images; "
+            "give one list of references a reply, in the same order"
+        )
+    if not replies:
+        raise DataError("caption metric: no captions; a corpus score needs at least one reply")
+    for index, captions in enumerate(references):
+        if not captions or isinstance(captions, str):
+            raise DataError(f"caption metric: references[{index}] is not a list of captions; give at least one")
+
+
+def _tokenizer(tokens: Tokens) -> Callable[[str], list[str]]:
+    if tokens == "standard":
+        return ptb.caption_words
+    if tokens == "legacy":
+        return str.split
+    raise DataError(f"caption metric: unknown tokenisation {tokens!r}; choose standard or legacy")
+
+
+def _arrays(purpose: str) -> ModuleType:
+    try:
+        from snellen.metrics import _caption_arrays
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise MissingExtraError("numpy", "metrics", purpose) from error
+    return _caption_arrays

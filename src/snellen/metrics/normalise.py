@@ -1,0 +1,103 @@
+"""Text normalisations by name: what two texts lose before they are compared."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
+
+from snellen.registry import unknown
+
+Normaliser = Callable[[str], str]
+
+# Han and Kana are written without blanks, so each sign is a word of its own.
+_UNSPACED = "\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
+_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+_WORD = re.compile(
+    rf"[{_UNSPACED}]|(?:[^\s.,+#{_UNSPACED}]|(?<=\d)[.,](?=\d)|(?<=[^\W\d_])[+#]++(?!\w))+",
+)
+
+
+@lru_cache(maxsize=16384)
+def standard(text: str) -> str:
+    """Words of a text in one case, joined by single blanks; punctuation and symbols part words.
+
+    NFKC and case-folding; thousands separators dropped (`10,000` is `10000`); a point or comma kept
+    between digits (`1.5` is one word, not a 1), plus and sharp signs kept at the end of a word
+    (`C++` is not C); each sign of Han and Kana is a word. Idempotent.
+    """
+    visible = text if text.isascii() else "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
+    plain = "".join(sign if _belongs_to_word(sign) else " " for sign in folded)
+    return " ".join(_WORD.findall(_THOUSANDS.sub(lambda number: number[0].replace(",", ""), plain)))
+
+
+def legacy_ocr(text: str) -> str:
+    """ReForm-Eval and LVLM-eHub: all but ASCII letters, digits and white space deleted, lower-case.
+
+    So `hello-world` is `helloworld`, `café` is `caf`, and a text in another script is empty.
+    """
+    return re.sub(r"[^a-zA-Z0-9\s]", "", text).lower()
+
+
+def vqa(text: str) -> str:
+    """The official VQA evaluation's form (Antol et al. 2015, section 4.2, and its published script).
+
+    In order: line breaks and tabs to blanks; each of `;/[]"{}()=+\\_-><@`,?!` deleted everywhere if it
+    touches a blank anywhere in the text, or if the text holds a digit-comma-digit, else turned to a
+    blank; the first 32 full stops not before a digit deleted (the script passes a flag where a count
+    belongs); lower-case; number words none, zero to ten to digits; a, an, the dropped; lost
+    apostrophes of contractions restored. Not idempotent: `a-b- c` takes two passes.
+    """
+    text = text.replace("\n", " ").replace("\t", " ").strip()
+    grouped_digits = re.search(r"\d,\d", text) is not None
+    plain = text
+    for sign in _VQA_SIGNS:
+        touches_blank = f"{sign} " in text or f" {sign}" in text
+        plain = plain.replace(sign, "" if touches_blank or grouped_digits else " ")
+    plain = re.sub(r"\.(?!\d)", "", plain, count=32)
+    numbered = (_VQA_NUMBERS.get(word, word) for word in plain.lower().split())
+    return " ".join(_VQA_CONTRACTIONS.get(word, word) for word in numbered if word not in ("a", "an", "the"))
+
+
+def normaliser(name: str) -> Normaliser:
+    """The normalisation of a name: standard, legacy_ocr or vqa. Raises UnknownNameError."""
+    if name not in _NORMALISERS:
+        raise unknown("text normalisation", name, _NORMALISERS)
+    return _NORMALISERS[name]
+
+
+_NORMALISERS: dict[str, Normaliser] = {"standard": standard, "legacy_ocr": legacy_ocr, "vqa": vqa}
+
+
+def _belongs_to_word(sign: str) -> bool:
+    return sign.isalnum() or sign in ".,+#" or unicodedata.category(sign)[0] == "M"
+
+
+_VQA_SIGNS = ';/[]"{}()=+\\_-><@`,?!'
+_VQA_NUMBERS = {"none": "0"} | {
+    word: str(number) for number, word in enumerate("zero one two three four five six seven eight nine ten".split())
+}
+
+
+def _without_one_apostrophe(form: str) -> list[str]:
+    return [form[:place] + form[place + 1 :] for place, sign in enumerate(form) if sign == "'"]
+
+
+# The forms of the official table. Words that are also words without the apostrophe (were, shed, well) are
+# not in it; it maps somebody'd backwards; its forms with a capital I never meet lower-cased text.
+_VQA_CONTRACTIONS = {
+    wrong: form
+    for form in (
+        "ain't aren't can't could've couldn't couldn't've didn't doesn't don't hadn't hadn't've hasn't haven't "
+        "he'd he'd've he's how'd how'll how's isn't it'd it'd've it'll ma'am mightn't mightn't've might've mustn't "
+        "must've needn't not've o'clock oughtn't 'ow's'at shan't she'd've should've shouldn't shouldn't've "
+        "somebody'd've somebody'll somebody's someone'd someone'd've someone'll someone's something'd "
+        "something'd've something'll that's there'd there'd've there're there's they'd they'd've they'll they're "
+        "they've 'twas wasn't we'd've we've weren't what'll what're what's what've when's where'd where's where've "
+        "who'd who'd've who'll who's who've why'll why're why's won't would've wouldn't wouldn't've y'all y'all'll "
+        "y'all'd've you'd you'd've you'll you're you've"
+    ).split()
+    for wrong in _without_one_apostrophe(form)
+} | {"somebody'd": "somebodyd"}

@@ -1,0 +1,103 @@
+"""Reading metrics: does the reply hold the words that stand in the image?
+
+All take a reply and its references (alternatives: the best counts) and give a number in [0, 1],
+except `character_error_rate`. The rule that scored the published tables is `legacy.ocr_match`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from snellen.errors import DataError
+from snellen.metrics.normalise import Normaliser, standard
+
+_ANLS_THRESHOLD = 0.5
+
+
+def word_accuracy(reply: str, references: Sequence[str]) -> float:
+    """Share of the gold's words that stand in the reply as whole words, in [0, 1].
+
+    The definition of ReForm-Eval, section 3.3.2 (whose code scored the whole answer instead). A word
+    that the gold repeats counts each time; the reply needs it once. Raises DataError when there is
+    no reference or one has no word.
+    """
+    found = set(standard(reply).split())
+    return max(
+        sum(word in found for word in words) / len(words) for words in map(str.split, golds(references, standard))
+    )
+
+
+def contains_answer(reply: str, references: Sequence[str]) -> float:
+    """1 if all words of a gold stand in the reply side by side and in order, else 0. Errors as above."""
+    padded = f" {standard(reply)} "
+    return float(any(f" {gold} " in padded for gold in golds(references, standard)))
+
+
+def exact_match(reply: str, references: Sequence[str]) -> float:
+    """1 if the reply has the words of a gold and no other, else 0. Errors as in `word_accuracy`."""
+    return float(standard(reply) in golds(references, standard))
+
+
+def anls(reply: str, references: Sequence[str], *, threshold: float = _ANLS_THRESHOLD) -> float:
+    """Average normalised Levenshtein similarity of one reply (Biten et al. 2019, Eq. 1), in [0, 1].
+
+    max over golds of s = 1 - NL where NL = edits / max(length) in characters, and s = 0 where
+    NL >= threshold. Case and blanks at the ends or in a row do not count. The script of the DocVQA
+    challenge differs at one point: it keeps s where NL is exactly the threshold.
+    """
+    given = folded(reply)
+    distances = [_normalised_distance(given, gold) for gold in golds(references, folded)]
+    return max(1.0 - distance if distance < threshold else 0.0 for distance in distances)
+
+
+def edit_similarity(reply: str, references: Sequence[str]) -> float:
+    """1 - edits / max(length) in characters to the nearest gold, in [0, 1]: `anls` without its threshold."""
+    given = folded(reply)
+    return 1.0 - min(_normalised_distance(given, gold) for gold in golds(references, folded))
+
+
+def character_error_rate(reply: str, references: Sequence[str]) -> float:
+    """Edits / characters of the gold, for the gold where it is least; 0 is best and it has no upper bound."""
+    given = folded(reply)
+    return min(edit_distance(given, gold) / len(gold) for gold in golds(references, folded))
+
+
+def golds(references: Sequence[str], normalise: Normaliser) -> list[str]:
+    """Normalised references. Raises DataError for an empty list, or a reference that nothing is left of."""
+    if isinstance(references, str) or not references:
+        raise DataError(f"references {references!r}: a question to score needs a list of at least one gold text")
+    normalised = [normalise(reference) for reference in references]
+    if "" in normalised:
+        raise DataError(
+            f"gold {references[normalised.index('')]!r} has no letter or digit left after normalisation, so any reply "
+            "would match; mend or drop this sample when the benchmark is built"
+        )
+    return normalised
+
+
+def folded(text: str) -> str:
+    """Case-folded text with single blanks: what edit distances are counted on."""
+    return " ".join(text.casefold().split())
+
+
+def edit_distance(first: str, second: str) -> int:
+    """Levenshtein distance in characters, by bit-parallel recurrence (Myers 1999, as Hyyrö 2003 states it)."""
+    if not first:
+        return len(second)
+    places: dict[str, int] = {}
+    for place, sign in enumerate(first):
+        places[sign] = places.get(sign, 0) | 1 << place
+    full, last = (1 << len(first)) - 1, 1 << (len(first) - 1)
+    rises, falls, distance = full, 0, len(first)  # a column's steps of +1 and of -1
+    for sign in second:
+        match = places.get(sign, 0)
+        diagonal = (((match & rises) + rises) ^ rises) | match | falls
+        right_rises, right_falls = falls | (full & ~(diagonal | rises)), rises & diagonal
+        distance += bool(right_rises & last) - bool(right_falls & last)
+        right_rises, right_falls = (right_rises << 1 | 1) & full, right_falls << 1 & full
+        rises, falls = right_falls | (full & ~(diagonal | right_rises)), right_rises & diagonal
+    return distance
+
+
+def _normalised_distance(first: str, second: str) -> float:
+    return edit_distance(first, second) / max(len(first), len(second))
