@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
-from msgspec.structs import replace
 
+from snellen.benchmark import Benchmark
+from snellen.build import Progress
+from snellen.build import build as build_spec
+from snellen.catalogue import DIMENSIONS, BenchmarkSpec, Dimension, SourceSpec, select
 from snellen.errors import DataError, ErrorBudgetError
+from snellen.extract import EXTRACTORS
 from snellen.home import slug
 from snellen.judge.scoring import Reading, ScoredRun, score_run
 from snellen.meaning.aggregate import results_of
 from snellen.models.base import load_model
 from snellen.prompts.templates import default_templates, load_templates
 from snellen.protocols.base import parse_protocol
+from snellen.protocols.reading import LIKELIHOOD_RULES, LikelihoodRule
 from snellen.records import Decoding, Result
+from snellen.registry import names, unknown
 from snellen.run.drivers import Report
 from snellen.run.plan import Settings, count_jobs, digest, find_benchmarks
 from snellen.run.runner import run as run_once
@@ -134,6 +140,60 @@ def evaluate(
     return results
 
 
+def build(
+    benchmark: str | BenchmarkSpec,
+    *,
+    source: str | Path | None = None,
+    to: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Benchmark:
+    """Build one benchmark of the catalogue, or of an entry of your own.
+
+    `source` is the folder with its official files, `to` the folder to make (default: under
+    $SNELLEN_HOME). Raises DataError naming file and line of wrong rows; nothing half-built is left.
+    """
+    if isinstance(benchmark, str):
+        chosen = select(benchmark)
+        if len(chosen) != 1:
+            raise DataError(f"{benchmark} stands for {len(chosen)} benchmarks; build them one by one")
+        benchmark = chosen[0]
+    return build_spec(
+        benchmark, source=Path(source) if source else None, to=Path(to) if to else None, progress=progress
+    )
+
+
+def build_table(
+    file: str | Path,
+    *,
+    name: str = "",
+    images: str | Path | None = None,
+    to: str | Path | None = None,
+    dimension: str = "",
+    metrics: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Benchmark:
+    """Build a benchmark from your own questions in a .jsonl, .tsv or .csv file (docs/own-data.md).
+
+    `images` is the folder that image paths are relative to (default: the file's own). Raises
+    DataError naming file and line of wrong rows; nothing half-built is left.
+    """
+    path = Path(file)
+    if dimension and dimension not in DIMENSIONS:
+        raise unknown("dimension", dimension, DIMENSIONS)
+    for metric in metrics:
+        if metric not in (known := [*names("metrics"), *names("corpus_metrics")]):
+            raise unknown("metric", metric, known)
+    spec = BenchmarkSpec(
+        name=name or path.stem,
+        title=path.name,
+        formulation="choice",
+        dimension=cast(Dimension, dimension),
+        metrics=tuple(metrics),
+        source=SourceSpec("table", {"file": path.name, "images": str(images or "")}),
+    )
+    return build_spec(spec, source=path.parent, to=Path(to) if to else None, progress=progress)
+
+
 def settings_for(
     protocols: str | Iterable[str],
     *,
@@ -162,15 +222,11 @@ def score(folder: str | Path, *, extractor: str = "standard", rule: str = "sum")
 
     Raises StoreError for a folder that is no run, UnknownNameError for an unknown extractor or rule.
     """
-    from snellen.extract import EXTRACTORS
-    from snellen.protocols.reading import LIKELIHOOD_RULES
-    from snellen.registry import unknown
-
     if extractor not in EXTRACTORS:
         raise unknown("extractor", extractor, EXTRACTORS)
     if rule not in LIKELIHOOD_RULES:
         raise unknown("likelihood rule", rule, LIKELIHOOD_RULES)
-    scored = score_run(Path(folder), Reading(extractor, rule))
+    scored = score_run(Path(folder), Reading(extractor, cast(LikelihoodRule, rule)))
     results = Results([scored])
     _write_scored(scored, results)
     return results
@@ -203,6 +259,3 @@ def count_work(settings: Settings, benchmarks: str | Iterable[str], where: str =
 
 def _listed(names: str | Iterable[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
-
-
-__all__ = ["Results", "evaluate", "replace", "score"]

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from snellen import registry
 from snellen.benchmark import FORMAT, HISTORY, MANIFEST, SAMPLES, Benchmark, BenchmarkManifest, Counts
@@ -22,7 +23,7 @@ from snellen.errors import DataError
 from snellen.home import benchmark_folder
 from snellen.images import ImageStore
 from snellen.parquet import RecordWriter, sort_by_group
-from snellen.records import Answer, History, ImageRef, Sample, Turn
+from snellen.records import Answer, Formulation, History, ImageRef, Sample, Turn
 from snellen.sources.base import Draft, Round
 
 ANSWERS = "answers.parquet"
@@ -94,6 +95,7 @@ def _write(spec: BenchmarkSpec, drafts: Iterable[Draft], folder: Path, progress:
     sort_by_group(folder / SAMPLES)
     if not clerk.histories:
         (folder / HISTORY).unlink()
+    spec = replace(spec, formulation=clerk.formulation())
     return BenchmarkManifest(
         FORMAT, spec, digest.hexdigest()[:16], clerk.counts(), clerk.warnings(), clerk.tag_counts()
     )
@@ -110,6 +112,7 @@ class _Clerk:
         self._pictures: dict[Path | str, ImageRef] = {}
         self._digests: set[str] = set()
         self._tags: dict[str, Counter[str]] = {}
+        self._forms: Counter[Formulation] = Counter()
 
     def sound(self, drafts: Iterable[Draft]) -> Iterator[Draft]:
         """The drafts, as long as none is wrong; raises DataError with the first wrong ones at the end."""
@@ -173,8 +176,13 @@ class _Clerk:
         self._questions += len(sample.rounds)
         self._answers += len(golds)
         self.histories += bool(sample.turns)
+        self._forms[sample.formulation] += 1
         for name, value in sample.tags.items():
             self._tags.setdefault(name, Counter())[value] += 1
+
+    def formulation(self) -> Formulation:
+        """The form that most samples have."""
+        return self._forms.most_common(1)[0][0]
 
     def counts(self) -> Counts:
         return Counts(self.samples, self._questions, len(self._digests), self._answers)

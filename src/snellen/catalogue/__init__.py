@@ -1,5 +1,14 @@
 """The catalogue: one TOML file a benchmark, facts only."""
 
-from snellen.catalogue.entries import BenchmarkSpec, Expected, SourceSpec, entries, select, suites
+from snellen.catalogue.entries import (
+    DIMENSIONS,
+    BenchmarkSpec,
+    Dimension,
+    Expected,
+    SourceSpec,
+    entries,
+    select,
+    suites,
+)
 
-__all__ = ["BenchmarkSpec", "Expected", "SourceSpec", "entries", "select", "suites"]
+__all__ = ["DIMENSIONS", "BenchmarkSpec", "Dimension", "Expected", "SourceSpec", "entries", "select", "suites"]

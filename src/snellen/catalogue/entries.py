@@ -57,7 +57,7 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     dimension: Dimension = ""
     task: str = ""
     family: str = ""
-    """Family of prompt templates; the formulation when empty."""
+    """Family of prompt templates; each sample's formulation when empty."""
     split: str = "test"
     metrics: tuple[str, ...] = ()
     """Metrics for text replies, the first one being the headline."""
@@ -67,10 +67,6 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     url: str = ""
     max_new_tokens: int = 30
     topics: tuple[str, ...] = ()
-
-    @property
-    def prompt_family(self) -> str:
-        return self.family or self.formulation
 
     def facts(self) -> dict[str, Any]:
         """What a `--where` condition can speak of, besides the samples' own tags."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from snellen.extract import EXTRACTORS, version_of
+from snellen.extract import EXTRACTORS, VERSION
 from snellen.records import ContinuationScore, Prediction, Request, Response, Turn
 
 LikelihoodRule = Literal["sum", "mean", "byte"]
@@ -28,7 +28,7 @@ def predict(
     likelihood = request.kind == "loglikelihood"
     choice, text, way, hit = None, None, "", False
     notes = response.notes
-    reader = f"likelihood-{rule}-1" if likelihood else version_of(extractor)
+    reader = f"likelihood-{rule}-1" if likelihood else VERSION if extractor == "standard" else f"{VERSION}:{extractor}"
     if response.error is not None:
         way = "error"
     elif likelihood:

@@ -6,6 +6,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
 from msgspec import Struct
 
@@ -18,7 +19,7 @@ from snellen.home import benchmark_folder, home
 from snellen.prompts.render import Prompt
 from snellen.prompts.templates import Templates
 from snellen.protocols.base import Protocol
-from snellen.records import Decoding
+from snellen.records import Decoding, Formulation
 from snellen.run.drivers import Job
 from snellen.where import Condition
 
@@ -118,7 +119,8 @@ def jobs(uses: Sequence[Use], settings: Settings) -> Iterator[Job]:
     """All samples under all protocols that apply; all presentations of a picture come together."""
     number, count = settings.shard
     for use in uses:
-        benchmark, prompt = use.benchmark, prompt_of(use.benchmark.spec, settings)
+        benchmark = use.benchmark
+        prompts = {form: prompt_of(benchmark.spec, form, settings) for form in get_args(Formulation)}
         histories = benchmark.histories() if _wants_history(settings, benchmark) else {}
         for sample in benchmark.samples(use.selection):
             if count > 1 and zlib.crc32(sample.group.encode()) % count != number:
@@ -126,7 +128,7 @@ def jobs(uses: Sequence[Use], settings: Settings) -> Iterator[Job]:
             for protocol in settings.protocols:
                 if protocol.applies(sample):
                     history = histories.get(sample.id, ()) if protocol.gold_history else ()
-                    yield Job(sample, protocol, prompt, benchmark.images, history)
+                    yield Job(sample, protocol, prompts[sample.formulation], benchmark.images, history)
 
 
 def _wants_history(settings: Settings, benchmark: Benchmark) -> bool:
@@ -134,18 +136,19 @@ def _wants_history(settings: Settings, benchmark: Benchmark) -> bool:
     return gold and benchmark.spec.formulation == "dialogue"
 
 
-def prompt_of(spec: BenchmarkSpec, settings: Settings) -> Prompt:
-    return Prompt(settings.templates, spec.prompt_family, spec.max_new_tokens, settings.decoding, settings.prefix)
+def prompt_of(spec: BenchmarkSpec, formulation: Formulation, settings: Settings) -> Prompt:
+    family = spec.family or formulation
+    return Prompt(settings.templates, family, spec.max_new_tokens, settings.decoding, settings.prefix)
 
 
 def count_jobs(uses: Sequence[Use], settings: Settings) -> int:
-    """How many jobs there are, from the counts alone; all samples of a benchmark are of one formulation."""
-    total = 0
-    for use in uses:
-        first = next(iter(use.benchmark.samples(use.selection)), None)
-        if first is not None:
-            total += use.benchmark.count(use.selection) * sum(p.applies(first) for p in settings.protocols)
-    return total
+    """How many (sample, protocol) pairs there are."""
+    return sum(
+        protocol.applies(sample)
+        for use in uses
+        for sample in use.benchmark.samples(use.selection)
+        for protocol in settings.protocols
+    )
 
 
 def digest(*parts: str) -> str:

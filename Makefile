@@ -1,0 +1,38 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: demo test check system clean
+
+demo: $(VENV)/demo.done
+	$(BIN)/snellen demo
+
+test: $(VENV)/dev.done system check
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+
+check: $(VENV)/dev.done
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# System packages that some tests need: a browser for the report. Left out, with a word, where they cannot be installed.
+system:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
+		|| echo "chromium is missing and could not be installed: the browser tests will say that they wait for it"
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# torch comes with the constraints: without them an unpinned one brings gigabytes of CUDA packages.
+$(VENV)/demo.done: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt torch -e '.[hf,metrics,demo]'
+	@touch $@
+
+$(VENV)/dev.done: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt torch -e '.[dev]'
+	@touch $@ $(VENV)/demo.done
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

@@ -1,0 +1,3 @@
+from snellen.cli import main
+
+main()

@@ -1,0 +1,84 @@
+"""The door: flat verbs, grouped by what they act on, each loaded when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from snellen import __version__
+from snellen.errors import SnellenError
+
+_VERBS: dict[str, dict[str, str]] = {
+    "Benchmarks": {
+        "list": "Show benchmarks, suites, models, protocols or metrics.",
+        "build": "Make a benchmark from its source, or from your own questions.",
+    },
+    "Runs": {
+        "demo": "Evaluate the embedded models on the embedded eye chart.",
+        "run": "Evaluate a model on benchmarks; the same command goes on after a stop.",
+        "score": "Read and score a run again, without asking the model.",
+        "report": "Write the report of one or several runs.",
+    },
+}
+
+
+class _Door(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [verb for verbs in _VERBS.values() for verb in verbs]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self.list_commands(ctx):
+            return None
+        command: click.Command = importlib.import_module(f"snellen.cli.{name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.list_commands(ctx):
+            from snellen.registry import unknown
+
+            raise unknown("command", args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, verbs in _VERBS.items():
+            with formatter.section(section):
+                formatter.write_dl(list(verbs.items()))
+
+
+@click.command(cls=_Door, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="snellen")
+@click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
+def door(debug: bool) -> None:
+    """Snellen, an eye chart for vision-language models: how well they see, and how stable their answers are.
+
+    Start with `snellen demo`. A model is a string: hf:org/name, hf:./folder, openai:name@http://host:port/v1,
+    replay:runs/x, snellen:tiny. A benchmark is a name, a glob, a suite or a folder.
+    """
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run a command; a SnellenError is one line on stderr and its exit code."""
+    words = list(sys.argv[1:] if args is None else args)
+    try:
+        code = door.main(words, prog_name="snellen", standalone_mode=False)
+    except SnellenError as error:
+        if "--debug" in words:
+            raise
+        click.echo(f"snellen: {error}", err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("snellen: stopped", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output has gone (`snellen list | head`); nothing is wrong.
+        sys.stderr.close()
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,114 @@
+"""What commands print: tables, progress with counts, rate and time left."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from snellen.run.drivers import Report, Tick
+
+if TYPE_CHECKING:
+    from snellen.api import Results
+
+err = Console(stderr=True)
+out = Console() if sys.stdout.isatty() else Console(width=200)
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        if not task.speed:
+            return Text("")
+        return Text(f"{task.speed:,.1f}/s" if task.speed < 100 else f"{task.speed:,.0f}/s", style="progress.data.speed")
+
+
+@contextmanager
+def progress(title: str, total: int) -> Iterator[Report]:
+    """A bar on stderr over `total` questions; on a pipe a line every 10 seconds."""
+    if not err.is_terminal:
+        with _lines(title, total) as report:
+            yield report
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=err) as bars:
+        bar = bars.add_task(title, total=total, note="")
+        asked = failed = 0
+
+        def report(tick: Tick) -> None:
+            nonlocal asked, failed
+            asked, failed = asked + tick.requests, failed + tick.failures
+            note = f"{asked:,} requests" + (f", [red]{failed:,} failed[/red]" if failed else "")
+            bars.update(bar, advance=tick.jobs, note=note)
+
+        yield report
+
+
+@contextmanager
+def _lines(title: str, total: int) -> Iterator[Report]:
+    done = asked = failed = 0
+    begun = said = time.monotonic()
+
+    def line() -> str:
+        passed = time.monotonic() - begun
+        rate = done / passed if passed else 0.0
+        left = f", {(total - done) / rate:,.0f} s left" if rate and done < total else ""
+        return f"{title}: {done:,}/{total:,}, {rate:,.1f}/s{left}, {asked:,} requests, {failed:,} failed"
+
+    def report(tick: Tick) -> None:
+        nonlocal done, asked, failed, said
+        done, asked, failed = done + tick.jobs, asked + tick.requests, failed + tick.failures
+        if time.monotonic() - said > 10:
+            said = time.monotonic()
+            err.print(line(), highlight=False)
+
+    yield report
+    err.print(line(), highlight=False)
+
+
+def announce(line: str) -> None:
+    err.print(line, highlight=False, style="dim")
+
+
+def show_results(results: Results, as_json: bool) -> None:
+    """The summary table, or with `as_json` all rows as JSON lines."""
+    if as_json:
+        import msgspec
+
+        from snellen.api import flat
+
+        for row in results.rows:
+            out.out(msgspec.json.encode(flat(row)).decode(), highlight=False)
+        return
+    from snellen.meaning.report import summary_table
+
+    out.print(summary_table(results.runs, results.rows))
+
+
+def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], as_json: bool) -> None:
+    if as_json:
+        import msgspec
+
+        for row in rows:
+            out.out(msgspec.json.encode(dict(zip(header, row, strict=True))).decode(), highlight=False)
+        return
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    for name in header:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    out.print(table)
