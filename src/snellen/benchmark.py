@@ -41,7 +41,7 @@ class BenchmarkManifest(Struct, frozen=True):
     counts: Counts
     warnings: tuple[str, ...] = ()
     tags: dict[str, dict[str, int]] = {}
-    """How many samples carry each value of each tag."""
+    """How many samples carry each value of each tag; empty for a tag with more than 100 values."""
 
 
 class Selection(Struct, frozen=True):

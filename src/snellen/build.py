@@ -44,6 +44,8 @@ def build(
     """
     reader = registry.find("sources", spec.source.reader)
     target = to or benchmark_folder(spec.name)
+    if target.exists() and not target.is_dir():
+        raise DataError(f"{target} is a file; choose another folder")
     if target.exists() and any(target.iterdir()) and not (target / MANIFEST).exists():
         raise DataError(f"{target} exists and is not a benchmark; choose another folder")
     with _workshop(target) as folder:
@@ -65,13 +67,26 @@ def _workshop(target: Path) -> Iterator[Path]:
     try:
         yield folder
         folder.chmod(0o755)
-        if target.exists():
-            shutil.rmtree(target)
-        folder.rename(target)
+        _replace(target, folder)
     except OSError as error:
         raise DataError(f"cannot write {target}: {error.strerror}; free some space or choose another folder") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _replace(target: Path, folder: Path) -> None:
+    """Put `folder` where `target` is; the earlier build is gone only when the new one is in its place."""
+    if not target.exists():
+        folder.rename(target)
+        return
+    earlier = folder.with_name(folder.name + "-earlier")
+    target.rename(earlier)
+    try:
+        folder.rename(target)
+    except OSError:
+        earlier.rename(target)
+        raise
+    shutil.rmtree(earlier, ignore_errors=True)
 
 
 def _write(spec: BenchmarkSpec, drafts: Iterable[Draft], folder: Path, progress: Progress | None) -> BenchmarkManifest:
@@ -89,7 +104,7 @@ def _write(spec: BenchmarkSpec, drafts: Iterable[Draft], folder: Path, progress:
             if draft.replies:
                 histories.write(History(sample.id, draft.replies))
             digest.update(msgspec.json.encode((sample, golds, draft.replies), order="deterministic"))
-            clerk.count(sample, golds)
+            clerk.count(sample, golds, draft.replies)
             if progress:
                 progress(clerk.samples)
     sort_by_group(folder / SAMPLES)
@@ -122,8 +137,11 @@ class _Clerk:
             try:
                 draft = next(stream)
                 check(draft)
-                if (first := self._ids.setdefault(draft.id, draft.where)) != draft.where:
-                    raise DataError(f"{draft.where}: the id {draft.id!r} is taken by {first}; ids must differ")
+                if draft.id in self._ids:
+                    raise DataError(
+                        f"{draft.where}: the id {draft.id!r} is taken by {self._ids[draft.id]}; ids must differ"
+                    )
+                self._ids[draft.id] = draft.where
                 for image in draft.images:
                     self._picture(image, draft.where)
             except StopIteration:
@@ -171,11 +189,11 @@ class _Clerk:
             self._digests.add(known.digest)
         return known
 
-    def count(self, sample: Sample, golds: list[Answer]) -> None:
+    def count(self, sample: Sample, golds: list[Answer], replies: tuple[str, ...]) -> None:
         self.samples += 1
         self._questions += len(sample.rounds)
         self._answers += len(golds)
-        self.histories += bool(sample.turns)
+        self.histories += bool(replies)
         self._forms[sample.formulation] += 1
         for name, value in sample.tags.items():
             self._tags.setdefault(name, Counter())[value] += 1
@@ -188,7 +206,11 @@ class _Clerk:
         return Counts(self.samples, self._questions, len(self._digests), self._answers)
 
     def tag_counts(self) -> dict[str, dict[str, int]]:
-        return {name: dict(sorted(values.items())) for name, values in sorted(self._tags.items()) if len(values) <= 100}
+        """How often each value of each tag is there; of a tag with very many values, that it exists."""
+        return {
+            name: dict(sorted(values.items())) if len(values) <= 100 else {}
+            for name, values in sorted(self._tags.items())
+        }
 
     def warnings(self) -> tuple[str, ...]:
         expected, counts = self._spec.expected, self.counts()
@@ -205,6 +227,8 @@ def check(draft: Draft) -> None:
     """Raise DataError, naming the place, for a draft that cannot be asked or scored."""
     if not draft.id.strip():
         raise DataError(f"{draft.where}: the id is empty")
+    if draft.replies and len(draft.replies) != len(draft.rounds):
+        raise DataError(f"{draft.where}: {len(draft.replies)} published replies for {len(draft.rounds)} rounds")
     for number, question in enumerate(draft.rounds):
         _check_round(question, f"{draft.where}, round {number}" if draft.dialogue else draft.where)
 

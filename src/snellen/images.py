@@ -40,12 +40,13 @@ def inspect_image(content: bytes, where: str) -> ImageRef:
     """
     from PIL import Image
 
-    limit = int(os.environ.get("SNELLEN_MAX_PIXELS", MAX_PIXELS))
+    limit = _max_pixels()
     if not content:
         raise DataError(f"{where}: the image file is empty; replace it")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            # Pillow warns of oddities that either spoil the decoding, and are refused, or do not matter.
+            warnings.simplefilter("ignore")
             with Image.open(io.BytesIO(content)) as picture:
                 width, height = picture.size
                 kind = picture.format or "unknown"
@@ -64,6 +65,13 @@ def inspect_image(content: bytes, where: str) -> ImageRef:
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(f"{where}: not a readable image ({error}); replace the file") from None
     return ImageRef(hashlib.sha256(content).hexdigest(), MEDIA_TYPES[kind], width, height)
+
+
+def _max_pixels() -> int:
+    chosen = os.environ.get("SNELLEN_MAX_PIXELS", "")
+    if chosen and not chosen.isdecimal():
+        raise DataError(f"SNELLEN_MAX_PIXELS={chosen!r} is not a number of pixels; give digits only")
+    return int(chosen or MAX_PIXELS)
 
 
 class ImageStore:

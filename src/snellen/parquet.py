@@ -104,8 +104,9 @@ def read_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
                     yield msgspec.convert(row, kind)
     except FileNotFoundError:
         raise DataError(f"{path} is missing; build the benchmark again") from None
-    except (pa.ArrowInvalid, msgspec.ValidationError) as error:
-        raise DataError(f"{path} cannot be read ({error}); build the benchmark again") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        fault = " ".join(str(error).split())
+        raise DataError(f"{path} cannot be read ({fault}); build the benchmark again") from None
 
 
 def sort_by_group(path: Path) -> None:

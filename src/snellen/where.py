@@ -31,8 +31,8 @@ class Condition:
     def __init__(self, text: str) -> None:
         self.text = text
         try:
-            self._tree = ast.parse(text, mode="eval").body
-        except SyntaxError:
+            self._tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two for very deep nesting
             raise DataError(f"--where {text!r} is not a condition; write for example \"dimension == 'CG'\"") from None
         self.names = frozenset(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
         self._check(self._tree)

@@ -54,22 +54,44 @@ def find_benchmarks(
     built from files first.
     """
     condition = Condition(where) if where else None
-    found: dict[Path, Use] = {}
+    found: dict[Path, Benchmark] = {}
     for pattern in patterns:
         for benchmark in _open(pattern, condition, announce):
-            facts = benchmark.spec.facts()
-            if condition:
-                known = set(facts) | set(benchmark.manifest.tags)
-                if condition.names <= set(facts) and not condition.holds(facts):
-                    continue
-                if unknown := condition.names - known:
-                    raise DataError(f"--where: {registry.unknown('fact', min(unknown), known)}")
-            rest = where if condition and not condition.names <= set(facts) else ""
-            found.setdefault(benchmark.folder.resolve(), Use(benchmark, Selection(rest, limit)))
-    uses = [use for use in found.values() if use.benchmark.count(use.selection)]
+            found.setdefault(benchmark.folder.resolve(), benchmark)
+    benchmarks = list(found.values())
+    _check_names(benchmarks)
+    if condition:
+        _check_facts(condition, benchmarks)
+    uses = []
+    for benchmark in benchmarks:
+        facts = benchmark.spec.facts()
+        by_facts = condition is not None and condition.names <= set(facts)
+        if condition and by_facts and not condition.holds(facts):
+            continue
+        use = Use(benchmark, Selection("" if by_facts else where, limit))
+        if benchmark.count(use.selection):
+            uses.append(use)
     if not uses:
         raise DataError(f"no sample of {', '.join(patterns)} fits --where {where!r}")
     return uses
+
+
+def _check_names(benchmarks: Sequence[Benchmark]) -> None:
+    folders: dict[str, Path] = {}
+    for benchmark in benchmarks:
+        other = folders.setdefault(benchmark.name, benchmark.folder)
+        if other != benchmark.folder:
+            raise DataError(
+                f"{other} and {benchmark.folder} are both called {benchmark.name}; leave one out, or build it "
+                "again under another name"
+            )
+
+
+def _check_facts(condition: Condition, benchmarks: Sequence[Benchmark]) -> None:
+    """A fact that one benchmark has may be missing from another; one that none has is a slip of the pen."""
+    known = {name for benchmark in benchmarks for name in (*benchmark.spec.facts(), *benchmark.manifest.tags)}
+    if known and (unknown := condition.names - known):
+        raise DataError(f"--where: {registry.unknown('fact', min(unknown), known)}")
 
 
 def _open(pattern: str, condition: Condition | None, announce: Announce) -> Iterator[Benchmark]:
@@ -111,8 +133,10 @@ def _built(spec: BenchmarkSpec, announce: Announce) -> Benchmark:
 def own_benchmarks() -> list[str]:
     """Names of built benchmarks that are not in the catalogue."""
     root = home() / "benchmarks"
-    built = (str(path.parent.relative_to(root)) for path in root.glob("**/" + MANIFEST))
-    return sorted(name for name in built if name not in entries() and not name.startswith("."))
+    built = (path.parent.relative_to(root) for path in root.glob("**/" + MANIFEST))
+    # A folder that a build has not put in its place yet begins with a dot.
+    names = (str(path) for path in built if not any(part.startswith(".") for part in path.parts))
+    return sorted(name for name in names if name not in entries())
 
 
 def jobs(uses: Sequence[Use], settings: Settings) -> Iterator[Job]:

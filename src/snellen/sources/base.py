@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 
+from snellen.errors import DataError
 from snellen.records import Region
 
 
@@ -36,6 +38,17 @@ class Draft(Struct, frozen=True):
     tags: dict[str, str] = {}
     replies: tuple[str, ...] = ()
     """The published history of a dialogue, one reply a round."""
+
+
+ParamsT = TypeVar("ParamsT")
+
+
+def read_params(params: dict[str, Any], form: type[ParamsT]) -> ParamsT:
+    """The parameters of a source as a typed record. Raises DataError for one that does not exist or fit."""
+    try:
+        return msgspec.convert(params, form)
+    except msgspec.ValidationError as error:
+        raise DataError(f"source params {params}: {error}") from None
 
 
 Reader = Callable[[dict[str, Any], Path | None], Iterable[Draft]]

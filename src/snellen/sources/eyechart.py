@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from snellen import registry
@@ -14,7 +13,7 @@ from snellen.eyechart.draw import paint, to_png
 from snellen.eyechart.questions import TASKS, Item, make
 from snellen.eyechart.scenes import LEVELS, Level
 from snellen.seeds import rng_for
-from snellen.sources.base import Draft, Round
+from snellen.sources.base import Draft, Round, read_params
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,7 +28,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
     The generator's name holds the split, so train and test never share a seed.
     """
-    chosen = msgspec.convert(params, Params)
+    chosen = read_params(params, Params)
     if chosen.task not in TASKS:
         raise registry.unknown("eyechart task", chosen.task, TASKS)
     for number in range(chosen.count):

@@ -4,12 +4,12 @@ Fields of a row (TSV/CSV: columns):
 - `question` (needed), `id` (else the line number), `context` or `hint`, `group`;
 - `image`: a path relative to the file (or to `images`), or base64 of an image file;
   `image_path` is always a path. A row without either has no picture;
-- multiple choice: `options` (JSONL: a list) or columns `A`, `B`, ...; `answer`: an option's letter,
-  its text, or (JSONL) its index from 0;
+- multiple choice: columns `A`, `B`, ... and `answer`: an option's letter or its text; or (JSONL) a list
+  `options` and `answer`: an option's text, its letter, or its index from 0. What is named first wins;
 - open questions: no options; `answer`: a text or (JSONL) a list of texts;
 - `answer` may be left out of the whole file: a split with hidden answers;
 - any other column named `tag_...` becomes a tag.
-Every cell is text: "NA", "None" and "5.0" stay what they are.
+Every cell is text: "NA", "None" and "5.0" stay what they are. An empty cell, or JSON's null, is left out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.errors import DataError
-from snellen.sources.base import Draft, Round
+from snellen.sources.base import Draft, Round, read_params
 
 LETTERS = string.ascii_uppercase
 SUFFIXES = (".jsonl", ".tsv", ".csv")
@@ -41,7 +41,7 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """One draft a row. Raises DataError naming the file and line of a wrong one."""
-    chosen = msgspec.convert(params, Params)
+    chosen = read_params(params, Params)
     path = (folder or Path()) / chosen.file
     images = Path(chosen.images) if chosen.images else path.parent
     for line, row in _rows(path):
@@ -49,34 +49,48 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    if path.suffix not in SUFFIXES:
+    form = path.suffix.lower()
+    if form not in SUFFIXES:
         raise DataError(f"{path}: cannot tell the form from {path.suffix or 'no suffix'!r}; use {', '.join(SUFFIXES)}")
     line = 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            if path.suffix == ".jsonl":
+            if form == ".jsonl":
                 for line, text in enumerate(file, 1):
                     if text.strip():
                         yield line, _json_row(text, f"{path}:{line}")
             else:
                 # A cell may hold a whole image in base64.
                 csv.field_size_limit(sys.maxsize)
-                reader = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",", strict=True)
+                reader = csv.reader(file, delimiter="\t" if form == ".tsv" else ",", strict=True)
                 header = next(reader, [])
                 _check_header(header, path)
                 for cells in reader:
                     line = reader.line_num
+                    if not cells:
+                        continue  # a blank line
                     if len(cells) != len(header):
                         raise DataError(f"{path}:{line}: {len(cells)} cells, but the header has {len(header)} columns")
                     yield line, {name: cell for name, cell in zip(header, cells, strict=True) if cell != ""}
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}: not UTF-8 (byte {error.object[error.start]:#04x} after line {line}); save the file as UTF-8"
-        ) from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot read the file ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{_not_utf8(path)}; save the file as UTF-8") from None
     except csv.Error as error:
         raise DataError(f"{path}:{line + 1}: {error}; quote cells that hold tabs, commas or line breaks") from None
+
+
+def _not_utf8(path: Path) -> str:
+    """Where and what the first byte is that cannot be read. The decoder itself works ahead of the lines."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                return f"{path}:{number}: not UTF-8 (byte {line[error.start]:#04x})"
+    return f"{path}: not UTF-8"
 
 
 def _check_header(header: list[str], path: Path) -> None:
@@ -93,7 +107,7 @@ def _json_row(text: str, where: str) -> dict[str, Any]:
         raise DataError(f"{where}: not JSON ({error})") from None
     if not isinstance(row, dict):
         raise DataError(f"{where}: a row must be an object with a question, not {text.strip()[:40]}")
-    return row
+    return {name: value for name, value in row.items() if value is not None}
 
 
 def _draft(row: dict[str, Any], where: str, line: int, images: Path) -> Draft:
@@ -118,7 +132,7 @@ def _draft(row: dict[str, Any], where: str, line: int, images: Path) -> Draft:
 def _options(row: dict[str, Any], where: str) -> tuple[str, ...]:
     listed = row.get("options")
     if listed is None:
-        return tuple(str(row[letter]) for letter in _lettered(row, where))
+        return tuple(_text(row[letter]) for letter in _lettered(row, where))
     if not isinstance(listed, list):
         raise DataError(f"{where}: options must be a list of texts; in a table use columns A, B, ...")
     return tuple(_text(option) for option in listed)
@@ -147,10 +161,12 @@ def _answer(row: dict[str, Any], options: tuple[str, ...], where: str) -> tuple[
         if not 0 <= answer < len(options):
             raise DataError(f"{where}: answer {answer} but options are 0-{len(options) - 1}")
         return (answer,), ()
-    text = _text(answer)
+    text, letters = _text(answer), LETTERS[: len(options)]
+    if "options" not in row and len(text) == 1 and text in letters:
+        return (LETTERS.index(text),), ()
     if text in options:
         return (options.index(text),), ()
-    if len(text) == 1 and text.upper() in LETTERS[: len(options)]:
+    if len(text) == 1 and text.upper() in letters:
         return (LETTERS.index(text.upper()),), ()
     raise DataError(
         f"{where}: answer {text!r} is neither one of the letters {LETTERS[0]}-{LETTERS[len(options) - 1]} "
@@ -160,13 +176,13 @@ def _answer(row: dict[str, Any], options: tuple[str, ...], where: str) -> tuple[
 
 def _images(row: dict[str, Any], where: str, folder: Path) -> tuple[bytes | Path, ...]:
     if path := row.get("image_path"):
-        return (_inside(folder, str(path)),)
+        return (_path(folder, str(path), where),)
     cell = row.get("image")
     if cell is None or cell == "":
         return ()
     if not isinstance(cell, str):
         raise DataError(f"{where}: image must be a path or base64 text")
-    if len(cell) <= 1024 and (file := _inside(folder, cell)).suffix:
+    if len(cell) <= 1024 and (file := _path(folder, cell, where)).suffix:
         return (file,)
     try:
         return (base64.b64decode(cell, validate=True),)
@@ -175,5 +191,7 @@ def _images(row: dict[str, Any], where: str, folder: Path) -> tuple[bytes | Path
         raise DataError(f"{where}: image {shown!r} is neither a file name nor base64") from None
 
 
-def _inside(folder: Path, name: str) -> Path:
+def _path(folder: Path, name: str, where: str) -> Path:
+    if "\0" in name:
+        raise DataError(f"{where}: the image path {name!r} holds a NUL")
     return folder / name
