@@ -31,7 +31,7 @@ DIMENSIONS: dict[str, str] = {
 """ReForm-Eval's eight capability dimensions (section 3.2)."""
 
 
-class SourceSpec(Struct, frozen=True):
+class SourceSpec(Struct, frozen=True, forbid_unknown_fields=True):
     reader: str
     """A name in the registry's group `sources`."""
     params: dict[str, Any] = {}
@@ -39,7 +39,7 @@ class SourceSpec(Struct, frozen=True):
     """Needs no files of the user, so it is built when first run."""
 
 
-class Expected(Struct, frozen=True):
+class Expected(Struct, frozen=True, forbid_unknown_fields=True):
     """Published or pinned counts; a build that differs says so and goes on."""
 
     samples: int | None = None

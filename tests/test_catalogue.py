@@ -1,0 +1,116 @@
+"""The catalogue: entries are facts, found by name, glob, suite or part; slips are met with a suggestion."""
+
+from __future__ import annotations
+
+import pytest
+
+from snellen import registry
+from snellen.catalogue import entries, select, suites
+from snellen.catalogue.entries import DIMENSIONS, parse_entry
+from snellen.errors import DataError, UnknownNameError
+from snellen.eyechart.questions import TASKS
+from snellen.prompts.templates import default_templates
+
+ENTRY = """
+name = "b"
+title = "B"
+formulation = "choice"
+[source]
+reader = "table"
+"""
+
+
+def names(pattern: str) -> list[str]:
+    return [spec.name for spec in select(pattern)]
+
+
+def test_a_name_a_glob_a_suite_and_a_part_of_a_suite_find_entries() -> None:
+    whole = [f"eyechart/{task}" for task in sorted(TASKS)]
+    assert names("eyechart/colour") == ["eyechart/colour"]
+    assert names("eyechart") == whole
+    assert names("eyechart/*") == whole
+    assert names("eyechart/c*") == ["eyechart/caption", "eyechart/caption-choice", "eyechart/colour", "eyechart/count"]
+    assert names("eyechart:spatial") == names("eyechart:Spatial") == ["eyechart/position", "eyechart/relation"]
+    assert names("eyechart:ocr") == ["eyechart/word"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        ("eyechart/color", "did you mean eyechart/colour"),
+        ("eyechrt", "did you mean eyechart"),
+        ("eyechart:spacial", "unknown part of the suite eyechart 'spacial'; did you mean Spatial"),
+        ("zzz", "unknown benchmark 'zzz'; `snellen list benchmarks` shows all"),
+        ("", "unknown benchmark ''"),
+    ],
+)
+def test_an_unknown_name_is_met_with_the_nearest_ones(pattern: str, hint: str) -> None:
+    with pytest.raises(UnknownNameError, match=hint):
+        select(pattern)
+
+
+@pytest.mark.parametrize("spec", entries().values(), ids=lambda spec: spec.name)
+def test_every_entry_can_be_read_asked_and_measured(spec) -> None:  # type: ignore[no-untyped-def]
+    assert callable(registry.find("sources", spec.source.reader))
+    assert (spec.family or spec.formulation) in default_templates().families
+    assert set(spec.metrics) <= {*registry.names("metrics"), *registry.names("corpus_metrics")}
+    assert bool(spec.metrics) == (spec.formulation == "text")
+    assert spec.licence
+    assert spec.title
+    assert spec.expected.samples
+
+
+def test_every_dimension_of_reform_eval_and_both_formulations_are_in_the_eye_chart() -> None:
+    chart = suites()["eyechart"]
+    assert {spec.dimension for spec in chart} == set(DIMENSIONS)
+    assert {spec.formulation for spec in chart} == {"choice", "text", "dialogue"}
+    assert all(spec.source.embedded for spec in chart)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (ENTRY + "\nembeded = true", "b.toml: Object contains unknown field `embeded`"),
+        ("nmae = 'b'\n" + ENTRY, r"b.toml: unknown field 'nmae'; did you mean name\?"),
+        (ENTRY.replace("choice", "riddle"), r"b.toml: Invalid enum value 'riddle'"),
+        (ENTRY.replace('title = "B"', ""), "b.toml: .*missing required field `title`"),
+        ("name = ", "b.toml: "),
+        ('dimension = "XX"\n' + ENTRY, "b.toml: Invalid enum value 'XX'"),
+    ],
+)
+def test_a_wrong_entry_is_refused_with_its_file(text: str, fault: str) -> None:
+    with pytest.raises(DataError, match=fault):
+        parse_entry(text, "b.toml")
+
+
+def test_an_entry_has_the_defaults_of_a_short_reply() -> None:
+    spec = parse_entry(ENTRY, "b.toml")
+    assert (spec.split, spec.max_new_tokens, spec.suite, spec.metrics) == ("test", 30, "", ())
+    assert spec.facts()["formulation"] == "choice"
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "hint"),
+    [
+        ("protocols", "circlar", "unknown protocol 'circlar'; did you mean circular"),
+        ("models", "opnai", "unknown model 'opnai'; did you mean openai"),
+        ("sources", "xyz", "unknown source 'xyz'; known: easy-vqa, eyechart, table"),
+        ("corpus_metrics", "cidre", "unknown corpus metric 'cidre'; did you mean cider"),
+    ],
+)
+def test_the_registry_suggests_names(group: registry.Group, name: str, hint: str) -> None:
+    with pytest.raises(UnknownNameError, match=hint):
+        registry.find(group, name)
+
+
+def test_every_registered_name_leads_to_something() -> None:
+    groups: tuple[registry.Group, ...] = ("sources", "protocols", "metrics", "corpus_metrics", "instruments")
+    for group in groups:
+        for name in registry.names(group):
+            assert callable(registry.find(group, name)), (group, name)
+
+
+def test_a_name_can_be_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._NAMES, "metrics", dict(registry._NAMES["metrics"]))
+    registry.register("metrics", "length", "builtins:len")
+    assert registry.find("metrics", "length") is len
