@@ -28,6 +28,19 @@ def stack(rows: Sequence[Encoded], pad: int, side: Side) -> Tensors:
     return batch
 
 
+def to_device(model: Any, batch: Tensors) -> Tensors:
+    """On the model's device, pictures in its number format."""
+    import torch
+
+    moved = {}
+    for name, value in batch.items():
+        if isinstance(value, torch.Tensor):
+            number = model.dtype if value.is_floating_point() else value.dtype
+            value = value.to(model.device, number)
+        moved[name] = value
+    return moved
+
+
 def batches(rows: Sequence[T], size: int, length: Callable[[T], int]) -> Iterator[list[int]]:
     """Places of `rows` in batches of like length, longest first: what does not fit fails at once."""
     order = sorted(range(len(rows)), key=lambda i: -length(rows[i]))

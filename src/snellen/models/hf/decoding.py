@@ -1,47 +1,22 @@
-"""Batched generation: greedy, or sampled so that a reply does not depend on its neighbours."""
+"""Replies, greedy or sampled so that none depends on its neighbours in the batch.
+
+Sampling is the argmax of logits plus Gumbel noise, which is a draw from their softmax (Gumbel-max:
+Maddison et al., "A* sampling", 2014, section 2). The noise of a request comes from a generator of its
+own, seeded by its key, which holds the decoding seed.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from snellen.models.hf.collate import stack
+from snellen.models.hf.anatomy import Anatomy
+from snellen.models.hf.collate import stack, to_device
 from snellen.models.hf.encode import Encoded, Encoder
 from snellen.models.hf.load import library
-from snellen.models.hf.plain import to_device
+from snellen.models.hf.shared import Pick
 from snellen.records import Decoding, Request, Response, Usage
-
-
-def reply_to(
-    model: Any, encoder: Encoder, rows: Sequence[Encoded], requests: Sequence[Request], pad: int
-) -> list[Response]:
-    """Replies to requests of like decoding, in one batch.
-
-    A reply is the new text without special tokens and without white space at its ends.
-    """
-    import torch
-
-    transformers = library()
-    decoding = requests[0].decoding
-    batch = to_device(model, stack(rows, pad, "left"))
-    ends = _end_tokens(model)
-    settings = transformers.GenerationConfig(
-        max_new_tokens=decoding.max_new_tokens,
-        do_sample=False,
-        num_beams=1,
-        pad_token_id=pad,
-        eos_token_id=ends or None,
-        bos_token_id=model.generation_config.bos_token_id,
-        decoder_start_token_id=model.generation_config.decoder_start_token_id,
-    )
-    start = 0 if model.config.is_encoder_decoder else batch["input_ids"].shape[1]
-    noise = transformers.LogitsProcessorList([seeded_noise(requests)] if decoding.temperature > 0 else [])
-    stops = transformers.StoppingCriteriaList([stop_at(encoder, decoding.stop, start)] if decoding.stop else [])
-    with torch.inference_mode():
-        made = model.generate(**batch, generation_config=settings, logits_processor=noise, stopping_criteria=stops)
-    new = made[:, start:].tolist()
-    return [_response(encoder, row, ids, ends, request) for row, ids, request in zip(rows, new, requests, strict=True)]
 
 
 def like_decoding(request: Request) -> tuple[Any, ...]:
@@ -50,37 +25,113 @@ def like_decoding(request: Request) -> tuple[Any, ...]:
     return (decoding.max_new_tokens, decoding.temperature, decoding.top_p, decoding.stop)
 
 
-def seeded_noise(requests: Sequence[Request]) -> Any:
-    """Makes greedy search sample: the argmax of logits plus Gumbel noise is a draw from their softmax.
+def picker(anatomy: Anatomy, encoder: Encoder, requests: Sequence[Request]) -> Pick:
+    """How the next tokens of `requests`, which are of like decoding, are chosen."""
+    ends, stops = end_tokens(anatomy), requests[0].decoding.stop
 
-    Noise comes from a generator per request, seeded by its key (which holds the decoding seed), so a
-    reply does not depend on the batch. Gumbel-max: Maddison et al., "A* sampling", 2014, section 2.
-    """
+    def pick(members: Sequence[int]) -> Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]:
+        shift = noise([requests[member] for member in members])
+
+        def choose(logits: Any, said: list[list[int]]) -> tuple[list[int], list[bool]]:
+            tokens: list[int] = shift(logits.float()).argmax(-1).tolist()
+            return tokens, [
+                token in ends or (bool(stops) and _holds(encoder.decode([*before, token]), stops))
+                for token, before in zip(tokens, said, strict=True)
+            ]
+
+        return choose
+
+    return pick
+
+
+def generate_plainly(
+    anatomy: Anatomy, encoder: Encoder, rows: Sequence[Encoded], requests: Sequence[Request]
+) -> list[list[int]]:
+    """New tokens by the model's own `generate`, in one batch padded on the left. The twin of shared writing."""
     import torch
 
-    decoding = requests[0].decoding
-    generators = [torch.Generator().manual_seed(_seed(request)) for request in requests]
+    transformers, model, decoding = library(), anatomy.model, requests[0].decoding
+    batch = to_device(model, stack(rows, anatomy.pad, "left"))
+    settings = transformers.GenerationConfig(
+        max_new_tokens=decoding.max_new_tokens,
+        do_sample=False,
+        num_beams=1,
+        pad_token_id=anatomy.pad,
+        eos_token_id=sorted(end_tokens(anatomy)) or None,
+        bos_token_id=model.generation_config.bos_token_id,
+        decoder_start_token_id=anatomy.start if anatomy.encoder_decoder else None,
+    )
+    shift = noise(requests)
 
-    class SeededNoise(library().LogitsProcessor):  # type: ignore[misc]
+    class Shift(library().LogitsProcessor):  # type: ignore[misc]
         def __call__(self, input_ids: Any, scores: Any) -> Any:
-            scores = _nucleus(scores.float() / decoding.temperature, decoding.top_p)
-            uniform = torch.stack([torch.rand(scores.shape[1], generator=generator) for generator in generators])
-            tiny = torch.finfo(torch.float32).tiny
-            return scores - (-uniform.clamp_min(tiny).log()).clamp_min(tiny).log().to(scores.device)
-
-    return SeededNoise()
-
-
-def stop_at(encoder: Encoder, stops: tuple[str, ...], start: int) -> Any:
-    """Ends a row as soon as its new text holds one of `stops`."""
-    import torch
+            return shift(scores.float())
 
     class StopAt(library().StoppingCriteria):  # type: ignore[misc]
         def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-            texts = [encoder.decode(row) for row in input_ids[:, start:].tolist()]
-            return torch.tensor([any(stop in text for stop in stops) for text in texts], device=input_ids.device)
+            texts = [encoder.decode(row) for row in _new(input_ids, batch["input_ids"]).tolist()]
+            return torch.tensor([_holds(text, decoding.stop) for text in texts], device=input_ids.device)
 
-    return StopAt()
+    shifts = transformers.LogitsProcessorList([Shift()] if decoding.temperature > 0 else [])
+    stops = transformers.StoppingCriteriaList([StopAt()] if decoding.stop else [])
+    anatomy.forget()
+    with torch.inference_mode():
+        made = model.generate(**batch, generation_config=settings, logits_processor=shifts, stopping_criteria=stops)
+    new: list[list[int]] = _new(made, batch["input_ids"]).tolist()
+    return new
+
+
+def noise(requests: Sequence[Request]) -> Callable[[Any], Any]:
+    """What is added to logits [requests, vocabulary] so that their argmax is the next token."""
+    import torch
+
+    decoding = requests[0].decoding
+    if decoding.temperature <= 0:
+        return lambda logits: logits
+    generators = [torch.Generator().manual_seed(_seed(request)) for request in requests]
+    tiny = torch.finfo(torch.float32).tiny
+
+    def shifted(logits: Any) -> Any:
+        scores = _nucleus(logits / decoding.temperature, decoding.top_p)
+        uniform = torch.stack([torch.rand(scores.shape[1], generator=generator) for generator in generators])
+        return scores - (-uniform.clamp_min(tiny).log()).clamp_min(tiny).log().to(scores.device)
+
+    return shifted
+
+
+def response(encoder: Encoder, row: Encoded, tokens: Sequence[int], ends: frozenset[int], request: Request) -> Response:
+    """What was written, up to its end token or stop string, without white space at its ends."""
+    stops = request.decoding.stop
+    count = next((i for i, token in enumerate(tokens) if token in ends), len(tokens))
+    ended = count < len(tokens)
+    text = encoder.decode(tokens[:count])
+    if stops and _holds(text, stops):
+        # What follows a stop string is padding up to the batch's longest row.
+        count = next(n for n in range(1, count + 1) if _holds(encoder.decode(tokens[:n]), stops))
+        text, ended = text[: min(text.find(stop) for stop in stops if stop in text)], True
+        used = count
+    else:
+        used = count + ended
+    return Response(text=text.strip(), finish="stop" if ended else "length", usage=Usage(len(row.ids), used))
+
+
+def end_tokens(anatomy: Anatomy) -> frozenset[int]:
+    """The tokens that end a reply."""
+    ends = anatomy.model.generation_config.eos_token_id
+    if ends is None:
+        ends = anatomy.speaker.generation_config.eos_token_id
+    return frozenset(ends if isinstance(ends, (list, tuple)) else [] if ends is None else [ends])
+
+
+def _new(made: Any, prompt: Any) -> Any:
+    """The tokens after the prompt; some models return it again, some (BLIP-2, encoder-decoders) do not."""
+    width = prompt.shape[1]
+    again = made.shape[1] >= width and bool((made[:, :width] == prompt).all())
+    return made[:, width:] if again else made
+
+
+def _holds(text: str, stops: Sequence[str]) -> bool:
+    return any(stop in text for stop in stops)
 
 
 def _nucleus(scores: Any, top_p: float) -> Any:
@@ -89,29 +140,8 @@ def _nucleus(scores: Any, top_p: float) -> Any:
         return scores
     ordered, places = scores.sort(descending=True)
     before = ordered.softmax(-1).cumsum(-1) - ordered.softmax(-1)
-    removed = (before >= top_p).scatter(1, places, before >= top_p)
-    return scores.masked_fill(removed, float("-inf"))
+    return scores.masked_fill((before >= top_p).gather(1, places.argsort(1)), float("-inf"))
 
 
 def _seed(request: Request) -> int:
     return int.from_bytes(hashlib.blake2b(f"sample:{request.key}".encode(), digest_size=8).digest()) >> 1
-
-
-def _end_tokens(model: Any) -> list[int]:
-    ends = model.generation_config.eos_token_id
-    return list(ends) if isinstance(ends, (list, tuple)) else [] if ends is None else [ends]
-
-
-def _response(encoder: Encoder, row: Encoded, ids: list[int], ends: list[int], request: Request) -> Response:
-    count = next((i for i, token in enumerate(ids) if token in ends), len(ids))
-    ended = count < len(ids)
-    text = encoder.decode(ids[:count])
-    places = [text.find(stop) for stop in request.decoding.stop if stop in text]
-    if places:
-        # Tokens that a longer row of the batch made this one go on with are padding, not reply.
-        text, ended = text[: min(places)], True
-    return Response(
-        text=text.strip(),
-        finish="stop" if ended else "length",
-        usage=Usage(prompt_tokens=len(row.ids), completion_tokens=count + ended),
-    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from snellen.records import ImageRef
 
 Tensors = dict[str, Any]
 
-PER_TOKEN = frozenset({"token_type_ids", "mm_token_type_ids", "cross_attention_mask"})
+PER_TOKEN = frozenset({"token_type_ids", "mm_token_type_ids", "cross_attention_mask", "image_embeds_position_mask"})
 """Inputs with one entry a token, beside the ids and the attention mask."""
 
 
@@ -114,7 +114,7 @@ class PixelMemo:
 class Encoder:
     """Turns prompts into model inputs for one processor."""
 
-    def __init__(self, processor: Any, special: Callable[[str], bool] | None = None) -> None:
+    def __init__(self, processor: Any) -> None:
         self._processor = processor
         self.tokenizer = getattr(processor, "tokenizer", processor)
         self._memo = PixelMemo(processor.image_processor)
@@ -149,7 +149,12 @@ class Encoder:
         if encoded.ids[len(kept.ids) :] != own[same:]:
             raise ValueError("the processor's tokens after the image are not those of the tokenizer")
         context = extend(kept, whole[0].ids[same:count], 0)
-        return Continued(context, tuple(text.ids[count:] for text in whole))
+        return Continued(context, _nonempty([text.ids[count:] for text in whole]))
+
+    def reply_with(self, encoded: Encoded, continuations: Sequence[str]) -> Continued:
+        """The same for an encoder-decoder: what is scored is the decoder's text, which begins anew."""
+        spelled = [self._spell(text) for text in continuations]
+        return Continued(encoded, _nonempty([text.ids[: len(text.ids) - text.closing] for text in spelled]))
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
@@ -185,6 +190,13 @@ class Encoder:
         # Without offsets every token may be context; the border is then where the texts part.
         ends = [end for _, end in spelled["offset_mapping"]] if self._aligned else [0] * len(ids)
         return Spelled(tuple(ids), tuple(ends), closing)
+
+
+def _nonempty(tails: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    for i, tail in enumerate(tails):
+        if not tail:
+            raise ValueError(f"continuation {i} has no tokens; there is nothing to score")
+    return tuple(tails)
 
 
 def cut(encoded: Encoded, length: int) -> Encoded:

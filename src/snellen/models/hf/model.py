@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
 from snellen.errors import DataError, ModelError
 from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec, read_options
-from snellen.models.hf.collate import batches
+from snellen.models.hf.anatomy import dissect
 from snellen.models.hf.conversation import Conversation
-from snellen.models.hf.decoding import like_decoding, reply_to
+from snellen.models.hf.decoding import end_tokens, generate_plainly, like_decoding, picker, response
 from snellen.models.hf.encode import Continued, Encoded, Encoder
+from snellen.models.hf.engine import Engine
 from snellen.models.hf.load import HfOptions, Loaded, load, quiet
-from snellen.models.hf.plain import rows_of, score_rows
+from snellen.models.hf.probe import probe
+from snellen.models.hf.selfcheck import Verdict, check
 from snellen.records import ContinuationScore, Failure, Kind, Request, Response, Usage
 
 ADAPTER = "hf 1"
 """Version of the adapter; it grows when the same model would answer differently."""
-T = TypeVar("T")
-R = TypeVar("R")
+ROWS = {"cpu": 16, "cuda": 32}
+TOKENS = {"cpu": 4096, "cuda": 16384}
+"""What goes into one forward before memory has its say."""
+logger = logging.getLogger("snellen")
 
 
 def open_hf(spec: ModelSpec) -> HFModel:
@@ -44,103 +49,96 @@ class HFModel:
     def __init__(self, name: str, loaded: Loaded, options: HfOptions) -> None:
         self.name = name
         self.kinds: frozenset[Kind] = ALL_KINDS
-        self.batch_size = options.rows(16 if loaded.facts.get("device") == "cpu" else 32)
-        self._model, self._facts = loaded.model, loaded.facts
-        self._exact = options.scoring == "exact"
-        self._rows = self.batch_size
+        device = "cpu" if loaded.facts["device"] == "cpu" else "cuda"
+        self.batch_size = options.rows(ROWS[device])
+        self._facts = loaded.facts
         self._conversation = Conversation(loaded.processor)
         self._encoder = Encoder(loaded.processor)
-        self._pad = _pad_token(loaded)
-        self._token_type = 1 if getattr(loaded.model.config, "model_type", "") == "paligemma" else 0
+        self._anatomy = dissect(loaded.model, _pad_token(loaded))
+        self._longest = _longest(loaded.model)
+        exact = options.scoring == "exact"
+        self._engine = Engine(self._anatomy, 1 if exact else self.batch_size, TOKENS[device])
+        if not exact:
+            self._check(name)
 
     def fingerprint(self) -> dict[str, str]:
-        return {**self._facts, "adapter": ADAPTER, "scoring": "exact" if self._exact else "batched"}
+        return {**self._facts, "adapter": ADAPTER, "scoring": self._engine.abilities.name}
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
-        """Replies in the order of the requests."""
+        """Replies in the order of the requests: new text without special tokens, stripped of white space."""
         started = time.perf_counter()
-        responses: dict[int, Response] = {}
+        asked = [self._encoded(request, images) for request in requests]
+        responses = {i: found for i, found in enumerate(asked) if isinstance(found, Response)}
         groups: dict[Any, list[tuple[int, Encoded]]] = {}
-        for i, request in enumerate(requests):
-            encoded = self._encoded(request, images)
-            if isinstance(encoded, Response):
-                responses[i] = encoded
-            else:
-                kind = (like_decoding(request), frozenset(encoded.extras))
-                groups.setdefault(kind, []).append((i, encoded))
+        for i, row in enumerate(asked):
+            if isinstance(row, Encoded):
+                groups.setdefault((like_decoding(requests[i]), frozenset(row.extras)), []).append((i, row))
+        ends = end_tokens(self._anatomy)
         for group in groups.values():
-            asked = [requests[i] for i, _ in group]
-            rows = [encoded for _, encoded in group]
-            replies = self._by_batches(
-                rows,
-                lambda row: len(row.ids),
-                lambda places, rows=rows, asked=asked: reply_to(  # type: ignore[misc]
-                    self._model, self._encoder, [rows[p] for p in places], [asked[p] for p in places], self._pad
-                ),
-            )
-            responses.update(zip((i for i, _ in group), replies, strict=True))
-        seconds = (time.perf_counter() - started) / max(1, len(requests))
-        return [self._noted(responses[i], seconds) for i in range(len(requests))]
+            rows, said = [row for _, row in group], [requests[i] for i, _ in group]
+            for (i, row), tokens in zip(group, self._write(rows, said), strict=True):
+                responses[i] = response(self._encoder, row, tokens, ends, requests[i])
+        return self._finished(responses, started)
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """One score a continuation: the sum of its tokens' log-probabilities in nats."""
         started = time.perf_counter()
-        responses: dict[int, Response] = {}
+        asked = [self._continued(request, images) for request in requests]
+        responses = {i: found for i, found in enumerate(asked) if isinstance(found, Response)}
         groups: dict[frozenset[str], list[tuple[int, Continued]]] = {}
-        for i, request in enumerate(requests):
-            asked = self._continued(request, images)
-            if isinstance(asked, Response):
-                responses[i] = asked
-            else:
-                groups.setdefault(frozenset(asked.context.extras), []).append((i, asked))
+        for i, found in enumerate(asked):
+            if isinstance(found, Continued):
+                groups.setdefault(frozenset(found.context.extras), []).append((i, found))
         for group in groups.values():
-            scored = iter(self._score([asked for _, asked in group]))
-            for i, asked in group:
+            with quiet():
+                scored = self._engine.score([found for _, found in group])
+            for (i, found), tails in zip(group, scored, strict=True):
                 scores = tuple(
-                    ContinuationScore(sum(next(scored)), len(tail), len(text.encode()))
-                    for tail, text in zip(asked.tails, requests[i].continuations, strict=True)
+                    ContinuationScore(sum(tail), len(tail), len(text.encode()))
+                    for tail, text in zip(tails, requests[i].continuations, strict=True)
                 )
-                responses[i] = Response(scores=scores, usage=Usage(len(asked.context.ids), 0))
-        seconds = (time.perf_counter() - started) / max(1, len(requests))
-        return [self._noted(responses[i], seconds) for i in range(len(requests))]
+                responses[i] = Response(scores=scores, usage=Usage(len(found.context.ids), 0))
+        return self._finished(responses, started)
 
-    def _score(self, asked: Sequence[Continued]) -> list[list[float]]:
-        rows = rows_of(asked)
-        return self._by_batches(
-            rows,
-            lambda row: len(row[0].ids) + len(row[1]),
-            lambda places: score_rows(self._model, [rows[p] for p in places], self._pad, self._token_type),
-            1 if self._exact else None,
-        )
+    def _write(self, rows: Sequence[Encoded], requests: Sequence[Request]) -> list[list[int]]:
+        """New tokens of requests of like decoding."""
+        engine = self._engine
 
-    def _by_batches(
-        self,
-        rows: Sequence[T],
-        length: Callable[[T], int],
-        run: Callable[[list[int]], Sequence[R]],
-        size: int | None = None,
-    ) -> list[R]:
-        """`run` over all rows; a batch that does not fit in memory is halved, and the size remembered."""
-        results: dict[int, R] = {}
-        waiting = list(batches(rows, size or self._rows, length))
-        while waiting:
-            places = waiting.pop(0)
-            try:
-                with quiet():
-                    made = run(places)
-            except (RuntimeError, MemoryError) as error:
-                if not _out_of_memory(error) or len(places) == 1:
-                    raise
-                self._rows = min(self._rows, (len(places) + 1) // 2)
-                waiting = [places[: self._rows], places[self._rows :], *waiting]
-                continue
-            results.update(zip(places, made, strict=True))
-        return [results[i] for i in range(len(rows))]
+        def run(places: list[int]) -> list[list[int]]:
+            part = [rows[place] for place in places]
+            with engine.remember(part):
+                return generate_plainly(self._anatomy, self._encoder, part, [requests[place] for place in places])
+
+        with quiet():
+            if engine.abilities.cache:
+                pick = picker(self._anatomy, self._encoder, requests)
+                return engine.write(rows, pick, requests[0].decoding.max_new_tokens)
+            return engine.in_batches(rows, lambda row: len(row.ids), run)
+
+    def _check(self, name: str) -> None:
+        """Ask the model which fast paths it allows; one line says when it does not allow all."""
+        try:
+            with quiet():
+                verdict: Verdict = check(
+                    self._engine, probe(self._conversation, self._encoder, self._anatomy.encoder_decoder)
+                )
+        except (ValueError, RuntimeError, TypeError, KeyError, IndexError) as error:
+            first = " ".join(str(error).split())[:200]
+            raise ModelError(
+                f"{name}: a picture and a question cannot be put to it ({type(error).__name__}: {first}); "
+                "it may be no vision-language model, or of an architecture that this adapter does not know"
+            ) from error
+        self._engine.abilities = verdict.abilities
+        if verdict.line:
+            # Without a cached prompt every option costs a prefill: the user should know why it is slow.
+            slow = not (verdict.abilities.cache or self._anatomy.encoder_decoder)
+            logger.log(logging.WARNING if slow else logging.INFO, "%s: %s", name, verdict.line)
 
     def _encoded(self, request: Request, images: Images) -> Encoded | Response:
         """The prompt as tensors, or the response that says why it cannot be one."""
         try:
-            return self._encoder.encode(self._conversation.write(request.messages), images)
+            encoded = self._encoder.encode(self._conversation.write(request.messages), images)
+            return self._within(encoded, request.decoding.max_new_tokens)
         except (DataError, ValueError, OSError) as error:
             return _failed(error)
 
@@ -148,20 +146,40 @@ class HFModel:
         try:
             prompt = self._conversation.write(request.messages)
             encoded = self._encoder.encode(prompt, images)
-            return self._encoder.continue_with(prompt, encoded, request.continuations)
+            if self._anatomy.encoder_decoder:
+                return self._encoder.reply_with(encoded, request.continuations)
+            found = self._encoder.continue_with(prompt, encoded, request.continuations)
+            self._within(found.context, max(map(len, found.tails)))
+            return found
         except (DataError, ValueError, OSError) as error:
             return _failed(error)
 
-    def _noted(self, response: Response, seconds: float) -> Response:
-        if response.error:
-            return response
-        return replace(
-            response, seconds=seconds or response.seconds, notes=(*self._conversation.notes, *response.notes)
-        )
+    def _within(self, encoded: Encoded, more: int) -> Encoded:
+        """Raises ValueError for a prompt that leaves no room: cutting it would change the question."""
+        if self._longest and len(encoded.ids) + more > self._longest and not self._anatomy.encoder_decoder:
+            raise ValueError(
+                f"the prompt has {len(encoded.ids)} tokens and the reply up to {more}, the model takes {self._longest}"
+            )
+        return encoded
+
+    def _finished(self, responses: dict[int, Response], started: float) -> list[Response]:
+        """In order, with the time that each took on average and the notes on how it was asked."""
+        seconds = (time.perf_counter() - started) / max(1, len(responses))
+        notes = self._conversation.notes
+        return [
+            found if found.error else replace(found, seconds=seconds, notes=(*notes, *found.notes))
+            for _, found in sorted(responses.items())
+        ]
 
 
 def _failed(error: Exception) -> Response:
     return Response(error=Failure("bad_request", " ".join(str(error).split())[:300]))
+
+
+def _longest(model: Any) -> int | None:
+    text = getattr(model.config, "text_config", model.config)
+    longest = getattr(text, "max_position_embeddings", None)
+    return int(longest) if longest else None
 
 
 def _pad_token(loaded: Loaded) -> int:
@@ -169,9 +187,3 @@ def _pad_token(loaded: Loaded) -> int:
     ends = loaded.model.generation_config.eos_token_id
     first = ends[0] if isinstance(ends, (list, tuple)) else ends
     return int(next((i for i in (tokenizer.pad_token_id, first) if i is not None), 0))
-
-
-def _out_of_memory(error: Exception) -> bool:
-    import torch
-
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "not enough memory" in str(error)

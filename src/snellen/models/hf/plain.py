@@ -6,8 +6,9 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from snellen.models.hf.collate import stack
-from snellen.models.hf.encode import Continued, Encoded, Tensors, extend
+from snellen.models.hf.anatomy import Anatomy
+from snellen.models.hf.collate import stack, to_device
+from snellen.models.hf.encode import Continued, Encoded, extend
 
 Row = tuple[Encoded, tuple[int, ...]]
 """A context, and the tokens after it that are scored."""
@@ -17,20 +18,10 @@ def rows_of(asked: Sequence[Continued]) -> list[Row]:
     return [(request.context, tail) for request in asked for tail in request.tails]
 
 
-def score_rows(model: Any, rows: Sequence[Row], pad: int, token_type: int) -> list[list[float]]:
+def score_rows(anatomy: Anatomy, rows: Sequence[Row]) -> list[list[float]]:
     """Log-probability (nats, float32) of every scored token of every row, in one forward."""
-    import torch
-
-    whole = [extend(context, tail, token_type) for context, tail in rows]
-    batch = to_device(model, stack(whole, pad, "right"))
-    start = min(len(context.ids) for context, _ in rows) - 1
-    length = batch["input_ids"].shape[1]
-    with torch.inference_mode():
-        logits = model(**batch, **keep(model, length - start), use_cache=False).logits
-    logits = logits[:, start - length :]
-    return [
-        token_scores(logits[i, len(context.ids) - 1 - start :], tail).tolist() for i, (context, tail) in enumerate(rows)
-    ]
+    logits = _decoder_logits(anatomy, rows) if anatomy.encoder_decoder else _logits(anatomy, rows)
+    return [token_scores(values, tail).tolist() for values, (_, tail) in zip(logits, rows, strict=True)]
 
 
 def token_scores(logits: Any, tail: Sequence[int]) -> Any:
@@ -41,20 +32,30 @@ def token_scores(logits: Any, tail: Sequence[int]) -> Any:
     return logits[: len(tail)].float().log_softmax(-1).gather(-1, ids)[:, 0]
 
 
-def keep(model: Any, positions: int) -> dict[str, int]:
+def keep(model: Any, positions: int) -> dict[str, Any]:
     """The setting that computes logits of the last `positions` only, where the model knows it."""
     known = "logits_to_keep" in inspect.signature(model.forward).parameters
     return {"logits_to_keep": positions} if known else {}
 
 
-def to_device(model: Any, batch: Tensors) -> Tensors:
-    """On the model's device, pictures in its number format."""
+def _logits(anatomy: Anatomy, rows: Sequence[Row]) -> list[Any]:
+    """For each row the logits from the last token of its context on."""
+    model = anatomy.model
+    whole = [extend(context, tail, anatomy.reply_type) for context, tail in rows]
+    batch = to_device(model, stack(whole, anatomy.pad, "right"))
+    start = min(len(context.ids) for context, _ in rows) - 1
+    length = batch["input_ids"].shape[1]
+    anatomy.forget()
+    logits = model(**batch, **keep(model, length - start), use_cache=False).logits[:, start - length :]
+    return [logits[i, len(context.ids) - 1 - start :] for i, (context, _) in enumerate(rows)]
+
+
+def _decoder_logits(anatomy: Anatomy, rows: Sequence[Row]) -> list[Any]:
+    """For each row the decoder's logits from its first token on."""
     import torch
 
-    moved = {}
-    for name, value in batch.items():
-        if isinstance(value, torch.Tensor):
-            number = model.dtype if value.is_floating_point() else value.dtype
-            value = value.to(model.device, number)
-        moved[name] = value
-    return moved
+    longest = max(len(tail) for _, tail in rows)
+    said = [[anatomy.start, *tail[:-1], *[anatomy.pad] * (longest - len(tail))] for _, tail in rows]
+    batch = to_device(anatomy.model, stack([context for context, _ in rows], anatomy.pad, "right"))
+    decoder = torch.tensor(said, device=anatomy.model.device)
+    return list(anatomy.model(**batch, decoder_input_ids=decoder, use_cache=False).logits)

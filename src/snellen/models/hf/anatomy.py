@@ -1,0 +1,117 @@
+"""What must be known of an architecture to run it in parts. Few facts; the rest is read off the model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from snellen.models.hf.encode import Continued, Encoded
+from snellen.models.prefix import Item
+
+REPLY_TYPE = {"paligemma": 1}
+"""token_type_ids of a reply where they are not 0: PaliGemma reads a prompt in both directions."""
+ORIGIN = {"paligemma": 1}
+"""Position of the first token where it is not 0."""
+TOWERS = ("vision_tower", "visual", "vision_model", "image_encoder", "vision_embed_tokens")
+PER_QUESTION = ("qformer_input_ids", "qformer_attention_mask")
+"""Inputs that let a question change what is seen of the picture (InstructBLIP)."""
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """The parts of a model."""
+
+    model: Any
+    speaker: Any
+    """The module that goes on from a cache: the model, or its language model (BLIP-2, Kosmos-2)."""
+    pad: int
+    encoder_decoder: bool
+    start: int
+    """First token of the decoder, for an encoder-decoder."""
+    reply_type: int
+    origin: int
+    image_token: int | None
+    rotary: Any
+    """The module that keeps `rope_deltas` (M-RoPE, the Qwen-VL family), or None."""
+    tower: Any
+    """The vision encoder, or None."""
+    text_encoder: Any
+    """The text encoder of an encoder-decoder, or None."""
+
+    def forget(self) -> None:
+        """Drop the positions that an M-RoPE model keeps of the last prompt it saw."""
+        if self.rotary is not None:
+            self.rotary.rope_deltas = None
+
+
+def dissect(model: Any, pad: int) -> Anatomy:
+    """Find the parts of `model`."""
+    kind = getattr(model.config, "model_type", "")
+    text = next((getattr(model, name) for name in ("language_model", "text_model") if hasattr(model, name)), None)
+    speaker = text if text is not None and hasattr(text, "lm_head") else model
+    seq2seq = bool(model.config.is_encoder_decoder or getattr(speaker.config, "is_encoder_decoder", False))
+    inner = getattr(model, "model", model)
+    origin = ORIGIN.get(kind, 0)
+    if kind == "kosmos-2":
+        origin = (model.config.text_config.pad_token_id or 0) + 1
+    return Anatomy(
+        model=model,
+        speaker=speaker,
+        pad=pad,
+        encoder_decoder=seq2seq,
+        start=_start(model, speaker) if seq2seq else 0,
+        reply_type=REPLY_TYPE.get(kind, 0),
+        origin=origin,
+        image_token=_image_token(model.config),
+        rotary=next((part for part in (inner, model) if hasattr(part, "rope_deltas")), None),
+        tower=next((part for name, part in model.named_modules() if name.split(".")[-1] in TOWERS), None),
+        text_encoder=speaker.get_encoder() if seq2seq else None,
+    )
+
+
+def item_of(anatomy: Anatomy, asked: Continued) -> Item:
+    """What the plan needs to know of a request."""
+    context = asked.context
+    return Item(sights_of(context), context.ids, _anchor(anatomy, context), asked.tails)
+
+
+def sights_of(encoded: Encoded) -> str:
+    """Digest of all that is seen beside the tokens."""
+    digest = hashlib.blake2b("|".join(encoded.digests).encode(), digest_size=16)
+    for name in PER_QUESTION:
+        if name in encoded.extras:
+            digest.update(repr(encoded.extras[name].tolist()).encode())
+    return digest.hexdigest()
+
+
+def reading_of(encoded: Encoded) -> str:
+    """Digest of all that an encoder reads: tokens and pictures."""
+    return hashlib.blake2b(f"{sights_of(encoded)}{encoded.ids}".encode(), digest_size=16).hexdigest()
+
+
+def _anchor(anatomy: Anatomy, encoded: Encoded) -> int:
+    """Tokens up to and with the last one that stands for a picture; all, when none can be told."""
+    if not encoded.digests:
+        return 0
+    places: Sequence[int] = [i for i, token in enumerate(encoded.ids) if token == anatomy.image_token]
+    if "image_embeds_position_mask" in encoded.extras:
+        places = encoded.extras["image_embeds_position_mask"][0].nonzero()[:, 0].tolist()
+    return places[-1] + 1 if places else len(encoded.ids)
+
+
+def _image_token(config: Any) -> int | None:
+    for name in ("image_token_id", "image_token_index"):
+        if getattr(config, name, None) is not None:
+            return int(getattr(config, name))
+    return None
+
+
+def _start(model: Any, speaker: Any) -> int:
+    """The decoder's first token."""
+    for settings in (speaker.generation_config, speaker.config, model.generation_config, model.config):
+        for name in ("decoder_start_token_id", "bos_token_id"):
+            if getattr(settings, name, None) is not None:
+                return int(getattr(settings, name))
+    return 0

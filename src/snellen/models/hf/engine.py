@@ -1,0 +1,180 @@
+"""The one place that decides how a window of requests is run: by tree, by rows, or plainly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from snellen.errors import ModelError
+from snellen.models.hf.anatomy import Anatomy, item_of, reading_of
+from snellen.models.hf.collate import batches
+from snellen.models.hf.encode import Continued, Encoded
+from snellen.models.hf.memo import RowMemo, remembering
+from snellen.models.hf.plain import rows_of, score_rows
+from snellen.models.hf.shared import Pick, Scores, score_by_rows, score_by_tree, write_on
+from snellen.models.prefix import Budget, Group, Item, plan
+
+REMEMBERED = 256 * 1024 * 1024
+"""Bytes of vision features kept from batch to batch."""
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What may be shared without changing a score. All false: the plain path."""
+
+    memo: bool = False
+    """Encoders may be run once a picture, or once a prompt."""
+    cache: bool = False
+    """A prompt may be run once for all its continuations."""
+    shared: bool = False
+    """What was read of a picture serves another question too."""
+    ragged: bool = False
+    """Rows of unequal length may stand in one cache."""
+    tree: bool = False
+    """All that follows a trunk may be run in one forward, each token seeing its own ancestors."""
+
+    @property
+    def name(self) -> str:
+        """The strategy in words, for the run's manifest."""
+        if not (self.cache or self.memo):
+            return "plain"
+        if not self.cache:
+            return "full rows, encoders kept"
+        facts = ("tree" if self.tree else "rows", "picture shared" if self.shared else "prompt shared")
+        return ", ".join([*facts, *["features kept"] * self.memo, *["one group at a time"] * (not self.ragged)])
+
+
+PLAIN = Abilities()
+
+
+class Engine:
+    """Runs tokenised requests on one model. Scores are token log-probabilities in nats, float32."""
+
+    def __init__(self, anatomy: Anatomy, rows: int, tokens: int, abilities: Abilities = PLAIN) -> None:
+        self.anatomy = anatomy
+        self.abilities = abilities
+        self.budget = Budget(rows, tokens)
+        self.tower = RowMemo(anatomy.tower, REMEMBERED) if anatomy.tower is not None else None
+        self.reader = RowMemo(anatomy.text_encoder, REMEMBERED) if anatomy.text_encoder is not None else None
+
+    def score(self, asked: Sequence[Continued], abilities: Abilities | None = None) -> list[Scores]:
+        """Token scores of every continuation of every request, in their order."""
+        import torch
+
+        abilities = self.abilities if abilities is None else abilities
+        with torch.inference_mode():
+            if abilities.cache:
+                return self._by_groups(asked, abilities)
+            return self._by_full_rows(asked, abilities)
+
+    def write(
+        self,
+        rows: Sequence[Encoded],
+        pick: Pick,
+        longest: int,
+    ) -> list[list[int]]:
+        """New tokens of every request, by shared prefixes. Only for a model that may cache."""
+        import torch
+
+        abilities, anatomy = self.abilities, self.anatomy
+        items = [item_of(anatomy, Continued(row, ())) for row in rows]
+
+        def run(groups: list[Group]) -> dict[int, list[int]]:
+            with remembering(self._memos([rows[group.members[0]] for group in groups], abilities)):
+                return write_on(anatomy, rows, items, groups, abilities.ragged, pick, longest)
+
+        with torch.inference_mode():
+            return self._planned(items, abilities, run)
+
+    def _by_groups(self, asked: Sequence[Continued], abilities: Abilities) -> list[Scores]:
+        anatomy = self.anatomy
+        items = [item_of(anatomy, request) for request in asked]
+
+        def run(groups: list[Group]) -> dict[int, Scores]:
+            with remembering(self._memos([asked[group.members[0]].context for group in groups], abilities)):
+                if abilities.tree:
+                    return score_by_tree(anatomy, asked, items, groups)
+                return score_by_rows(anatomy, asked, items, groups, abilities.ragged)
+
+        return self._planned(items, abilities, run)
+
+    def _planned(
+        self, items: Sequence[Item], abilities: Abilities, run: Callable[[list[Group]], dict[int, R]]
+    ) -> list[R]:
+        """`run` over the plan's batches; what does not fit in memory is planned again, half as large."""
+        results: dict[int, R] = {}
+        while len(results) < len(items):
+            left = [i for i in range(len(items)) if i not in results]
+            window = [items[i] for i in left]
+            for batch in plan(window, self.budget, shared=abilities.shared, ragged=abilities.ragged):
+                groups = [replace(group, members=tuple(left[m] for m in group.members)) for group in batch]
+                try:
+                    results.update(run(groups))
+                except (RuntimeError, MemoryError) as error:
+                    self._shrink(error, sum(len(group.members) for group in groups))
+                    break
+        return [results[i] for i in range(len(items))]
+
+    def _by_full_rows(self, asked: Sequence[Continued], abilities: Abilities) -> list[Scores]:
+        rows = rows_of(asked)
+
+        def run(places: list[int]) -> list[list[float]]:
+            part = [rows[place] for place in places]
+            with remembering(self._memos([context for context, _ in part], abilities)):
+                return score_rows(self.anatomy, part)
+
+        scored = iter(self.in_batches(rows, lambda row: len(row[0].ids) + len(row[1]), run))
+        return [[next(scored) for _ in request.tails] for request in asked]
+
+    def in_batches(
+        self, rows: Sequence[T], length: Callable[[T], int], run: Callable[[list[int]], Sequence[R]]
+    ) -> list[R]:
+        """`run` over batches of like length; a batch that does not fit in memory is halved, and the size remembered."""
+        results: dict[int, R] = {}
+        waiting = list(batches(rows, self.budget.rows, length))
+        while waiting:
+            places = waiting.pop(0)
+            try:
+                made = run(places)
+            except (RuntimeError, MemoryError) as error:
+                self._shrink(error, len(places))
+                half = (len(places) + 1) // 2
+                waiting = [places[:half], places[half:], *waiting]
+                continue
+            results.update(zip(places, made, strict=True))
+        return [results[i] for i in range(len(rows))]
+
+    def remember(self, rows: Sequence[Encoded]) -> Any:
+        """A context in which the encoders remember what they make of `rows`."""
+        return remembering(self._memos(rows, self.abilities))
+
+    def _memos(self, rows: Sequence[Encoded], abilities: Abilities) -> list[tuple[RowMemo, list[str]]]:
+        if not abilities.memo:
+            return []
+        memos = []
+        if self.tower is not None and all(row.digests for row in rows):
+            # Features do not depend on the question; a Q-former, which may, comes after the tower.
+            memos.append((self.tower, ["|".join(row.digests) for row in rows]))
+        if self.reader is not None:
+            memos.append((self.reader, [reading_of(row) for row in rows]))
+        return memos
+
+    def _shrink(self, error: Exception, members: int) -> None:
+        """Halve the budget after running out of memory; any other error is raised again."""
+        import torch
+
+        short = isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "not enough memory" in str(error)
+        if not short:
+            raise error
+        if members == 1:
+            raise ModelError(
+                "a single question does not fit in memory; use smaller pictures, a smaller number format "
+                "(?dtype=bf16), or a larger machine"
+            ) from error
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        smaller = self.budget.halved()
+        self.budget = Budget(min(smaller.rows, max(1, members // 2)), smaller.tokens)
