@@ -73,7 +73,7 @@ def find(group: Group, name: str) -> Any:
 def unknown(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """The error for a name that nobody knows, with the nearest known ones."""
     known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     if near:
         hint = "did you mean " + " or ".join(near) + "?"
     elif len(known) <= 12:

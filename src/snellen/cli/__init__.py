@@ -32,7 +32,7 @@ class _Door(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self.list_commands(ctx):
             return None
-        command: click.Command = importlib.import_module(f"snellen.cli.{name}").command
+        command: click.Command = importlib.import_module(f"snellen.cli.verbs.{name}").command
         return command
 
     def resolve_command(

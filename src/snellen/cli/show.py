@@ -87,7 +87,7 @@ def show_results(results: Results, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        from snellen.api import flat
+        from snellen.meaning.aggregate import flat
 
         for row in results.rows:
             out.out(msgspec.json.encode(flat(row)).decode(), highlight=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import cache
 from typing import Any
 from typing import Protocol as Form
 from urllib.parse import parse_qsl
@@ -64,6 +65,7 @@ def parse_protocol(text: str) -> Protocol:
     return protocol
 
 
+@cache
 def label(name: str, settings: Any) -> str:
     """`name?option=value&...` with the options that differ from their defaults."""
     changed = [

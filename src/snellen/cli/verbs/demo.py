@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from snellen.api import Results
-from snellen.cli.run import Exam, run_exam
 from snellen.cli.show import out, show_results
+from snellen.cli.verbs.run import Exam, run_exam
 
 STUDENTS = ("snellen:tiny", "snellen:tiny-xs")
 INSTRUMENTS = ("snellen:uniform", "snellen:always-a", "snellen:oracle")

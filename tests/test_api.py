@@ -1,0 +1,146 @@
+"""The public API: what it exports, what it returns, what it accepts as a model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import snellen as sn
+
+PUBLIC = {
+    "ContinuationScore", "DataError", "Decoding", "ErrorBudgetError", "ModelError", "Request", "Response", "Results",
+    "Sample", "Scripted", "SnellenError", "StoreError", "UnknownNameError", "__version__", "build", "evaluate",
+    "load_model", "parse_protocol", "score",
+}  # fmt: skip
+HEAVY = ("torch", "transformers", "polars", "pyarrow", "httpx", "numpy", "PIL", "rich", "click", "msgspec")
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_public_api_is_this_list() -> None:
+    assert set(sn.__all__) == PUBLIC == set(dir(sn))
+    assert all(getattr(sn, name) is not None for name in PUBLIC)
+    with pytest.raises(AttributeError, match="no attribute 'evalute'"):
+        _ = sn.evalute  # type: ignore[attr-defined]
+
+
+def test_every_public_callable_says_what_it_does() -> None:
+    assert [name for name in PUBLIC - {"__version__"} if not (getattr(sn, name).__doc__ or "").strip()] == []
+
+
+def test_import_snellen_loads_nothing_heavy() -> None:
+    code = f"import sys, snellen; print([m for m in {HEAVY} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_an_evaluation_loads_no_torch_and_no_server_client() -> None:
+    code = (
+        "import sys, snellen; snellen.evaluate('snellen:oracle', 'eyechart/shape', limit=3)\n"
+        "print([m for m in ('torch', 'transformers', 'polars', 'httpx', 'rich') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_results_are_a_frame_with_an_interval_and_n_beside_each_number() -> None:
+    results = sn.evaluate("snellen:uniform", "eyechart/shape", ["circular", "likelihood"], limit=20)
+    table = results.table()
+    assert isinstance(table, pl.DataFrame)
+    assert {"model", "benchmark", "protocol", "metric", "value", "low", "high", "n", "unscored", "errors"} <= set(
+        table.columns
+    )
+    known = table.filter(pl.col("value").is_not_null())
+    assert known.filter(
+        (pl.col("low") > pl.col("value") + 1e-12) | (pl.col("high") < pl.col("value") - 1e-12)
+    ).is_empty()
+    assert table["n"].min() == 20
+    assert set(results.table(slices=True)["slice"]) >= {"level=easy", "level=hard"}
+    assert set(results.scores()["metric"]) == {
+        "accuracy", "accuracy_strict", "circular_accuracy", "circular_accuracy_strict", "hit_rate"
+    }  # fmt: skip
+
+
+def test_a_number_that_is_not_one_number_is_refused() -> None:
+    results = sn.evaluate("snellen:oracle", "eyechart/shape", ["vanilla", "circular"], limit=5)
+    with pytest.raises(sn.DataError, match="2 numbers fit accuracy"):
+        results.value("accuracy", benchmark="eyechart/shape")
+    assert results.value("accuracy", benchmark="eyechart/shape", protocol="vanilla") == 1.0
+
+
+def test_several_models_share_one_table() -> None:
+    results = sn.evaluate(["snellen:oracle", "snellen:always-a"], "eyechart/exists", "circular", limit=12)
+    assert results.value("circular_accuracy", benchmark="eyechart/exists", model="snellen:oracle") == 1.0
+    assert results.value("circular_accuracy", benchmark="eyechart/exists", model="snellen:always-a") == 0.0
+
+
+class Reader:
+    """A user's model: sees the stored bytes, answers in plain texts and numbers."""
+
+    name = "reader"
+
+    def __init__(self) -> None:
+        self.seen: list[bytes] = []
+
+    def generate(self, requests: list[sn.Request], images: Any) -> list[str]:
+        self.seen += [images.read(image) for request in requests for image in request.images]
+        return [f"({request.variant.marks[0]})" for request in requests]
+
+    def loglikelihood(self, requests: list[sn.Request], images: Any) -> list[list[float]]:
+        return [[-float(i) for i in range(len(request.continuations))] for request in requests]
+
+
+def test_any_object_with_generate_is_a_model_and_gets_the_stored_bytes() -> None:
+    model = Reader()
+    results = sn.evaluate(model, "eyechart/shape", ["vanilla", "likelihood"], limit=6)
+    assert len(model.seen) == 6 and all(content.startswith(b"\x89PNG") for content in model.seen)
+    assert results.runs[0].manifest.model == "reader"
+    first = results.value("accuracy", benchmark="eyechart/shape", protocol="likelihood")
+    assert first == results.value("accuracy", benchmark="eyechart/shape", protocol="vanilla")
+
+
+def test_an_object_that_is_no_model_is_refused_in_one_line() -> None:
+    with pytest.raises(sn.ModelError, match=r"int is not a model: it needs generate\(requests, images\)"):
+        sn.evaluate(3, "eyechart/shape")
+
+
+def test_a_model_without_likelihoods_is_refused_before_anything_is_asked() -> None:
+    mute = sn.Scripted(lambda request: "(A)")
+    with pytest.raises(sn.ModelError, match="cannot give log-likelihoods, which likelihood needs"):
+        sn.evaluate(mute, "eyechart/shape", "likelihood", limit=3)
+    assert not Path("runs").exists()
+
+
+def test_a_run_of_another_model_in_the_same_folder_is_refused() -> None:
+    sn.evaluate("snellen:uniform", "eyechart/shape", limit=3, name="r")
+    with pytest.raises(sn.StoreError, match="holds a run of another model"):
+        sn.evaluate("snellen:oracle", "eyechart/shape", limit=3, name="r")
+
+
+def test_replay_answers_what_the_earlier_run_was_asked() -> None:
+    first = sn.evaluate("snellen:uniform", "eyechart/shape", "circular", limit=10, name="first")
+    again = sn.evaluate("replay:runs/first", "eyechart/shape", "circular", limit=10, name="again")
+    assert [row.estimate for row in again.rows] == [row.estimate for row in first.rows]
+    with pytest.raises(sn.ErrorBudgetError, match="requests failed"):
+        sn.evaluate("replay:runs/first", "eyechart/shape", "vanilla?marks=lower", limit=10, name="other")
+
+
+def test_a_model_and_a_metric_of_another_package_are_found_by_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "site" / "guest-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: guest\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[snellen.models]\nguest = guest_models:open_guest\n")
+    (tmp_path / "site" / "guest_models.py").write_text(
+        "import snellen\n\ndef open_guest(spec):\n    return snellen.Scripted(lambda request: spec.target, name=spec.text)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    results = sn.evaluate("guest:(B)", "eyechart/exists", limit=5)
+    assert results.value("hit_rate", benchmark="eyechart/exists") == 1.0

@@ -1,0 +1,220 @@
+"""The command line as a user types it: one line for each fault, exit codes, and nothing heavy loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from servers import broken, start_server
+from snellen.cli import door, main
+
+SNELLEN = [sys.executable, "-m", "snellen"]
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stopped:
+        main(list(words))
+    captured = capsys.readouterr()
+    return int(stopped.value.code or 0), captured.out, captured.err
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def rows(out: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_help_shows_every_verb_and_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from snellen.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('torch', 'transformers', 'polars', 'pyarrow', 'httpx', 'numpy', 'PIL', 'msgspec', 'rich')"
+        " if m in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert shown.splitlines()[-1] == "[]"
+    for verb in ("demo", "list", "build", "run", "score", "report"):
+        assert f"  {verb} " in shown
+
+
+@pytest.mark.parametrize("verb", ["demo", "list", "build", "run", "score", "report"])
+def test_each_verb_has_help_with_its_options(verb: str) -> None:
+    shown = CliRunner().invoke(door, [verb, "--help"])
+    assert shown.exit_code == 0 and "Usage:" in shown.output and "--help" in shown.output
+
+
+@pytest.mark.parametrize("what", ["benchmarks", "suites", "models", "protocols", "metrics"])
+def test_list_prints_a_table_and_json_lines(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "list", what)[0] == 0
+    code, out, _ = run(capsys, "list", what, "--json")
+    assert code == 0 and len(rows(out)) >= 2
+
+
+def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "list", "--where", "dimension == 'Spatial' and suite == 'eyechart'", "--json")
+    assert [row["name"] for row in rows(out)] == ["eyechart/position", "eyechart/relation"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "snellen:oracl", "eyechart/shape"], "unknown embedded model 'oracl'; did you mean oracle?"),
+        (["run", "snelen:tiny", "eyechart/shape"], "unknown model 'snelen'; did you mean snellen?"),
+        (["run", "tiny", "eyechart/shape"], "model 'tiny' has no scheme"),
+        (["run", "snellen:oracle", "eyechart/shap"], "unknown benchmark 'eyechart/shap'; did you mean eyechart/shape"),
+        (
+            ["run", "snellen:oracle", "eyechart/shape", "-p", "circlar"],
+            "unknown protocol 'circlar'; did you mean circular?",
+        ),
+        (["run", "snellen:oracle", "eyechart/shape", "-p", "circular?al=1"], "unknown option of circular 'al'"),
+        (["run", "snellen:oracle", "eyechart/shape", "-p", "instability?m=0"], "instability needs m >= 1"),
+        (["run", "snellen:oracle", "eyechart/shape", "-p", "vanilla?by=guess"], "Invalid enum value 'guess'"),
+        (["run", "snellen:oracle", "eyechart/shape", "--where", "import os"], "is not a condition"),
+        (["run", "snellen:oracle", "eyechart/shape", "--where", "levl == 'easy'"], "did you mean level?"),
+        (["run", "snellen:oracle"], "name a benchmark to run"),
+        (["run", "hf:./nowhere", "eyechart/shape"], "nowhere"),
+        (["run", "exam.toml"], "No such file"),
+        (["score", "nowhere"], "is not a run"),
+        (["report", "nowhere"], "is not a run"),
+        (["build", "nowhere.tsv"], "no such file"),
+        (["rnu"], "unknown command 'rnu'; did you mean run?"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_fault_of_the_user_is_one_line_and_exit_code_2(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, *words)
+    last = err.splitlines()[-1]
+    assert (code, out) == (2, "")
+    assert last.startswith("snellen: ") and said in last
+    assert "Traceback" not in err
+
+
+def test_debug_shows_where_an_error_came_from() -> None:
+    done = subprocess.run([*SNELLEN, "--debug", "score", "nowhere"], capture_output=True, text=True, check=False)
+    assert "Traceback" in done.stderr and "is not a run" in done.stderr
+
+
+def test_a_run_goes_on_where_it_was_and_scores_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "run",
+        "snellen:uniform",
+        "eyechart/shape",
+        "-p",
+        "circular",
+        "--limit",
+        "20",
+        "--name",
+        "r",
+        "--json",
+        "--no-report",
+    ]
+    code, first, _ = run(capsys, *words)
+    journal = Path("runs/r/journal-0.jsonl").read_bytes()
+    again = run(capsys, *words)
+    assert code == 0 and again[:2] == (0, first)
+    assert Path("runs/r/journal-0.jsonl").read_bytes() == journal
+    assert run(capsys, "score", "runs/r", "--json")[:2] == (0, first)
+
+
+def test_several_workers_find_what_one_finds(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "run",
+        "snellen:uniform",
+        "eyechart/shape",
+        "eyechart/dialogue",
+        "-p",
+        "instability?m=3",
+        "--limit",
+        "20",
+        "--json",
+        "--no-report",
+    ]
+    one = run(capsys, *words, "--name", "one")
+    two = run(capsys, *words, "--name", "two", "--workers", "2")
+    assert one[0] == two[0] == 0 and one[1] == two[1]
+    assert sorted(path.name for path in Path("runs/two").glob("journal-*")) == ["journal-0.jsonl", "journal-1.jsonl"]
+
+
+def test_a_toml_file_says_what_flags_say_and_flags_win(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("exam.toml").write_text(
+        'models = ["snellen:oracle", "snellen:uniform"]\nbenchmarks = ["eyechart/shape"]\n'
+        'protocols = ["circular"]\nlimit = 50\nname = "exam"\nreport = false\n'
+    )
+    code, out, _ = run(capsys, "run", "exam.toml", "--limit", "10", "--json")
+    found = [row for row in rows(out) if row["metric"] == "circular_accuracy" and row["benchmark"] == "eyechart/shape"]
+    assert code == 0
+    assert {(row["model"], row["n"]) for row in found if row["slice"] == ""} == {
+        ("snellen:oracle", 10),
+        ("snellen:uniform", 10),
+    }
+    Path("exam.toml").write_text('modles = ["snellen:oracle"]')
+    assert "exam.toml: unknown field 'modles'; did you mean models?" in run(capsys, "run", "exam.toml")[2]
+
+
+def test_own_questions_become_a_benchmark_with_one_command(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.tsv").write_text("question\tA\tB\tanswer\nIs NA an option?\tNA\tNone\tA\nAnd 5.0?\t5.0\t5\tB\n")
+    code, out, _ = run(capsys, "build", "mine.tsv", "--to", "mine")
+    assert code == 0 and "2 questions" in out
+    code, out, _ = run(capsys, "run", "snellen:oracle", "./mine", "--json", "--no-report")
+    assert code == 0
+    assert [row["value"] for row in rows(out) if row["metric"] == "accuracy" and row["benchmark"] == "mine"] == [1.0]
+
+
+def test_a_wrong_row_is_refused_with_its_line_and_leaves_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bad.tsv").write_text("question\tA\tB\tanswer\nfine\tx\ty\tA\nno such option\tx\ty\tC\n")
+    code, _, err = run(capsys, "build", "bad.tsv", "--to", "bad")
+    assert code == 2 and "bad.tsv:3: answer 'C'" in err
+    assert sorted(path.name for path in Path().iterdir()) == ["bad.tsv"]
+
+
+def test_an_api_model_runs_and_its_failures_make_the_exit_code_3(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["eyechart/shape", "--limit", "12", "--json", "--no-report", "--name", "api"]
+    with start_server(script=(broken(400, times=3),)) as server:
+        model = f"openai:any@{server.url}?concurrency=4"
+        code, out, err = run(capsys, "run", model, *words)
+        [row] = [
+            r for r in rows(out) if r["metric"] == "accuracy" and r["benchmark"] == "eyechart/shape" and not r["slice"]
+        ]
+        assert code == 3 and "3 of 12 requests failed" in err
+        assert (row["n"], row["errors"]) == (9, 3)
+        asked = len(server.seen())
+        code, out, _ = run(capsys, "run", model, *words)
+        [row] = [
+            r for r in rows(out) if r["metric"] == "accuracy" and r["benchmark"] == "eyechart/shape" and not r["slice"]
+        ]
+        assert code == 0 and (row["n"], row["errors"]) == (12, 0)
+        assert len([seen for seen in server.seen() if seen.path.endswith("chat/completions")]) == 15 or asked
+    assert "Traceback" not in err
+
+
+def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
+    with start_server(latency=0.05) as server:
+        words = ["run", f"openai:any@{server.url}?concurrency=2", "eyechart/shape", "--name", "r", "--no-report"]
+        process = subprocess.Popen([*SNELLEN, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        journal = tmp_path / "runs/r/journal-0.jsonl"
+        while process.poll() is None and (not journal.exists() or journal.read_bytes().count(b"\n") < 5):
+            os.sched_yield()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Run the same command to go on" in err and "Traceback" not in err
+    assert journal.read_bytes().endswith(b"\n")
+
+
+def test_a_read_only_place_for_runs_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("runs").write_text("a file stands where the folder should be")
+    code, _, err = run(capsys, "run", "snellen:oracle", "eyechart/shape", "--limit", "5")
+    assert code == 2 and "cannot write" in err.splitlines()[-1]
