@@ -204,7 +204,8 @@ async def drive_async(
 
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(model.concurrency):
+            # Twice as many as may be in flight: those that wait for another attempt leave their slot to others.
+            for _ in range(2 * model.concurrency):
                 group.create_task(worker())
     except* (ModelError, OSError) as errors:
         raise errors.exceptions[0] from None
