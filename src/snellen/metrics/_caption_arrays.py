@@ -1,13 +1,15 @@
 """CIDEr and BLEU over whole corpora as array arithmetic; imported late, because it needs numpy.
 
-An n-gram's code is found by exact re-coding: the pair (code of the first n - 1 words, last word) is
-numbered anew by `np.unique`. So there is no hashing and no collision, and counting is sorting.
+An n-gram's code is found by exact re-coding: the pairs (code of the first n - 1 words, last word) are
+sorted and numbered anew. So there is no hashing and no collision, and one sort an order does all the
+counting: equal n-grams lie side by side, in the order of their captions and so of their images.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,7 +48,7 @@ class Corpus(Struct, frozen=True):
 
 
 class Counts(Struct, frozen=True):
-    """How often each n-gram of one order stands in each caption; parallel arrays."""
+    """How often each n-gram of one order stands in each caption; parallel arrays, by code, then by caption."""
 
     caption: Ints
     code: Ints
@@ -62,12 +64,12 @@ class Counts(Struct, frozen=True):
 
 def encode(replies: list[list[str]], references: list[list[list[str]]]) -> Corpus:
     """Number the words of a corpus in order of first sight."""
-    numbers: dict[str, int] = {}
     captions = [caption for group in references for caption in group] + replies
-    words = [numbers.setdefault(word, len(numbers)) for caption in captions for word in caption]
+    words = list(chain.from_iterable(captions))
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
     sizes = [len(group) for group in references]
     return Corpus(
-        np.array(words, dtype=np.int64),
+        np.fromiter(map(numbers.__getitem__, words), np.int64, len(words)),
         np.array([len(caption) for caption in captions], dtype=np.int64),
         np.repeat(np.arange(len(sizes), dtype=np.int64), sizes),
         tuple(numbers),
@@ -84,9 +86,30 @@ def ngrams(corpus: Corpus) -> Iterator[Counts]:
         if n > 1:
             longer = left[at] >= n
             at, code = at[longer], code[longer] * len(corpus.vocabulary) + words[at[longer] + n - 1]
-        _, start, code = np.unique(code, return_index=True, return_inverse=True)
-        pairs, count = np.unique(caption[at] * max(1, len(start)) + code, return_counts=True)
-        yield Counts(*np.divmod(pairs, max(1, len(start))), count, len(start), at[start])
+        order = _stable_order(code)
+        captions, new_code = caption[at[order]], _changes(code[order])
+        dense = np.cumsum(new_code) - 1
+        first = np.flatnonzero(new_code | _changes(captions))
+        count = np.diff(first, append=len(order))
+        yield Counts(captions[first], dense[first], count, int(new_code.sum()), at[order[new_code]])
+        code = np.empty_like(code)
+        code[order] = dense
+
+
+def _stable_order(keys: Ints) -> Ints:
+    """`np.argsort(keys, kind="stable")`, by the much faster sort of plain values where they fit 63 bits."""
+    n = len(keys)
+    if n == 0 or (int(keys.max()) + 1) * n >= 2**63:
+        return np.argsort(keys, kind="stable")
+    order: Ints = np.sort(keys * n + np.arange(n)) % n
+    return order
+
+
+def _changes(values: Ints) -> NDArray[np.bool_]:
+    """Where a value differs from the one before; the first always does."""
+    changes = np.ones(len(values), dtype=bool)
+    changes[1:] = values[1:] != values[:-1]
+    return changes
 
 
 def cider(corpus: Corpus, frequencies: Frequencies | None) -> Floats:
@@ -106,8 +129,8 @@ def cider(corpus: Corpus, frequencies: Frequencies | None) -> Floats:
 def _idf(corpus: Corpus, counts: Counts, n: int, frequencies: Frequencies | None) -> Floats:
     if frequencies is None:
         captions, codes, _ = counts.where(counts.caption < corpus.references)
-        once = np.unique(corpus.image[captions] * counts.codes + codes)
-        images, found = corpus.images, np.bincount(once % counts.codes, minlength=counts.codes)
+        once = _changes(codes) | _changes(corpus.image[captions])
+        images, found = corpus.images, np.bincount(codes[once], minlength=counts.codes)
     else:
         spans = (corpus.words[start : start + n].tolist() for start in counts.start)
         grams = (" ".join(corpus.vocabulary[word] for word in span) for span in spans)
@@ -125,14 +148,12 @@ def _cosines(corpus: Corpus, counts: Counts, idf: Floats) -> Floats:
     reference_norm = np.sqrt(np.bincount(reference, reference_weight**2, corpus.references))
     reply_norm = np.sqrt(np.bincount(image, reply_weight**2, corpus.images))
 
-    # Join on (image, n-gram): every n-gram of a reply meets its equals in that image's references.
-    keys = corpus.image[reference] * counts.codes + reference_code
-    by_key = np.argsort(keys, kind="stable")
-    wanted = image * counts.codes + reply_code
-    low = np.searchsorted(keys[by_key], wanted, "left")
-    matches = np.searchsorted(keys[by_key], wanted, "right") - low
+    # Join on (n-gram, image): every n-gram of a reply meets its equals in that image's references.
+    keys, wanted = reference_code * corpus.images + corpus.image[reference], reply_code * corpus.images + image
+    low = np.searchsorted(keys, wanted, "left")
+    matches = np.searchsorted(keys, wanted, "right") - low
     within = np.arange(matches.sum()) - np.repeat(np.cumsum(matches) - matches, matches)
-    met = by_key[np.repeat(low, matches) + within]
+    met = np.repeat(low, matches) + within
     product = np.minimum(np.repeat(reply_weight, matches), reference_weight[met]) * reference_weight[met]
 
     dot = np.bincount(reference[met], product, corpus.references)
@@ -141,19 +162,21 @@ def _cosines(corpus: Corpus, counts: Counts, idf: Floats) -> Floats:
     return cosine
 
 
-def bleu(corpus: Corpus, order: int) -> tuple[float, Floats]:
-    """Corpus BLEU, and BLEU of each reply; shape (images,)."""
+def bleu(corpus: Corpus) -> tuple[Floats, Floats]:
+    """Corpus BLEU of the orders 1 to 4; shape (4,). BLEU of each reply; shape (4, images)."""
     length = corpus.lengths[corpus.references :]
     nearest = _nearest_lengths(corpus, length)
-    guesses = np.maximum(0, length - np.arange(order)[:, None])
-    correct = np.stack([_clipped(corpus, counts) for _, counts in zip(range(order), ngrams(corpus), strict=False)])
+    guesses = np.maximum(0, length - np.arange(_ORDERS)[:, None])
+    correct = np.stack([_clipped(corpus, counts) for counts in ngrams(corpus)])
     per_caption = _bleu(correct, guesses, length, nearest)
     pooled = _bleu(correct.sum(1, keepdims=True), guesses.sum(1, keepdims=True), length.sum(), nearest.sum())
-    return float(pooled[0]), per_caption
+    return pooled[:, 0], per_caption
 
 
 def _bleu(correct: Floats, guesses: Ints, length: Ints, nearest: Ints) -> Floats:
-    geometric = np.prod((correct + _TINY) / (guesses + _SMALL), axis=0) ** (1 / len(correct))
+    """One row an order: the mean takes in the orders up to it."""
+    root = 1 / np.arange(1, _ORDERS + 1)[:, None]
+    geometric = np.cumprod((correct + _TINY) / (guesses + _SMALL), axis=0) ** root
     ratio = np.minimum(1.0, (length + _TINY) / (nearest + _SMALL))
     value: Floats = geometric * np.exp(1 - 1 / ratio)
     return value
@@ -172,11 +195,9 @@ def _clipped(corpus: Corpus, counts: Counts) -> Floats:
     of_reference = counts.caption < corpus.references
     reference, reference_code, reference_count = counts.where(of_reference)
     image, reply_code, reply_count = counts.where(~of_reference, shift=corpus.references)
-    keys = corpus.image[reference] * counts.codes + reference_code
-    by_key = np.lexsort((-reference_count, keys))
-    known, first = np.unique(keys[by_key], return_index=True)
-    most = np.append(reference_count[by_key][first], 0)
-    wanted = image * counts.codes + reply_code
-    place = np.searchsorted(known, wanted)
-    found = np.append(known, -1)[place] == wanted
+    keys, wanted = reference_code * corpus.images + corpus.image[reference], reply_code * corpus.images + image
+    first = np.flatnonzero(_changes(keys))
+    most = np.append(np.maximum.reduceat(reference_count, first) if len(first) else first, 0)
+    place = np.searchsorted(keys[first], wanted)
+    found = np.append(keys[first], -1)[place] == wanted
     return np.bincount(image, np.minimum(reply_count, np.where(found, most[place], 0)), corpus.images).astype(float)

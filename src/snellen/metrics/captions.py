@@ -103,10 +103,18 @@ def bleu(
     counts over the corpus and so is not the mean of `per_caption`. Constants as in the COCO
     evaluation, 1e-15 above and 1e-9 below the fraction. Errors as in `cider`.
     """
+    return bleu_orders(replies, references, tokens=tokens)[order - 1]
+
+
+def bleu_orders(
+    replies: Sequence[str], references: References, *, tokens: Tokens = "standard"
+) -> tuple[CorpusScore, ...]:
+    """`bleu` of the orders 1, 2, 3 and 4, at the price of one."""
     arrays = _arrays("BLEU")
-    corpus = arrays.encode(*_words(replies, references, tokens))
-    value, per_caption = arrays.bleu(corpus, order)
-    return CorpusScore(value, tuple(per_caption.tolist()))
+    values, per_caption = arrays.bleu(arrays.encode(*_words(replies, references, tokens)))
+    return tuple(
+        CorpusScore(value, tuple(row)) for value, row in zip(values.tolist(), per_caption.tolist(), strict=True)
+    )
 
 
 def rouge_l(replies: Sequence[str], references: References, *, tokens: Tokens = "standard") -> CorpusScore:
@@ -117,7 +125,7 @@ def rouge_l(replies: Sequence[str], references: References, *, tokens: Tokens = 
     hold an empty word. Errors as in `cider`, save that numpy is not needed.
     """
     words = (lambda text: text.split(" ")) if tokens == "legacy" else lambda text: _tokenizer(tokens)(text) or [""]
-    _check(replies, references)
+    check_paired(replies, references)
     per_caption = tuple(
         _rouge_of_one(words(reply), [words(caption) for caption in captions])
         for reply, captions in zip(replies, references, strict=True)
@@ -150,12 +158,13 @@ def _rouge_of_one(reply: list[str], captions: list[list[str]]) -> float:
 def _words(
     replies: Sequence[str], references: References, tokens: Tokens
 ) -> tuple[list[list[str]], list[list[list[str]]]]:
-    _check(replies, references)
+    check_paired(replies, references)
     words = _tokenizer(tokens)
     return [words(reply) for reply in replies], [[words(caption) for caption in captions] for captions in references]
 
 
-def _check(replies: Sequence[str], references: References) -> None:
+def check_paired(replies: Sequence[str], references: References) -> None:
+    """Raises DataError unless there is one list of at least one reference caption a reply."""
     if len(replies) != len(references):
         raise DataError(
             f"caption metric: {len(replies)} replies but references of {len(references)} images; "

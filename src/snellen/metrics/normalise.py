@@ -48,7 +48,7 @@ def vqa(text: str) -> str:
     touches a blank anywhere in the text, or if the text holds a digit-comma-digit, else turned to a
     blank; the first 32 full stops not before a digit deleted (the script passes a flag where a count
     belongs); lower-case; number words none, zero to ten to digits; a, an, the dropped; lost
-    apostrophes of contractions restored. Not idempotent: `a-b- c` takes two passes.
+    apostrophes of contractions restored. Idempotent up to 32 full stops.
     """
     text = text.replace("\n", " ").replace("\t", " ").strip()
     grouped_digits = re.search(r"\d,\d", text) is not None

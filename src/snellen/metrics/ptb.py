@@ -120,7 +120,7 @@ def _compile() -> tuple[re.Pattern[str], ...]:
     elided = rf"(?:(?i:[dol]){apostrophe}{letter})?{sign}+"
     acronym = r"[A-Za-z](?:\.[A-Za-z])+"
     word = rf"{letter}{sign}*(?:[.!?]{letter}{sign}*)*"
-    host = r"""[^\s"`'<>|.!?,{}()\-/@]+\."""
+    host = r"""[^\s"`'<>|.!?,{}()\[\]_\-/@]+\."""
     path = r"""/[^\s"<>|()]+[^\s"<>|.!?(),{}-]"""
     patterns = (
         # Words and their clitics: dog's, isn't.
@@ -157,7 +157,7 @@ def _compile() -> tuple[re.Pattern[str], ...]:
         rf"(?:www\.(?:{host})*[a-z]{{2,4}}|(?:{host})+(?:com|net|org|edu))(?![A-Za-z])(?:{path})?",
         r"""[a-z0-9][^\s"<>|(){}@]*@(?:[^\s"<>|(){}.]+\.)*[^\s"<>|(){}.]+""",
         rf"@[a-z_][a-z_0-9]*|\#{letter}+",
-        r"c\+\+|[cf]\#|</?[a-z][a-z0-9_.:-]*/?>|&(?:amp|lt|gt|quot|apos|mdash|\#\d+);",
+        r"c\+\+|[cf]\#|</?[a-z][a-z0-9_.:-]*/?>|<[a-z0-9][^\s<>@]*@[^\s<>]+>|&(?:amp|lt|gt|quot|apos|mdash|\#\d+);",
         # Punctuation.
         r"-+|_+|\*+|[?!]+|\.{3,}|\.|[,;:]|[\#@]{2,}|``|\'\'",
         "[" + re.escape("".join(_SIGNS)) + "]",

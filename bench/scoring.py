@@ -1,0 +1,121 @@
+"""Speed of the caption metrics against pycocoevalcap, in one process, on captions with Zipf's words.
+
+    python bench/scoring.py [--images 5000] [--references 5] [--rounds 3]
+
+Prints one row a step: seconds of the reference implementation, seconds of Snellen, their ratio, and the
+largest difference of any caption's score (for tokens: the
+share of lines that differ). Best of `rounds` each, so that a busy machine disturbs less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pycocoevalcap.bleu.bleu import Bleu
+from pycocoevalcap.cider.cider import Cider
+from pycocoevalcap.rouge.rouge import Rouge
+
+from snellen.metrics import captions, ptb
+from snellen.metrics._java import jar
+
+COMMON = "a on the in of with and is man to sitting an two standing at people are next white woman table street".split()
+
+
+def make_corpus(images: int, references: int) -> tuple[list[str], list[list[str]]]:
+    draw, numbers = random.Random(0), np.random.default_rng(0)
+    syllables = "ba co di fe gu ha ki lo mi na pe ro su ta vi wo".split()
+    made = sorted({"".join(draw.choices(syllables, k=draw.randint(1, 4))) for _ in range(40_000)})
+    draw.shuffle(made)
+    vocabulary = np.array(COMMON + made[: 9_000 - len(COMMON)])
+    weights = 1 / np.arange(1, len(vocabulary) + 1)
+    weights /= weights.sum()
+
+    def line(base: list[str]) -> list[str]:
+        words = numbers.choice(vocabulary, int(np.clip(numbers.normal(10.5, 2.4), 5, 25)), p=weights).tolist()
+        # The last word is no single letter: there the Java tokeniser looks at the next caption (docs/metrics.md).
+        return [base[i] if i < len(base) and draw.random() < 0.5 else word for i, word in enumerate(words)] + ["dog"]
+
+    replies, groups = [], []
+    for _ in range(images):
+        base = line([])
+        groups.append(
+            [" ".join(line(base)).capitalize() + draw.choice([".", " .", "", "!"]) for _ in range(references)]
+        )
+        replies.append(" ".join(line(base)) + ".")
+    return replies, groups
+
+
+def best(rounds: int, step: Callable[[], Any]) -> tuple[float, Any]:
+    seconds, result = [], None
+    for _ in range(rounds):
+        start = time.perf_counter()
+        result = step()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds), result
+
+
+def java_tokens(lines: list[str]) -> list[list[str]]:
+    java, program = jar("tokenizer/stanford-corenlp-3.4.1.jar", "this comparison")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "captions.txt")
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        command = [java, "-Dfile.encoding=UTF-8", "-cp", str(program), "edu.stanford.nlp.process.PTBTokenizer"]
+        output = subprocess.run([*command, "-preserveLines", "-lowerCase", str(path)], capture_output=True, check=True)
+    return [line.split() for line in output.stdout.decode().splitlines()]
+
+
+def cold_tokens(lines: list[str]) -> list[list[str]]:
+    ptb._tokens.cache_clear()
+    return [ptb.tokenize(line) for line in lines]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, value in (("--images", 5000), ("--references", 5), ("--rounds", 3)):
+        parser.add_argument(name, type=int, default=value)
+    options = parser.parse_args()
+    replies, groups = make_corpus(options.images, options.references)
+    print(f"{options.images} images x {options.references} references, best of {options.rounds}\n")
+    print(f"{'step':24} {'reference s':>12} {'snellen s':>10} {'ratio':>7} {'max difference':>15}")
+
+    sums = [0.0, 0.0]
+
+    def row(name: str, theirs: float, ours: float, difference: float) -> None:
+        sums[:] = sums[0] + theirs, sums[1] + ours
+        print(f"{name:24} {theirs:12.3f} {ours:10.3f} {theirs / ours:6.1f}x {difference:15.1e}")
+
+    lines = [line for group in groups for line in group] + replies
+    if shutil.which("java"):
+        theirs, expected = best(options.rounds, lambda: java_tokens(lines))
+        ours, found = best(options.rounds, lambda: cold_tokens(lines))
+        different = sum(a != b for a, b in zip(expected, found, strict=True))
+        row("PTB tokens, by Java", theirs, ours, different / len(lines))
+
+    # Both sides read words that are already tokenised, so that the metric alone is timed.
+    replies = [" ".join(ptb.caption_words(line)) for line in replies]
+    groups = [[" ".join(ptb.caption_words(line)) for line in group] for group in groups]
+    gts, res = dict(enumerate(groups)), {i: [reply] for i, reply in enumerate(replies)}
+
+    theirs, (_, each) = best(options.rounds, lambda: Cider().compute_score(gts, res))
+    ours, score = best(options.rounds, lambda: captions.cider(replies, groups, tokens="legacy"))
+    row("CIDEr-D", theirs, ours, np.abs(each - score.per_caption).max())
+    theirs, (_, each) = best(options.rounds, lambda: Bleu(4).compute_score(gts, res, verbose=0))
+    ours, score = best(options.rounds, lambda: captions.bleu_orders(replies, groups, tokens="legacy"))
+    row("BLEU-1 to 4", theirs, ours, np.abs(np.array(each) - [order.per_caption for order in score]).max())
+    theirs, (_, each) = best(options.rounds, lambda: Rouge().compute_score(gts, res))
+    ours, score = best(options.rounds, lambda: captions.rouge_l(replies, groups, tokens="legacy"))
+    row("ROUGE-L", theirs, ours, np.abs(each - score.per_caption).max())
+    print(f"{'sum':24} {sums[0]:12.3f} {sums[1]:10.3f} {sums[0] / sums[1]:6.1f}x")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""POPE: does the model say yes to objects that are not there?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from snellen.errors import DataError
+from snellen.metrics.normalise import standard
+
+YesNo = Literal["yes", "no"]
+
+# Clauses are normalised before these look at them: no punctuation, one case, "isn't" is "isn t".
+_IDIOM = re.compile(r"\bno (?:doubt|question|problem|wonder)\b|\bwithout (?:a |any )?doubt\b|\bnot only\b")
+_YES = re.compile(r"\b(?:yes|yeah|yep)\b")
+_NO = re.compile(r"^(?:no|nope)\b|\b(?:yes|or|and|is|be|answer|say|says|said) no$|\bno or yes\b")
+_REFUSED = re.compile(
+    r"\b(?:sorry|unable|cannot|can t|could not|couldn t|do not|don t|not (?:sure|clear|possible|able))\b"
+    r"(?! (?:be )?(?:see (?:a|an|any|the)|have|contain|show|seen|found)\b)"
+)
+_DENIED = re.compile(
+    r"\b(?:not|never|without|neither|nor|cannot|none|nothing|[a-z]+n t)\b"
+    r"|\b(?:is|are|was|were|there s|has|have|had|see|sees|contains?|shows?|with) no\b"
+)
+_ASSERTED = re.compile(
+    r"\bthere (?:is|are|was|were|s)\b|\bi (?:can )?see\b|\b(?:contains?|features?)\b"
+    r"|\b(?:is|are) (?:\w+ )?(?:present|visible|shown|seen|depicted|in the)\b"
+)
+
+
+def read_yes_no(reply: str) -> YesNo | None:
+    """What a reply to a yes-no question says; None when it says neither, or both (`Options: Yes No`).
+
+    A yes, or a no that answers rather than counts (`No, ...`, `the answer is no`), decides. Without
+    either, the first clause with a sense does: one that denies (`there is no dog`, `I don't see a dog`)
+    says no, one that asserts (`there is a dog`) yes, one that declines to answer nothing. Idioms (`there
+    is no doubt`) deny nothing.
+    """
+    clauses = [standard(clause) for clause in re.split(r"[.,;:!?()\"\n]+", reply)]
+    clauses = [" ".join(_IDIOM.sub(" ", clause).split()) for clause in clauses]
+    yes, no = any(map(_YES.search, clauses)), any(map(_NO.search, clauses))
+    if yes or no:
+        return None if yes and no else "yes" if yes else "no"
+    for clause in clauses:
+        if _REFUSED.search(clause):
+            return None
+        if _DENIED.search(clause):
+            return "no"
+        if _ASSERTED.search(clause):
+            return "yes"
+    return None
+
+
+class PopeScore(Struct, frozen=True):
+    """All of POPE's numbers over the same n; each in [0, 1]. Positive means yes."""
+
+    n: int
+    accuracy: float
+    """Right replies / n; an unparsed reply is wrong."""
+    precision: float | None
+    """Share of the replies yes that are right; None when no reply is yes."""
+    recall: float | None
+    """Share of the golds yes that got yes; None when no gold is yes. An unparsed reply misses."""
+    f1: float | None
+    """2 PR / (P + R); 0 when there are yes golds but no yes reply is right; None without yes golds."""
+    yes_rate: float
+    """Replies yes / n."""
+    unparsed_rate: float
+
+
+def pope(parsed: Sequence[YesNo | None], golds: Sequence[YesNo]) -> PopeScore:
+    """Accuracy, precision, recall, F1, yes-rate and unparsed rate (Li et al. 2023, section 4.1).
+
+    `parsed[i]` is what reply i says (`read_yes_no`, or `legacy.pope_yes_no`), `golds[i]` its label. Every
+    number counts the same n replies. Raises DataError for no replies, unequal lengths or another label.
+    """
+    if not golds or len(parsed) != len(golds):
+        raise DataError(f"POPE: {len(parsed)} replies and {len(golds)} labels; give one label a reply, at least one")
+    strange = next((index for index, gold in enumerate(golds) if gold not in ("yes", "no")), None)
+    if strange is not None:
+        raise DataError(f"POPE: label {golds[strange]!r} at index {strange}; labels are yes or no, in lower case")
+    n = len(golds)
+    said = sum(reply == "yes" for reply in parsed)
+    wanted = sum(gold == "yes" for gold in golds)
+    hits = sum(reply == gold == "yes" for reply, gold in zip(parsed, golds, strict=True))
+    return PopeScore(
+        n=n,
+        accuracy=sum(reply == gold for reply, gold in zip(parsed, golds, strict=True)) / n,
+        precision=hits / said if said else None,
+        recall=hits / wanted if wanted else None,
+        f1=2 * hits / (said + wanted) if wanted else None,
+        yes_rate=said / n,
+        unparsed_rate=sum(reply is None for reply in parsed) / n,
+    )

@@ -1,0 +1,94 @@
+"""Ranking metrics of VisDial: where does the right answer stand among its hundred candidates?
+
+The rule of LVLM-eHub, which reads the file's order instead of scores, is `legacy.visdial_reciprocal_rank`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from snellen.errors import DataError
+
+
+class RankingScore(Struct, frozen=True):
+    """Means over n questions."""
+
+    n: int
+    mrr: float
+    """Mean of 1 / rank, in (0, 1]."""
+    recall_at_1: float
+    recall_at_5: float
+    recall_at_10: float
+    """Share of the questions whose gold ranks at most 1, 5, 10, in [0, 1]."""
+    mean_rank: float
+    """In [1, candidates]; lower is better."""
+
+
+def gold_rank(scores: Sequence[float], gold: int) -> float:
+    """Rank (1 is best) of the gold among candidates by falling score; equal scores share their mean rank.
+
+    So the rank of a model that scores all alike is (candidates + 1) / 2, wherever the gold stands. Raises
+    DataError for a score that is not a number and for a gold that is no candidate.
+    """
+    _check_scores(scores)
+    if not 0 <= gold < len(scores):
+        raise DataError(f"ranking: gold {gold} but candidates are 0-{len(scores) - 1}; set answer_base in the spec")
+    better = sum(score > scores[gold] for score in scores)
+    equal = sum(score == scores[gold] for score in scores)  # the gold itself among them
+    return better + (equal + 1) / 2
+
+
+def ranking(scores: Sequence[Sequence[float]], golds: Sequence[int]) -> RankingScore:
+    """MRR, R@1, R@5, R@10 and mean rank (Das et al. 2017, section 5.2).
+
+    scores[i] are question i's candidate scores, higher is better, such as mean log-probabilities a token;
+    golds[i] the index of its right candidate. Equal scores share their mean rank, so a tie for the
+    first place is no hit at 1. Raises DataError as `gold_rank` does, for unequal lengths and for none.
+    """
+    if not golds or len(scores) != len(golds):
+        raise DataError(f"ranking: {len(scores)} score lists and {len(golds)} golds; give one of each, at least one")
+    ranks = [gold_rank(candidates, gold) for candidates, gold in zip(scores, golds, strict=True)]
+    n = len(ranks)
+    return RankingScore(
+        n=n,
+        mrr=sum(1 / rank for rank in ranks) / n,
+        recall_at_1=sum(rank <= 1 for rank in ranks) / n,
+        recall_at_5=sum(rank <= 5 for rank in ranks) / n,
+        recall_at_10=sum(rank <= 10 for rank in ranks) / n,
+        mean_rank=sum(ranks) / n,
+    )
+
+
+def ndcg(scores: Sequence[float], relevance: Sequence[float]) -> float:
+    """NDCG of one question as the VisDial challenge of 2018 defines it, in [0, 1].
+
+    Sum over the first K ranks of relevance / log2(rank + 1), over its value for the ideal order; K is the
+    number of candidates with relevance above 0. Candidates of equal score share the mean of the discounts
+    of their places. Raises DataError for unequal lengths, negative relevance, or none above 0.
+    """
+    _check_scores(scores)
+    if len(scores) != len(relevance) or min(relevance) < 0 or max(relevance) == 0:
+        raise DataError(
+            f"NDCG: {len(scores)} scores, {len(relevance)} relevance values; give as many, none negative, one above 0"
+        )
+    relevant = sum(value > 0 for value in relevance)
+    discounts = [1 / math.log2(rank + 2) if rank < relevant else 0.0 for rank in range(len(scores))]
+    order = sorted(range(len(scores)), key=lambda candidate: -scores[candidate])
+    gain, start = 0.0, 0
+    while start < len(order):
+        end = start
+        while end < len(order) and scores[order[end]] == scores[order[start]]:
+            end += 1
+        shared = sum(discounts[start:end]) / (end - start)
+        gain += shared * sum(relevance[candidate] for candidate in order[start:end])
+        start = end
+    ideal = sum(value * discount for value, discount in zip(sorted(relevance, reverse=True), discounts, strict=True))
+    return gain / ideal
+
+
+def _check_scores(scores: Sequence[float]) -> None:
+    if not scores or any(math.isnan(score) for score in scores):
+        raise DataError(f"ranking: {len(scores)} candidate scores, some not a number; score all candidates again")

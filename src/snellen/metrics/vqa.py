@@ -1,0 +1,109 @@
+"""Answers to visual questions: agreement with annotators, exact match, and match by the answer's type.
+
+The rule of LVLM-eHub, any gold as a word anywhere in the reply, is `legacy.vqa_match`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from snellen.errors import DataError
+from snellen.metrics.hallucination import read_yes_no
+from snellen.metrics.normalise import standard, vqa
+from snellen.metrics.ocr import golds
+
+_FEWEST_ANNOTATORS = 4
+_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_NEGATIONS = {"no", "not", "never", "without", "neither", "nor", "isn", "aren", "wasn", "weren", "doesn", "don", "didn"}
+_BETWEEN = {"a", "an", "the", "any", "t", "is", "are", "really"}
+
+
+def vqa_accuracy(reply: str, references: Sequence[str]) -> float:
+    """Soft accuracy of VQA v2 (Antol et al. 2015, section 4.2, and its published script), in [0, 1].
+
+    `references` are the answers of all annotators, ten in VQA v2. Mean over leaving out each of them of
+    min(number of the others that gave the reply / 3, 1). Both sides go through `normalise.vqa` - the
+    script does so only where annotators disagree; see `legacy.vqa_accuracy`. Raises DataError for fewer
+    than four annotators, because 1 cannot be reached then.
+    """
+    check_annotators(references)
+    return soft_accuracy(vqa(reply), [vqa(reference) for reference in references])
+
+
+def soft_accuracy(answer: str, given: Sequence[str]) -> float:
+    """Mean over leave-one-out sets of `given` of min(equal to answer / 3, 1)."""
+    equal = given.count(answer)
+    left_in, left_out = min(equal / 3, 1.0), min((equal - 1) / 3, 1.0)
+    return ((len(given) - equal) * left_in + equal * left_out) / len(given)
+
+
+def gqa_accuracy(reply: str, references: Sequence[str]) -> float:
+    """1 if reply and a gold are equal in lower case, blanks and a final full stop aside, else 0.
+
+    GQA (Hudson and Manning 2019) scores plain equality with one gold; case and the full stop are
+    forgiven as LLaVA's converter does. Raises DataError when there is no reference or an empty one.
+    """
+    return float(_short(reply) in golds(references, _short))
+
+
+def typed_match(reply: str, references: Sequence[str]) -> float:
+    """1 if the reply gives a gold, read by the gold's type, else 0: the corrected form of word matching.
+
+    A gold yes or no: the reply's own yes or no (`hallucination.read_yes_no`; neither is 0). A number: it
+    is the only number of the reply, in figures or words. Any other: its words stand in the reply side by
+    side, plural or singular, and no negation stands right before them (`not a dog` is not dog). Raises
+    DataError when there is no reference, or one has no word besides an article.
+    """
+    for gold in golds(references, standard):
+        if gold in ("a", "an", "the"):
+            raise DataError(f"gold {gold!r} is an article and would match almost any reply; mend or drop the sample")
+    return float(any(_matches(reply, gold) for gold in golds(references, standard)))
+
+
+def _matches(reply: str, gold: str) -> bool:
+    if gold in ("yes", "no"):
+        return read_yes_no(reply) == gold
+    words = standard(reply).split()
+    number = _as_number(gold)
+    if number is not None:
+        return {value for value in map(_as_number, words) if value is not None} == {number}
+    wanted = [_singular(word) for word in gold.split()]
+    singulars = [_singular(word) for word in words]
+    return any(
+        singulars[start : start + len(wanted)] == wanted and not _negated(words[:start])
+        for start in range(len(words) - len(wanted) + 1)
+    )
+
+
+def _negated(before: list[str]) -> bool:
+    while before and before[-1] in _BETWEEN:
+        before = before[:-1]
+    return bool(before) and before[-1] in _NEGATIONS
+
+
+def _as_number(word: str) -> float | None:
+    if word in _NUMBERS:
+        return float(_NUMBERS.index(word))
+    return float(word) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", word) else None
+
+
+def _singular(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if re.search(r"(?:s|x|z|ch|sh)es$", word):
+        return word[:-2]
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+
+
+def _short(text: str) -> str:
+    return " ".join(text.lower().split()).rstrip(".")
+
+
+def check_annotators(references: Sequence[str]) -> None:
+    """Raises DataError for fewer than four annotators."""
+    if isinstance(references, str) or len(references) < _FEWEST_ANNOTATORS:
+        raise DataError(
+            f"VQA accuracy: {len(references)} annotator answers; the measure needs at least {_FEWEST_ANNOTATORS} "
+            "(VQA has 10); use exact_match or typed_match for a single gold"
+        )

@@ -1,0 +1,208 @@
+"""Caption metrics against the COCO evaluation's own code, closed forms, and invariants."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from pycocoevalcap.bleu.bleu import Bleu
+from pycocoevalcap.cider.cider import Cider
+from pycocoevalcap.rouge.rouge import Rouge
+
+from snellen.errors import DataError, MissingExtraError
+from snellen.metrics import captions
+from snellen.metrics.captions import bleu, cider, document_frequencies, rouge_l, tokenize
+from snellen.metrics.meteor import meteor
+
+PICTURES = [
+    ("A man's dog runs on the beach.", ["A dog is running on a beach.", "The man's dog runs, happily, by the sea."]),
+    ("two cats on a sofa", ["Two cats are lying on a red sofa.", "A pair of cats - one black - on a couch"]),
+    ("A T-shirt-wearing skateboarder does a trick!", ["A skateboarder in a T-shirt does a trick", "He isn't falling."]),
+    ("", ["An empty street at 5 p.m."]),
+    ("a a a a a a", ["a man", "a woman and a child", "A"]),
+]
+REPLIES = [reply for reply, _ in PICTURES]
+REFERENCES = [references for _, references in PICTURES]
+
+words = st.sampled_from("a the dog cat man runs on red sofa . two".split())
+lines = st.lists(words, max_size=9).map(" ".join)
+corpora = st.lists(st.tuples(lines, st.lists(lines, min_size=1, max_size=4)), min_size=1, max_size=6)
+
+
+def as_coco(replies, references, tokens):
+    """The two dictionaries that pycocoevalcap's scorers read."""
+    gts = {i: [" ".join(tokenize(text, tokens)) for text in group] for i, group in enumerate(references)}
+    return gts, {i: [" ".join(tokenize(reply, tokens))] for i, reply in enumerate(replies)}
+
+
+def assert_equal_to_coco(replies, references, tokens):
+    gts, res = as_coco(replies, references, tokens)
+    value, each = Cider().compute_score(gts, res)
+    ours = cider(replies, references, tokens=tokens)
+    np.testing.assert_allclose([ours.value, *ours.per_caption], [value, *each], rtol=0, atol=1e-9)
+    values, each = Bleu(4).compute_score(gts, res, verbose=0)
+    for order in (1, 2, 3, 4):
+        ours = bleu(replies, references, tokens=tokens, order=order)
+        expected = [values[order - 1], *each[order - 1]]
+        np.testing.assert_allclose([ours.value, *ours.per_caption], expected, rtol=0, atol=1e-9)
+    value, each = Rouge().compute_score(gts, res)
+    ours = rouge_l(replies, references, tokens=tokens)
+    np.testing.assert_allclose([ours.value, *ours.per_caption], [value, *each], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("tokens", ["standard", "legacy"])
+def test_realistic_captions_score_as_in_the_coco_evaluation(tokens):
+    assert_equal_to_coco(REPLIES, REFERENCES, tokens)
+
+
+@settings(max_examples=60, deadline=None)
+@given(corpora)
+def test_any_corpus_scores_as_in_the_coco_evaluation(corpus):
+    assume(any(line for _, references in corpus for line in references))  # it crashes when no reference has a word
+    assert_equal_to_coco([reply for reply, _ in corpus], [references for _, references in corpus], "legacy")
+
+
+def test_five_hundred_pictures_score_as_in_the_coco_evaluation():
+    draw = random.Random(5)
+    vocabulary = [f"w{i}" for i in range(400)]
+
+    def line():
+        return " ".join(vocabulary[min(399, int(draw.expovariate(0.02)))] for _ in range(draw.randint(3, 15)))
+
+    replies = [line() for _ in range(500)]
+    references = [[line(), reply, *(line() for _ in range(draw.randint(0, 3)))] for reply in replies]
+    assert_equal_to_coco(replies, references, "legacy")
+
+
+def test_cider_of_two_pictures_by_hand():
+    """Words a | b in the first picture, c | d in the second; idf of each is log 2, so each reply is its reference."""
+    score = cider(["a b", "c e"], [["a b"], ["c d"]])
+    # One reply is its reference at n = 1 and 2 (no longer n-grams): (1 + 1 + 0 + 0) / 4 * 10.
+    assert score.per_caption[0] == pytest.approx(5.0)
+    # "c e" shares one of two words: cosine 1/2 at n = 1, none above.
+    assert score.per_caption[1] == pytest.approx(0.5 / 4 * 10)
+    assert score.value == pytest.approx((5.0 + 1.25) / 2)
+
+
+def test_a_single_picture_has_no_cider_because_no_word_is_rarer_than_another():
+    assert cider(["a dog runs"], [["a dog runs"]]).value == 0.0
+
+
+def test_bleu_of_a_short_reply_by_hand():
+    """Both of its words are right, it has 2 of 4 words: exp(1 - 4/2)."""
+    assert bleu(["the dog"], [["the dog runs away"]], order=1).value == pytest.approx(np.exp(-1), abs=1e-8)
+
+
+def test_rouge_by_hand():
+    """The common subsequence `a dog runs` has 3 of 4 words on both sides."""
+    assert rouge_l(["a dog runs fast"], [["a dog quickly runs"]]).value == pytest.approx(0.75)
+
+
+def test_standard_tokens_forgive_case_and_punctuation_and_legacy_tokens_do_not():
+    replies, references = ["A dog!", "two cats."], [["a dog"], ["Two cats"]]
+    assert bleu(replies, references, order=2).value == pytest.approx(1.0)
+    assert bleu(replies, references, order=2, tokens="legacy").value < 0.1
+
+
+@settings(max_examples=40, deadline=None)
+@given(corpora, st.randoms(use_true_random=False))
+def test_scores_do_not_depend_on_the_order_of_pictures_or_references(corpus, draw):
+    order = list(range(len(corpus)))
+    draw.shuffle(order)
+    turned = [(corpus[i][0], corpus[i][1][::-1]) for i in order]
+    for metric in (cider, bleu, rouge_l):
+        straight = metric([reply for reply, _ in corpus], [references for _, references in corpus])
+        mixed = metric([reply for reply, _ in turned], [references for _, references in turned])
+        assert mixed.value == pytest.approx(straight.value, abs=1e-12)
+        assert mixed.per_caption == pytest.approx([straight.per_caption[i] for i in order], abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(corpora)
+def test_scores_stay_within_their_bounds(corpus):
+    replies, references = [reply for reply, _ in corpus], [references for _, references in corpus]
+    for metric, most in ((cider, 10.0), (bleu, 1.0), (rouge_l, 1.0)):
+        score = metric(replies, references)
+        assert all(0.0 <= value <= most + 1e-9 for value in (score.value, *score.per_caption))
+
+
+@settings(max_examples=40, deadline=None)
+@given(corpora)
+def test_frozen_frequencies_of_the_same_references_change_nothing(corpus):
+    replies, references = [reply for reply, _ in corpus], [references for _, references in corpus]
+    frozen = cider(replies, references, frequencies=document_frequencies(references))
+    assert frozen.per_caption == pytest.approx(cider(replies, references).per_caption, abs=1e-12)
+
+
+def test_under_frozen_frequencies_a_caption_scores_the_same_in_any_subset():
+    frequencies = document_frequencies(REFERENCES, source="five pictures")
+    whole = cider(REPLIES, REFERENCES, frequencies=frequencies)
+    for i in range(len(REPLIES)):
+        alone = cider(REPLIES[i : i + 1], REFERENCES[i : i + 1], frequencies=frequencies)
+        assert alone.per_caption[0] == pytest.approx(whole.per_caption[i], abs=1e-12)
+    assert whole.per_caption[0] > 0
+
+
+def test_frequencies_of_other_tokens_are_refused():
+    with pytest.raises(DataError, match="legacy tokens"):
+        cider(REPLIES, REFERENCES, frequencies=document_frequencies(REFERENCES, tokens="legacy"))
+
+
+@pytest.mark.parametrize("metric", [cider, bleu, rouge_l])
+@pytest.mark.parametrize(
+    ("replies", "references", "fault"),
+    [
+        (["a"], [], "1 replies but references of 0"),
+        ([], [], "no captions"),
+        (["a"], [[]], r"references\[0\]"),
+        (["a"], ["a dog"], r"references\[0\]"),
+    ],
+)
+def test_unpaired_captions_are_refused(metric, replies, references, fault):
+    with pytest.raises(DataError, match=fault):
+        metric(replies, references)
+
+
+def test_an_unknown_tokenisation_is_refused():
+    with pytest.raises(DataError, match="standard or legacy"):
+        rouge_l(["a"], [["a"]], tokens="coco")
+
+
+def test_without_numpy_the_extra_to_install_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    monkeypatch.delitem(sys.modules, "snellen.metrics._caption_arrays", raising=False)
+    monkeypatch.delattr("snellen.metrics._caption_arrays", raising=False)
+    with pytest.raises(MissingExtraError, match=r"snellen\[metrics\]"):
+        cider(["a"], [["a"]])
+
+
+@given(st.text("abc", max_size=12), st.text("abc", max_size=12))
+def test_the_common_subsequence_is_that_of_the_textbook(first, second):
+    table = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
+    for i, left in enumerate(first):
+        for j, right in enumerate(second):
+            table[i + 1][j + 1] = table[i][j] + 1 if left == right else max(table[i][j + 1], table[i + 1][j])
+    assert captions.common_subsequence(first, second) == table[-1][-1]
+
+
+needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="waits for a Java runtime")
+
+
+@needs_java
+def test_meteor_is_that_of_the_coco_evaluation():
+    """The numbers that pycocoevalcap 1.2's own wrapper gave for these captions after its tokeniser."""
+    score = meteor(REPLIES, REFERENCES)
+    assert score.value == pytest.approx(0.28006254859311686, abs=1e-12)
+    expected = [0.31817190564329095, 0.27588264629992343, 0.43811838253734087, 0.0, 0.22857142857142856]
+    assert score.per_caption == pytest.approx(expected, abs=1e-12)
+
+
+def test_without_java_meteor_says_what_is_missing(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MissingExtraError, match="Java runtime"):
+        meteor(REPLIES, REFERENCES)

@@ -1,0 +1,149 @@
+"""Ranking and dialogue trends: closed forms, printed tables of Student's t, numpy as second program."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from snellen.errors import DataError
+from snellen.metrics import legacy
+from snellen.metrics.dialogue import round_trend, student_cdf, student_quantile
+from snellen.metrics.ranking import gold_rank, ndcg, ranking
+
+scores = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=12)
+
+
+def test_ranks_by_hand():
+    assert gold_rank([0.1, 0.9, 0.5], 1) == 1
+    assert gold_rank([0.1, 0.9, 0.5], 0) == 3
+    assert gold_rank([0.5, 0.5, 0.1], 0) == 1.5
+    assert gold_rank([0.0] * 100, 17) == 50.5
+
+
+def test_ranking_by_hand():
+    """Ranks 1, 2 and 6."""
+    score = ranking([[3, 2, 1, 0, -1, -2], [3, 2, 1, 0, -1, -2], [3, 2, 1, 0, -1, -2]], [0, 1, 5])
+    assert score.n == 3
+    assert score.mrr == pytest.approx((1 + 1 / 2 + 1 / 6) / 3)
+    assert (score.recall_at_1, score.recall_at_5, score.recall_at_10) == (
+        pytest.approx(1 / 3),
+        pytest.approx(2 / 3),
+        1.0,
+    )
+    assert score.mean_rank == pytest.approx(3.0)
+
+
+@given(scores, st.randoms(use_true_random=False), st.integers(0, 11))
+def test_the_gold_ranks_the_same_wherever_it_stands_in_the_file(values, draw, gold):
+    gold %= len(values)
+    order = list(range(len(values)))
+    draw.shuffle(order)
+    assert gold_rank([values[i] for i in order], order.index(gold)) == gold_rank(values, gold)
+    assert 1 <= gold_rank(values, gold) <= len(values)
+
+
+@given(scores)
+def test_the_ranks_of_all_candidates_sum_to_the_triangular_number(values):
+    n = len(values)
+    assert sum(gold_rank(values, gold) for gold in range(n)) == n * (n + 1) / 2
+
+
+def test_legacy_reciprocal_rank_reads_the_file_order_and_not_the_gold():
+    """The right answer stands third; a short wrong one stands first and inside every reply."""
+    options = ["no", "yes", "no, it is a cat"]
+    assert legacy.visdial_reciprocal_rank("no, it is a cat", options) == 1.0
+    assert legacy.visdial_reciprocal_rank("maybe", options) == 0.0
+    assert ranking([[-2.0, -3.0, -0.1]], [2]).mrr == 1.0
+
+
+def test_ndcg_by_hand():
+    """Two relevant candidates, so K = 2; the better one stands second and the other third."""
+    assert ndcg([3.0, 2.0, 1.0], [0.0, 1.0, 0.5]) == pytest.approx((1 / math.log2(3)) / (1 + 0.5 / math.log2(3)))
+    assert ndcg([1.0, 3.0, 2.0], [0.0, 1.0, 0.5]) == pytest.approx(1.0)
+
+
+@given(scores, st.data())
+def test_ndcg_is_bounded_and_unmoved_by_order_and_by_scaling_scores(values, data):
+    relevance = data.draw(st.lists(st.sampled_from([0.0, 0.2, 1.0]), min_size=len(values), max_size=len(values)))
+    assume(max(relevance) > 0)
+    value = ndcg(values, relevance)
+    assert 0.0 <= value <= 1.0 + 1e-12
+    assert ndcg(values[::-1], relevance[::-1]) == pytest.approx(value)
+    assert ndcg([3 * score + 1 for score in values], relevance) == pytest.approx(value)
+    assert ndcg(relevance, relevance) == pytest.approx(1.0)
+
+
+def test_rankings_of_nothing_or_of_nan_are_refused():
+    for fault in (
+        lambda: gold_rank([], 0),
+        lambda: gold_rank([float("nan"), 1.0], 0),
+        lambda: gold_rank([1.0], 1),
+        lambda: ranking([], []),
+        lambda: ndcg([1.0, 2.0], [0.0, 0.0]),
+        lambda: ndcg([1.0, 2.0], [1.0]),
+        lambda: ndcg([1.0, 2.0], [-1.0, 1.0]),
+    ):
+        with pytest.raises(DataError):
+            fault()
+
+
+def test_a_falling_dialogue_by_hand():
+    """Accuracies 4, 3, 3, 2 (of ten) in rounds 1 to 4: slope -6/10 tenths a round, r = -3 / sqrt(5 * 2)."""
+    trend = round_trend([0.4, 0.3, 0.3, 0.2], per_round=[10, 10, 10, 10])
+    assert trend.slope == pytest.approx(-0.06)
+    assert trend.correlation == pytest.approx(-3 / math.sqrt(10))
+    half = 4.30265273 * math.sqrt(0.002 / 2 / 5)  # t(0.975, 2); residual 0.02 - 0.06 * 0.3
+    assert (trend.slope_low, trend.slope_high) == (pytest.approx(-0.06 - half), pytest.approx(-0.06 + half))
+    z = math.atanh(-3 / math.sqrt(10))
+    assert trend.correlation_low == pytest.approx(math.tanh(z - 1.959964), abs=1e-6)
+    assert trend.correlation_high == pytest.approx(math.tanh(z + 1.959964), abs=1e-6)
+    assert trend.per_round == (10, 10, 10, 10)
+
+
+accuracies = st.lists(st.integers(0, 1000).map(lambda k: k / 1000), min_size=4, max_size=12)
+
+
+@given(accuracies)
+def test_correlation_and_slope_are_those_of_numpy(values):
+    trend = round_trend(values)
+    rounds = np.arange(1, len(values) + 1)
+    assert trend.slope == pytest.approx(np.polyfit(rounds, values, 1)[0], abs=1e-9)
+    if len(set(values)) == 1:
+        assert trend.correlation is None and trend.correlation_low is None
+    else:
+        assert trend.correlation == pytest.approx(np.corrcoef(rounds, values)[0, 1], abs=1e-9)
+        assert -1 <= trend.correlation_low <= trend.correlation <= trend.correlation_high <= 1
+
+
+@given(accuracies)
+def test_a_dialogue_told_backwards_has_the_opposite_trend(values):
+    there, back = round_trend(values), round_trend(values[::-1])
+    assert back.slope == pytest.approx(-there.slope, abs=1e-12)
+    if there.correlation is not None:
+        assert back.correlation == pytest.approx(-there.correlation, abs=1e-12)
+
+
+def test_short_dialogues_have_no_interval_and_one_round_is_refused():
+    assert round_trend([0.5, 0.4]).slope_low is None
+    assert round_trend([0.5, 0.4, 0.2]).correlation_low is None
+    assert round_trend([0.3, 0.2, 0.1]).correlation == pytest.approx(-1.0)
+    for fault in (lambda: round_trend([0.5]), lambda: round_trend([0.5, 0.4], per_round=[10])):
+        with pytest.raises(DataError, match="at least two rounds"):
+            fault()
+
+
+@pytest.mark.parametrize(
+    ("probability", "degrees", "quantile"),
+    [(0.975, 1, 12.7062), (0.975, 2, 4.30265), (0.975, 8, 2.30600), (0.95, 5, 2.01505), (0.995, 30, 2.74999)],
+)
+def test_students_quantiles_are_those_of_the_printed_tables(probability, degrees, quantile):
+    assert student_quantile(probability, degrees) == pytest.approx(quantile, abs=1e-4)
+
+
+@given(st.floats(0.5, 0.999), st.integers(1, 40))
+def test_students_quantile_inverts_its_distribution(probability, degrees):
+    assert student_cdf(student_quantile(probability, degrees), degrees) == pytest.approx(probability, abs=1e-9)

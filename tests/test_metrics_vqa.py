@@ -1,0 +1,167 @@
+"""Answers to questions: the word-match edge table in both columns, VQA accuracy, POPE."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snellen.errors import DataError
+from snellen.metrics import legacy
+from snellen.metrics.hallucination import pope, read_yes_no
+from snellen.metrics.normalise import vqa
+from snellen.metrics.vqa import gqa_accuracy, typed_match, vqa_accuracy
+
+
+@pytest.mark.parametrize(
+    ("reply", "gold", "legacy_value", "standard_value"),
+    [
+        ("Yes, there is no doubt", "no", 1.0, 0.0),
+        ("17.1%", "17.1%", 0.0, 1.0),
+        ("$5.00", "$5.00", 0.0, 1.0),
+        ("none of these", "0", 1.0, 0.0),
+        ("1.5 metres", "1", 1.0, 0.0),
+        ("not a dog", "dog", 1.0, 0.0),
+        ("two cats", "cat", 0.0, 1.0),
+        ("C++", "C", 1.0, 0.0),
+        ("Options: Yes No", "yes", 1.0, 0.0),
+        ("Options: Yes No", "no", 1.0, 0.0),
+        ("There are two.", "2", 1.0, 1.0),
+        ("two or 3", "3", 1.0, 0.0),
+        ("A dog without a leash", "leash", 1.0, 0.0),
+        ("a red bus", "red buses", 0.0, 1.0),
+        ("No, it is not.", "no", 1.0, 1.0),
+        ("glass", "glas", 0.0, 0.0),
+    ],
+)
+def test_word_match_in_both_columns(reply, gold, legacy_value, standard_value):
+    assert legacy.vqa_match(reply, [gold]) == legacy_value
+    assert typed_match(reply, [gold]) == standard_value
+
+
+@pytest.mark.parametrize("gold", ["a", "The", "..."])
+def test_a_gold_that_is_an_article_or_a_symbol_is_right_for_any_reply_in_legacy_only(gold):
+    assert legacy.vqa_match("anything", [gold]) == 1.0
+    with pytest.raises(DataError, match="gold"):
+        typed_match("anything", [gold])
+
+
+def test_any_of_several_golds_counts():
+    assert typed_match("a tabby", ["cat", "tabby"]) == legacy.vqa_match("a tabby", ["cat", "tabby"]) == 1.0
+
+
+def leave_one_out(answer: str, given: list[str]) -> float:
+    """The measure as the paper writes it: the mean over all sets of all annotators but one."""
+    sets = list(combinations(given, len(given) - 1))
+    return sum(min(1.0, others.count(answer) / 3) for others in sets) / len(sets)
+
+
+@pytest.mark.parametrize(("agree", "value"), [(0, 0.0), (1, 0.3), (2, 0.6), (3, 0.9), (4, 1.0), (10, 1.0)])
+def test_vqa_accuracy_of_ten_annotators_by_number_that_agree(agree, value):
+    annotators = ["Two."] * agree + ["a cat"] * (10 - agree)
+    assert vqa_accuracy("2", annotators) == pytest.approx(value)
+
+
+answers = st.lists(st.sampled_from(["yes", "No.", "two", "the red one", "2"]), min_size=4, max_size=10)
+
+
+@given(st.sampled_from(["yes", "no", "2", "red 1"]), answers)
+def test_vqa_accuracy_is_the_mean_over_leaving_each_annotator_out(reply, annotators):
+    assert vqa_accuracy(reply, annotators) == pytest.approx(leave_one_out(vqa(reply), [vqa(a) for a in annotators]))
+    assert vqa_accuracy(reply, annotators) == vqa_accuracy(reply, annotators[::-1])
+
+
+def test_the_official_script_normalises_only_where_annotators_disagree():
+    assert legacy.vqa_accuracy("Yes.", ["yes"] * 10) == 0.0
+    assert vqa_accuracy("Yes.", ["yes"] * 10) == 1.0
+    assert legacy.vqa_accuracy("Yes.", ["yes"] * 9 + ["no"]) == vqa_accuracy("Yes.", ["yes"] * 9 + ["no"]) == 1.0
+
+
+def test_vqa_accuracy_needs_four_annotators():
+    with pytest.raises(DataError, match="at least 4"):
+        vqa_accuracy("yes", ["yes"] * 3)
+    with pytest.raises(DataError, match="no annotator"):
+        legacy.vqa_accuracy("yes", [])
+
+
+def test_gqa_forgives_case_blanks_and_the_full_stop_and_nothing_else():
+    assert gqa_accuracy(" Yes. ", ["yes"]) == 1.0
+    assert gqa_accuracy("yes it is", ["yes"]) == 0.0
+    assert gqa_accuracy("the table", ["table"]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("reply", "said", "legacy_said"),
+    [
+        ("Yes", "yes", "yes"),
+        ("yes, there is a dog.", "yes", "yes"),
+        ("No.", "no", "no"),
+        ("NO", "no", "yes"),
+        ("no, there isn't", "no", "no"),
+        ("No there is no dog in it", "no", "no"),
+        ("The answer is no", "no", "no"),
+        ("The answer is yes.", "yes", "yes"),
+        ("There is no dog in the image.", "no", "no"),
+        ("There is a dog.", "yes", "yes"),
+        ("There is a dog, not a cat.", "yes", "no"),
+        ("In the picture, a dog is visible", "yes", "yes"),
+        ("I do not see a dog", "no", "no"),
+        ("I don't see any dog here.", "no", "yes"),
+        ("A dog cannot be seen.", "no", "yes"),
+        ("Yes, there is no doubt.", "yes", "no"),
+        ("Yes, there is a dog but no cat", "yes", "no"),
+        ("Options: Yes No", None, "no"),
+        ("yes or no", None, "no"),
+        ("", None, "yes"),
+        ("I'm sorry, I cannot help with that.", None, "yes"),
+        ("I am not sure", None, "no"),
+        ("dog", None, "yes"),
+    ],
+)
+def test_yes_and_no_are_read_with_their_sense(reply, said, legacy_said):
+    assert read_yes_no(reply) == said
+    assert legacy.pope_yes_no(reply) == legacy_said
+
+
+GOLDS = ["yes", "no"] * 3
+
+
+@pytest.mark.parametrize(
+    ("replies", "accuracy", "precision", "recall", "f1", "yes_rate", "unparsed"),
+    [
+        (["yes"] * 6, 0.5, 0.5, 1.0, 2 / 3, 1.0, 0.0),
+        (["no"] * 6, 0.5, None, 0.0, 0.0, 0.0, 0.0),
+        ([None] * 6, 0.0, None, 0.0, 0.0, 0.0, 1.0),
+        (GOLDS, 1.0, 1.0, 1.0, 1.0, 0.5, 0.0),
+        (["yes", "yes", None, "no", "no", None], 2 / 6, 1 / 2, 1 / 3, 0.4, 2 / 6, 2 / 6),
+    ],
+)
+def test_pope_of_scripted_models_by_hand(replies, accuracy, precision, recall, f1, yes_rate, unparsed):
+    score = pope(replies, GOLDS)
+    found = (score.accuracy, score.precision, score.recall, score.f1, score.yes_rate, score.unparsed_rate)
+    for value, expected in zip(found, (accuracy, precision, recall, f1, yes_rate, unparsed), strict=True):
+        assert value == (None if expected is None else pytest.approx(expected))
+
+
+labels = st.lists(st.tuples(st.sampled_from(["yes", "no", None]), st.sampled_from(["yes", "no"])), min_size=1)
+
+
+@given(labels, st.randoms(use_true_random=False))
+def test_pope_does_not_depend_on_order_or_repetition_and_its_f1_follows_from_p_and_r(pairs, draw):
+    score = pope([reply for reply, _ in pairs], [gold for _, gold in pairs])
+    draw.shuffle(pairs)
+    again = pope([reply for reply, _ in pairs * 2], [gold for _, gold in pairs * 2])
+    assert again.accuracy == pytest.approx(score.accuracy) and again.f1 == pytest.approx(score.f1)
+    if score.precision and score.recall:
+        harmonic = 2 * score.precision * score.recall / (score.precision + score.recall)
+        assert score.f1 == pytest.approx(harmonic)
+
+
+def test_pope_refuses_other_labels_and_unequal_lengths():
+    with pytest.raises(DataError, match="'Yes' at index 1"):
+        pope(["yes", "yes"], ["yes", "Yes"])
+    for replies, golds in (([], []), (["yes"], [])):
+        with pytest.raises(DataError, match="one label a reply"):
+            pope(replies, golds)
