@@ -229,10 +229,10 @@ def test_a_file_in_the_way_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="file is a file; choose another folder"):
         small.built(small.rows(2), tmp_path / "file")
-    with pytest.raises(DataError, match="cannot build in .*; set SNELLEN_HOME or choose a folder"):
+    with pytest.raises(DataError, match=r"cannot build in .*; set SNELLEN_HOME or choose a folder"):
         small.built(small.rows(2), tmp_path / "file" / "made")
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "file"))
-    with pytest.raises(DataError, match="cannot build in .*; set SNELLEN_HOME or choose a folder"):
+    with pytest.raises(DataError, match=r"cannot build in .*; set SNELLEN_HOME or choose a folder"):
         build(select("eyechart/word")[0])
 
 
@@ -244,7 +244,7 @@ def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing(size: int, tmp
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
-        with pytest.raises(DataError, match="cannot write .*made: .*; free some space or choose another") as caught:
+        with pytest.raises(DataError, match=r"cannot write .*made: .*; free some space or choose another") as caught:
             build(small.spec_of(path), source=tmp_path, to=made.folder)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -289,11 +289,11 @@ def test_a_damaged_table_of_samples_is_one_line(questions: Benchmark, tmp_path: 
     whole = (folder / "samples.parquet").read_bytes()
     for damaged in (b"", whole[:-1], whole[: len(whole) // 2], whole[:40] + bytes(200) + whole[240:], b"hello"):
         (folder / "samples.parquet").write_bytes(damaged)
-        with pytest.raises(DataError, match="samples.parquet cannot be read .*; build the benchmark again") as caught:
+        with pytest.raises(DataError, match=r"samples.parquet cannot be read .*; build the benchmark again") as caught:
             list(Benchmark(folder).samples())
         assert "\n" not in str(caught.value)
     (folder / "samples.parquet").unlink()
-    with pytest.raises(DataError, match="samples.parquet is missing; build the benchmark again"):
+    with pytest.raises(DataError, match=r"samples.parquet is missing; build the benchmark again"):
         list(Benchmark(folder).samples())
 
 

@@ -49,7 +49,7 @@ def test_a_wrong_row_is_refused_with_its_number(rows: object, fault: str, tmp_pa
 
 
 def test_a_folder_without_questions_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="questions.json: cannot read the questions"):
+    with pytest.raises(DataError, match=r"questions.json: cannot read the questions"):
         list(read({"split": "dev"}, tmp_path))
 
 

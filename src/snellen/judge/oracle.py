@@ -8,8 +8,8 @@ from pathlib import Path
 from snellen.benchmark import Benchmark
 from snellen.images import Images
 from snellen.judge.answers import Key, open_answers
-from snellen.models.base import ALL_KINDS, ModelSpec
-from snellen.models.instruments import score_as
+from snellen.models.base import ALL_KINDS, ModelSpec, read_options
+from snellen.models.instruments import Nothing, score_as
 from snellen.records import Answer, Failure, Kind, Request, Response
 
 
@@ -55,4 +55,5 @@ _UNKNOWN = Response(error=Failure("model", "the oracle has no answer to this que
 
 
 def open_oracle(spec: ModelSpec) -> Oracle:
+    read_options(spec, Nothing)
     return Oracle(spec.text)

@@ -14,7 +14,8 @@ from snellen.errors import DataError, MissingExtraError
 from snellen.judge import choice
 from snellen.judge.answers import open_answers
 from snellen.protocols.base import Protocol, parse_protocol
-from snellen.protocols.choice import Circular
+from snellen.protocols.choice import Circular, Instability, Likelihood
+from snellen.protocols.dialogue import Dialogue
 from snellen.protocols.reading import LikelihoodRule, predict
 from snellen.records import Answer, Prediction, Sample, Score, Turn
 from snellen.run.store import BenchmarkUse, RunManifest, read_exchanges, read_manifest
@@ -173,31 +174,35 @@ def score_choice(question: Question) -> Iterator[Score]:
     """All choice metrics of one question that its protocol gives."""
     tests, answer, protocol = question.came, question.answer, question.protocol
     is_circular = isinstance(protocol, Circular)
-    names = ["accuracy", "accuracy_strict", *(["circular_accuracy", "circular_accuracy_strict"] if is_circular else [])]
-    if not tests:
-        yield from (question.score(name, None, lost(question)) for name in names)
-        return
     # An early stop leaves out later rotations by what was replied; the first pass alone is unbiased.
-    read = tests[:1] if is_circular else tests
-    if is_circular and read[0].variant.test != 0:
-        read = ()
-    if answer is None:
-        yield from (question.score(name, None, NO_ANSWER) for name in names)
+    read = tuple(p for p in tests if p.variant.test == 0) if is_circular else tests
+    if answer is None or not read:
+        why = NO_ANSWER if answer is None and tests else lost(question)
+        yield from (question.score(name, None, why) for name in ("accuracy", "accuracy_strict"))
     else:
-        if read:
-            yield question.score("accuracy", choice.accuracy(read, answer), UNREAD, len(read))
-            yield question.score("accuracy_strict", choice.accuracy_strict(read, answer), of=len(read))
-        if is_circular:
-            yield from _circular_scores(question, answer)
-    if protocol.method == "generation" and read:
-        yield question.score("hit_rate", choice.hit_rate(read), of=len(read))
-    if not is_circular and len(question.predictions) > 1:
-        whole = len(tests) == len(question.predictions)
-        yield question.score("instability", choice.instability(tests) if whole else None, lost(question), len(tests))
+        yield question.score("accuracy", choice.accuracy(read, answer), UNREAD, len(read))
+        yield question.score("accuracy_strict", choice.accuracy_strict(read, answer), of=len(read))
+    if is_circular:
+        yield from _circular_scores(question)
+    if protocol.method == "generation":
+        hits = choice.hit_rate(read) if read else None
+        yield question.score("hit_rate", hits, lost(question), len(read) or 1)
+    if (wanted := presentations(protocol)) > 1:
+        entropy = choice.instability(tests) if len(tests) >= wanted else None
+        yield question.score("instability", entropy, lost(question), len(tests) or 1)
 
 
-def _circular_scores(question: Question, answer: Answer) -> Iterator[Score]:
-    rotations = len(question.turn.options)
+def presentations(protocol: Protocol) -> int:
+    """How many presentations of a question the protocol promises; 1 for rotations, which may stop early."""
+    return protocol.m if isinstance(protocol, (Instability, Likelihood, Dialogue)) else 1
+
+
+def _circular_scores(question: Question) -> Iterator[Score]:
+    rotations, answer = len(question.turn.options), question.answer
+    if answer is None or not question.came:
+        why = NO_ANSWER if question.came else lost(question)
+        yield from (question.score(name, None, why) for name in ("circular_accuracy", "circular_accuracy_strict"))
+        return
     verdict = choice.circular(question.came, answer, rotations)
     unread = any(p.choice is None for p in question.came)
     failed = lost(question) if len(question.came) < len(question.predictions) else NOT_ASKED

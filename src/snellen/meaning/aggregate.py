@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import asdict
 
 from snellen.judge.scoring import ScoredBenchmark, ScoredRun
 from snellen.meaning.stats import estimate, mean_of, z
@@ -52,7 +55,8 @@ def _estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> 
     return estimate(
         [score.value for score in known if score.value is not None],
         [scored.samples[score.sample_id].group for score in known],
-        proportion=metric not in UNBOUNDED,
+        # Another package's metric may be no proportion either.
+        proportion=metric not in UNBOUNDED and all(0 <= (score.value or 0) <= 1 for score in known),
         unscored=len(scores) - len(known) - errors,
         errors=errors,
     )
@@ -60,15 +64,17 @@ def _estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> 
 
 def _slices(scored: ScoredBenchmark, scores: Sequence[Score]) -> Iterator[tuple[str, list[Score]]]:
     """Scores by each value of each tag, and by round of a dialogue."""
-    parts: dict[str, list[Score]] = defaultdict(list)
+    tags: dict[str, dict[str, list[Score]]] = defaultdict(lambda: defaultdict(list))
     for score in scores:
         sample = scored.samples[score.sample_id]
         for name, value in sample.tags.items():
-            parts[f"{name}={value}"].append(score)
+            tags[name][value].append(score)
         if sample.turns:
-            parts[f"round={score.turn + 1}"].append(score)
-    # A tag that is different for nearly every sample tells nothing by itself.
-    yield from ((part, chosen) for part, chosen in sorted(parts.items()) if len(parts) <= 200)
+            tags["round"][str(score.turn + 1)].append(score)
+    for name, parts in sorted(tags.items()):
+        # A tag that is different for nearly every sample tells nothing by itself.
+        if len(parts) <= 100:
+            yield from ((f"{name}={value}", chosen) for value, chosen in sorted(parts.items()))
 
 
 def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
@@ -116,3 +122,9 @@ def _means(rows: Sequence[Result]) -> Iterator[Result]:
         value = mean_of([part.estimate for part in parts], proportion=metric not in UNBOUNDED)
         suites = {part.suite for part in parts}
         yield Result(model, ALL, protocol, method, metric, value, dimension, suites.pop() if len(suites) == 1 else "")
+
+
+def flat(row: Result) -> dict[str, Any]:
+    """A result as one level of plain values."""
+    fields = asdict(row)
+    return {**{name: value for name, value in fields.items() if name != "estimate"}, **asdict(row.estimate)}

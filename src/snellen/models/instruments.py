@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import msgspec
+from msgspec import Struct
 
 from snellen.errors import DataError
 from snellen.images import Images
-from snellen.models.base import ALL_KINDS, ModelSpec
+from snellen.models.base import ALL_KINDS, ModelSpec, read_options
 from snellen.records import ContinuationScore, Kind, Request, Response
 from snellen.seeds import rng_for
 
@@ -62,19 +64,36 @@ def score_as(request: Request, best: int) -> Response:
     )
 
 
+class Guesses(Struct, frozen=True):
+    """Options of the instruments that draw: another `seed` draws anew."""
+
+    seed: int = 0
+
+
+class Bias(Struct, frozen=True):
+    p: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
+    seed: int = 0
+
+
+class Nothing(Struct, frozen=True):
+    """No options."""
+
+
 def uniform(spec: ModelSpec) -> Instrument:
     """Guesses: each option equally likely, decided by the request alone. Must land on chance."""
+    read_options(spec, Guesses)
     return Instrument(spec.text, lambda request, count: rng_for(spec.text, request.key).randrange(count))
 
 
 def always_first(spec: ModelSpec) -> Instrument:
     """Names the first mark whatever is asked. CircularEval must bring it to zero."""
+    read_options(spec, Nothing)
     return Instrument(spec.text, lambda request, count: 0)
 
 
 def biased(spec: ModelSpec) -> Instrument:
     """Names the first mark with probability `p` (default 0.5), else guesses: a position bias of known size."""
-    p = float(spec.options.get("p", "0.5"))
+    p = read_options(spec, Bias).p
 
     def choose(request: Request, count: int) -> int:
         rng = rng_for(spec.text, request.key)
@@ -125,11 +144,15 @@ class Scripted:
         ]
 
 
+class Script(Struct, frozen=True):
+    file: str = ""
+
+
 def scripted(spec: ModelSpec) -> Scripted:
     """`snellen:scripted?file=replies.json`: an object from sample id to reply."""
     from pathlib import Path
 
-    path = Path(spec.options.get("file", ""))
+    path = Path(read_options(spec, Script).file)
     try:
         return Scripted(msgspec.json.decode(path.read_bytes(), type=dict[str, str]), name=spec.text)
     except (OSError, msgspec.DecodeError) as error:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+import string
 import tomllib
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import cast
 
 import msgspec
 from msgspec import Struct
@@ -40,7 +42,7 @@ class Templates(Struct, frozen=True):
     """All wording of a run. `id` is a digest of the file, stored with every run."""
 
     id: str
-    families: dict[str, dict[str, Instructions]]
+    families: dict[str, dict[Method, Instructions]]
     in_context: InContext
     layout: Layout
 
@@ -55,7 +57,7 @@ class Templates(Struct, frozen=True):
     def named(self, name: str) -> str:
         """The instruction behind a template id such as `choice.generation.2`."""
         family, method, number = name.rsplit(".", 2)
-        return self.families[family][method].instructions[int(number)]
+        return self.families[family][cast(Method, method)].instructions[int(number)]
 
 
 @cache
@@ -64,7 +66,7 @@ def default_templates() -> Templates:
 
 
 def load_templates(path: Path) -> Templates:
-    """Templates of a user's TOML file; families it lacks come from Snellen's own.
+    """Templates of a user's TOML file; what it lacks of families and methods comes from Snellen's own.
 
     Raises DataError for a file that cannot be read or has the wrong form.
     """
@@ -78,10 +80,13 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
     try:
         content = tomllib.loads(text)
         in_context, layout = content.pop("in_context", None), content.pop("layout", None)
-        own = msgspec.convert(content, dict[str, dict[str, Instructions]])
+        own = msgspec.convert(content, dict[str, dict[Method, Instructions]])
+        families = {name: dict(methods) for name, methods in (base.families if base else {}).items()}
+        for family, methods in own.items():
+            families[family] = {**families.get(family, {}), **methods}
         templates = Templates(
             id=hashlib.sha256(text.encode()).hexdigest()[:12],
-            families={**(base.families if base else {}), **own},
+            families=families,
             in_context=msgspec.convert(in_context, InContext) if in_context or not base else base.in_context,
             layout=msgspec.convert(layout, Layout) if layout or not base else base.layout,
         )
@@ -89,6 +94,7 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
         raise DataError(
             f"{where}: not a template file ({error}); it needs [FAMILY.METHOD] with instructions = [...]"
         ) from None
+    _check_layout(templates.layout, where)
     for family, methods in own.items():
         for method, group in methods.items():
             if not group.instructions:
@@ -97,3 +103,13 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
                 if field := re.search(r"\{\w*\}", instruction):
                     raise DataError(f"{where}: [{family}.{method}] leaves {field[0]} unfilled in {instruction!r}")
     return templates
+
+
+def _check_layout(layout: Layout, where: str) -> None:
+    for name, form, fields in (("mark", layout.mark, {"mark"}), ("reply", layout.reply, {"mark", "option"})):
+        try:
+            there = {field for _, field, _, _ in string.Formatter().parse(form) if field is not None}
+        except ValueError as error:
+            raise DataError(f"{where}: [layout] {name} = {form!r}: {error}") from None
+        if "mark" not in there or not there <= fields:
+            raise DataError(f"{where}: [layout] {name} = {form!r} must hold {{mark}}, and nothing but {sorted(fields)}")

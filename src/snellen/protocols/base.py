@@ -42,6 +42,12 @@ class Protocol(Form):
     def ask(self, sample: Sample, prompt: Prompt, history: tuple[str, ...] = ()) -> Wave: ...
 
 
+def check_tests(name: str, m: int) -> None:
+    """Raise UnknownNameError for a number of presentations that asks nothing."""
+    if m < 1:
+        raise UnknownNameError(f"{name} needs m >= 1, not {m}")
+
+
 def needed_kind(protocol: Protocol) -> Kind:
     return "loglikelihood" if protocol.method == "likelihood" else "generate"
 

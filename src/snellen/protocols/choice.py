@@ -9,9 +9,9 @@ from msgspec import Struct
 from snellen.errors import UnknownNameError
 from snellen.prompts.marks import MarkStyle, marks_for
 from snellen.prompts.render import Prompt
-from snellen.protocols.base import Wave, label
+from snellen.protocols.base import Wave, check_tests, label
 from snellen.protocols.dialogue import Dialogue
-from snellen.protocols.reading import predict
+from snellen.protocols.reading import check_extractor, predict
 from snellen.records import Method, Request, Response, Sample, Turn, Variant
 from snellen.seeds import rng_for
 
@@ -84,6 +84,9 @@ class Circular(Struct, frozen=True):
     extractor: str = "standard"
     gold_history = False
 
+    def __post_init__(self) -> None:
+        check_extractor(self.extractor)
+
     @property
     def label(self) -> str:
         return label("circular", self)
@@ -133,8 +136,7 @@ class Instability(Struct, frozen=True):
     gold_history = False
 
     def __post_init__(self) -> None:
-        if self.m < 1:
-            raise UnknownNameError(f"instability needs m >= 1, not {self.m}")
+        check_tests("instability", self.m)
         if wrong := set(self.perturbed) - set(PERTURBATIONS):
             raise UnknownNameError(f"perturb={min(wrong)} is not one of {', '.join(PERTURBATIONS)}, all")
 
@@ -185,6 +187,9 @@ class Likelihood(Struct, frozen=True):
     m: int = 1
     seed: int = 0
     gold_history = False
+
+    def __post_init__(self) -> None:
+        check_tests("likelihood", self.m)
 
     @property
     def label(self) -> str:

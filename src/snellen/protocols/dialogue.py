@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from snellen.prompts.marks import MarkStyle, alphabet_of, marks_for
 from snellen.prompts.render import Prompt, Reply, write_reply
-from snellen.protocols.base import Wave, label
-from snellen.protocols.reading import predict
+from snellen.protocols.base import Wave, check_tests, label
+from snellen.protocols.reading import check_extractor, predict
 from snellen.records import Method, Request, Response, Sample, Turn, Variant
 from snellen.seeds import rng_for
 
@@ -30,6 +30,10 @@ class Dialogue(Struct, frozen=True):
     in_context: bool = True
     extractor: str = "standard"
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_tests("dialogue", self.m)
+        check_extractor(self.extractor)
 
     @property
     def label(self) -> str:
@@ -88,7 +92,8 @@ class Dialogue(Struct, frozen=True):
         ]
         votes = Counter(choice for choice in choices if choice is not None)
         if not votes:
-            prefix = prompt.templates.layout.response_prefix if prompt.prefix else ""
+            prefixed = prompt.prefix and self.by == "generation"
+            prefix = prompt.templates.layout.response_prefix if prefixed else ""
             return Reply(f"{prefix}{responses[0].text or ''}".strip())
         winner, _ = votes.most_common(1)[0]
         return self._as_reply(prompt, requests[0].variant, turn, turn.options[winner])

@@ -6,11 +6,18 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from snellen.extract import EXTRACTORS, VERSION
+from snellen import registry
+from snellen.extract import EXTRACTORS, VERSIONS
 from snellen.records import ContinuationScore, Prediction, Request, Response, Turn
 
 LikelihoodRule = Literal["sum", "mean", "byte"]
 LIKELIHOOD_RULES: tuple[LikelihoodRule, ...] = ("sum", "mean", "byte")
+
+
+def check_extractor(name: str) -> None:
+    """Raise UnknownNameError for an extractor that does not exist."""
+    if name not in EXTRACTORS:
+        raise registry.unknown("extractor", name, EXTRACTORS)
 
 
 def predict(
@@ -25,10 +32,11 @@ def predict(
 
     Raises UnknownNameError for an extractor that does not exist; never for what a model replied.
     """
+    check_extractor(extractor)
     likelihood = request.kind == "loglikelihood"
     choice, text, way, hit = None, None, "", False
     notes = response.notes
-    reader = f"likelihood-{rule}-1" if likelihood else VERSION if extractor == "standard" else f"{VERSION}:{extractor}"
+    reader = f"likelihood-{rule}-1" if likelihood else VERSIONS[extractor]
     if response.error is not None:
         way = "error"
     elif likelihood:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from snellen.errors import ModelError
+from snellen.errors import ModelError, SnellenError
 from snellen.images import Images
 from snellen.models.base import AsyncModel, Model
 from snellen.prompts.render import Prompt
@@ -146,12 +148,24 @@ def check_response(request: Request, response: Response) -> Response:
     """The response, or a failure in its place when it does not answer the request."""
     if response.error is not None:
         return response
-    if request.kind == "generate" and response.text is None:
-        detail = "the model gave no text"
-    elif request.kind == "loglikelihood" and len(response.scores) != len(request.continuations):
-        detail = f"the model gave {len(response.scores)} scores for {len(request.continuations)} continuations"
-    else:
-        return response
+    if request.kind == "generate":
+        return _readable(response) if response.text is not None else _failed("the model gave no text")
+    if len(response.scores) != len(request.continuations):
+        return _failed(f"the model gave {len(response.scores)} scores for {len(request.continuations)} continuations")
+    # JSON has no way to write them, and no comparison means anything with them.
+    if wrong := [score.sum for score in response.scores if not math.isfinite(score.sum)]:
+        return _failed(f"the model gave {wrong[0]} for a log-likelihood")
+    return response
+
+
+def _readable(response: Response) -> Response:
+    """The same, half characters (which no file can hold) replaced."""
+    text = response.text or ""
+    whole = text.encode("utf-8", "replace").decode()
+    return response if whole == text else replace(response, text=whole, notes=(*response.notes, "half characters"))
+
+
+def _failed(detail: str) -> Response:
     return Response(error=Failure("model", detail))
 
 
@@ -185,6 +199,7 @@ async def drive_async(
                 future.cancel()
 
     async def run(job: Job) -> None:
+        """One job to its end; when one of its requests raises, the others are cancelled."""
         wave, label = job.start(), job.protocol.label
         responses: list[Response] = []
         while True:
@@ -196,7 +211,9 @@ async def drive_async(
             if len(requests) == 1:
                 responses = [await ask(label, requests[0], job.images)]
             else:
-                responses = list(await asyncio.gather(*(ask(label, request, job.images) for request in requests)))
+                async with asyncio.TaskGroup() as together:
+                    asking = [together.create_task(ask(label, request, job.images)) for request in requests]
+                responses = [task.result() for task in asking]
 
     async def worker() -> None:
         for job in source:
@@ -207,7 +224,12 @@ async def drive_async(
             # Twice as many as may be in flight: those that wait for another attempt leave their slot to others.
             for _ in range(2 * model.concurrency):
                 group.create_task(worker())
-    except* (ModelError, OSError) as errors:
-        raise errors.exceptions[0] from None
+    except* (SnellenError, OSError) as errors:
+        raise _first(errors) from None
     finally:
         await model.close()
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = errors.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first

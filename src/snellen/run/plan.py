@@ -19,7 +19,7 @@ from snellen.home import benchmark_folder, home
 from snellen.prompts.render import Prompt
 from snellen.prompts.templates import Templates
 from snellen.protocols.base import Protocol
-from snellen.records import Decoding, Formulation
+from snellen.records import Decoding, Formulation, Sample
 from snellen.run.drivers import Job
 from snellen.where import Condition
 
@@ -145,19 +145,22 @@ def jobs(uses: Sequence[Use], settings: Settings) -> Iterator[Job]:
     for use in uses:
         benchmark = use.benchmark
         prompts = {form: prompt_of(benchmark.spec, form, settings) for form in get_args(Formulation)}
-        histories = benchmark.histories() if _wants_history(settings, benchmark) else {}
+        histories: dict[str, tuple[str, ...]] = {}
         for sample in benchmark.samples(use.selection):
             if count > 1 and zlib.crc32(sample.group.encode()) % count != number:
                 continue
             for protocol in settings.protocols:
                 if protocol.applies(sample):
-                    history = histories.get(sample.id, ()) if protocol.gold_history else ()
+                    if protocol.gold_history and not histories:
+                        histories = benchmark.histories()
+                    history = _published(sample, histories) if protocol.gold_history else ()
                     yield Job(sample, protocol, prompts[sample.formulation], benchmark.images, history)
 
 
-def _wants_history(settings: Settings, benchmark: Benchmark) -> bool:
-    gold = any(protocol.gold_history for protocol in settings.protocols)
-    return gold and benchmark.spec.formulation == "dialogue"
+def _published(sample: Sample, histories: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    if sample.id not in histories:
+        raise DataError(f"{sample.benchmark}: the dialogue {sample.id} has no published history; use history=online")
+    return histories[sample.id]
 
 
 def prompt_of(spec: BenchmarkSpec, formulation: Formulation, settings: Settings) -> Prompt:

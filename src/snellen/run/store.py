@@ -27,6 +27,8 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 SYNC_SECONDS = 0.5
 
+MOST_JOURNALS = 1 << 8
+
 _encoder = msgspec.json.Encoder()
 _exchanges = msgspec.json.Decoder(Exchange)
 
@@ -85,6 +87,9 @@ class RunStore:
         _cut_torn_line(file)
         self._journals = journals(self.folder)
         self._own = self._journals.index(self._path)
+        if len(self._journals) > MOST_JOURNALS:
+            os.close(file)
+            raise StoreError(f"{self.folder} has {len(self._journals)} journals, more than {MOST_JOURNALS}; join some")
         for number, path in enumerate(self._journals):
             for offset, exchange in read_journal(path):
                 self._index(exchange, number, offset)
@@ -129,13 +134,18 @@ class RunStore:
             raise _unwritable(self.folder, error) from None
 
     def sync(self) -> None:
-        """Make all lines written so far survive a loss of power."""
-        os.fsync(self._file)
+        """Make all lines written so far survive a loss of power. Raises StoreError."""
+        try:
+            os.fsync(self._file)
+        except OSError as error:
+            raise _unwritable(self.folder, error) from None
         self._synced = self._clock()
 
     def close(self) -> None:
-        self.sync()
-        os.close(self._file)
+        try:
+            self.sync()
+        finally:
+            os.close(self._file)
 
     def __enter__(self) -> RunStore:
         return self
