@@ -71,7 +71,8 @@ def manifest_of(model: Model | AsyncModel, uses: Sequence[Use], settings: Settin
     return RunManifest(
         format=FORMAT,
         model=model.name,
-        fingerprint=model.fingerprint(),
+        # A version may be a text of a kind of its own, as torch's is.
+        fingerprint={name: "".join(value) for name, value in model.fingerprint().items()},
         benchmarks=tuple(
             BenchmarkUse(
                 use.benchmark.name,
