@@ -16,8 +16,8 @@ from snellen.records import Decoding, ImageRef, Message, Request, TextPart, Vari
 pytest.importorskip("torch", reason="waits for torch")
 pytest.importorskip("transformers", reason="waits for transformers")
 
-import tiny_archs  # noqa: E402
-from tiny_archs import Pictures, ask  # noqa: E402
+import tiny_archs
+from tiny_archs import Pictures, ask
 
 OPTIONS = ("red", "dark green", "no", "a very long answer indeed")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from snellen.models.hf.encode import PER_TOKEN, Encoded, Tensors
 
 Side = Literal["left", "right"]
-T = TypeVar("T")
 
 
 def stack(rows: Sequence[Encoded], pad: int, side: Side) -> Tensors:
@@ -39,13 +38,6 @@ def to_device(model: Any, batch: Tensors) -> Tensors:
             value = value.to(model.device, number)
         moved[name] = value
     return moved
-
-
-def batches(rows: Sequence[T], size: int, length: Callable[[T], int]) -> Iterator[list[int]]:
-    """Places of `rows` in batches of like length, longest first: what does not fit fails at once."""
-    order = sorted(range(len(rows)), key=lambda i: -length(rows[i]))
-    for start in range(0, len(order), size):
-        yield order[start : start + size]
 
 
 def _padded(values: Sequence[int], pad: int, lack: int, side: Side) -> list[int]:

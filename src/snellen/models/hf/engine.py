@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, TypeVar
 
 from snellen.errors import ModelError
 from snellen.models.hf.anatomy import Anatomy, item_of, reading_of
-from snellen.models.hf.collate import batches
 from snellen.models.hf.encode import Continued, Encoded
 from snellen.models.hf.memo import RowMemo, remembering
 from snellen.models.hf.plain import rows_of, score_rows
@@ -17,7 +17,6 @@ from snellen.models.prefix import Budget, Group, Item, plan
 
 REMEMBERED = 256 * 1024 * 1024
 """Bytes of vision features kept from batch to batch."""
-T = TypeVar("T")
 R = TypeVar("R")
 
 
@@ -126,15 +125,17 @@ class Engine:
             with remembering(self._memos([context for context, _ in part], abilities)):
                 return score_rows(self.anatomy, part)
 
-        scored = iter(self.in_batches(rows, lambda row: len(row[0].ids) + len(row[1]), run))
+        # The longest first: what does not fit fails at once. All continuations of a prompt together:
+        # an encoder then reads it once.
+        owners = [i for i, request in enumerate(asked) for _ in request.tails]
+        order = sorted(range(len(rows)), key=lambda place: (-len(rows[place][0].ids), owners[place]))
+        scored = iter(self.in_batches(packed(order, owners, self.budget.rows), run))
         return [[next(scored) for _ in request.tails] for request in asked]
 
-    def in_batches(
-        self, rows: Sequence[T], length: Callable[[T], int], run: Callable[[list[int]], Sequence[R]]
-    ) -> list[R]:
-        """`run` over batches of like length; a batch that does not fit in memory is halved, and the size remembered."""
+    def in_batches(self, waiting: list[list[int]], run: Callable[[list[int]], Sequence[R]]) -> list[R]:
+        """`run` over batches of places; what does not fit in memory is halved, and the size remembered."""
         results: dict[int, R] = {}
-        waiting = list(batches(rows, self.budget.rows, length))
+        waiting = list(waiting)
         while waiting:
             places = waiting.pop(0)
             try:
@@ -145,7 +146,7 @@ class Engine:
                 waiting = [places[:half], places[half:], *waiting]
                 continue
             results.update(zip(places, made, strict=True))
-        return [results[i] for i in range(len(rows))]
+        return [results[place] for place in sorted(results)]
 
     def remember(self, rows: Sequence[Encoded]) -> Any:
         """A context in which the encoders remember what they make of `rows`."""
@@ -178,3 +179,15 @@ class Engine:
             torch.cuda.empty_cache()
         smaller = self.budget.halved()
         self.budget = Budget(min(smaller.rows, max(1, members // 2)), smaller.tokens)
+
+
+def packed(order: Sequence[int], owners: Sequence[int], size: int) -> list[list[int]]:
+    """Batches of at most `size` places in `order`; places of one owner stay together where they fit."""
+    batches: list[list[int]] = []
+    for _, places in groupby(order, key=owners.__getitem__):
+        own = list(places)
+        if batches and len(batches[-1]) + len(own) <= size:
+            batches[-1].extend(own)
+        else:
+            batches.extend(own[start : start + size] for start in range(0, len(own), size))
+    return batches

@@ -16,7 +16,7 @@ from snellen.models.hf.anatomy import dissect
 from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import end_tokens, generate_plainly, like_decoding, picker, response
 from snellen.models.hf.encode import Continued, Encoded, Encoder
-from snellen.models.hf.engine import Engine
+from snellen.models.hf.engine import Engine, packed
 from snellen.models.hf.load import HfOptions, Loaded, load, quiet
 from snellen.models.hf.probe import probe
 from snellen.models.hf.selfcheck import Verdict, check
@@ -113,7 +113,8 @@ class HFModel:
             if engine.abilities.cache:
                 pick = picker(self._anatomy, self._encoder, requests)
                 return engine.write(rows, pick, requests[0].decoding.max_new_tokens)
-            return engine.in_batches(rows, lambda row: len(row.ids), run)
+            order = sorted(range(len(rows)), key=lambda place: -len(rows[place].ids))
+            return engine.in_batches(packed(order, range(len(rows)), engine.budget.rows), run)
 
     def _check(self, name: str) -> None:
         """Ask the model which fast paths it allows; one line says when it does not allow all."""

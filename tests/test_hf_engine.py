@@ -1,0 +1,151 @@
+"""Fast paths against the plain path, on small random models of every architecture, in float32."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="waits for torch")
+pytest.importorskip("transformers", reason="waits for transformers")
+
+import torch
+
+from snellen.models.hf.anatomy import dissect
+from snellen.models.hf.encode import Continued, extend
+from snellen.models.hf.engine import PLAIN, Abilities, Engine, packed
+from snellen.models.hf.selfcheck import check, difference
+from tiny_configs import ARCHITECTURES, asked, make, normal, tokens
+
+EXPECTED = {
+    "PaliGemma": "tree, prompt shared, features kept",
+    "Gemma 3": "rows, picture shared, features kept, one group at a time",
+    "BLIP-2 FlanT5": "full rows, encoders kept",
+    "InstructBLIP FlanT5": "full rows, encoders kept",
+    "GIT": "full rows, encoders kept",
+    "Kosmos-2": "rows, picture shared, features kept",
+}
+EVERYTHING = "tree, picture shared, features kept"
+
+
+def engine_of(model: Any, rows: int = 8) -> Engine:
+    return Engine(dissect(model, 0), rows, 4096)
+
+
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def architecture(request: pytest.FixtureRequest) -> tuple[str, Any, Any]:
+    return request.param, *make(request.param)
+
+
+def test_the_self_check_finds_the_right_strategy_and_it_equals_the_plain_path(
+    architecture: tuple[str, Any, Any],
+) -> None:
+    name, model, head = architecture
+    engine, window = engine_of(model), asked(head)
+    verdict = check(engine, window)
+    assert verdict.abilities.name == EXPECTED.get(name, EVERYTHING)
+    plain = engine_of(model, rows=1).score(window, PLAIN)
+    assert difference(plain, engine.score(window, verdict.abilities)) < 1e-4
+    assert difference(plain, [[*scores] for scores in engine.score(window, PLAIN)]) < 1e-4
+
+
+def test_scores_see_the_picture(architecture: tuple[str, Any, Any]) -> None:
+    _, model, head = architecture
+    first = asked(head)[0]
+    extras = {**first.context.extras, "pixel_values": normal(77, *first.context.extras["pixel_values"].shape)}
+    other = replace(first, context=replace(first.context, extras=extras, digests=("bird",)))
+    engine = engine_of(model)
+    assert difference(engine.score([first], PLAIN), engine.score([other], PLAIN)) > 0.01
+
+
+def test_a_wrong_path_is_found_out() -> None:
+    model, head = make("PaliGemma")
+    verdict = check(engine_of(model), asked(head))
+    assert verdict.differences["a shared picture"] > 0.1
+    assert "a shared picture is off by" in verdict.line
+    assert "\n" not in verdict.line
+
+
+def test_layers_with_a_sliding_window_are_never_given_holes_though_a_short_probe_would_pass() -> None:
+    model, head = make("Gemma 3")
+    short = [Continued(extend(head, tokens(i, 2), 0), (tokens(3, 1), tokens(4, 2))) for i in range(2)]
+    abilities = check(engine_of(model), short).abilities
+    assert abilities.cache
+    assert not abilities.ragged
+    assert not abilities.tree
+
+
+def test_rope_positions_do_not_leak_from_one_sample_to_the_next() -> None:
+    model, head = make("Qwen2-VL")
+    engine, window = engine_of(model), asked(head)
+    text_only = Continued(
+        replace(extend(head, tokens(8, 6), 0), ids=tokens(9, 20), extras={}, digests=()), (tokens(1, 3),)
+    )
+    fresh = engine_of(make("Qwen2-VL")[0]).score([text_only], PLAIN)
+    engine.score(window, Abilities(cache=True, shared=True, ragged=True, tree=True))
+    for abilities in (PLAIN, Abilities(cache=True), Abilities(cache=True, ragged=True, tree=True)):
+        engine.score(window[:1], abilities)
+        assert difference(fresh, engine.score([text_only], abilities)) < 1e-4
+
+
+@pytest.mark.parametrize("name", ["GIT", "BLIP-2 FlanT5", "LLaVA"])
+def test_the_vision_tower_runs_once_a_picture(name: str) -> None:
+    model, head = make(name)
+    engine, window = engine_of(model, rows=3), asked(head)
+    able = check(engine, window).abilities
+    assert engine.tower is not None
+    seen = engine.tower.runs
+    engine.score(
+        [replace(w, context=replace(w.context, digests=(f"new {w.context.digests[0]}",))) for w in window], able
+    )
+    assert engine.tower.runs - seen == 2
+
+
+def test_an_encoder_reads_each_prompt_once() -> None:
+    model, head = make("InstructBLIP FlanT5")
+    engine, window = engine_of(model), asked(head)
+    assert engine.reader is not None
+    engine.score(window, Abilities(memo=True))
+    assert engine.reader.runs == len(window)
+
+
+def test_continuations_of_a_prompt_stay_in_one_batch_where_they_fit() -> None:
+    owners = [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]
+    assert packed(range(10), owners, 4) == [[0, 1, 2], [3, 4], [5, 6, 7, 8], [9]]
+    assert packed(range(10), owners, 5) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+
+
+def test_a_window_larger_than_the_budget_gives_the_same_scores() -> None:
+    model, head = make("LLaVA-NeXT")
+    able = Abilities(cache=True, shared=True, ragged=True, tree=True)
+    window = asked(head) * 3
+    whole = engine_of(model).score(window, able)
+    for rows, budget in ((1, 4096), (2, 60), (5, 100)):
+        assert difference(whole, Engine(dissect(model, 0), rows, budget).score(window, able)) < 1e-4
+
+
+@pytest.mark.parametrize("able", [PLAIN, Abilities(cache=True, shared=True, ragged=True, tree=True)])
+def test_running_out_of_memory_halves_the_batch_and_loses_nothing(able: Abilities) -> None:
+    model, head = make("LLaVA")
+    first = asked(head)[0]
+    window = [replace(first, context=replace(first.context, digests=(str(i),))) for i in range(6)]
+    engine = engine_of(model, rows=8)
+    expected = engine.score(window, able)
+    forward, sizes = model.forward, []
+
+    def tight(*args: Any, **settings: Any) -> Any:
+        rows = settings["input_ids"].shape[0]
+        sizes.append(rows)
+        if rows > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return forward(*args, **settings)
+
+    tight.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
+    model.forward = tight
+    assert difference(expected, engine.score(window, able)) < 1e-4
+    assert engine.budget.rows < 8
+    sizes.clear()
+    engine.score(window, able)
+    assert max(sizes) <= 2
