@@ -17,7 +17,7 @@ from snellen.errors import DataError, ErrorBudgetError
 from snellen.extract import EXTRACTORS
 from snellen.home import slug
 from snellen.judge.scoring import Reading, ScoredRun, score_run
-from snellen.meaning.aggregate import results_of
+from snellen.meaning.aggregate import flat, results_of
 from snellen.models.base import load_model
 from snellen.prompts.templates import default_templates, load_templates
 from snellen.protocols.base import parse_protocol
@@ -81,19 +81,10 @@ class Results:
         """Write one report: `.html` (self-contained), `.md`, `.csv` or `.json`."""
         from snellen.meaning.report import write_report
 
-        return write_report(self, Path(path))
+        return write_report(self.runs, self.rows, Path(path))
 
 
 _SCHEMA: dict[str, Any] = {}
-
-
-def flat(row: Result) -> dict[str, Any]:
-    """A result as one level of plain values."""
-    fields = msgspec.structs.asdict(row)
-    return {
-        **{name: value for name, value in fields.items() if name != "estimate"},
-        **msgspec.structs.asdict(row.estimate),
-    }
 
 
 def evaluate(

@@ -1,0 +1,74 @@
+"""HTML from text that nobody can trust."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from snellen.meaning.report.table import Cell, Number, Table
+from snellen.meaning.report.words import DASH, parts
+from snellen.records import Estimate
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+"""What a page must not hold: control characters besides tab and line break, halves of surrogate pairs."""
+
+
+def esc(text: object) -> str:
+    """Text for between tags and within quoted attributes."""
+    return html.escape(_CONTROLS.sub("\ufffd", str(text)), quote=True)
+
+
+def figure(estimate: Estimate, metric: str) -> str:
+    """A value with its interval and n, in spans that a stylesheet may lay out."""
+    value, interval, count = parts(estimate, metric)
+    return f'<b>{value}</b> <span class="ci">{interval}</span> <span class="n">{count}</span>'
+
+
+def table(content: Table, kind: str = "") -> str:
+    """A table that scrolls sideways by itself, with its notes."""
+    notes = content.footnotes()
+    head = "".join(f'<th scope="col"{_side(content, i)}>{esc(name)}</th>' for i, name in enumerate(content.header))
+    body = "\n".join(_row(content, row, notes) for row in content.rows)
+    label = esc(content.title)
+    return (
+        f'<div class="scroll" role="region" aria-label="{label}" tabindex="0"><table class="{kind}">'
+        f"<caption>{label}</caption><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+        f"{_notes(content, notes)}"
+    )
+
+
+def _side(content: Table, column: int) -> str:
+    figures = any(not isinstance(row[column], str) for row in content.rows)
+    return ' class="num"' if figures and column >= content.labels else ""
+
+
+def _row(content: Table, row: tuple[Cell, ...], notes: dict[str, int]) -> str:
+    cells = []
+    for i, cell in enumerate(row):
+        inner = _cell(cell, notes)
+        if i < content.labels:
+            cells.append(f'<th scope="row">{inner}</th>')
+        else:
+            cells.append(f"<td{_side(content, i)}>{inner}</td>")
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _cell(cell: Cell, notes: dict[str, int]) -> str:
+    if isinstance(cell, str):
+        return esc(cell)
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    mark = f"<sup>{notes[cell.note]}</sup>" if cell.note else ""
+    if not isinstance(cell, Number):
+        return f'<span class="none">{DASH}</span>{mark}'
+    strict = f'<span class="strict">strict {figure(cell.strict, cell.metric)}</span>' if cell.strict else ""
+    return figure(cell.estimate, cell.metric) + mark + strict
+
+
+def _notes(content: Table, notes: dict[str, int]) -> str:
+    lines = [esc(note) for note in content.notes] + [f"<sup>{i}</sup> {esc(note)}" for note, i in notes.items()]
+    return f'<p class="notes">{"<br>".join(lines)}</p>' if lines else ""
+
+
+def folded(title: str, inner: str, *, is_open: bool = False) -> str:
+    return f"<details{' open' if is_open else ''}><summary>{esc(title)}</summary>\n{inner}</details>"

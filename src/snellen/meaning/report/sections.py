@@ -1,0 +1,175 @@
+"""The tables of a report besides the summary: dimensions, benchmarks, their parts, and where it all comes from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from snellen.catalogue import DIMENSIONS
+from snellen.judge.scoring import DEFAULT_TEXT_METRICS, ScoredBenchmark
+from snellen.meaning.aggregate import ALL
+from snellen.meaning.report.sheet import (
+    CHOICE_METRICS,
+    Found,
+    Line,
+    Sheet,
+    benchmarks_of,
+    chance,
+    dimensions_of,
+    lines_of,
+    mean_chance,
+)
+from snellen.meaning.report.summary import number
+from snellen.meaning.report.table import Absent, Cell, Number, Table
+from snellen.meaning.report.words import DASH, name_of, value_text
+
+NO_ROW = "not measured here: the benchmark is not part of the run, or the metric does not apply to it"
+
+
+class Place(Struct, frozen=True):
+    """A row of a matrix: its labels, and where its numbers are found."""
+
+    labels: tuple[str, ...]
+    benchmark: str
+    dimension: str = ""
+    part: str = ""
+    chance: float | None = None
+
+
+def scored_benchmarks(sheets: Sequence[Sheet]) -> dict[str, ScoredBenchmark]:
+    """Each benchmark once, as the first run has it."""
+    found: dict[str, ScoredBenchmark] = {}
+    for sheet in sheets:
+        for one in sheet.run.benchmarks:
+            found.setdefault(one.spec.name, one)
+    return {name: found[name] for name in benchmarks_of(sheets)}
+
+
+def dimension_tables(sheets: Sequence[Sheet]) -> list[Table]:
+    """One table a metric of choices: dimensions by lines."""
+    places = [
+        Place((f"{DIMENSIONS[name]} ({name})",), ALL, name, "", dimension_chance(sheets, name))
+        for name in dimensions_of(sheets)
+    ]
+    return [table for metric in CHOICE_METRICS for table in _matrix("dimension", places, sheets, metric)]
+
+
+def dimension_chance(sheets: Sequence[Sheet], dimension: str) -> float | None:
+    return mean_chance([one for one in scored_benchmarks(sheets).values() if one.spec.dimension == dimension])
+
+
+def benchmark_tables(sheets: Sequence[Sheet]) -> list[Table]:
+    """One table a metric, of choices and of texts: benchmarks by lines."""
+    places = [Place((name,), name, "", "", chance(one)) for name, one in scored_benchmarks(sheets).items()]
+    metrics = (*CHOICE_METRICS, *text_metrics(sheets), "template_spread")
+    return [table for metric in metrics for table in _matrix("benchmark", places, sheets, metric)]
+
+
+def slice_tables(sheets: Sequence[Sheet]) -> list[Table]:
+    """Parts of benchmarks by tag and round: accuracy, and the first metric of each benchmark that asks for text."""
+    scored = scored_benchmarks(sheets)
+    parts = sorted({(row.benchmark, row.slice) for sheet in sheets for row in sheet.rows if is_part(row.slice)})
+    places = [Place((name, part), name, "", part) for one in scored for name, part in parts if name == one]
+    firsts = dict.fromkeys(
+        (one.spec.metrics or DEFAULT_TEXT_METRICS)[0] for one in scored.values() if chance(one) is None
+    )
+    return [
+        table for metric in ("accuracy", *firsts) for table in _matrix("part of the benchmark", places, sheets, metric)
+    ]
+
+
+def is_part(part: str) -> bool:
+    """Whether a row's slice is a part of a benchmark; a template is none, it is about all questions."""
+    return bool(part) and not part.startswith("template=")
+
+
+def text_metrics(sheets: Sequence[Sheet]) -> list[str]:
+    """Metrics of the benchmarks that ask for text, in the order of their specs."""
+    known = {row.metric for sheet in sheets for row in sheet.rows}
+    wanted = (m for one in scored_benchmarks(sheets).values() for m in (one.spec.metrics or DEFAULT_TEXT_METRICS))
+    return [metric for metric in dict.fromkeys(wanted) if metric in known]
+
+
+def _matrix(what: str, places: Sequence[Place], sheets: Sequence[Sheet], metric: str) -> list[Table]:
+    """One metric: places by lines, without those that have nothing; no table when nothing is left."""
+    grid = [(line, [line.at(metric, p.benchmark, p.dimension, p.part) for p in places]) for line in lines_of(sheets)]
+    grid = [(line, column) for line, column in grid if any(column)]
+    kept = [i for i in range(len(places)) if any(column[i] for _, column in grid)]
+    if not kept:
+        return []
+    main = _main_protocols(grid)
+    has_chance = metric == "accuracy" and any(places[i].chance is not None for i in kept)
+    rows = []
+    for i in kept:
+        level = places[i].chance
+        guess: list[Cell] = [value_text(level, metric) if level is not None else DASH] if has_chance else []
+        rows.append((*places[i].labels, *guess, *(_cell(line, metric, column[i], main) for line, column in grid)))
+    names = ("benchmark", "part") if len(places[0].labels) == 2 else (what,)
+    labels = len(names) + has_chance
+    header = (*names, *(["chance"] if has_chance else []), *(line.label for line, _ in grid))
+    sources = [f"By {method}: from {protocol}." for method, protocol in main.items()]
+    return [Table(f"{name_of(metric).capitalize()} by {what}", header, tuple(rows), labels, tuple(sources))]
+
+
+def _main_protocols(grid: Sequence[tuple[Line, list[Found | None]]]) -> dict[str, str]:
+    """By method: the protocol that most cells come from."""
+    counts: dict[str, Counter[str]] = {}
+    for line, column in grid:
+        counts.setdefault(line.method, Counter()).update(found.protocol for found in column if found)
+    return {method: count.most_common(1)[0][0] for method, count in counts.items()}
+
+
+def _cell(line: Line, metric: str, found: Found | None, main: dict[str, str]) -> Cell:
+    if found is None:
+        return Absent(NO_ROW)
+    cell = number(line, metric, found)
+    if isinstance(cell, Number) and found.protocol != main[line.method]:
+        return Number(metric, found.estimate, found.strict, f"from {found.protocol}")
+    return cell
+
+
+def provenance_tables(sheets: Sequence[Sheet]) -> list[Table]:
+    """What each run was, without the paths of the machine it ran on; and the benchmarks' versions."""
+    facts = tuple((sheet.label, name, value) for sheet in sheets for name, value in _facts(sheet))
+    benchmarks = tuple(
+        (sheet.label, use.name, use.version, use.where or DASH, DASH if use.limit is None else use.limit)
+        for sheet in sheets
+        for use in sheet.run.manifest.benchmarks
+    )
+    return [
+        Table("Runs", ("model", "fact", "value"), facts, labels=2),
+        Table("Benchmarks", ("model", "benchmark", "version", "where", "limit"), _merged(benchmarks), labels=2),
+    ]
+
+
+def _facts(sheet: Sheet) -> Iterable[tuple[str, str]]:
+    manifest, reading = sheet.run.manifest, sheet.run.reading
+    decoding = manifest.decoding
+    yield "started", manifest.started
+    yield "protocols", ", ".join(manifest.protocols)
+    for name, value in sorted(manifest.fingerprint.items()):
+        yield f"model: {name}", value
+    yield "templates", manifest.templates
+    yield "response prefix", "yes" if manifest.prefix else "no"
+    yield (
+        "decoding",
+        f"temperature {decoding.temperature:g}, top_p {decoding.top_p:g}, seed {decoding.seed}"
+        + (f", stop {list(decoding.stop)}" if decoding.stop else ""),
+    )
+    yield "replies read by", reading.extractor
+    yield "likelihood rule", reading.rule
+    for name, value in manifest.software.items():
+        yield f"version: {name}", value
+    for name, value in manifest.hardware.items():
+        yield f"machine: {name}", value
+
+
+def _merged(rows: tuple[tuple[Cell, ...], ...]) -> tuple[tuple[Cell, ...], ...]:
+    """One row for all models that used the same version in the same way."""
+    models: dict[tuple[Cell, ...], list[str]] = {}
+    for model, *rest in rows:
+        models.setdefault(tuple(rest), []).append(str(model))
+    everybody = len({row[0] for row in rows})
+    return tuple(("all" if len(who) == everybody else ", ".join(who), *rest) for rest, who in models.items())

@@ -1,0 +1,75 @@
+"""The summary in a terminal: a figure takes one, two or three lines, whatever fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from snellen.judge.scoring import ScoredRun
+from snellen.meaning.report.sheet import sheets_of
+from snellen.meaning.report.summary import summary
+from snellen.meaning.report.table import Cell, Number, cell_text
+from snellen.meaning.report.words import parts, raised
+from snellen.records import Estimate, Result
+
+
+def summary_table(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> RichTable:
+    """One row a model and method: each number with its interval and n, footnotes below."""
+    table = summary(sheets_of(runs, rows))
+    notes = table.footnotes()
+    shown = RichTable(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        caption=Text("\n".join((*table.notes, *(f"{raised(i)} {note}" for note, i in notes.items())))),
+        caption_justify="left",
+    )
+    # Names share a column, and so do the counts: with four figures of 13 letters that fits 80 columns.
+    shown.add_column("model, method", overflow="fold")
+    for name in table.header[2:-2]:
+        shown.add_column(name, justify="right", min_width=len("[100.0, 99.9]"))
+    shown.add_column("unscored / errors", justify="right", min_width=len("unscored"))
+    for model, method, *figures, unscored, errors in table.rows:
+        counts = f"{cell_text(unscored, notes)} / {cell_text(errors, notes)}"
+        shown.add_row(Text(f"{model}, {method}"), *(_render(cell, notes) for cell in figures), counts)
+    return shown
+
+
+def _render(cell: Cell, notes: dict[str, int]) -> Text | _Figure:
+    return _Figure(cell) if isinstance(cell, Number) else Text(cell_text(cell, notes))
+
+
+class _Figure:
+    """A number that breaks between value, interval and n, never within one of them."""
+
+    def __init__(self, number: Number) -> None:
+        self._rows = [_row("", number.estimate, number.metric)]
+        if number.strict:
+            self._rows.append(_row("strict ", number.strict, number.metric))
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        words = [len(word) for row in self._rows for word in row]
+        return Measurement(max(words), max(len(" ".join(row)) for row in self._rows))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text("\n", justify="right").join(self._break(row, options.max_width) for row in self._rows)
+
+    def _break(self, row: tuple[str, str, str], width: int) -> Text:
+        value, interval, count = row
+        if len(" ".join(row)) <= width:
+            rest = f" {interval} {count}"
+        elif len(f"{interval} {count}") <= width:
+            rest = f"\n{interval} {count}"
+        else:
+            rest = f"\n{interval}\n{count}"
+        return Text.assemble((value, "bold"), (rest, "dim"), justify="right")
+
+
+def _row(before: str, estimate: Estimate, metric: str) -> tuple[str, str, str]:
+    value, interval, count = parts(estimate, metric)
+    return f"{before}{value}", interval, count
