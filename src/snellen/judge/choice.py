@@ -27,12 +27,17 @@ def accuracy_strict(predictions: Sequence[Prediction], answer: Answer) -> float:
 def circular(predictions: Sequence[Prediction], answer: Answer, rotations: int) -> float | None:
     """1 when all rotations are right, 0 as soon as one is wrong or two disagree (MMBench 4.1).
 
-    None when that cannot be said yet: a rotation was not read, or never asked.
+    None when that cannot be said yet: a rotation could not be read before that, or was never asked. What
+    comes after an unread one does not count, so that stopping early and asking all give the same value.
     """
-    choices = [p.choice for p in predictions if p.choice is not None]
-    if any(choice not in answer.options for choice in choices) or len(set(choices)) > 1:
-        return 0.0
-    return 1.0 if len(choices) == rotations else None
+    first: int | None = None
+    for prediction in predictions:
+        if prediction.choice is None:
+            return None
+        if prediction.choice not in answer.options or first not in (None, prediction.choice):
+            return 0.0
+        first = prediction.choice
+    return 1.0 if len(predictions) == rotations else None
 
 
 def hit_rate(predictions: Sequence[Prediction]) -> float:

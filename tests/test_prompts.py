@@ -1,0 +1,224 @@
+"""Prompts: what a model sees, letter by letter."""
+
+from __future__ import annotations
+
+import re
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from snellen.errors import DataError, UnknownNameError
+from snellen.eyechart.scenes import COLOURS, KINDS, PLACES
+from snellen.prompts.marks import MARK_STYLES, MarkStyle, alphabet_of, marks_for
+from snellen.prompts.render import Reply, prompt_for
+from snellen.prompts.templates import default_templates, load_templates, parse_templates
+from snellen.records import Decoding, ImagePart, ImageRef, Sample, Turn, Variant
+from snellen.seeds import rng_for
+
+IMAGE = ImageRef("ab" * 32, "image/png", 8, 6)
+SAMPLE = Sample("q", "b", "Which?", (IMAGE,), ("cat", "dog", "cow"))
+SHOWN = Variant(template="choice.generation.0", order=(2, 0, 1), marks=("A", "B", "C"))
+DIALOGUE = Sample(
+    "d", "b", images=(IMAGE,), turns=(Turn("Which?", ("cat", "dog")), Turn("What?"), Turn("And?", ("a", "b")))
+)
+
+
+def said(sample: Sample, variant: Variant, *history: str, **settings: object) -> list[tuple[str, str]]:
+    request = prompt_for("choice", **settings).generate(sample, variant, tuple(map(Reply, history)))
+    return [(message.role, message.text) for message in request.messages]
+
+
+def test_a_question_stands_under_its_instruction_with_the_options_in_the_order_asked_for() -> None:
+    instruction = "Look at the picture and answer the question by choosing one of the options."
+    assert said(SAMPLE, SHOWN) == [
+        ("user", f"{instruction}\nWhich? Options: (A) cow; (B) cat; (C) dog."),
+        ("assistant", "The answer is"),
+    ]
+    assert said(SAMPLE, SHOWN, prefix=False) == said(SAMPLE, SHOWN)[:1]
+
+
+def test_a_context_stands_before_the_question() -> None:
+    assert "\nA hint.\nWhich? Options:" in said(replace(SAMPLE, context="A hint."), SHOWN)[0][1]
+
+
+def test_the_picture_opens_the_conversation_even_before_the_in_context_sample() -> None:
+    request = prompt_for("choice").generate(SAMPLE, replace(SHOWN, in_context=True))
+    assert isinstance(request.messages[0].content[0], ImagePart)
+    assert request.images == (IMAGE,)
+    [example, reply, question, prefix] = request.messages
+    assert example.text.endswith("Can you see the image? Options: (A) Yes; (B) No; (C) Not Sure.")
+    assert reply.text == "The answer is (A) Yes."
+    assert question.text == "Which? Options: (A) cow; (B) cat; (C) dog."
+    assert (prefix.role, prefix.text) == ("assistant", "The answer is")
+
+
+@pytest.mark.parametrize("style", [*MARK_STYLES])
+@pytest.mark.parametrize("count", range(2, 9))
+def test_the_in_context_sample_has_as_many_options_as_the_question_and_its_marks(style: MarkStyle, count: int) -> None:
+    marks = marks_for(style, count, rng_for(style, count))
+    sample = replace(SAMPLE, options=tuple(f"option {i}" for i in range(count)))
+    [example, reply, question, _] = said(sample, replace(SHOWN, order=(), marks=marks, in_context=True))
+    assert re.findall(r"\((\w+)\)", example[1]) == list(marks) == re.findall(r"\((\w+)\)", question[1])
+    assert f"({marks[0]})" in reply[1]
+
+
+def test_the_in_context_sample_says_nothing_of_any_picture() -> None:
+    example = default_templates().in_context
+    words = set(" ".join((example.question, *example.options)).casefold().split())
+    assert not words & {word for name in (*KINDS, *COLOURS, *PLACES) for word in name.split()}
+    assert len(example.options) == len(set(example.options)) >= 8
+
+
+def test_an_open_question_shows_no_options_and_opens_no_reply() -> None:
+    request = prompt_for("text").generate(replace(SAMPLE, options=()), Variant(template="text.generation.0"))
+    assert [message.role for message in request.messages] == ["user"]
+    assert request.messages[0].text.endswith("\nWhich?")
+
+
+def test_under_likelihood_options_are_continuations_in_the_samples_own_order_and_are_not_shown() -> None:
+    variant = replace(SHOWN, template="choice.likelihood.0", in_context=True)
+    request = prompt_for("choice", decoding=Decoding(temperature=1.0)).loglikelihood(SAMPLE, variant)
+    assert request.continuations == ("cat", "dog", "cow")
+    assert request.kind == "loglikelihood"
+    assert [message.role for message in request.messages] == ["user"]
+    assert not any(option in request.messages[0].text for option in SAMPLE.options)
+    assert request.decoding == Decoding(max_new_tokens=0)
+
+
+def test_earlier_rounds_of_a_dialogue_are_history_and_only_the_last_is_asked() -> None:
+    variant = Variant(turn=2, template="dialogue.generation.0", order=(0, 1), marks=("A", "B"))
+    instruction = default_templates().named("dialogue.generation.0")
+    assert said(DIALOGUE, variant, "The answer is (B) dog.", "a cat") == [
+        ("user", f"{instruction}\nWhich? Options: (A) cat; (B) dog."),
+        ("assistant", "The answer is (B) dog."),
+        ("user", "What?"),
+        ("assistant", "a cat"),
+        ("user", "And? Options: (A) a; (B) b."),
+        ("assistant", "The answer is"),
+    ]
+
+
+def test_braces_in_a_question_or_an_option_stay_as_they_are() -> None:
+    sample = replace(SAMPLE, question="{x} {0}?", options=("{mark}", "{}"))
+    assert said(sample, replace(SHOWN, order=(0, 1)))[0][1].endswith("{x} {0}? Options: (A) {mark}; (B) {}.")
+
+
+def test_sampling_is_seeded_by_the_presentation_only_when_there_is_chance() -> None:
+    seeds = {
+        temperature: [
+            prompt_for("choice", decoding=Decoding(temperature=temperature, seed=9))
+            .generate(SAMPLE, replace(SHOWN, seed=seed))
+            .decoding.seed
+            for seed in (0, 1, 2)
+        ]
+        for temperature in (0.0, 0.7)
+    }
+    assert seeds == {0.0: [0, 0, 0], 0.7: [9, 1, 2]}
+
+
+@given(st.integers(1, 26), st.sampled_from(MARK_STYLES), st.integers())
+def test_marks_are_distinct_and_of_one_alphabet(count: int, style: MarkStyle, seed: int) -> None:
+    marks = marks_for(style, count, rng_for(seed))
+    assert len(set(marks)) == count
+    alphabets = {"upper": string.ascii_uppercase, "lower": string.ascii_lowercase}
+    if style in alphabets:
+        assert "".join(marks) == alphabets[style][:count]
+    # Options of another number have marks of the same alphabet, as many as there are options.
+    assert alphabet_of(marks, range(count)) == marks
+    assert alphabet_of(marks, range(5))[:count] == marks[:5]
+    assert alphabet_of((), range(5)) == ()
+
+
+def test_random_marks_are_of_all_three_alphabets() -> None:
+    assert {marks_for("random", 2, rng_for(i)) for i in range(60)} == {("A", "B"), ("a", "b"), ("1", "2")}
+
+
+def test_more_options_than_marks_are_refused() -> None:
+    with pytest.raises(DataError, match="a question has 27 options, but marks exist for 26"):
+        marks_for("upper", 27, rng_for())
+
+
+# --- templates ---------------------------------------------------------------------------------------------------
+
+
+def test_every_family_has_six_different_instructions_for_each_method() -> None:
+    templates = default_templates()
+    found = {(family, method) for family, methods in templates.families.items() for method in methods}
+    assert {("choice", "generation"), ("choice", "likelihood"), ("text", "generation"), ("caption", "generation"),
+            ("dialogue", "generation"), ("dialogue", "likelihood")} == found  # fmt: skip
+    for family, methods in templates.families.items():
+        for method, group in methods.items():
+            assert len(set(group.instructions)) == len(group.instructions) >= 6, (family, method)
+            assert all(line == line.strip() and "{" not in line for line in group.instructions)
+
+
+def test_a_template_is_found_by_its_id() -> None:
+    prompt = prompt_for("choice")
+    ids = prompt.template_ids("likelihood")
+    assert ids[1] == "choice.likelihood.1"
+    assert prompt.templates.named(ids[1]) == prompt.templates.instructions("choice", "likelihood")[1]
+
+
+def test_a_family_or_method_that_has_no_templates_is_named() -> None:
+    with pytest.raises(UnknownNameError, match=r"no templates for text.likelihood; the file has choice.generation"):
+        prompt_for("text").template_ids("likelihood")
+
+
+def test_ones_own_templates_stand_beside_those_that_the_file_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('[choice.generation]\ninstructions = ["Mine."]\n')
+    mine, base = load_templates(path), default_templates()
+    assert mine.instructions("choice", "generation") == ("Mine.",)
+    assert mine.instructions("choice", "likelihood") == base.instructions("choice", "likelihood")
+    assert mine.instructions("text", "generation") == base.instructions("text", "generation")
+    assert (mine.layout, mine.in_context) == (base.layout, base.in_context)
+    assert mine.id != base.id
+
+
+LAYOUT = """[layout]
+heading = "H"
+mark = "<{mark}>"
+separator = ", "
+stop = ""
+response_prefix = "R"
+reply = "{mark}: {option}"
+"""
+
+
+def test_ones_own_layout_is_used(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(LAYOUT)
+    request = replace(prompt_for("choice"), templates=load_templates(path)).generate(SAMPLE, SHOWN)
+    assert request.messages[0].text.endswith("Which? H <A> cow, <B> cat, <C> dog")
+    assert request.messages[1].text == "R"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[choice.generation", "t.toml: not a template file"),
+        ("[choice]\ngeneration = 5", "t.toml: not a template file"),
+        ("[choice.generatoin]\ninstructions = ['a']", "t.toml: not a template file .*generatoin"),
+        ("[choice.generation]\ninstructions = []", r"t.toml: \[choice.generation\] has no instructions"),
+        ("[choice.generation]\ninstructions = ['Say {this}']", r"leaves \{this\} unfilled in 'Say \{this\}'"),
+        ("[layout]\nheading = 'Options'", "t.toml: not a template file .*missing required field"),
+        (LAYOUT.replace("<{mark}>", "<{m}>"), r"t.toml: \[layout\] mark = '<\{m\}>' must hold \{mark\}"),
+        (LAYOUT.replace("<{mark}>", "-"), r"t.toml: \[layout\] mark = '-' must hold \{mark\}"),
+        (LAYOUT.replace("{option}", "{option"), r"t.toml: \[layout\] reply = .*expected '}'"),
+    ],
+)
+def test_a_wrong_template_file_is_refused_with_its_name(text: str, fault: str) -> None:
+    with pytest.raises(DataError, match=fault):
+        parse_templates(text, "t.toml", default_templates())
+
+
+def test_a_template_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot read the templates"):
+        load_templates(tmp_path / "no.toml")
+    (tmp_path / "latin.toml").write_bytes("[café]".encode("latin-1"))
+    with pytest.raises(DataError, match="cannot read the templates"):
+        load_templates(tmp_path / "latin.toml")
