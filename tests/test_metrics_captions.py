@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -15,7 +16,7 @@ from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
 
 from snellen.errors import DataError, MissingExtraError
-from snellen.metrics import captions
+from snellen.metrics import captions, legacy
 from snellen.metrics.captions import bleu, cider, document_frequencies, rouge_l, tokenize
 from snellen.metrics.meteor import meteor
 
@@ -109,6 +110,22 @@ def test_standard_tokens_forgive_case_and_punctuation_and_legacy_tokens_do_not()
     assert bleu(replies, references, order=2, tokens="legacy").value < 0.1
 
 
+@pytest.mark.parametrize("tokens", ["standard", "legacy"])
+def test_all_caption_scores_at_once_are_those_one_by_one(tokens):
+    frequencies = document_frequencies(REFERENCES[1:], tokens=tokens)
+    scores = captions.caption_scores(REPLIES, REFERENCES, tokens=tokens, frequencies=frequencies)
+    assert list(scores) == ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider"]
+    assert scores["cider"] == cider(REPLIES, REFERENCES, tokens=tokens, frequencies=frequencies)
+    assert scores["rouge_l"] == rouge_l(REPLIES, REFERENCES, tokens=tokens)
+    for order in (1, 2, 3, 4):
+        assert scores[f"bleu_{order}"] == bleu(REPLIES, REFERENCES, tokens=tokens, order=order)
+
+
+def test_legacy_cider_is_that_of_the_words_between_blanks():
+    assert legacy.cider(REPLIES, REFERENCES) == cider(REPLIES, REFERENCES, tokens="legacy")
+    assert legacy.cider(REPLIES, REFERENCES) != cider(REPLIES, REFERENCES)
+
+
 @settings(max_examples=40, deadline=None)
 @given(corpora, st.randoms(use_true_random=False))
 def test_scores_do_not_depend_on_the_order_of_pictures_or_references(corpus, draw):
@@ -181,6 +198,14 @@ def test_without_numpy_the_extra_to_install_is_named(monkeypatch):
         cider(["a"], [["a"]])
 
 
+def test_metrics_import_without_numpy():
+    modules = "captions meteor ocr kie vqa hallucination ranking dialogue legacy ptb normalise".split()
+    imports = "; ".join(f"import snellen.metrics.{module}" for module in modules)
+    code = f"import sys; sys.modules['numpy'] = None; {imports}; print(snellen.metrics.ocr.exact_match('a', ['A']))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "1.0"
+
+
 @given(st.text("abc", max_size=12), st.text("abc", max_size=12))
 def test_the_common_subsequence_is_that_of_the_textbook(first, second):
     table = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
@@ -200,6 +225,15 @@ def test_meteor_is_that_of_the_coco_evaluation():
     assert score.value == pytest.approx(0.28006254859311686, abs=1e-12)
     expected = [0.31817190564329095, 0.27588264629992343, 0.43811838253734087, 0.0, 0.22857142857142856]
     assert score.per_caption == pytest.approx(expected, abs=1e-12)
+
+
+def test_without_pycocoevalcap_meteor_names_its_extra(monkeypatch):
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if "site-packages" not in folder])
+    for module in [name for name in sys.modules if name.startswith("pycocoevalcap")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    with pytest.raises(MissingExtraError, match=r"snellen\[meteor\]"):
+        meteor(REPLIES, REFERENCES)
 
 
 def test_without_java_meteor_says_what_is_missing(monkeypatch):

@@ -127,6 +127,12 @@ def test_a_dialogue_told_backwards_has_the_opposite_trend(values):
         assert back.correlation == pytest.approx(-there.correlation, abs=1e-12)
 
 
+def test_a_straight_fall_has_no_uncertainty():
+    trend = round_trend([4.0, 3.0, 2.0, 1.0])
+    assert (trend.correlation, trend.correlation_low, trend.correlation_high) == (-1.0, -1.0, -1.0)
+    assert (trend.slope, trend.slope_low, trend.slope_high) == (-1.0, -1.0, -1.0)
+
+
 def test_short_dialogues_have_no_interval_and_one_round_is_refused():
     assert round_trend([0.5, 0.4]).slope_low is None
     assert round_trend([0.5, 0.4, 0.2]).correlation_low is None

@@ -34,6 +34,7 @@ from snellen.metrics.vqa import gqa_accuracy, typed_match, vqa_accuracy
         ("a red bus", "red buses", 0.0, 1.0),
         ("No, it is not.", "no", 1.0, 1.0),
         ("glass", "glas", 0.0, 0.0),
+        ("three puppies", "puppy", 0.0, 1.0),
     ],
 )
 def test_word_match_in_both_columns(reply, gold, legacy_value, standard_value):

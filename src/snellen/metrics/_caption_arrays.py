@@ -8,7 +8,6 @@ counting: equal n-grams lie side by side, in the order of their captions and so 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -76,12 +75,13 @@ def encode(replies: list[list[str]], references: list[list[list[str]]]) -> Corpu
     )
 
 
-def ngrams(corpus: Corpus) -> Iterator[Counts]:
+def ngrams(corpus: Corpus) -> list[Counts]:
     """Counts for n = 1, 2, 3, 4."""
     words, lengths = corpus.words, corpus.lengths
     caption = np.repeat(np.arange(len(lengths)), lengths)
     left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(words))  # words from here to the caption's end
     at, code = np.arange(len(words)), words
+    grams = []
     for n in range(1, _ORDERS + 1):
         if n > 1:
             longer = left[at] >= n
@@ -91,9 +91,10 @@ def ngrams(corpus: Corpus) -> Iterator[Counts]:
         dense = np.cumsum(new_code) - 1
         first = np.flatnonzero(new_code | _changes(captions))
         count = np.diff(first, append=len(order))
-        yield Counts(captions[first], dense[first], count, int(new_code.sum()), at[order[new_code]])
+        grams.append(Counts(captions[first], dense[first], count, int(new_code.sum()), at[order[new_code]]))
         code = np.empty_like(code)
         code[order] = dense
+    return grams
 
 
 def _stable_order(keys: Ints) -> Ints:
@@ -112,13 +113,13 @@ def _changes(values: Ints) -> NDArray[np.bool_]:
     return changes
 
 
-def cider(corpus: Corpus, frequencies: Frequencies | None) -> Floats:
-    """CIDEr-D of each reply; shape (images,). The formula is in `captions.cider`."""
+def cider(corpus: Corpus, grams: list[Counts], frequencies: Frequencies | None) -> Floats:
+    """CIDEr-D of each reply; shape (images,). The formula is in `captions.cider`, grams are `ngrams(corpus)`."""
     bigrams = np.maximum(corpus.lengths - 1, 0)
     delta = bigrams[corpus.references :][corpus.image] - bigrams[: corpus.references]
     penalty = np.exp(-(delta**2) / (2 * _SIGMA**2))
     similarity = np.zeros(corpus.images)
-    for n, counts in enumerate(ngrams(corpus), start=1):
+    for n, counts in enumerate(grams, start=1):
         if counts.codes:
             cosine = _cosines(corpus, counts, _idf(corpus, counts, n, frequencies))
             similarity += np.bincount(corpus.image, cosine * penalty, corpus.images)
@@ -162,12 +163,12 @@ def _cosines(corpus: Corpus, counts: Counts, idf: Floats) -> Floats:
     return cosine
 
 
-def bleu(corpus: Corpus) -> tuple[Floats, Floats]:
+def bleu(corpus: Corpus, grams: list[Counts]) -> tuple[Floats, Floats]:
     """Corpus BLEU of the orders 1 to 4; shape (4,). BLEU of each reply; shape (4, images)."""
     length = corpus.lengths[corpus.references :]
     nearest = _nearest_lengths(corpus, length)
     guesses = np.maximum(0, length - np.arange(_ORDERS)[:, None])
-    correct = np.stack([_clipped(corpus, counts) for counts in ngrams(corpus)])
+    correct = np.stack([_clipped(corpus, counts) for counts in grams])
     per_caption = _bleu(correct, guesses, length, nearest)
     pooled = _bleu(correct.sum(1, keepdims=True), guesses.sum(1, keepdims=True), length.sum(), nearest.sum())
     return pooled[:, 0], per_caption

@@ -18,7 +18,7 @@ def jar(path: str, purpose: str) -> tuple[str, Path]:
     places = [] if package is None else list(package.submodule_search_locations or ())
     found = next((place for folder in places if (place := Path(folder, path)).is_file()), None)
     if found is None:
-        raise MissingExtraError("pycocoevalcap", "metrics", purpose)
+        raise MissingExtraError("pycocoevalcap", "meteor", purpose)
     return java, found
 
 

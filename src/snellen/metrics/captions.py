@@ -7,9 +7,10 @@ METEOR, which needs Java, is in `snellen.metrics.meteor`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -82,15 +83,10 @@ def cider(
     are given: one image alone then scores 0. Raises DataError when lengths differ or an image has
     no reference; MissingExtraError without numpy.
     """
-    if frequencies is not None and frequencies.tokens != tokens:
-        raise DataError(
-            f"cider: the frequencies were counted on {frequencies.tokens} tokens, the captions are {tokens}; "
-            f"count them again with document_frequencies(references, tokens={tokens!r})"
-        )
     arrays = _arrays("CIDEr")
+    _check_tokens(frequencies, tokens)
     corpus = arrays.encode(*_words(replies, references, tokens))
-    per_caption = arrays.cider(corpus, frequencies)
-    return CorpusScore(float(per_caption.mean()), tuple(per_caption.tolist()))
+    return _mean_score(arrays.cider(corpus, arrays.ngrams(corpus), frequencies).tolist())
 
 
 def bleu(
@@ -111,10 +107,8 @@ def bleu_orders(
 ) -> tuple[CorpusScore, ...]:
     """`bleu` of the orders 1, 2, 3 and 4, at the price of one."""
     arrays = _arrays("BLEU")
-    values, per_caption = arrays.bleu(arrays.encode(*_words(replies, references, tokens)))
-    return tuple(
-        CorpusScore(value, tuple(row)) for value, row in zip(values.tolist(), per_caption.tolist(), strict=True)
-    )
+    corpus = arrays.encode(*_words(replies, references, tokens))
+    return _bleu_scores(*arrays.bleu(corpus, arrays.ngrams(corpus)))
 
 
 def rouge_l(replies: Sequence[str], references: References, *, tokens: Tokens = "standard") -> CorpusScore:
@@ -124,13 +118,38 @@ def rouge_l(replies: Sequence[str], references: References, *, tokens: Tokens = 
     necessarily of one reference; `legacy` words split at every single blank, so that two blanks
     hold an empty word. Errors as in `cider`, save that numpy is not needed.
     """
-    words = (lambda text: text.split(" ")) if tokens == "legacy" else lambda text: _tokenizer(tokens)(text) or [""]
+    words = _blank_words if tokens == "legacy" else lambda text: _tokenizer(tokens)(text) or [""]
     check_paired(replies, references)
-    per_caption = tuple(
-        _rouge_of_one(words(reply), [words(caption) for caption in captions])
-        for reply, captions in zip(replies, references, strict=True)
+    return _mean_score(
+        [
+            _rouge_of_one(words(reply), [words(caption) for caption in captions])
+            for reply, captions in zip(replies, references, strict=True)
+        ]
     )
-    return CorpusScore(sum(per_caption) / len(per_caption), per_caption)
+
+
+def caption_scores(
+    replies: Sequence[str],
+    references: References,
+    *,
+    tokens: Tokens = "standard",
+    frequencies: Frequencies | None = None,
+) -> dict[str, CorpusScore]:
+    """`bleu_1` to `bleu_4`, `rouge_l` and `cider` by name, at once: words are split and counted one time."""
+    arrays = _arrays("CIDEr")
+    _check_tokens(frequencies, tokens)
+    words = _words(replies, references, tokens)
+    corpus = arrays.encode(*words)
+    grams = arrays.ngrams(corpus)
+    scores = {f"bleu_{n}": score for n, score in enumerate(_bleu_scores(*arrays.bleu(corpus, grams)), start=1)}
+    if tokens == "legacy":
+        scores["rouge_l"] = rouge_l(replies, references, tokens=tokens)
+    else:
+        pairs = zip(*words, strict=True)
+        scores["rouge_l"] = _mean_score(
+            [_rouge_of_one(reply or [""], [words or [""] for words in group]) for reply, group in pairs]
+        )
+    return scores | {"cider": _mean_score(arrays.cider(corpus, grams, frequencies).tolist())}
 
 
 def common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
@@ -155,6 +174,19 @@ def _rouge_of_one(reply: list[str], captions: list[list[str]]) -> float:
     return (1 + _ROUGE_BETA**2) * precision * recall / (recall + _ROUGE_BETA**2 * precision)
 
 
+def _mean_score(values: list[float]) -> CorpusScore:
+    return CorpusScore(math.fsum(values) / len(values), tuple(values))
+
+
+def _bleu_scores(values: Any, per_caption: Any) -> tuple[CorpusScore, ...]:
+    rows = zip(values.tolist(), per_caption.tolist(), strict=True)
+    return tuple(CorpusScore(value, tuple(row)) for value, row in rows)
+
+
+def _blank_words(text: str) -> list[str]:
+    return text.split(" ")
+
+
 def _words(
     replies: Sequence[str], references: References, tokens: Tokens
 ) -> tuple[list[list[str]], list[list[list[str]]]]:
@@ -175,6 +207,14 @@ def check_paired(replies: Sequence[str], references: References) -> None:
     for index, captions in enumerate(references):
         if not captions or isinstance(captions, str):
             raise DataError(f"caption metric: references[{index}] is not a list of captions; give at least one")
+
+
+def _check_tokens(frequencies: Frequencies | None, tokens: Tokens) -> None:
+    if frequencies is not None and frequencies.tokens != tokens:
+        raise DataError(
+            f"cider: the frequencies were counted on {frequencies.tokens} tokens, the captions are {tokens}; "
+            f"count them again with document_frequencies(references, tokens={tokens!r})"
+        )
 
 
 def _tokenizer(tokens: Tokens) -> Callable[[str], list[str]]:

@@ -1,7 +1,7 @@
 """The published systems' text scorers, defect for defect, to reproduce their numbers.
 
-Nothing here is used unless named, and nothing here calls the standard metrics. Each returns 0 or 1 (or
-a number in [0, 1]) for one reply; what is wrong with each rule is said beside it.
+Nothing here is used unless named, and no rule here rests on a standard one (the arithmetic of CIDEr is one
+for both: only the tokens differ). What is wrong with each rule is said beside it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Literal
 from msgspec import Struct
 
 from snellen.errors import DataError
+from snellen.metrics import captions
 from snellen.metrics.normalise import legacy_ocr, vqa
 
 
@@ -98,6 +99,14 @@ def kie_word_f1(replies: Sequence[str], golds: Sequence[str]) -> WordF1:
         matched / wanted if wanted else None,
         2 * matched / (said + wanted) if matched else None,
     )
+
+
+def cider(replies: Sequence[str], references: captions.References) -> captions.CorpusScore:
+    """ReForm-Eval and LVLM-eHub, captions: CIDEr-D of the words between blanks, case and punctuation kept.
+
+    So `dog.` is not `dog`, and `A` at the start of a caption not `a`. Their tables print it times 100.
+    """
+    return captions.cider(replies, references, tokens="legacy")
 
 
 def _stands_in(text: str, words: str) -> bool:
