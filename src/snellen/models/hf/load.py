@@ -23,6 +23,9 @@ DTYPES = {"float32": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "
 STATE_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py")
 """Endings of the files in a model folder that its answers depend on."""
 
+SMALL = 20_000_000
+"""Parameters below which a model runs on one CPU thread."""
+
 
 class HfOptions(Struct, frozen=True):
     """What may follow `?` in an hf: model string."""
@@ -96,6 +99,27 @@ def load(spec: ModelSpec, options: HfOptions) -> Loaded:
     if options.load_in_4bit or options.load_in_8bit:
         facts["quantised"] = "4bit" if options.load_in_4bit else "8bit"
     return Loaded(model, processor, facts)
+
+
+@contextlib.contextmanager
+def working(model: Any) -> Iterator[None]:
+    """Quiet, and on one thread where the model is small and on a CPU.
+
+    A forward of a small model is shorter than waking threads: on two busy cores, 128 forwards of the
+    1.8 M parameter `snellen:tiny` took 38 s on two threads and 0.8 s on one.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    alone = model.device.type == "cpu" and sum(values.numel() for values in model.parameters()) < SMALL
+    with quiet():
+        if alone:
+            torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            if alone:
+                torch.set_num_threads(threads)
 
 
 def library() -> Any:

@@ -17,7 +17,7 @@ from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import end_tokens, generate_plainly, like_decoding, picker, response
 from snellen.models.hf.encode import Continued, Encoded, Encoder
 from snellen.models.hf.engine import Engine, packed
-from snellen.models.hf.load import HfOptions, Loaded, load, quiet
+from snellen.models.hf.load import HfOptions, Loaded, load, working
 from snellen.models.hf.probe import probe
 from snellen.models.hf.selfcheck import Verdict, check
 from snellen.records import ContinuationScore, Failure, Kind, Request, Response, Usage
@@ -90,7 +90,7 @@ class HFModel:
             if isinstance(found, Continued):
                 groups.setdefault(frozenset(found.context.extras), []).append((i, found))
         for group in groups.values():
-            with quiet():
+            with working(self._anatomy.model):
                 scored = self._engine.score([found for _, found in group])
             for (i, found), tails in zip(group, scored, strict=True):
                 scores = tuple(
@@ -109,7 +109,7 @@ class HFModel:
             with engine.remember(part):
                 return generate_plainly(self._anatomy, self._encoder, part, [requests[place] for place in places])
 
-        with quiet():
+        with working(self._anatomy.model):
             if engine.abilities.cache:
                 pick = picker(self._anatomy, self._encoder, requests)
                 return engine.write(rows, pick, requests[0].decoding.max_new_tokens)
@@ -119,7 +119,7 @@ class HFModel:
     def _check(self, name: str) -> None:
         """Ask the model which fast paths it allows; one line says when it does not allow all."""
         try:
-            with quiet():
+            with working(self._anatomy.model):
                 verdict: Verdict = check(
                     self._engine, probe(self._conversation, self._encoder, self._anatomy.encoder_decoder)
                 )
