@@ -12,7 +12,7 @@ from snellen.extract.texts import text_at
 
 OPENING = "([{<【〔〈《"
 CLOSING = ")]}>】〕〉》"
-_GLUED = re.compile(r"(?:option|choice|answer)([A-Z])", re.IGNORECASE)
+GLUED = re.compile(r"(?:option|choice|answer)([A-Z])", re.IGNORECASE)
 # Signs that make a letter beside them part of something else: C++, 20 °C, x_a, @b.
 _BINDS = ("+", "#", "@", "°", "^", "_", "%", "=")
 
@@ -25,7 +25,7 @@ class Glance:
         self.token = found[at]
         shown = text[self.token.start : self.token.end]
         place = question.mark(shown) if self.token.kind in ("word", "number", "cjk") else None
-        glued = _GLUED.fullmatch(shown) if place is None else None
+        glued = GLUED.fullmatch(shown) if place is None else None
         self.shown = glued[1] if glued else shown
         """As it stands in the text."""
         self.place = question.exact.get(glued[1]) if glued else place

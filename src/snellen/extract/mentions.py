@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.extract import phrases
-from snellen.extract.marks import Glance
+from snellen.extract.marks import GLUED, Glance
 from snellen.extract.phrases import BOTH, CONFLICT, DOUBTFUL, IDLE, STRONG, TEXT
 from snellen.extract.question import Question, Token, tokens
 from snellen.extract.shapes import is_cjk
@@ -39,6 +39,8 @@ class Skeleton(NamedTuple):
 
     text: str
     at: dict[int, Mention]
+    offsets: list[int]
+    """The keys of `at`, ascending."""
 
 
 Item = Token | Mention
@@ -70,7 +72,7 @@ def skeleton(text: str, question: Question, strict: bool) -> Skeleton:
         pieces.append(piece)
         offset += len(piece)
         last = piece
-    return Skeleton("".join(pieces), at)
+    return Skeleton("".join(pieces), at, list(at))
 
 
 def _unsaid(token: Token, last: str) -> bool:
@@ -84,6 +86,11 @@ def _mentions(text: str, found: list[Token], question: Question) -> list[Item]:
     items: list[Item] = []
     at = 0
     while at < len(found):
+        token = found[at]
+        if token.text not in question.folded and token.text not in question.phrases and not GLUED.fullmatch(token.text):
+            items.append(token)
+            at += 1
+            continue
         glance = Glance(text, found, at, question)
         named = None if glance.kind == STRONG else text_at(text, found, at, question)
         item = _mention(glance, named)

@@ -19,13 +19,14 @@ WORD = r"[^\W\d_]+"
 
 
 def _any(words: str) -> str:
-    """One of some words, the longest first; phrases have `_` for blanks."""
-    return "(?:" + "|".join(sorted((w.replace("_", " ") for w in words.split()), key=len, reverse=True)) + ")"
+    """One of some words, and not the beginning of a longer one; phrases have `_` for blanks."""
+    return "(?:" + "|".join(sorted((w.replace("_", " ") for w in words.split()), key=len, reverse=True)) + ")(?![a-z])"
 
 
 _JOIN = _any(", / & ; [|] or and nor and_/_or vs versus then 或者 或 和 还是 与 及")
 _HEDGE = _any("maybe perhaps possibly also probably even option options choice a an the 选项")
-GROUP = re.compile(rf"{X}(?:(?: {_JOIN}){{0,2}}(?: {_HEDGE}){{0,2}} {X})*")
+# At most 31 members, and never given back, so that long chains cost no more than their length.
+GROUP = re.compile(rf"(?>{X}(?:(?: {_JOIN}){{0,2}}(?: {_HEDGE}){{0,2}} {X}){{0,30}})")
 _GROUP = rf"(?P<group>{GROUP.pattern})"
 
 _REASON = _any("because since as which with based due given for but not rather instead")
@@ -45,7 +46,9 @@ _CHOOSE = _any(
     "opt_for opting_for vote_for settle_on bet_on guess say answer_with respond_with stick_with"
 )
 _CHOSEN = _any("that it it's is would be option the answer choice a an as my final letter :")
-_CONCLUDE = _any("think believe suppose suspect conclude concluded therefore thus hence so means implies indicates")
+_CONCLUDE = _any(
+    "think believe suppose suspect conclude concluded therefore thus hence so means implies indicates leaving leaves"
+)
 _CONCLUDED = _any(
     "that it this that's it's is must would should will be the option a an answer probably likely most to clearly "
     "definitely correct choice looks like appears seems :"
@@ -81,14 +84,14 @@ POST_VERDICT = re.compile(
     r" (?:correct|right|answer|best|true|accurate|suitable|appropriate|option|choice)\b"
     r"(?: (?:answer|option|choice|one|match))?"
 )
-POST_VERDICT_CJK = re.compile(rf"(?P<group>{X}) ?(?:选项)?是?(?:正确|最合适|最符合|对的|符合题意)")
+POST_VERDICT_CJK = re.compile(rf"(?P<group>{X}) ?(?:选项|项)?是?(?:正确|最合适|最符合|对的|符合题意)")
 NAMES_ANSWER = re.compile(r"\b(?:answer|option|choice|correct)\b")
 
 _PRE = _any(
     "so ok okay sure well yes therefore thus hence then and but probably maybe perhaps likely possibly definitely "
     "clearly certainly surely final my the a an option choice letter answer assistant output response result ai "
     "conclusion select it this that it's that's is was be must would should seems looks appears like i'd say guess "
-    "think i obviously simply correct just either both , : - > # = → 选项 是 这是 它是 选 一只 一个 一张 图中是 "
+    "think i obviously simply correct just either both or , : - > # = → 选项 是 这是 它是 选 一只 一个 一张 图中是 "
     "这是一只 这是一个 ∴"
 )
 _POST = _any(
@@ -96,7 +99,7 @@ _POST = _any(
     ", : - 的 选项 です"
 )
 DECLARED = re.compile(rf"(?:{_PRE} ){{0,12}}{_GROUP}(?: {_POST}){{0,8}}")
-LEADING = re.compile(rf"(?:{_PRE} ){{0,4}}{_GROUP}(?= [,;:-]| {_REASON}\b|因为)")
+LEADING = re.compile(rf"(?:{_PRE} ){{0,4}}{_GROUP}(?= [,;:-]| (?:{_REASON}|it|he|she|they|there|i)\b|因为)")
 _PREDICATE = _any("is are was has and or looks seems shows can could would does do appears cannot 是 有 fits matches")
 LEADING_STRONG = re.compile(rf"[{STRONG}{BOTH}{CONFLICT}](?! (?:{_PREDICATE}|{WORD}n't)\b)")
 SAYS_NOTHING = re.compile(rf"(?:{ANY}|[ .,:;!\n-])*")
@@ -111,7 +114,7 @@ _FILL = _any(
     "a an the option options choice choices answer answers letter be been any either both of really actually exactly "
     "likely necessarily called to look looks like show shows see have has contain contains depict depicts match "
     "matches seem appear think believe it it's is this that there are image picture correct right select choose pick "
-    "say as being in would by with : my i"
+    "say as being in on at to would by with : my i"
 )
 _NOT_ONLY = r"(?! (?:only|just|merely|simply))"
 _DENIAL = _any(
@@ -120,14 +123,15 @@ _DENIAL = _any(
     "other_than as_opposed_to opposed_to dismiss dismissed than compared_to compared_with versus"
 )
 _ALSO = (
-    rf"(?:(?: ,)?(?: (?:or|nor|and|any|even|option|a|an|the)){{1,3}} {X}(?! (?:is|are|looks|seems|has|must|fits)\b))*"
+    rf"(?:(?: , {X}){{0,30}}(?: ,)?(?: (?:or|nor|and|any|even|option|a|an|the)){{1,3}} {X}"
+    r"(?! (?:is|are|looks|seems|has|must|fits)\b)){0,30}"
 )
 PRE_DENIAL = re.compile(
     rf"(?:\bnot{_NOT_ONLY}|\b{WORD}n't{_NOT_ONLY}|\b{_DENIAL})(?: {_FILL}){{0,6}} (?P<group>{X}{_ALSO})"
 )
 PRE_DENIAL_CJK = re.compile(
     r"(?:不是|不选|并非|绝非|而非|不应选|排除|没有|不可能是|除了)(?:选项|\s){0,3}"
-    rf"(?P<group>{X}(?: ?(?:或者|或|和|,|与) ?{X})*)"
+    rf"(?P<group>{X}(?: ?(?:或者|或|和|,|与) ?{X}){{0,30}})"
 )
 _AUX = _any(
     "is are was were be been to also both all clearly obviously definitely therefore thus probably simply the a an "
@@ -142,6 +146,7 @@ POST_DENIAL = re.compile(
     rf"|(?:(?: {_AUX}){{1,4}} (?:not|never)|(?: {_AUX}){{0,4}} (?:cannot|{WORD}n't))(?: {_AUX}){{0,4}}"
     rf"(?P<soft>(?: {WORD})?))"
 )
+SO_IS_DENIED = re.compile(rf"\b{_WRONG}(?: [,;.])?(?: and)? so (?:is|are) {_GROUP}")
 POST_DENIAL_CJK = re.compile(rf"{_GROUP} ?(?:选项)?[是都均]?(?:不对|不正确|错误|错的|不是|不符|不合适|错)")
 
 _UNABLE = _any(

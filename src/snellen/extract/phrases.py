@@ -83,7 +83,8 @@ ABBREVIATIONS = words("mr mrs ms dr prof st vs fig nr approx etc")
 # verbs: "vitamin C", "Figure B", "plan B" and "Group A" are names of other things.
 BEFORE_BARE = words(
     "is be it's that's was option choice answer letter say choose so thus therefore hence maybe perhaps probably "
-    "possibly or and with for as to but either both that : → > = - , ; think believe guess pick select 是 选 为 选择"
+    "possibly or and with for as to but either both that : → > = - , ; think believe guess pick "
+    "select leaving leaves remains 是 选 为 选择"
 )
 CLAUSE_STARTS = frozenset({"", ".", "!", "?", "\n", ",", ";", ":", "so", "but", "because", "that", "and"})
 VERBS_AFTER_BARE = words("is has seems looks shows matches fits appears best was can does describes represents")
@@ -91,4 +92,6 @@ VERBS_AFTER_BARE = words("is has seems looks shows matches fits appears best was
 # For option texts "the dog is not moving" is no denial of the dog; these are.
 DENIES_TEXT = words("correct right true the present visible shown there accurate answer seen possible")
 NOT_ONLY = words("only just merely simply")
+AGREES = words("are you're that's")
+SUBJECTS = words("it he she they there i we you this that the")
 NO_WORDS = words("no nope not nah")

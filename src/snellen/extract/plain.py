@@ -106,6 +106,7 @@ _FRAME_OPENS = re.compile(r"<(answer|final|final_answer|choice|option|conclusion
 _FRAME_CLOSES = re.compile(r"</(?:answer|final|final_answer|choice|option|conclusion)>", re.IGNORECASE)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s?\{|<\|begin_of_box\|>")
 _BOX_REACH = 400
+_WORD = re.compile(r"[^\W_]")
 _NEXT_TURN = re.compile(
     r"\n\s{0,8}(?:(?:#{2,4} ?)?(?:human|user|question|q|instruction|image) ?:|#{2,4} ?(?:human|user|instruction)\b)"
     r"|#{2,4} ?(?:human|user|instruction) ?:|<\|im_start\|>|\[INST\]",
@@ -129,7 +130,7 @@ def said(reply: str) -> Said:
     if boxed is not None:
         return boxed
     turn = _NEXT_TURN.search(reply, start, end)
-    if turn is not None and reply[start : turn.start()].strip():
+    if turn is not None and _WORD.search(reply, start, turn.start()):
         end = turn.start()
     return Said(start, end, unfinished=unfinished)
 

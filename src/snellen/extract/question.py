@@ -14,7 +14,7 @@ from snellen.extract.plain import plain
 
 CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _TOKEN = re.compile(
-    r"(?P<number>(?<![\w)])-?\d+(?:[.,:/-]\d+)*|\d+(?:[.,:/-]\d+)*)"
+    r"(?P<number>(?<![\w).])-?\.?\d+(?:[.,:/-]\d+)*|\d+(?:[.,:/-]\d+)*)"
     rf"|(?P<cjk>[{CJK}])"
     rf"|(?P<word>(?:(?![{CJK}])[^\W\d_])+(?:'(?:(?![{CJK}])[^\W\d_])+)*(?:\+\+|\#(?!\w))?)"
     r"|(?P<newline>\n)"
@@ -45,6 +45,8 @@ def tokens(text: str) -> list[Token]:
 
 
 def _number(digits: str) -> str:
+    if digits.startswith((".", "-.")):
+        digits = digits.replace(".", "0.", 1)
     if "," in digits and _THOUSANDS.fullmatch(digits):
         digits = digits.replace(",", "")
     whole = _ZEROS.fullmatch(digits)

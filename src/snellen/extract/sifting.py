@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
@@ -21,8 +22,9 @@ def sift(whole: Skeleton) -> tuple[Skeleton, bool, bool]:
 
 def mentioned(said: Skeleton, start: int = 0, end: int | None = None) -> list[int]:
     """Offsets of the mentions that still assert something."""
-    stop = len(said.text) if end is None else end
-    return [offset for offset in said.at if start <= offset < stop and said.text[offset] <= CONFLICT]
+    first = bisect_left(said.offsets, start)
+    last = len(said.offsets) if end is None else bisect_left(said.offsets, end)
+    return [offset for offset in said.offsets[first:last] if said.text[offset] <= CONFLICT]
 
 
 def sentences(said: Skeleton) -> Iterator[tuple[int, int, str]]:
@@ -127,7 +129,7 @@ def _hypothesis(sentence: str) -> bool:
 
 def deny(said: Skeleton) -> Skeleton:
     """Mentions that are denied, before or behind: "not A", "A and B are wrong"."""
-    for pattern in (patterns.PRE_DENIAL, patterns.PRE_DENIAL_CJK, patterns.POST_DENIAL_CJK):
+    for pattern in (patterns.PRE_DENIAL, patterns.PRE_DENIAL_CJK, patterns.SO_IS_DENIED, patterns.POST_DENIAL_CJK):
         said = _aside(said, [found.span("group") for found in pattern.finditer(said.text)], DENIED)
     spans: list[Span] = []
     for found in patterns.POST_DENIAL.finditer(said.text):

@@ -64,20 +64,45 @@ def _read_short(reply: str, asked: Question) -> Reading | None:
     return Reading(place, "mark+text" if text else "mark", "certain", _VERDICT if opened else "", span, hit=True)
 
 
+READ_AT_MOST = 16_000
+"""Characters of a reply that are read: of a longer one the first quarter of them, and the last three."""
+
+
 def read_in_full(reply: str, asked: Question, mode: Mode = "standard") -> Reading:
     """`read_choice` without the short way: all rules, any reply."""
     part = said(reply)
-    spoken = reply[part.start : part.end]
-    if not spoken.strip():
-        return _nothing("empty", "the reasoning never ended" if part.unfinished else "")
+    spoken, left_out = _readable(reply[part.start : part.end])
     text = plain(spoken)
+    if not text.text.strip():
+        return _nothing("empty", "the reasoning never ended" if part.unfinished else "")
     reading = _read_plain(text.text, asked, strict=mode == "strict")
     if reading.span is not None:
         start, end = text.span(*reading.span)
-        reading = replace(reading, span=(start + part.start, end + part.start))
+        # A span behind the gap moves by what was left out; one across it keeps its ends.
+        start, end = (at + part.start + (left_out if at > READ_AT_MOST // 4 else 0) for at in (start, end))
+        reading = replace(reading, span=(start, end))
     if part.framed and reading.choice is not None:
         reading = replace(reading, why="framed as the answer")
     return reading
+
+
+# Neither a blank nor the end of a sentence: what was cut must not become a sentence of its own.
+_GAP = " ~ "
+_HALF_WORD_BEFORE = re.compile(r"\s\S{0,60}\Z")
+_HALF_WORD_AFTER = re.compile(r"\S{0,60}\s")
+
+
+def _readable(spoken: str) -> tuple[str, int]:
+    """What of a long text is read, and how many characters less that is."""
+    if len(spoken) <= READ_AT_MOST:
+        return spoken, 0
+    head, tail = spoken[: READ_AT_MOST // 4], spoken[-(READ_AT_MOST * 3 // 4) :]
+    # Half a word at either side of the gap could look like a mark.
+    half, other_half = _HALF_WORD_BEFORE.search(head), _HALF_WORD_AFTER.match(tail)
+    head = head[: half.start()] if half else head
+    tail = tail[other_half.end() :] if other_half else tail
+    shown = head.ljust(READ_AT_MOST // 4) + _GAP + tail
+    return shown, len(spoken) - len(shown)
 
 
 def _read_plain(text: str, asked: Question, strict: bool) -> Reading:

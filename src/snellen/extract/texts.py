@@ -28,10 +28,11 @@ def text_at(text: str, found: list[Token], at: int, question: Question) -> Found
         if follower is not None and follower.text in phrases.ANSWER_NOUNS:
             continue  # "the right answer" is not the option "right"
         if len(phrase.words) == 1 and phrase.words[0] in phrases.FUNCTION_WORDS:
-            if _closed_off(before, follower):
+            if _closed_off(before, follower) or _answers(phrase.words[0], before, follower):
                 return Found(phrase, after)
             continue
-        return Found(phrase, after, _doubtful(phrase, found[at].kind, before, follower, question))
+        named = Found(phrase, after)
+        return named._replace(doubtful=_doubtful(text, found, at, named, question))
     return None
 
 
@@ -78,31 +79,43 @@ def _closed_off(before: Token | None, follower: Token | None) -> bool:
     return begins and ends
 
 
-def _doubtful(phrase: Phrase, kind: str, before: Token | None, follower: Token | None, question: Question) -> bool:
-    if kind == "cjk":
+def _answers(word: str, before: Token | None, follower: Token | None) -> bool:
+    """ "Yes it is", without the comma."""
+    begins = before is None or before.kind in ("sign", "newline")
+    return word in ("yes", "no") and begins and follower is not None and follower.text in phrases.SUBJECTS
+
+
+def _doubtful(text: str, found: list[Token], at: int, named: Found, question: Question) -> bool:
+    """Whether the words around a one-word text may make another thing of it."""
+    before = found[at - 1] if at else None
+    follower = found[named.after] if named.after < len(found) else None
+    if found[at].kind == "cjk":
         return not _cjk_alone(before, follower)
-    if len(phrase.words) > 1:
+    if len(named.phrase.words) > 1:
         return False
-    word = phrase.words[0]
-    if before is not None and before.kind == "word":
-        if _misleads(before.text, word):
-            return True
-        if word in question.endings and before.text not in phrases.FOLLOWERS and len(before.text) > 1:
-            return True  # "upper left", where "top left" is an option too
-    if kind == "number" or follower is None or follower.kind != "word" or len(follower.text) == 1:
+    word = named.phrase.words[0]
+    after_word = before is not None and before.kind == "word"
+    if before is not None and after_word and _misleads(before.text, word, question):
+        return True
+    if found[at].kind == "number" or follower is None or follower.kind != "word" or len(follower.text) == 1:
         return False
     if follower.text in phrases.FOLLOWERS or follower.text.endswith(phrases.FREE_FOLLOWER_ENDINGS):
         return False
     if word in question.beginnings:
         return True
+    named_thing = after_word and text[found[at].start].isupper() and text[follower.start].islower()  # "a BMW car"
     adjective = word in phrases.ADJECTIVES or word.endswith(phrases.ADJECTIVE_ENDINGS)
-    return not adjective and word not in phrases.NUMBER_WORDS
+    return not named_thing and not adjective and word not in phrases.NUMBER_WORDS
 
 
-def _misleads(before: str, word: str) -> bool:
-    single = word.removesuffix("s")
-    pairs = {(before, word), (before, single)}
-    return before in phrases.FALSE_MODIFIERS or not pairs.isdisjoint(phrases.FALSE_HEADS)
+def _misleads(before: str, word: str, question: Question) -> bool:
+    """ "hot dog"; "upper left" where "top left" is an option too; "you are right"."""
+    pairs = {(before, word), (before, word.removesuffix("s"))}
+    if before in phrases.FALSE_MODIFIERS or not pairs.isdisjoint(phrases.FALSE_HEADS):
+        return True
+    if word in ("right", "correct") and before in phrases.AGREES:
+        return True
+    return word in question.endings and before not in phrases.FOLLOWERS and len(before) > 1
 
 
 def _cjk_alone(before: Token | None, follower: Token | None) -> bool:

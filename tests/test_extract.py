@@ -1,0 +1,361 @@
+"""Reading choices: the conformance set, the properties of the reference extractor, its speed by counting."""
+
+from __future__ import annotations
+
+import sys
+from itertools import permutations
+from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snellen.extract import EXTRACTORS, FOUND, VERSIONS, Reading, read_choice
+from snellen.extract.conformance import Case, cases, main, page, read, tally
+from snellen.extract.question import question
+from snellen.extract.standard import READ_AT_MOST, read_in_full
+
+COLOURS = ("red", "blue", "green", "yellow")
+UPPER, LOWER, NUMBERS = tuple(ascii_uppercase), tuple(ascii_lowercase), tuple(str(i + 1) for i in range(26))
+CASES = cases()
+MODES = ("standard", "strict")
+
+
+# The conformance set
+
+
+def test_standard_reads_the_unambiguous_cases_right() -> None:
+    result = tally("standard", [case for case in CASES if case.kind == "unambiguous"])
+    assert result.right / result.cases >= 0.99
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_case_is_mislabelled(mode: str) -> None:
+    named = [case.id for case in CASES if read(mode, case) not in (None, case.expected)]
+    assert named == []
+
+
+def test_standard_leaves_open_only_what_a_judge_may_have() -> None:
+    assert [case.id for case in CASES if read("standard", case) is None and case.expected is not None] == [
+        case.id for case in CASES if case.open_ok and read("standard", case) is None
+    ]
+
+
+def test_the_cases_are_many_distinct_and_well_formed() -> None:
+    assert len(CASES) >= 300
+    assert len({case.id for case in CASES}) == len(CASES)
+    assert len({(case.reply, case.options, case.marks) for case in CASES}) == len(CASES)
+    for case in CASES:
+        assert len(case.marks) == len(case.options)
+        assert case.expected is None or 0 <= case.expected < len(case.options)
+        assert not (case.open_ok and (case.expected is None or case.kind == "unambiguous")), case.id
+
+
+def test_the_conformance_page_is_up_to_date(tmp_path: Path) -> None:
+    assert main([str(tmp_path / "page.md")]) == 0
+    written = (tmp_path / "page.md").read_text("utf-8")
+    assert written == page()
+    shown = Path(__file__).parent.parent / "docs" / "extraction.md"
+    assert shown.read_text("utf-8") == written, "run: python -m snellen.extract.conformance"
+
+
+def test_a_bold_reply_with_white_space_is_read_like_the_plain_one() -> None:
+    for case in CASES:
+        for dressed in (f"**{case.reply}**", f"\n\n  {case.reply}\n ", f"__{case.reply}__"):
+            plain = read_choice(case.reply, case.options, case.marks)
+            again = read_choice(dressed, case.options, case.marks)
+            assert (again.choice, again.way) == (plain.choice, plain.way), (case.id, dressed)
+
+
+def test_strict_agrees_with_standard_where_it_names_an_option() -> None:
+    for case in CASES:
+        strict = read_choice(case.reply, case.options, case.marks, "strict")
+        if strict.choice is not None:
+            assert strict.way != "text"
+            assert strict.choice == read_choice(case.reply, case.options, case.marks).choice, case.id
+
+
+def test_the_span_holds_the_deciding_words() -> None:
+    reading = read_choice("After some thought: the answer is Ｂ, I think.", COLOURS, UPPER)
+    assert reading.span is not None
+    assert "After some thought: the answer is Ｂ, I think."[slice(*reading.span)] == "Ｂ"
+    for case in CASES:
+        got = read_choice(case.reply, case.options, case.marks)
+        if got.choice is not None and got.way == "mark" and got.span is not None and len(case.reply) < 200:
+            named = case.reply[slice(*got.span)]
+            assert len(named) == 1 or any(character.isalnum() for character in named), case.id
+
+
+@pytest.mark.parametrize(
+    ("reply", "way"),
+    [
+        ("(B)", "mark"),
+        ("(B) blue", "mark+text"),
+        ("blue (B)", "mark+text"),
+        ("It is blue.", "text"),
+        (" \n", "empty"),
+        ("<think>B or C?", "empty"),
+        ("I'm sorry, I cannot tell.", "refusal"),
+        ("A or B", "ambiguous"),
+        ("(B) green", "ambiguous"),
+        ("not B", "negated"),
+        ("purple", "no-match"),
+    ],
+)
+def test_each_way_is_reached(reply: str, way: str) -> None:
+    assert read_choice(reply, COLOURS, UPPER).way == way
+
+
+def test_the_reasons_tell_ways_apart() -> None:
+    assert read_choice("top left", ("left", "top left"), UPPER).why == "longest of nested options"
+    assert read_choice("blue", ("blue", "red", "blue"), UPPER).why == "two options have this text"
+    assert read_choice("(Z)", COLOURS, UPPER).why == "a mark that was not shown"
+    assert "other case" in read_choice("Answer: (b)", COLOURS, UPPER).why
+    assert read_choice("The answer is A. Wait. The answer is B.", COLOURS, UPPER).confidence == "likely"
+
+
+def test_a_hit_is_a_mark_and_never_a_text() -> None:
+    assert read_choice("(B) blue", COLOURS, UPPER).hit
+    assert read_choice("b", COLOURS, UPPER).hit
+    assert not read_choice("blue", COLOURS, UPPER).hit
+    assert not read_choice("A or B", COLOURS, UPPER).hit
+
+
+def test_without_marks_texts_are_read() -> None:
+    assert read_choice("It is blue.", COLOURS, ()).choice == 1
+    assert read_choice("B", COLOURS, ()).choice is None
+    assert read_choice("B", (), ()).choice is None
+
+
+# Properties
+
+NOUNS = (
+    "cat",
+    "dog",
+    "red car",
+    "kitchen table",
+    "table",
+    "left",
+    "top left",
+    "sunny day",
+    "New York",
+    "York",
+    "elephant",
+)
+SENTENCES = (
+    "{}",
+    "{}.",
+    " {}",
+    "It is {}.",
+    "The answer is {}.",
+    "The answer is: {}",
+    "It's not that, it is {}",
+    "**{}**",
+)
+
+
+@given(st.lists(st.sampled_from(NOUNS), min_size=2, max_size=5, unique=True), st.sampled_from(SENTENCES), st.data())
+def test_an_option_named_by_its_text_is_the_same_in_any_order(
+    options: list[str], said: str, data: st.DataObject
+) -> None:
+    named = data.draw(st.sampled_from(options))
+    for order in permutations(options):
+        choice = read_choice(said.format(named), order, UPPER[: len(order)]).choice
+        assert choice is not None
+        assert order[choice] == named
+
+
+ALPHABETS = st.sampled_from((UPPER, LOWER, NUMBERS))
+MARKED = (
+    "{}",
+    "({})",
+    "{}.",
+    "({}).",
+    " {}",
+    "{})",
+    "[{}]",
+    '"{}"',
+    "**{}**",
+    "The answer is ({}).",
+    "Answer: {}",
+    "答案：{}",
+)
+
+
+@given(ALPHABETS, st.integers(2, 26), st.sampled_from(MARKED), st.sampled_from(MODES), st.data())
+def test_a_reply_of_a_mark_is_that_mark_in_every_alphabet(
+    alphabet: tuple[str, ...], count: int, said: str, mode: str, data: st.DataObject
+) -> None:
+    options = [f"thing {chr(0x3B1 + i)}{chr(0x3B1 + i)}" for i in range(count)]
+    place = data.draw(st.integers(0, count - 1))
+    reading = EXTRACTORS[mode](said.format(alphabet[place]), options, alphabet[:count])
+    assert (reading.choice, reading.way, reading.hit) == (place, "mark", True)
+
+
+ANY_TEXT = st.one_of(
+    st.text(max_size=200),
+    st.text(alphabet="ABCDabcd .,;:()[]\"'*_\\{}<>/-\n红答案是选不或", max_size=60),
+    st.lists(st.sampled_from([w for case in CASES for w in case.reply.split(" ")[:30]]), max_size=12).map(" ".join),
+)
+ANY_LIST = st.lists(
+    st.one_of(st.text(max_size=12), st.sampled_from(["a", "A", "no", "", "...", "not a cat", "3"])), max_size=6
+)
+
+
+@settings(max_examples=400)
+@given(ANY_TEXT, ANY_LIST, st.one_of(ANY_LIST, st.sampled_from([list(UPPER[:6]), list(LOWER[:6]), list(NUMBERS[:6])])))
+def test_no_reply_raises_and_every_choice_is_in_range(reply: str, options: list[str], marks: list[str]) -> None:
+    for extractor in EXTRACTORS.values():
+        reading = extractor(reply, options, marks)
+        if reading.choice is None:
+            assert reading.way not in FOUND
+            assert reading.confidence == "none"
+        else:
+            assert 0 <= reading.choice < len(options)
+            assert reading.way in FOUND
+        if reading.span is not None:
+            assert 0 <= reading.span[0] <= reading.span[1] <= len(reply)
+
+
+@settings(max_examples=300)
+@given(ANY_TEXT, st.sampled_from([COLOURS, ("yes", "no"), ("cat", "dog", "red")]))
+def test_white_space_and_bold_around_any_reply_change_nothing(reply: str, options: tuple[str, ...]) -> None:
+    plain = read_choice(reply, options, UPPER[: len(options)])
+    for dressed in (f"  {reply}\n", f"**{reply}**"):
+        again = read_choice(dressed, options, UPPER[: len(options)])
+        assert (again.choice, again.way) == (plain.choice, plain.way)
+
+
+TRICKY = (
+    "red",
+    "a red car",
+    "yes",
+    "no",
+    "not",
+    "on",
+    "A",
+    "b",
+    "2",
+    "4 cm",
+    "I",
+    "left",
+    "top left",
+    "B flat",
+    "The",
+    "one",
+)
+OPENED = ("", " ", "The answer is ", "The answer is: ", "The correct answer is ", "\n")
+BARE_OR_NOT = ("({})", "{}", "({}).", "{}.", "({}):", "{}:")
+
+
+@settings(max_examples=500)
+@given(
+    st.lists(st.sampled_from(TRICKY), min_size=1, max_size=5),
+    ALPHABETS,
+    st.sampled_from(OPENED),
+    st.sampled_from(BARE_OR_NOT),
+    st.sampled_from(("", "{}", "{}.", "{} ")),
+    st.sampled_from(MODES),
+    st.data(),
+)
+def test_the_short_way_reads_like_the_full_way(
+    options: list[str], alphabet: tuple[str, ...], opened: str, mark: str, text: str, mode: str, data: st.DataObject
+) -> None:
+    marks = alphabet[: len(options)]
+    shown = data.draw(st.sampled_from(alphabet[:7]))
+    behind = text.format(data.draw(st.sampled_from(options)))
+    reply = f"{opened}{mark.format(shown)}{' ' if behind else ''}{behind}"
+    assert EXTRACTORS[mode](reply, options, marks) == read_in_full(reply, question(tuple(options), marks), mode)  # type: ignore[arg-type]
+
+
+def test_the_same_question_is_prepared_once() -> None:
+    assert question(COLOURS, UPPER[:4]) is question(tuple(COLOURS), UPPER[:4])
+
+
+# Long replies
+
+LOOPS = (
+    "A or ",
+    "A, ",
+    "A\n",
+    "A. ",
+    "A? ",
+    "not A, ",
+    "A is not ",
+    "red, blue and ",
+    "A. red ",
+    '"B" ',
+    "the answer is A ",
+)
+LOOPS += (
+    "if A were ",
+    "sorry, A ",
+    "选A和",
+    "不是A",
+    "answer for the ",
+    "(A ",
+    "<answer>",
+    "\\boxed{",
+    "<think>",
+    "\nHuman:",
+)
+
+
+def calls(reply: str) -> int:
+    """How many Python and C functions one reading calls."""
+    count = 0
+
+    def counted(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    asked = question(COLOURS, UPPER[:4])
+    before = sys.getprofile()
+    sys.setprofile(counted)
+    try:
+        read_in_full(reply, asked)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_work_grows_no_faster_than_the_reply(loop: str) -> None:
+    once, twice = calls(loop * 300), calls(loop * 600)
+    assert twice <= 2.2 * once + 200
+
+
+@pytest.mark.parametrize("loop", ["A or ", "B. blue ", "it is red, and ", "答案是"])
+def test_no_more_of_a_reply_is_read_than_is_said(loop: str) -> None:
+    full = calls(loop * (2 * READ_AT_MOST // len(loop)))
+    assert calls(loop * (8 * READ_AT_MOST // len(loop))) <= 1.1 * full + 200
+
+
+def test_an_answer_is_found_behind_forty_thousand_characters() -> None:
+    reply = "The sky in this picture has some colour. " * 1000 + "So the answer is (B)."
+    reading = read_choice(reply, COLOURS, UPPER)
+    assert reading.choice == 1
+    assert reading.span is not None
+    assert reply[slice(*reading.span)] == "B"
+    assert read_choice("The answer is (C). " + "It has some colour. " * 2000, COLOURS, UPPER).choice == 2
+
+
+def test_an_answer_is_found_in_a_long_text_without_blanks() -> None:
+    assert read_choice("图中的天空有一种颜色，" * 4000 + "答案是B", COLOURS, UPPER).choice == 1
+
+
+def test_no_letter_at_the_cut_becomes_an_answer() -> None:
+    for shift in range(40):
+        reply = "x" * shift + " I see vitamin B. " * 3000
+        assert read_choice(reply, COLOURS, UPPER).choice is None
+
+
+def test_every_extractor_has_a_version_of_its_own() -> None:
+    assert VERSIONS.keys() == EXTRACTORS.keys()
+    assert len(set(VERSIONS.values())) == len(VERSIONS)
+
+
+def test_a_reading_is_stored_small() -> None:
+    assert Reading(None, "empty", "none") == read_choice("", COLOURS, UPPER)
+    assert Case("x", "B", COLOURS, UPPER[:4], 1, "unambiguous").note == ""
