@@ -224,23 +224,36 @@ def score_texts(questions: Sequence[Question], metric: str) -> Iterator[Score]:
             yield question.score(metric, None, NO_ANSWER)
     if not ready:
         return
-    try:
-        values = _corpus_values(ready, metric) if metric in registry.names("corpus_metrics") else _values(ready, metric)
-    except MissingExtraError as error:
-        values = [None] * len(ready)
-        why = str(error)
-    else:
-        why = ""
-    for question, value in zip(ready, values, strict=True):
-        yield question.score(metric, value, why, len(question.came))
+    measure = _corpus_values if metric in registry.names("corpus_metrics") else _values
+    for question, value in zip(ready, measure(ready, metric), strict=True):
+        score, why = (None, value) if isinstance(value, str) else (value, "")
+        yield question.score(metric, score, why, len(question.came))
 
 
-def _values(questions: Sequence[Question], metric: str) -> list[float | None]:
+Value = float | str
+"""What a metric made of a question, or why it could not."""
+
+
+def _values(questions: Sequence[Question], metric: str) -> list[Value]:
     measure = registry.find("metrics", metric)
-    return [_mean([measure(p.text or "", _texts(q)) for p in q.came]) for q in questions]
+
+    def value(question: Question) -> Value:
+        try:
+            return _mean([measure(p.text or "", _texts(question)) for p in question.came])
+        except DataError as error:  # a gold that this metric cannot use: unscored, and said so
+            return str(error)
+
+    return [value(question) for question in questions]
 
 
-def _corpus_values(questions: Sequence[Question], metric: str) -> list[float | None]:
+def _corpus_values(questions: Sequence[Question], metric: str) -> list[Value]:
+    try:
+        return list(_corpus_means(questions, metric))
+    except (MissingExtraError, DataError) as error:
+        return [str(error)] * len(questions)
+
+
+def _corpus_means(questions: Sequence[Question], metric: str) -> list[float]:
     """Each presentation is a corpus of its own: a caption is never compared with its own variants."""
     measure = registry.find("corpus_metrics", metric)
     values: list[list[float]] = [[] for _ in questions]
