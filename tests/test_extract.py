@@ -8,7 +8,7 @@ from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from snellen.extract import EXTRACTORS, FOUND, VERSIONS, Reading, read_choice
@@ -220,6 +220,7 @@ def test_no_reply_raises_and_every_choice_is_in_range(reply: str, options: list[
 
 @settings(max_examples=300)
 @given(ANY_TEXT, st.sampled_from([COLOURS, ("yes", "no"), ("cat", "dog", "red")]))
+@example("0,a:", COLOURS)
 def test_white_space_and_bold_around_any_reply_change_nothing(reply: str, options: tuple[str, ...]) -> None:
     plain = read_choice(reply, options, UPPER[: len(options)])
     for dressed in (f"  {reply}\n", f"**{reply}**"):

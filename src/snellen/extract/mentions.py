@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import dropwhile
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -57,7 +58,8 @@ def skeleton(text: str, question: Question, strict: bool) -> Skeleton:
     at: dict[int, Mention] = {}
     offset = 0
     last = ""
-    for item in _merged(text, _mentions(text, tokens(text), question)):
+    found = list(dropwhile(lambda token: token.kind == "newline", tokens(text.rstrip())))
+    for item in _merged(text, _mentions(text, found, question)):
         if isinstance(item, Mention):
             piece = IDLE if strict and item.kind in (TEXT, DOUBTFUL) else item.kind
         elif _unsaid(item, last):

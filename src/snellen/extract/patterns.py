@@ -106,6 +106,8 @@ SAYS_NOTHING = re.compile(rf"(?:{ANY}|[ .,:;!\n-])*")
 
 HYPOTHETICAL = re.compile(r"\bif\b")
 HYPOTHESIS = re.compile(r"\bif\b.{0,200}\b(?:were|was|had|would|could|might)\b")
+# "Although it looks like A, ..."
+CONCESSION = re.compile(r"(?:^|[.!?\n,;] )(?:although|even though|though|while)\b[^,;.!?\n]{0,200} ,")
 FORCED_CHOICE = re.compile(
     r"\b(?:to|must|forced) (?:choose|guess|pick|answer|say|select)\b|\bi (?:choose|pick|guess)\b"
 )

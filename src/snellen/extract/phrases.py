@@ -29,7 +29,8 @@ FUNCTION_WORDS = words(
 )
 # What may stand before such a word that stands alone.
 OPENERS = words(
-    "is it's that's answer be says reads say maybe perhaps probably clearly definitely simply option choice or and"
+    "is it's that's answer be says reads say maybe perhaps probably clearly definitely simply option choice or and "
+    "think believe guess so"
 )
 
 # Two-word nouns whose second word is not what they are.

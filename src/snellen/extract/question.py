@@ -89,6 +89,8 @@ class Question(Struct, frozen=True):
     endings: frozenset[str]
     """One-word texts that end another option's text: "left" beside "top left"."""
     beginnings: frozenset[str]
+    adjectival: bool
+    """Several options are adjectives, so that orange is a colour here and no fruit."""
     count: int
 
     def mark(self, text: str) -> int | None:
@@ -118,8 +120,13 @@ def question(options: tuple[str, ...], marks: tuple[str, ...]) -> Question:
         nested=frozenset(nested),
         endings=frozenset(w[0] for w in words if len(w) == 1 and any(len(o) > 1 and o[-1] == w[0] for o in words)),
         beginnings=frozenset(w[0] for w in words if len(w) == 1 and any(len(o) > 1 and o[0] == w[0] for o in words)),
+        adjectival=sum(len(w) == 1 and _adjective(w[0]) for w in words) > 1,
         count=len(options),
     )
+
+
+def _adjective(word: str) -> bool:
+    return word in phrases.ADJECTIVES or word.endswith(phrases.ADJECTIVE_ENDINGS)
 
 
 def _option_words(option: str) -> tuple[str, ...]:

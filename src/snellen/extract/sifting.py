@@ -117,10 +117,11 @@ def without_questions(said: Skeleton) -> Skeleton:
 
 
 def without_hypotheses(said: Skeleton) -> Skeleton:
-    """ "If it were smaller it would be X" says nothing; "if I had to choose, X" does."""
-    if "if " not in said.text:
-        return said
-    return _aside(said, [(start, end) for start, end, _ in sentences(said) if _hypothesis(said.text[start:end])], IDLE)
+    """ "If it were smaller it would be X", "although it looks like X" say nothing; "if I had to choose, X" does."""
+    spans = [found.span() for found in patterns.CONCESSION.finditer(said.text)]
+    if "if " in said.text:
+        spans += [(start, end) for start, end, _ in sentences(said) if _hypothesis(said.text[start:end])]
+    return _aside(said, spans, IDLE)
 
 
 def _hypothesis(sentence: str) -> bool:

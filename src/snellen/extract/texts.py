@@ -104,7 +104,7 @@ def _doubtful(text: str, found: list[Token], at: int, named: Found, question: Qu
     if word in question.beginnings:
         return True
     named_thing = after_word and text[found[at].start].isupper() and text[follower.start].islower()  # "a BMW car"
-    adjective = word in phrases.ADJECTIVES or word.endswith(phrases.ADJECTIVE_ENDINGS)
+    adjective = question.adjectival and (word in phrases.ADJECTIVES or word.endswith(phrases.ADJECTIVE_ENDINGS))
     return not named_thing and not adjective and word not in phrases.NUMBER_WORDS
 
 
