@@ -1,4 +1,4 @@
-"""Messages to prompt text: by the model's own chat template, or by a plain format when it has none.
+"""Messages to prompt text: by the model's own chat template, or by a format of `formats.toml`.
 
 What stands between the opened assistant turn and a reply ("ASSISTANT:" takes a blank, "<|assistant|>"
 takes nothing) is read off the template: a rendered reply is compared with the generation prompt.
@@ -6,15 +6,40 @@ takes nothing) is read off the template: a rendered reply is compared with the g
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any
+
+import msgspec
 
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 
 OPENING = "([{<\"'\u2018\u201c\u00ab/-"
 """A reply that goes on after one of these is not set off by a blank."""
 _MARK = "xreplyx"
+
+
+class Format(msgspec.Struct, frozen=True):
+    """How a model without a chat template is talked to; the fields are explained in formats.toml."""
+
+    user: str
+    image: str
+    join: str
+    between: str
+    added: str = ""
+
+    def turn(self, images: int, text: str) -> str:
+        return self.user.replace("{image}", self.image * images).replace("{text}", text)
+
+
+@cache
+def formats() -> dict[str, Format]:
+    """The formats by model type; `plain` serves all others."""
+    text = (files(__package__) / "formats.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), dict[str, Format])
 
 
 @dataclass(frozen=True)
@@ -25,39 +50,45 @@ class Prompt:
     images: tuple[ImageRef, ...]
     join: str
     """What stands between `text` and the first word of the reply."""
-    notes: tuple[str, ...] = ()
+    added: str = ""
+    """What the processor puts after `text` by itself."""
 
-    def joined(self, continuation: str) -> str:
-        """The text that follows the prompt when the reply is `continuation`."""
-        return continuation if continuation[:1].isspace() else self.join + continuation
+    def replied(self, continuation: str) -> str:
+        """All of the text when the reply is `continuation`."""
+        join = "" if continuation[:1].isspace() else self.join
+        return self.text + self.added + join + continuation
 
 
 class Conversation:
     """Writes prompts for one model."""
 
-    def __init__(self, processor: Any) -> None:
+    def __init__(self, processor: Any, model_type: str = "") -> None:
         tokenizer = getattr(processor, "tokenizer", processor)
-        self._processor = processor
         self._template = getattr(processor, "chat_template", None) or getattr(tokenizer, "chat_template", None)
         if isinstance(self._template, dict):
             self._template = self._template.get("default") or next(iter(self._template.values()))
         self._render = processor if hasattr(processor, "apply_chat_template") else tokenizer
-        self.placeholder: str = getattr(processor, "image_token", None) or "<image>"
-        self._specials = sorted({*tokenizer.all_special_tokens, self.placeholder}, key=len, reverse=True)
+        self._format = formats().get(model_type, formats()["plain"])
+        self._placeholder = str(getattr(processor, "image_token", None) or "<image>")
+        specials = {*map(str, tokenizer.all_special_tokens), self._placeholder}
+        self._specials = sorted((token for token in specials if len(token) > 1), key=len, reverse=True)
         self._as_parts = bool(self._template) and self._takes_parts()
-        self.join = self._read_join() if self._template else " "
-        self.notes = () if self._template else ("no chat template: plain User/Assistant format",)
+        self.join = self._read_join() if self._template else self._format.join
+        known = model_type if model_type in formats() else "plain"
+        self.name = "chat template" if self._template else f"format {known}"
+        """Where the prompts come from, for the run's manifest."""
+        self.notes = ("no chat template: plain User/Assistant format",) if self.name == "format plain" else ()
 
     def write(self, messages: Sequence[Message]) -> Prompt:
         """The prompt for `messages`; an assistant message that comes last is left open."""
         continued = messages[-1].role == "assistant"
-        join = self.join
+        join, added = self.join, "" if self._template else self._format.added
         if continued:
             said = messages[-1].text
             join = "" if not said or said[-1].isspace() or said[-1] in OPENING else " "
         images = tuple(part.image for message in messages for part in message.content if isinstance(part, ImagePart))
-        text = self._by_template(messages, continued) if self._template else self._plainly(messages, continued)
-        return Prompt(text, images, join, self.notes)
+        text = self._by_template(messages, continued) if self._template else self._by_format(messages)
+        return Prompt(text, images, join, added)
 
     def _by_template(self, messages: Sequence[Message], continued: bool) -> str:
         said = [{"role": message.role, "content": self._content(message)} for message in messages]
@@ -85,21 +116,26 @@ class Conversation:
     def _flat(self, message: Message) -> str:
         """Text with placeholders for images, each image on a line of its own."""
         return "".join(
-            self._harmless(part.text) if isinstance(part, TextPart) else f"{self.placeholder}\n"
+            self._harmless(part.text) if isinstance(part, TextPart) else f"{self._placeholder}\n"
             for part in message.content
         )
 
     def _harmless(self, text: str) -> str:
         """Text whose words cannot be taken for control tokens: `<image>` becomes `< image>`."""
         for token in self._specials:
-            if len(token) > 1 and token in text:
-                text = text.replace(token, f"{token[0]} {token[1:]}")
+            text = text.replace(token, f"{token[0]} {token[1:]}")
         return text
 
-    def _plainly(self, messages: Sequence[Message], continued: bool) -> str:
-        names = {"user": "User: ", "assistant": "Assistant: ", "system": ""}
-        text = "\n".join(names[message.role] + self._flat(message) for message in messages)
-        return text if continued else f"{text}\nAssistant:"
+    def _by_format(self, messages: Sequence[Message]) -> str:
+        form, text = self._format, ""
+        for i, message in enumerate(messages):
+            said = self._harmless(message.text)
+            if message.role == "user":
+                text += form.turn(sum(isinstance(part, ImagePart) for part in message.content), said)
+            else:
+                text += (form.join if message.role == "assistant" else "") + said
+                text += form.between if i < len(messages) - 1 else ""
+        return text
 
     def _takes_parts(self) -> bool:
         """Whether the template wants content as a list of parts, or as one string."""

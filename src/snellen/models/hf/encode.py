@@ -114,8 +114,10 @@ class PixelMemo:
 class Encoder:
     """Turns prompts into model inputs for one processor."""
 
-    def __init__(self, processor: Any) -> None:
+    def __init__(self, processor: Any, unknown: frozenset[str] = frozenset()) -> None:
+        """`unknown` names inputs that the processor makes and the model does not take."""
         self._processor = processor
+        self._unknown = {"attention_mask", "labels", *unknown}
         self.tokenizer = getattr(processor, "tokenizer", processor)
         self._memo = PixelMemo(processor.image_processor)
         processor.image_processor = self._memo
@@ -132,22 +134,24 @@ class Encoder:
             add_special_tokens=self._adds_specials(prompt.text),
         )
         ids = tuple(inputs.pop("input_ids")[0].tolist())
-        inputs.pop("attention_mask", None)
-        encoded = Encoded(ids, dict(inputs), tuple(image.digest for image in prompt.images))
+        extras = {name: value for name, value in inputs.items() if name not in self._unknown}
+        encoded = Encoded(ids, extras, tuple(image.digest for image in prompt.images))
         return cut(encoded, len(ids) - self._spell(prompt.text).closing)
 
     def continue_with(self, prompt: Prompt, encoded: Encoded, continuations: Sequence[str]) -> Continued:
         """Context and scored tokens of each continuation; all share one context."""
-        alone = self._spell(prompt.text)
-        spelled = [self._spell(prompt.text + prompt.joined(text)) for text in continuations]
+        opened = prompt.text + prompt.added
+        alone = self._spell(opened)
+        spelled = [self._spell(prompt.replied(text)) for text in continuations]
         whole = [replace(text, ids=text.ids[: len(text.ids) - text.closing]) for text in spelled]
-        count = border(whole, len(prompt.text))
+        count = border(whole, len(opened))
         own = alone.ids[: len(alone.ids) - alone.closing]
         same = next((i for i in range(min(count, len(own))) if own[i] != whole[0].ids[i]), min(count, len(own)))
         dropped = len(own) - same
         kept = cut(encoded, len(encoded.ids) - dropped)
-        if encoded.ids[len(kept.ids) :] != own[same:]:
-            raise ValueError("the processor's tokens after the image are not those of the tokenizer")
+        # The last token is compared though it be kept: what a processor adds unasked must not pass.
+        if encoded.ids[-max(dropped, 1) :] != own[-max(dropped, 1) :]:
+            raise ValueError("the processor ends the prompt with other tokens than the tokenizer does")
         context = extend(kept, whole[0].ids[same:count], 0)
         return Continued(context, _nonempty([text.ids[count:] for text in whole]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import time
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from snellen.models.base import ALL_KINDS, ModelSpec, read_options
 from snellen.models.hf.anatomy import dissect
 from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import end_tokens, generate_plainly, like_decoding, picker, response
-from snellen.models.hf.encode import Continued, Encoded, Encoder
+from snellen.models.hf.encode import PER_TOKEN, Continued, Encoded, Encoder
 from snellen.models.hf.engine import Engine, packed
 from snellen.models.hf.load import HfOptions, Loaded, load, working
 from snellen.models.hf.probe import probe
@@ -52,8 +53,8 @@ class HFModel:
         device = "cpu" if loaded.facts["device"] == "cpu" else "cuda"
         self.batch_size = options.rows(ROWS[device])
         self._facts = loaded.facts
-        self._conversation = Conversation(loaded.processor)
-        self._encoder = Encoder(loaded.processor)
+        self._conversation = Conversation(loaded.processor, loaded.model.config.model_type)
+        self._encoder = Encoder(loaded.processor, PER_TOKEN - set(inspect.signature(loaded.model.forward).parameters))
         self._anatomy = dissect(loaded.model, _pad_token(loaded))
         self._longest = _longest(loaded.model)
         exact = options.scoring == "exact"
@@ -62,7 +63,12 @@ class HFModel:
             self._check(name)
 
     def fingerprint(self) -> dict[str, str]:
-        return {**self._facts, "adapter": ADAPTER, "scoring": self._engine.abilities.name}
+        return {
+            **self._facts,
+            "adapter": ADAPTER,
+            "prompt": self._conversation.name,
+            "scoring": self._engine.abilities.name,
+        }
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Replies in the order of the requests: new text without special tokens, stripped of white space."""
