@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -67,31 +67,81 @@ class Phrase(Struct, frozen=True):
     """Not the option's own text but an equal of it: a number word, a plural, a number without its unit."""
 
 
-class Question(Struct, frozen=True):
-    """Marks and option texts, ready to be looked for."""
+class Question(Struct, frozen=True, dict=True):
+    """Marks and option texts, ready to be looked for; each preparation is made when first needed."""
 
-    exact: dict[str, int]
-    """Mark as shown -> place."""
-    folded: dict[str, int]
-    """Mark in either case -> place, where that is not in doubt."""
-    phrases: dict[str, tuple[Phrase, ...]]
-    """First word -> phrases that begin with it, longest first."""
-    texts: tuple[str, ...]
-    """Each option's words joined by blanks, for replies that were cut off."""
-    bare: dict[str, tuple[int, ...]]
-    """Options without a word in them ("...", "?"): the raw text -> places; only a reply of just that names them."""
-    short: dict[str, int]
-    """Lower-case option text -> place, where the text of a short reply may be compared as it is."""
-    numeric: bool
-    """Some option begins with a number, so that a bare number may be a mark or an answer."""
-    nested: frozenset[int]
-    """Places whose text has another option's text inside it."""
-    endings: frozenset[str]
-    """One-word texts that end another option's text: "left" beside "top left"."""
-    beginnings: frozenset[str]
-    adjectival: bool
-    """Several options are adjectives, so that orange is a colour here and no fruit."""
-    count: int
+    options: tuple[str, ...]
+    marks: tuple[str, ...]
+
+    @cached_property
+    def exact(self) -> dict[str, int]:
+        """Mark as shown -> place."""
+        return _marks(self.marks[: self.count])[0]
+
+    @cached_property
+    def folded(self) -> dict[str, int]:
+        """Mark in either case -> place, where that is not in doubt."""
+        return _marks(self.marks[: self.count])[1]
+
+    @cached_property
+    def words(self) -> tuple[tuple[str, ...], ...]:
+        """Each option's words."""
+        return tuple(_option_words(option) for option in self.options)
+
+    @cached_property
+    def phrases(self) -> dict[str, tuple[Phrase, ...]]:
+        """First word -> phrases that begin with it, longest first."""
+        return _index(self.words)
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """Each option's words joined by blanks, for replies that were cut off."""
+        return tuple(" ".join(sequence) for sequence in self.words)
+
+    @cached_property
+    def bare(self) -> dict[str, tuple[int, ...]]:
+        """Options without a word in them ("...", "?"): the raw text -> places; only a reply of just that names them."""
+        return _bare(self.options, self.words)
+
+    @cached_property
+    def short(self) -> dict[str, int]:
+        """Lower-case option text -> place, where the text of a short reply may be compared as it is."""
+        return _short(self.options, self.words, self.exact, self.folded)
+
+    @cached_property
+    def numeric(self) -> bool:
+        """Some option begins with a number, so that a bare number may be a mark or an answer."""
+        return any(w and w[0].lstrip("-")[:1].isdigit() for w in self.words)
+
+    @cached_property
+    def nested(self) -> frozenset[int]:
+        """Places whose text has another option's text inside it."""
+        return frozenset(
+            i
+            for i, long in enumerate(self.words)
+            for j, short in enumerate(self.words)
+            if i != j and len(short) < len(long) and _inside(short, long)
+        )
+
+    @cached_property
+    def endings(self) -> frozenset[str]:
+        """One-word texts that end another option's text: "left" beside "top left"."""
+        longer = [w for w in self.words if len(w) > 1]
+        return frozenset(w[0] for w in self.words if len(w) == 1 and any(o[-1] == w[0] for o in longer))
+
+    @cached_property
+    def beginnings(self) -> frozenset[str]:
+        longer = [w for w in self.words if len(w) > 1]
+        return frozenset(w[0] for w in self.words if len(w) == 1 and any(o[0] == w[0] for o in longer))
+
+    @cached_property
+    def adjectival(self) -> bool:
+        """Several options are adjectives, so that orange is a colour here and no fruit."""
+        return sum(len(w) == 1 and _adjective(w[0]) for w in self.words) > 1
+
+    @property
+    def count(self) -> int:
+        return len(self.options)
 
     def mark(self, text: str) -> int | None:
         place = self.exact.get(text)
@@ -100,29 +150,8 @@ class Question(Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def question(options: tuple[str, ...], marks: tuple[str, ...]) -> Question:
-    """Prepare a question; the same options and marks are prepared once."""
-    words = [_option_words(option) for option in options]
-    exact, folded = _marks(marks[: len(options)])
-    nested = {
-        i
-        for i, long in enumerate(words)
-        for j, short in enumerate(words)
-        if i != j and len(short) < len(long) and _inside(short, long)
-    }
-    return Question(
-        exact=exact,
-        folded=folded,
-        phrases=_index(words),
-        texts=tuple(" ".join(w) for w in words),
-        bare=_bare(options, words),
-        short=_short(options, words, exact, folded),
-        numeric=any(w and w[0].lstrip("-")[:1].isdigit() for w in words),
-        nested=frozenset(nested),
-        endings=frozenset(w[0] for w in words if len(w) == 1 and any(len(o) > 1 and o[-1] == w[0] for o in words)),
-        beginnings=frozenset(w[0] for w in words if len(w) == 1 and any(len(o) > 1 and o[0] == w[0] for o in words)),
-        adjectival=sum(len(w) == 1 and _adjective(w[0]) for w in words) > 1,
-        count=len(options),
-    )
+    """The question of these options and marks; the same ones are prepared once."""
+    return Question(options, marks)
 
 
 def _adjective(word: str) -> bool:
@@ -138,6 +167,7 @@ def _inside(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
     return bool(short) and any(long[k : k + len(short)] == short for k in range(len(long) - len(short) + 1))
 
 
+@lru_cache(maxsize=1024)
 def _marks(marks: tuple[str, ...]) -> tuple[dict[str, int], dict[str, int]]:
     exact: dict[str, int] = {}
     folded: dict[str, int] = {}
