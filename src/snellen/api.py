@@ -64,14 +64,15 @@ class Results:
         return pl.DataFrame(list(scores), infer_schema_length=None)
 
     def value(self, metric: str, *, benchmark: str = "*", model: str = "", protocol: str = "") -> float | None:
-        """One number. Raises DataError when no row or several rows fit."""
+        """One number. Raises DataError when no row or several rows fit, UnknownNameError for a wrong protocol."""
+        label = parse_protocol(protocol).label if protocol else ""
         fitting = [
             row
             for row in self.rows
             if (row.metric, row.benchmark, row.slice) == (metric, benchmark, "")
             and (benchmark != "*" or row.dimension == "*")
             and model in ("", row.model)
-            and protocol in ("", row.protocol)
+            and label in ("", row.protocol)
         ]
         if len(fitting) != 1:
             raise DataError(f"{len(fitting)} numbers fit {metric} of {benchmark}; name model and protocol")

@@ -47,7 +47,7 @@ class AsyncModel(Protocol):
     name: str
     kinds: frozenset[Kind]
     concurrency: int
-    """The most requests in flight; the model itself slows down when told to."""
+    """How many requests it works on at once. More may wait in `ask`, so it keeps its own limit."""
 
     def fingerprint(self) -> dict[str, str]: ...
 

@@ -84,17 +84,23 @@ class RunStore:
         except OSError:
             os.close(file)
             raise StoreError(f"{self.folder} is in use by another run; wait for it, or choose another --name") from None
-        _cut_torn_line(file)
+        try:
+            _cut_torn_line(file)
+            self._read_all()
+            self._size = os.fstat(file).st_size
+        except BaseException:
+            os.close(file)  # and with it the lock
+            raise
+        return file
+
+    def _read_all(self) -> None:
         self._journals = journals(self.folder)
         self._own = self._journals.index(self._path)
         if len(self._journals) > MOST_JOURNALS:
-            os.close(file)
             raise StoreError(f"{self.folder} has {len(self._journals)} journals, more than {MOST_JOURNALS}; join some")
         for number, path in enumerate(self._journals):
             for offset, exchange in read_journal(path):
                 self._index(exchange, number, offset)
-        self._size = os.fstat(file).st_size
-        return file
 
     def _index(self, exchange: Exchange, journal: int, offset: int) -> None:
         if exchange.response.error is None:

@@ -1,0 +1,335 @@
+"""Drivers: batches, order, shared requests, and what a model must not do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import small
+from slow_model import Slow, SlowAsync
+from snellen.api import evaluate, score
+from snellen.benchmark import Benchmark
+from snellen.catalogue import select
+from snellen.errors import DataError, ModelError, StoreError, UnknownNameError
+from snellen.images import Images
+from snellen.models.base import load_model
+from snellen.models.instruments import Scripted
+from snellen.records import ContinuationScore, Decoding, Request, Response, Variant
+from snellen.run.drivers import Tick, check_response
+from snellen.run.plan import find_benchmarks
+from snellen.run.store import read_exchanges, read_manifest
+
+
+class Watching(Slow):
+    """Keeps the batches it was given."""
+
+    def __init__(self, batch_size: int = 8) -> None:
+        super().__init__(batch_size=batch_size)
+        self.batches: list[list[Request]] = []
+
+    def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        self.batches.append(list(requests))
+        return super().generate(requests, images)
+
+    loglikelihood = generate
+
+
+def run(model: Any, benchmark: Benchmark, protocols: Any, folder: Path, **settings: Any) -> Any:
+    return evaluate(model, str(benchmark.folder), protocols, runs=folder, name="run", error_budget=1.0, **settings)
+
+
+# --- what a model is given ---------------------------------------------------------------------------------------
+
+
+def test_a_batch_holds_one_kind_and_all_presentations_of_a_sample(questions: Benchmark, tmp_path: Path) -> None:
+    model = Watching(batch_size=20)
+    run(model, questions, ["instability?m=5", "likelihood?m=5"], tmp_path)
+    for batch in model.batches:
+        assert len({request.kind for request in batch}) == 1
+        samples = [request.sample_id for request in batch]
+        assert all(samples.count(sample) == 5 for sample in samples)
+
+
+def test_presentations_of_a_picture_come_one_after_the_other(questions: Benchmark, tmp_path: Path) -> None:
+    model = Watching(batch_size=1000)
+    run(model, questions, ["instability?m=5"], tmp_path)
+    [batch] = model.batches
+    shown = [request.images[0].digest for request in batch]
+    runs = [digest for digest, before in zip(shown, ["", *shown], strict=False) if digest != before]
+    assert len(runs) == len(set(runs)) == 6
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 40])
+def test_a_window_is_full_but_for_the_presentations_of_the_last_sample(
+    batch_size: int, questions: Benchmark, tmp_path: Path
+) -> None:
+    model = Watching(batch_size)
+    run(model, questions, ["instability?m=5"], tmp_path)
+    sizes = [len(batch) for batch in model.batches]
+    assert sum(sizes) == 60
+    assert all(batch_size <= size < batch_size + 5 for size in sizes[:-1])
+
+
+def test_many_requests_are_in_flight_at_once(questions: Benchmark, tmp_path: Path) -> None:
+    model = SlowAsync(0.001, concurrency=3)
+    run(model, questions, "vanilla", tmp_path)
+    # The driver brings up to twice as many; the model keeps its own limit.
+    assert 3 <= model.most <= 6
+
+
+@pytest.mark.parametrize("make_model", [Slow, SlowAsync])
+def test_the_same_request_is_asked_once_and_answers_all_its_presentations(
+    make_model: type[Slow], questions: Benchmark, tmp_path: Path
+) -> None:
+    model = make_model()
+    results = run(model, questions, ["likelihood?m=9", "circular?by=likelihood"], tmp_path)
+    # Nine presentations take turns with six templates; the rotations are the first of them once more.
+    assert len(model.asked) == len(set(model.asked)) == 12 * 6
+    exchanges = list(read_exchanges(tmp_path / "run"))
+    assert len(exchanges) == 12 * (9 + 4)
+    assert sum(exchange.reused for exchange in exchanges) == 12 * 7
+    assert (results.runs[0].asked, results.runs[0].reused) == (12 * 6, 12 * 7)
+
+
+@pytest.mark.parametrize("make_model", [Slow, SlowAsync])
+def test_progress_adds_up_to_the_work(make_model: type[Slow], questions: Benchmark, tmp_path: Path) -> None:
+    ticks: list[Tick] = []
+    model = make_model(failing=0.2)
+    run(model, questions, ["circular", "likelihood"], tmp_path, report=ticks.append)
+    assert sum(tick.jobs for tick in ticks) == 24
+    assert sum(tick.requests for tick in ticks) == len(model.asked)
+    failures = sum(exchange.response.error is not None for exchange in read_exchanges(tmp_path / "run"))
+    assert sum(tick.failures for tick in ticks) == failures > 0
+
+
+# --- what a model gives back -------------------------------------------------------------------------------------
+
+
+def test_a_reply_of_another_number_is_the_models_fault(questions: Benchmark, tmp_path: Path) -> None:
+    class Short(Slow):
+        def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+            return super().generate(requests, images)[:-1]
+
+    with pytest.raises(ModelError, match="slow gave 7 responses to 8 requests"):
+        run(Short(), questions, "vanilla", tmp_path)
+
+
+LIKELY = Request("b", "q", Variant(), (), "loglikelihood", ("a", "b"))
+GENERATED = Request("b", "q", Variant(), ())
+
+
+@pytest.mark.parametrize(
+    ("request_", "response", "fault"),
+    [
+        (GENERATED, Response(), "the model gave no text"),
+        (LIKELY, Response(text="a"), "the model gave 0 scores for 2 continuations"),
+        (LIKELY, Response(scores=(ContinuationScore(-1, 1),)), "the model gave 1 scores for 2 continuations"),
+        (LIKELY, Response(scores=(ContinuationScore(math.nan, 1),) * 2), "the model gave nan for a log-likelihood"),
+        (LIKELY, Response(scores=(ContinuationScore(-math.inf, 1),) * 2), "the model gave -inf for a log-likelihood"),
+    ],
+)
+def test_a_response_that_answers_nothing_becomes_a_failure(request_: Request, response: Response, fault: str) -> None:
+    checked = check_response(request_, response)
+    assert checked.error is not None
+    assert (checked.error.kind, checked.error.detail) == ("model", fault)
+
+
+def test_an_empty_text_is_an_answer() -> None:
+    assert check_response(GENERATED, Response(text="")) == Response(text="")
+
+
+def test_half_characters_of_a_reply_are_replaced_and_noted(questions: Benchmark, tmp_path: Path) -> None:
+    run(Scripted(lambda request: "(A) \ud83d cat"), questions, "vanilla", tmp_path)
+    response = next(read_exchanges(tmp_path / "run")).response
+    assert (response.text, response.notes) == ("(A) ? cat", ("half characters",))
+
+
+def test_nan_never_comes_into_the_journal(questions: Benchmark, tmp_path: Path) -> None:
+    model = Scripted({}, scores=lambda request: [math.nan] * 4)
+    results = run(model, questions, "likelihood", tmp_path)
+    [row] = [row for row in results.rows if row.metric == "accuracy" and row.benchmark == "mine" and not row.slice]
+    assert (row.estimate.n, row.estimate.errors) == (0, 12)
+    assert score(tmp_path / "run").rows == results.rows
+
+
+# --- adapted objects ---------------------------------------------------------------------------------------------
+
+
+class Plain:
+    """A user's own model: texts and numbers, nothing of Snellen's."""
+
+    def generate(self, requests: Sequence[Request], images: Images) -> list[str]:
+        return ["(B)" for _ in requests]
+
+    def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[list[float]]:
+        return [[-float(i != 1) for i in range(len(request.continuations))] for request in requests]
+
+
+def test_any_object_with_the_two_methods_is_a_model(questions: Benchmark, tmp_path: Path) -> None:
+    results = run(Plain(), questions, ["vanilla", "likelihood"], tmp_path)
+    for protocol in ("vanilla", "likelihood"):
+        assert results.value("accuracy", benchmark="mine", protocol=protocol) == 0.25
+    assert read_manifest(tmp_path / "run").fingerprint == {"class": f"{__name__}.Plain"}
+
+
+def test_a_model_without_likelihoods_is_refused_before_anything_is_asked(questions: Benchmark, tmp_path: Path) -> None:
+    model = Scripted(lambda request: "(A)")
+    with pytest.raises(ModelError, match="snellen:scripted cannot give log-likelihoods, which likelihood needs"):
+        run(model, questions, ["vanilla", "likelihood"], tmp_path)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_object_that_is_no_model_is_refused(questions: Benchmark, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"object is not a model: it needs generate\(requests, images\)"):
+        run(object(), questions, "vanilla", tmp_path)
+
+
+# --- names -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "fault"),
+    [
+        ("gpt-4", ModelError, "model 'gpt-4' has no scheme; write for example hf:org/name"),
+        ("snellen:", ModelError, "has no scheme"),
+        ("snelen:tiny", UnknownNameError, "unknown model 'snelen'; did you mean snellen"),
+        ("snellen:orcale", UnknownNameError, "unknown embedded model 'orcale'; did you mean oracle"),
+        ("snellen:biased?q=0.5", ModelError, "unknown option 'q'; known: p, seed"),
+        ("snellen:biased?p=often", ModelError, "snellen:biased.p=often: "),
+        ("snellen:biased?p=2", ModelError, "snellen:biased.p=2: Expected `float` <= 1"),
+        ("snellen:oracle?p=1", ModelError, "unknown option 'p'"),
+        ("snellen:always-a?x", ModelError, "unknown option 'x'"),
+        ("snellen:uniform?sed=1", ModelError, "unknown option 'sed'; did you mean seed"),
+        ("snellen:scripted?file=no.json", DataError, "cannot read replies from no.json"),
+        ("replay:no/such/run", StoreError, "no/such/run is not a run"),
+    ],
+)
+def test_a_wrong_model_string_is_one_line(spec: str, kind: type[Exception], fault: str) -> None:
+    with pytest.raises(kind, match=fault) as caught:
+        load_model(spec)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "where", "kind", "fault"),
+    [
+        ("eyechart/color", "", UnknownNameError, "unknown benchmark 'eyechart/color'; did you mean eyechart/colour"),
+        ("./nothing", "", UnknownNameError, "unknown benchmark './nothing'"),
+        ("eyechart/colour", "levl == 'easy'", DataError, "--where: unknown fact 'levl'; did you mean level"),
+        ("eyechart/colour", "level == 'mild'", DataError, "no sample of eyechart/colour fits --where"),
+        ("eyechart", "dimension == 'XX'", DataError, "no sample of eyechart fits --where"),
+        ("eyechart/colour", "level =", DataError, "is not a condition"),
+    ],
+)
+@pytest.mark.usefixtures("eyechart")
+def test_a_wrong_benchmark_or_condition_is_one_line(
+    benchmark: str, where: str, kind: type[Exception], fault: str
+) -> None:
+    with pytest.raises(kind, match=fault) as caught:
+        find_benchmarks([benchmark], where)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_that_is_no_benchmark_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"is not a built benchmark; build it with `snellen build FILE --to"):
+        find_benchmarks([str(tmp_path)])
+
+
+# --- which benchmarks --------------------------------------------------------------------------------------------
+
+
+def names(*patterns: str, where: str = "", limit: int | None = None) -> dict[str, int]:
+    uses = find_benchmarks(patterns, where, limit)
+    return {use.benchmark.name: use.benchmark.count(use.selection) for use in uses}
+
+
+def test_conditions_choose_benchmarks_by_facts_and_samples_by_tags(
+    eyechart: dict[str, Benchmark], questions: Benchmark
+) -> None:
+    own = str(questions.folder)
+    assert names("eyechart", where="dimension == 'CG'") == {"eyechart/place": 300, "eyechart/shape": 300}
+    assert names("eyechart/odd", where="level == 'easy'") == {"eyechart/odd": 100}
+    assert names("eyechart", own, where="level == 'medium'", limit=7) == {spec.name: 7 for spec in select("eyechart")}
+    assert names("eyechart/odd", own, where="level == 'easy' and suite == ''") == {"mine": 6}
+    assert names("eyechart/*", own, "eyechart/odd")["eyechart/odd"] == 300
+
+
+def test_a_fact_that_only_some_benchmarks_have_chooses_among_those(
+    eyechart: dict[str, Benchmark], tmp_path: Path
+) -> None:
+    bare = small.built([{**row, "tag_level": None} for row in small.rows(2)], tmp_path / "bare", name="bare")
+    assert names("eyechart/odd", str(bare.folder), where="level == 'easy'") == {"eyechart/odd": 100}
+    with pytest.raises(DataError, match="unknown fact 'level'"):
+        find_benchmarks([str(bare.folder)], "level == 'easy'")
+
+
+def test_two_benchmarks_of_one_name_are_refused(questions: Benchmark, tmp_path: Path) -> None:
+    other = small.built(small.rows(2), tmp_path / "other")
+    with pytest.raises(DataError, match="are both called mine; leave one out"):
+        find_benchmarks([str(questions.folder), str(other.folder)])
+    assert len(find_benchmarks([str(other.folder), str(other.folder / ".." / "other")])) == 1
+
+
+def test_an_embedded_benchmark_is_built_when_it_is_first_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path))
+    said: list[str] = []
+    for _ in range(2):
+        [use] = find_benchmarks(["eyechart/word"], announce=said.append)
+    assert said == ["building eyechart/word"]
+    assert use.benchmark.count() == 300
+
+
+# --- joining an earlier run --------------------------------------------------------------------------------------
+
+
+def test_another_model_other_wording_or_other_data_do_not_mix_with_a_run(questions: Benchmark, tmp_path: Path) -> None:
+    run(Slow(), questions, "vanilla", tmp_path)
+
+    class Other(Slow):
+        def fingerprint(self) -> dict[str, str]:
+            return {"model": "slower"}
+
+    with pytest.raises(
+        StoreError, match=r"a run of another model \(model was slow, is slower\); choose another --name"
+    ):
+        run(Other(), questions, "vanilla", tmp_path)
+    with pytest.raises(StoreError, match="other templates or decoding"):
+        run(Slow(), questions, "vanilla", tmp_path, decoding=Decoding(temperature=1.0))
+    with pytest.raises(StoreError, match="other templates or decoding"):
+        run(Slow(), questions, "vanilla", tmp_path, prefix=False)
+    changed = small.built(small.rows(11), tmp_path / "changed")
+    with pytest.raises(StoreError, match=f"was run on version {questions.manifest.version} of mine, which is now"):
+        run(Slow(), changed, "vanilla", tmp_path)
+
+
+def test_a_replayed_run_gives_the_same_scores_and_asks_nothing_new(questions: Benchmark, tmp_path: Path) -> None:
+    run(Slow(), questions, ["circular", "likelihood"], tmp_path)
+    replay = f"replay:{tmp_path / 'run'}"
+    evaluate(replay, str(questions.folder), ["circular", "likelihood"], runs=tmp_path, name="again")
+    assert (tmp_path / "run" / "scores.jsonl").read_bytes() == (tmp_path / "again" / "scores.jsonl").read_bytes()
+    results = evaluate(replay, str(questions.folder), "vanilla?marks=number", runs=tmp_path, name="new", error_budget=1)
+    assert all(row.estimate.errors == 12 for row in results.rows if row.benchmark == "mine" and not row.slice)
+
+
+def test_a_broken_picture_store_is_one_line(tmp_path: Path) -> None:
+    made = small.built(small.rows(3), tmp_path / "made")
+    next(path for path in (made.folder / "images").rglob("*") if path.is_file()).unlink()
+    with pytest.raises(DataError, match=r"is missing from .*; build the benchmark again"):
+        run(SlowAsync(), made, "vanilla", tmp_path)
+
+
+def test_gold_history_is_asked_for_only_where_it_is_published(eyechart: dict[str, Benchmark], tmp_path: Path) -> None:
+    results = run(Slow(), eyechart["dialogue"], "dialogue?history=gold", tmp_path, limit=3)
+    [hits] = [row for row in results.rows if row.metric == "hit_rate" and row.benchmark != "*" and not row.slice]
+    assert hits.estimate.n == 12
+    told = [m.text for e in read_exchanges(tmp_path / "run") for m in e.request.messages if m.role == "assistant"]
+    replies = {reply for one in eyechart["dialogue"].histories().values() for reply in one}
+    answers = [text for text in told if text not in ("The answer is", "The answer is (A) Yes.")]
+    assert answers
+    assert all(text.startswith("The answer is (") and text[18:-1] in replies for text in answers)

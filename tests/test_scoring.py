@@ -1,0 +1,347 @@
+"""From a journal to scores, through the front door; instruments of known behaviour must land where they must."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import small
+from snellen.api import Results, evaluate, score
+from snellen.benchmark import Benchmark
+from snellen.build import ANSWERS, build
+from snellen.catalogue import select
+from snellen.errors import DataError, UnknownNameError
+from snellen.models.instruments import Scripted
+from snellen.records import Failure, Prediction, Request, Response, Score
+from snellen.run.store import journals
+
+CHOICES = (
+    "vanilla",
+    "circular",
+    "instability?m=3",
+    "likelihood?m=2",
+    "circular?by=likelihood",
+    "vanilla?marks=random&in_context=true",
+)
+CHANCE_PROTOCOLS = ("vanilla", "circular?all_passes=true", "likelihood")
+
+
+def run(model: Any, benchmarks: Any, protocols: Any, folder: Path, **settings: Any) -> Results:
+    return evaluate(model, benchmarks, protocols, runs=folder, name="run", **settings)
+
+
+def scores_of(results: Results, metric: str) -> dict[str, float | None]:
+    found = [s for scored in results.runs for b in scored.benchmarks for s in b.scores if s.metric == metric]
+    assert len({(s.protocol, s.sample_id, s.turn) for s in found}) == len(found)
+    return {s.sample_id: s.value for s in found}
+
+
+def whys_of(results: Results, metric: str) -> Counter[str]:
+    return Counter(s.why for scored in results.runs for b in scored.benchmarks for s in b.scores if s.metric == metric)
+
+
+# --- the oracle --------------------------------------------------------------------------------------------------
+
+
+def test_the_oracle_is_right_on_the_whole_eye_chart_under_every_protocol(
+    eyechart: dict[str, Benchmark], tmp_path: Path
+) -> None:
+    protocols = (*CHOICES, "dialogue?m=2", "dialogue?history=gold", "dialogue?by=likelihood")
+    results = run("snellen:oracle", "eyechart", protocols, tmp_path, limit=60)
+    rows = [row for row in results.rows if row.benchmark != "*"]
+    assert {row.benchmark for row in rows} == {spec.name for spec in select("eyechart")}
+    assert {row.protocol for row in rows} == set(protocols)
+    for row in rows:
+        assert (row.estimate.unscored, row.estimate.errors) == (0, 0), row
+        if row.metric in ("instability", "template_spread"):
+            assert row.estimate.value == 0.0, row
+        elif row.metric != "cider":
+            assert row.estimate.value == pytest.approx(1.0, abs=1e-12), row
+    assert results.value("accuracy", protocol="vanilla") == 1.0
+
+
+def test_the_oracle_is_right_on_easy_vqa(home: Path, tmp_path: Path) -> None:
+    pytest.importorskip("easy_vqa", reason="waits for easy-vqa")
+    protocols = ("vanilla", "circular", "likelihood")
+    results = run("snellen:oracle", "easy-vqa", protocols, tmp_path, limit=500)
+    for protocol in protocols:
+        assert results.value("accuracy", protocol=protocol) == 1.0
+    assert results.value("circular_accuracy", protocol="circular") == 1.0
+
+
+def test_the_oracle_has_nothing_to_say_where_answers_are_hidden(questions: Benchmark, tmp_path: Path) -> None:
+    hidden = small.built([{**row, "answer": None} for row in small.rows(4)], tmp_path / "hidden")
+    results = run("snellen:oracle", str(hidden.folder), "vanilla", tmp_path, error_budget=1.0)
+    assert whys_of(results, "accuracy") == {"error: model": 4}
+
+
+# --- chance and bias ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=[2, 4])
+def many(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, Benchmark]:
+    """1200 questions with two or four options, each about a picture-less group of its own."""
+    count: int = request.param
+    rows = [{k: v for k, v in row.items() if k != "image"} for row in small.rows(1200, count)]
+    return count, small.built(rows, tmp_path_factory.mktemp("many") / "made", name=f"many-{count}")
+
+
+def near(results: Results, metric: str, protocol: str, wanted: float, n: int = 1200) -> None:
+    """The value is within four standard errors of a binomial."""
+    value = results.value(metric, protocol=protocol)
+    assert value == pytest.approx(wanted, abs=4 * math.sqrt(max(wanted * (1 - wanted), 1 / n) / n)), (metric, protocol)
+
+
+def test_guessing_lands_on_chance(many: tuple[int, Benchmark], tmp_path: Path) -> None:
+    count, benchmark = many
+    results = run("snellen:uniform", str(benchmark.folder), CHANCE_PROTOCOLS, tmp_path)
+    for protocol in ("vanilla", "circular?all_passes=true", "likelihood"):
+        near(results, "accuracy", protocol, 1 / count)
+    # N independent guesses must all be right.
+    near(results, "circular_accuracy", "circular?all_passes=true", count**-count)
+    row = next(
+        r for r in results.rows if (r.protocol, r.metric, r.benchmark) == ("vanilla", "accuracy", benchmark.name)
+    )
+    assert row.estimate.low is not None
+    assert row.estimate.high is not None
+    assert row.estimate.low < 1 / count < row.estimate.high
+
+
+def test_guessing_under_likelihood_is_one_guess_for_all_rotations(many: tuple[int, Benchmark], tmp_path: Path) -> None:
+    count, benchmark = many
+    results = run("snellen:uniform", str(benchmark.folder), "circular?by=likelihood", tmp_path)
+    near(results, "circular_accuracy", "circular?by=likelihood", 1 / count)
+
+
+def test_always_a_has_the_share_of_its_place_and_no_circular_accuracy(
+    many: tuple[int, Benchmark], tmp_path: Path
+) -> None:
+    count, benchmark = many
+    results = run("snellen:always-a", str(benchmark.folder), ("vanilla", "circular"), tmp_path)
+    assert results.value("accuracy", protocol="vanilla") == pytest.approx(1 / count)
+    assert results.value("circular_accuracy", protocol="circular") == 0.0
+    assert results.value("circular_accuracy_strict", protocol="circular") == 0.0
+    assert results.value("hit_rate", protocol="vanilla") == 1.0
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3, 0.9])
+def test_a_position_bias_of_known_size_has_the_accuracies_of_its_closed_form(
+    p: float, many: tuple[int, Benchmark], tmp_path: Path
+) -> None:
+    count, benchmark = many
+    results = run(f"snellen:biased?p={p}", str(benchmark.folder), ("vanilla", "circular?all_passes=true"), tmp_path)
+    # The right option stands first once in `count` rotations; there it is chosen with probability p + (1 - p) / N,
+    # elsewhere with (1 - p) / N. Golds of `small.rows` take turns over the places.
+    first, elsewhere = p + (1 - p) / count, (1 - p) / count
+    near(results, "accuracy", "vanilla", first / count + elsewhere * (count - 1) / count)
+    near(results, "circular_accuracy", "circular?all_passes=true", first * elsewhere ** (count - 1))
+    by_gold = scores_of_protocol(results, "vanilla")
+    at_first = [value for name, value in by_gold.items() if int(name[1:]) % count == 0]
+    share = sum(value or 0 for value in at_first) / len(at_first)
+    assert share == pytest.approx(first, abs=4 * math.sqrt(max(first * (1 - first), 1e-3) / len(at_first)))
+
+
+def scores_of_protocol(results: Results, protocol: str, metric: str = "accuracy") -> dict[str, float | None]:
+    every = (s for scored in results.runs for b in scored.benchmarks for s in b.scores)
+    return {s.sample_id: s.value for s in every if (s.protocol, s.metric) == (protocol, metric)}
+
+
+def test_a_biased_models_instability_is_the_entropy_of_its_closed_form(
+    many: tuple[int, Benchmark], tmp_path: Path
+) -> None:
+    count, benchmark = many
+    results = run("snellen:always-a", str(benchmark.folder), f"instability?m={count}&in_context=false", tmp_path)
+    # Each option stands first exactly once, so each is chosen once.
+    assert results.value("instability") == pytest.approx(math.log(count))
+    assert results.value("accuracy") == pytest.approx(1 / count)
+
+
+# --- what a question's score is ----------------------------------------------------------------------------------
+
+
+def test_unread_is_not_wrong_and_both_are_counted(questions: Benchmark, tmp_path: Path) -> None:
+    """q000..q011 have golds 0 1 2 3 0 1 ...: four right, four wrong, four unread."""
+    replies = {
+        f"q{i:03d}": ["({})".format("ABCD"[i % 4]), f"({'ABCD'[(i + 1) % 4]})", "Well."][i % 3] for i in range(12)
+    }
+    results = run(Scripted(replies), str(questions.folder), "vanilla", tmp_path)
+    rows = {row.metric: row.estimate for row in results.rows if row.benchmark == "mine" and not row.slice}
+    assert (rows["accuracy"].value, rows["accuracy"].n, rows["accuracy"].unscored) == (0.5, 8, 4)
+    assert (rows["accuracy_strict"].value, rows["accuracy_strict"].n) == (pytest.approx(1 / 3), 12)
+    assert rows["hit_rate"].value == pytest.approx(8 / 12)
+    assert whys_of(results, "accuracy") == {"": 8, "unread": 4}
+
+
+def test_circular_accuracy_and_its_strict_form(questions: Benchmark, tmp_path: Path) -> None:
+    def reply(request: Request) -> str:
+        number = int(request.sample_id[1:])
+        gold, test = number % 4, request.variant.test
+        if number == 0:
+            return "Well." if test == 2 else naming(request, gold)
+        if number == 1:
+            return naming(request, (gold + 1) % 4)
+        if number == 2:
+            return naming(request, gold if test < 3 else (gold + 1) % 4)
+        return naming(request, gold)
+
+    results = run(Scripted(reply), str(questions.folder), "circular", tmp_path)
+    values = scores_of(results, "circular_accuracy")
+    assert [values[f"q{i:03d}"] for i in range(4)] == [None, 0.0, 0.0, 1.0]
+    assert results.value("circular_accuracy") == pytest.approx(9 / 11)
+    assert results.value("circular_accuracy_strict") == pytest.approx(9 / 12)
+    # Accuracy is that of the first pass, which an early stop cannot bend.
+    assert results.value("accuracy") == pytest.approx(11 / 12)
+
+
+def naming(request: Request, option: int) -> str:
+    return f"({request.variant.marks[request.variant.order.index(option)]})"
+
+
+def test_a_failed_first_pass_is_an_error_and_not_a_question_less(questions: Benchmark, tmp_path: Path) -> None:
+    def reply(request: Request) -> Response:
+        if request.variant.test == 0 and request.sample_id < "q004":
+            return Response(error=Failure("timeout", "late"))
+        return Response(text=naming(request, int(request.sample_id[1:]) % 4))
+
+    results = run(Scripted(reply), str(questions.folder), "circular?all_passes=true", tmp_path, error_budget=1.0)
+    rows = {row.metric: row.estimate for row in results.rows if row.benchmark == "mine" and not row.slice}
+    for metric in ("accuracy", "accuracy_strict", "circular_accuracy", "hit_rate"):
+        assert (rows[metric].value, rows[metric].n, rows[metric].errors) == (1.0, 8, 4), metric
+
+
+def test_the_entropy_of_a_question_waits_for_all_its_presentations(questions: Benchmark, tmp_path: Path) -> None:
+    results = run(Scripted(lambda request: "(A)"), str(questions.folder), "instability?m=4", tmp_path)
+    assert whys_of(results, "instability") == {"": 12}
+    [journal] = journals(tmp_path / "run")
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-2]))
+    stopped = score(tmp_path / "run")
+    assert whys_of(stopped, "instability") == {"": 11, "error: never asked": 1}
+    assert stopped.value("instability") == pytest.approx(results.value("instability"))
+
+
+def test_an_unfinished_run_counts_what_was_never_asked(questions: Benchmark, tmp_path: Path) -> None:
+    run(Scripted(lambda request: "(A)"), str(questions.folder), "vanilla", tmp_path)
+    [journal] = journals(tmp_path / "run")
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:5]))
+    results = score(tmp_path / "run")
+    assert whys_of(results, "accuracy") == {"": 5, "error: never asked": 7}
+
+
+def test_hidden_answers_give_no_accuracy_but_the_hit_rate(tmp_path: Path) -> None:
+    hidden = small.built([{**row, "answer": None} for row in small.rows(4)], tmp_path / "hidden")
+    results = run(Scripted(lambda request: "(A)"), str(hidden.folder), ("vanilla", "circular"), tmp_path)
+    assert whys_of(results, "accuracy") == whys_of(results, "circular_accuracy_strict") | whys_of(results, "accuracy")
+    assert set(whys_of(results, "circular_accuracy")) == {"the answer is hidden"}
+    rows = [r for r in results.rows if r.metric == "accuracy" and r.benchmark == "mine" and not r.slice]
+    assert {(r.estimate.value, r.estimate.n, r.estimate.unscored, r.estimate.errors) for r in rows} == {(None, 0, 4, 0)}
+    assert results.value("hit_rate", protocol="vanilla") == 1.0
+
+
+def test_answers_that_come_later_score_an_old_run(questions: Benchmark, tmp_path: Path) -> None:
+    made = small.built(small.rows(4), tmp_path / "made")
+    answers = (made.folder / ANSWERS).read_bytes()
+    (made.folder / ANSWERS).unlink()
+    before = run(Scripted(lambda request: "(A)"), str(made.folder), "vanilla", tmp_path)
+    assert before.value("accuracy") is None
+    (made.folder / ANSWERS).write_bytes(answers)
+    assert score(tmp_path / "run").value("accuracy") == 0.25
+
+
+def test_text_metrics_are_means_over_presentations(tmp_path: Path) -> None:
+    rows = [{"id": f"q{i}", "question": f"What is number {i}?", "answer": ["a cat", "cat"]} for i in range(3)]
+    made = small.built(rows, tmp_path / "made", metrics=("exact_match",))
+    replies = {0: "a cat", 1: "cat", 2: "a dog", 3: "dog"}
+    model = Scripted(lambda request: replies[request.variant.test])
+    results = run(model, str(made.folder), ("vanilla", "instability?m=4"), tmp_path)
+    assert scores_of_protocol(results, "vanilla", "exact_match") == {"q0": 1.0, "q1": 1.0, "q2": 1.0}
+    assert scores_of_protocol(results, "instability?m=4", "exact_match") == {"q0": 0.5, "q1": 0.5, "q2": 0.5}
+
+
+def test_a_metric_that_nobody_has_is_met_with_a_suggestion(tmp_path: Path) -> None:
+    made = small.built([{"question": "What?", "answer": "a"}], tmp_path / "made", metrics=("exact_mtch",))
+    with pytest.raises(UnknownNameError, match="unknown metric 'exact_mtch'; did you mean exact_match"):
+        run(Scripted(lambda request: "a"), str(made.folder), "vanilla", tmp_path)
+
+
+# --- reading a run again -----------------------------------------------------------------------------------------
+
+
+def test_scoring_again_asks_nothing_and_changes_nothing(questions: Benchmark, tmp_path: Path) -> None:
+    results = run("snellen:uniform", str(questions.folder), ("circular", "likelihood"), tmp_path)
+    files = {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir() if p.suffix in (".jsonl", ".json")}
+    assert set(files) == {"manifest.json", "journal-0.jsonl", "predictions.jsonl", "scores.jsonl", "results.json"}
+    assert score(tmp_path / "run").rows == results.rows
+    assert files == {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir() if p.suffix in (".jsonl", ".json")}
+    lines = files["scores.jsonl"].splitlines()
+    assert [msgspec.json.decode(line, type=Score) for line in lines] == list(results.runs[0].benchmarks[0].scores)
+    predictions = [msgspec.json.decode(line, type=Prediction) for line in files["predictions.jsonl"].splitlines()]
+    assert len(predictions) == len(files["journal-0.jsonl"].splitlines())
+    assert len(json.loads(files["results.json"])) == len(results.rows)
+
+
+def test_a_run_is_read_anew_with_another_extractor_or_rule(questions: Benchmark, tmp_path: Path) -> None:
+    model = Scripted(
+        lambda request: "I believe it is the cat, all things considered.",
+        scores=lambda request: [-1.0 * len(text) for text in request.continuations],
+    )
+    results = run(model, str(questions.folder), ("vanilla", "likelihood"), tmp_path)
+    assert results.value("accuracy", protocol="vanilla") == 0.25
+    readers = {
+        p.reader
+        for b in score(tmp_path / "run", extractor="strict", rule="byte").runs[0].benchmarks
+        for p in b.predictions
+    }
+    assert readers >= {"likelihood-byte-1"}
+    assert len(readers) == 2
+    # Per byte all options are alike: nothing can be said.
+    assert score(tmp_path / "run", rule="byte").value("accuracy", protocol="likelihood") is None
+    with pytest.raises(UnknownNameError, match="unknown extractor 'stric'; did you mean strict"):
+        score(tmp_path / "run", extractor="stric")
+    with pytest.raises(UnknownNameError, match="unknown likelihood rule 'sums'; did you mean sum"):
+        score(tmp_path / "run", rule="sums")
+
+
+def test_a_benchmark_that_changed_since_is_not_scored(tmp_path: Path) -> None:
+    made = small.built(small.rows(4), tmp_path / "made")
+    run(Scripted(lambda request: "(A)"), str(made.folder), "vanilla", tmp_path)
+    small.built(small.rows(5), tmp_path / "made")
+    with pytest.raises(DataError, match=r"but the run used .*; build that version again to score it"):
+        score(tmp_path / "run")
+
+
+def test_the_names_of_options_and_not_their_places_are_scored_under_every_protocol(tmp_path: Path) -> None:
+    """A model that says the right option's text has all right, however options are stored, shown and marked."""
+    rows = small.rows(12)
+    golds = {row["id"]: row["options"][row["answer"]] for row in rows}
+    for name, kept in (("same", rows), ("turned", [_turned(row) for row in rows])):
+        made = small.built(kept, tmp_path / name, name=name)
+        protocols = ("vanilla", "circular", "instability?m=5&perturb=all", "vanilla?marks=number")
+        model = Scripted(lambda request: golds[request.sample_id])
+        results = evaluate(model, str(made.folder), protocols, runs=tmp_path / "runs", name=name)
+        for protocol in protocols:
+            assert results.value("accuracy", protocol=protocol) == 1.0
+
+
+def _turned(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "options": row["options"][::-1], "answer": len(row["options"]) - 1 - row["answer"]}
+
+
+def test_a_sample_and_a_limit_narrow_what_is_scored(questions: Benchmark, tmp_path: Path) -> None:
+    model = Scripted(lambda request: "(A)")
+    run(model, str(questions.folder), "vanilla", tmp_path)
+    fewer = run(model, str(questions.folder), "vanilla", tmp_path, limit=5)
+    assert len(scores_of(fewer, "accuracy")) == 5
+    easy = run(model, str(questions.folder), "vanilla", tmp_path, where="level == 'easy'")
+    assert len(scores_of(easy, "accuracy")) == 6
+
+
+def test_a_table_of_ones_own_goes_the_whole_way(tmp_path: Path) -> None:
+    path = small.write(small.rows(3), tmp_path / "t.jsonl")
+    made = build(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
+    assert run("snellen:oracle", str(made.folder), "vanilla", tmp_path).value("accuracy") == 1.0
