@@ -15,6 +15,7 @@ from snellen.meaning.report.pooled import Place, by_place, by_tag, by_template
 from snellen.meaning.report.sections import dimension_chance, scored_benchmarks
 from snellen.meaning.report.sheet import METHODS, Line, Sheet, chance, dimensions_of
 from snellen.meaning.report.svg import Axis, Group, Mark, Point
+from snellen.prompts.templates import default_templates
 from snellen.records import Estimate, Method
 
 ACCURACY = Axis("accuracy", "accuracy", 1.0)
@@ -117,9 +118,16 @@ class Figures:
             for i, line in lines:
                 for name, found in by_template(line).items():
                     templates.setdefault(name, []).append(Mark(i, f"{line.sheet.label}, {name}", found))
-            groups = [Group(name, tuple(marks)) for name, marks in templates.items()]
+            groups = [Group(name, tuple(marks), tip=self._wording(name)) for name, marks in templates.items()]
             panels += _panel("Accuracy by template", method, groups)
         return panels
+
+    def _wording(self, template: str) -> str:
+        """What a template says, when all runs used Snellen's own."""
+        own = default_templates()
+        if any(sheet.run.manifest.templates != own.id for sheet in self.sheets):
+            return template
+        return f"{template}: {own.named(template)}"
 
     def instability_scatter(self) -> list[Panel]:
         """A point a model and benchmark: is a model that is right also stable?"""

@@ -34,7 +34,10 @@ def markdown(sheets: Sequence[Sheet]) -> str:
 
 def _table(table: Table) -> list[str]:
     notes = table.footnotes()
-    lines = [_line(table.header), "|" + "|".join(_rule(table, i) for i in range(len(table.header))) + "|"]
+    lines = [
+        _line([escape(name) for name in table.header]),
+        "|" + "|".join(_rule(table, i) for i in range(len(table.header))) + "|",
+    ]
     lines += [_line([_text(cell, notes) for cell in row]) for row in table.rows]
     for note in (*table.notes, *(f"{raised(i)} {note}" for note, i in notes.items())):
         lines += ["", escape(note)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from itertools import takewhile
 
 from snellen.meaning.report.table import Cell, Number, Table
 from snellen.meaning.report.words import DASH, parts
@@ -27,14 +28,32 @@ def figure(estimate: Estimate, metric: str) -> str:
 def table(content: Table, kind: str = "") -> str:
     """A table that scrolls sideways by itself, with its notes."""
     notes = content.footnotes()
-    head = "".join(f'<th scope="col"{_side(content, i)}>{esc(name)}</th>' for i, name in enumerate(content.header))
-    body = "\n".join(_row(content, row, notes) for row in content.rows)
+    body = "\n".join(_row(content, i, notes) for i in range(len(content.rows)))
     label = esc(content.title)
     return (
         f'<div class="scroll" role="region" aria-label="{label}" tabindex="0"><table class="{kind}">'
-        f"<caption>{label}</caption><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+        f"<caption>{label}</caption><thead>{_head(content)}</thead>\n<tbody>\n{body}\n</tbody></table></div>"
         f"{_notes(content, notes)}"
     )
+
+
+def _head(content: Table) -> str:
+    """One row of names, or two where neighbouring columns share a name."""
+    two = ' rowspan="2"' if content.spans else ""
+    names = [f'<th scope="col"{_side(content, i)}{two}>{esc(content.header[i])}</th>' for i in range(content.labels)]
+    rest = content.header[content.labels :]
+    if not content.spans:
+        names += [
+            f'<th scope="col"{_side(content, content.labels + i)}>{esc(name)}</th>' for i, name in enumerate(rest)
+        ]
+        return f"<tr>{''.join(names)}</tr>"
+    names += [f'<th scope="colgroup" class="span" colspan="{count}">{esc(name)}</th>' for name, count in content.spans]
+    prefixes = [f"{name}, " for name, count in content.spans for _ in range(count)]
+    below = [
+        f'<th scope="col" class="num">{esc(name.removeprefix(prefix))}</th>'
+        for name, prefix in zip(rest, prefixes, strict=True)
+    ]
+    return f"<tr>{''.join(names)}</tr><tr>{''.join(below)}</tr>"
 
 
 def _side(content: Table, column: int) -> str:
@@ -42,15 +61,24 @@ def _side(content: Table, column: int) -> str:
     return ' class="num"' if figures and column >= content.labels else ""
 
 
-def _row(content: Table, row: tuple[Cell, ...], notes: dict[str, int]) -> str:
+def _row(content: Table, number: int, notes: dict[str, int]) -> str:
+    row = content.rows[number]
     cells = []
     for i, cell in enumerate(row):
         inner = _cell(cell, notes)
-        if i < content.labels:
-            cells.append(f'<th scope="row">{inner}</th>')
-        else:
+        if i >= content.labels:
             cells.append(f"<td{_side(content, i)}>{inner}</td>")
+        elif i or content.labels == 1:
+            cells.append(f'<th scope="row">{inner}</th>')
+        elif number == 0 or content.rows[number - 1][0] != cell:
+            cells.append(f'<th scope="rowgroup" rowspan="{_run_length(content, number)}">{inner}</th>')
     return f"<tr>{''.join(cells)}</tr>"
+
+
+def _run_length(content: Table, number: int) -> int:
+    """How many rows from `number` on begin with the same label."""
+    label = content.rows[number][0]
+    return sum(1 for _ in takewhile(lambda row: row[0] == label, content.rows[number:]))
 
 
 def _cell(cell: Cell, notes: dict[str, int]) -> str:

@@ -23,12 +23,12 @@ from snellen.meaning.report.table import Table
 def page(sheets: Sequence[Sheet]) -> str:
     """The whole page. The policy in its head allows its own style and script and nothing else."""
     style, script = _asset("report.css"), _asset("report.js")
-    gallery = choose_gallery(sheets)
+    gallery, draw = choose_gallery(sheets), Figures(sheets)
     sections = [
-        ("summary", "Summary", table(summary(sheets), "summary")),
-        *_chart_sections(sheets),
+        ("summary", "Summary", table(summary(sheets), "matrix summary")),
+        *_chart_sections(sheets, draw),
         ("samples", "Samples", _samples(sheets, gallery)),
-        ("counts", "Counts", _counts(sheets)),
+        ("counts", "Counts", _counts(sheets, draw)),
         ("provenance", "Provenance", _tables(provenance_tables(sheets))),
     ]
     shown = [(name, title, inner) for name, title, inner in sections if inner]
@@ -92,8 +92,7 @@ def _names(sheets: Sequence[Sheet]) -> str:
     return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:5])} and {len(names) - 5} more"
 
 
-def _chart_sections(sheets: Sequence[Sheet]) -> list[tuple[str, str, str]]:
-    draw = Figures(sheets)
+def _chart_sections(sheets: Sequence[Sheet], draw: Figures) -> list[tuple[str, str, str]]:
     legend = _legend(sheets)
     places, golds = draw.place_bars()
     whisker = "Whiskers are 95% intervals; the dashed line is what guessing gives. Point at a mark for its numbers."
@@ -119,7 +118,7 @@ def _chart_sections(sheets: Sequence[Sheet]) -> list[tuple[str, str, str]]:
         ),
         (
             "methods",
-            "Generation and likelihood",
+            "Methods",
             _figure(
                 draw.method_scatter(),
                 legend,
@@ -134,13 +133,13 @@ def _chart_sections(sheets: Sequence[Sheet]) -> list[tuple[str, str, str]]:
         ),
         (
             "parts",
-            "Levels and other tags",
+            "Levels",
             _figure(draw.tag_bars(), legend, "Questions of all benchmarks that carry the tag, pooled.")
             + _tables(slice_tables(sheets), is_folded=True),
         ),
         (
             "places",
-            "Option preference",
+            "Preference",
             _titled(
                 "Share of replies that choose a place",
                 _figure(places, legend, "A model without a preference chooses each place equally often (dashed)."),
@@ -171,7 +170,8 @@ def _figure(panels: Sequence[Panel], legend: str, note: str) -> str:
         f'<div class="panel">{f"<h4>{esc(panel.title)}</h4>" if panel.title else ""}{panel.svg}</div>'
         for panel in panels
     )
-    return f'<figure>{legend}<div class="panels">{shown}</div><figcaption>{esc(note)}</figcaption></figure>'
+    kind = ' class="single"' if len(panels) == 1 else ""
+    return f'<figure{kind}>{legend}<div class="panels">{shown}</div><figcaption>{esc(note)}</figcaption></figure>'
 
 
 def _titled(title: str, inner: str) -> str:
@@ -196,8 +196,8 @@ def _tables(tables: Sequence[Table], *, is_folded: bool = False) -> str:
     return "".join(folded(one.title, table(one, "matrix")) if is_folded else table(one) for one in tables)
 
 
-def _counts(sheets: Sequence[Sheet]) -> str:
-    return _figure(Figures(sheets).calls(), "", "Darker: asked, or presented. Lighter: not needed.") + _tables(
+def _counts(sheets: Sequence[Sheet], draw: Figures) -> str:
+    return _figure(draw.calls(), "", "Darker: asked, or presented. Lighter: not needed.") + _tables(
         count_tables(sheets)
     )
 

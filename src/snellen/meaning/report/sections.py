@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from msgspec import Struct
 
@@ -23,7 +24,7 @@ from snellen.meaning.report.sheet import (
 )
 from snellen.meaning.report.summary import number
 from snellen.meaning.report.table import Absent, Cell, Number, Table
-from snellen.meaning.report.words import DASH, name_of, value_text
+from snellen.meaning.report.words import DASH, heading, name_of, percent
 
 NO_ROW = "not measured here: the benchmark is not part of the run, or the metric does not apply to it"
 
@@ -75,9 +76,7 @@ def slice_tables(sheets: Sequence[Sheet]) -> list[Table]:
     firsts = dict.fromkeys(
         (one.spec.metrics or DEFAULT_TEXT_METRICS)[0] for one in scored.values() if chance(one) is None
     )
-    return [
-        table for metric in ("accuracy", *firsts) for table in _matrix("part of the benchmark", places, sheets, metric)
-    ]
+    return [table for metric in ("accuracy", *firsts) for table in _matrix("part", places, sheets, metric)]
 
 
 def is_part(part: str) -> bool:
@@ -104,13 +103,14 @@ def _matrix(what: str, places: Sequence[Place], sheets: Sequence[Sheet], metric:
     rows = []
     for i in kept:
         level = places[i].chance
-        guess: list[Cell] = [value_text(level, metric) if level is not None else DASH] if has_chance else []
+        guess: list[Cell] = [percent(level) if level is not None else DASH] if has_chance else []
         rows.append((*places[i].labels, *guess, *(_cell(line, metric, column[i], main) for line, column in grid)))
     names = ("benchmark", "part") if len(places[0].labels) == 2 else (what,)
     labels = len(names) + has_chance
     header = (*names, *(["chance"] if has_chance else []), *(line.label for line, _ in grid))
     sources = [f"By {method}: from {protocol}." for method, protocol in main.items()]
-    return [Table(f"{name_of(metric).capitalize()} by {what}", header, tuple(rows), labels, tuple(sources))]
+    spans = [(label, len(list(same))) for label, same in groupby(line.sheet.label for line, _ in grid)]
+    return [Table(f"{heading(name_of(metric))} by {what}", header, tuple(rows), labels, tuple(sources), tuple(spans))]
 
 
 def _main_protocols(grid: Sequence[tuple[Line, list[Found | None]]]) -> dict[str, str]:

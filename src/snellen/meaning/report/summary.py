@@ -9,7 +9,7 @@ from msgspec import Struct
 from snellen.judge.scoring import ScoredRun
 from snellen.meaning.report.sheet import Found, Line, Sheet, each_choice_benchmark, lines_of, mean_chance, sheets_of
 from snellen.meaning.report.table import Absent, Number, Table
-from snellen.meaning.report.words import name_of, value_text
+from snellen.meaning.report.words import name_of, percent
 from snellen.records import Estimate, Method, Result
 
 HEADER = (
@@ -120,9 +120,7 @@ def _why_unscored(line: Line, estimate: Estimate) -> str:
 
 def _chance_notes(sheets: Sequence[Sheet]) -> list[str]:
     levels = {
-        sheet.label: value_text(level, "accuracy")
-        for sheet in sheets
-        if (level := mean_chance(sheet.run.benchmarks)) is not None
+        sheet.label: percent(level) for sheet in sheets if (level := mean_chance(sheet.run.benchmarks)) is not None
     }
     if not levels:
         return []
@@ -136,10 +134,11 @@ def _source_notes(sheets: Sequence[Sheet]) -> list[str]:
     """Which protocol each column comes from; one sentence when it is the same for all lines of a method."""
     said: dict[str, None] = {}
     for line in lines_of(sheets):
-        taken = {
-            metric: found.protocol for metric in ("accuracy", "circular_accuracy") if (found := line.overall(metric))
-        }
-        if taken:
-            texts = " and ".join(f"{metric.replace('_', ' ')} from {protocol}" for metric, protocol in taken.items())
-            said[f"By {line.method}: {texts}."] = None
+        texts = [
+            f"{name_of(metric)} from {found.protocol}"
+            for metric in ("accuracy", "circular_accuracy")
+            if (found := line.overall(metric))
+        ]
+        if texts:
+            said[f"By {line.method}: {' and '.join(texts)}."] = None
     return list(said)

@@ -117,7 +117,7 @@ def shorten(label: str, letters: int = 24) -> str:
 def intervals(title: str, groups: Sequence[Group], axis: Axis = SHARE) -> str:
     """Groups from top to bottom, in each a lane a mark: the value and its interval."""
     lane, gap, above, below = 9.5, 9.0, 6.0, 36.0
-    left = min(max((len(shorten(group.label)) for group in groups), default=4), 24) * 6.1 + 14
+    left = min(max((len(shorten(group.label)) for group in groups), default=4), 24) * 7.0 + 16
     plot = WIDTH - left - 14
     drawn: list[str] = []
     y = above
@@ -244,13 +244,15 @@ def _axis_name(name: str, x: float, y: float, middle: tuple[float, float]) -> li
     words = name.split(" ")
     half = (len(words) + 1) // 2
     lines = [" ".join(words[:half]), " ".join(words[half:])] if len(words) > 1 else [name]
-    up = 6 * (len(lines) - 1) + (10 * (len(lines) - 1) if y < middle[1] - 100 else 0)
+    # Above the rim the last line ends there, below it the first one begins, beside it the middle stands.
+    rise = (y - middle[1]) / abs(middle[1] - y or 1) if side == "middle" else 0
+    up = 6.5 * (len(lines) - 1) * (1 - rise) - 7 * rise
     return [text(x, y + 4 - up + 13 * i, part, f"name {side}") for i, part in enumerate(lines)]
 
 
 def stacks(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> str:
     """One bar a row, of parts whose lengths are counts."""
-    left = min(max((len(shorten(label)) for label, _ in rows), default=4), 24) * 6.1 + 14
+    left = min(max((len(shorten(label)) for label, _ in rows), default=4), 24) * 7.0 + 16
     most = max((sum(count for _, count in parts) for _, parts in rows), default=1) or 1
     scale = (WIDTH - left - 14) / most
     drawn = []

@@ -41,6 +41,8 @@ class Table(Struct, frozen=True):
     """How many columns from the left say what the row is."""
     notes: tuple[str, ...] = ()
     """Sentences under the table, before the numbered footnotes."""
+    spans: tuple[tuple[str, int], ...] = ()
+    """What neighbouring columns after the labels have in common (`span, rest` is the whole name), and how many."""
 
     def footnotes(self) -> dict[str, int]:
         """Footnote -> number, in order of appearance."""

@@ -17,6 +17,10 @@ from snellen.meaning.report.table import Cell, Number, cell_text
 from snellen.meaning.report.words import parts, raised
 from snellen.records import Estimate, Result
 
+LEAST = 60
+"""Letters that no column has, and any table."""
+GAP = 2
+
 
 def summary_table(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> RichTable:
     """One row a model and method: each number with its interval and n, footnotes below."""
@@ -25,18 +29,21 @@ def summary_table(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> RichTabl
     shown = RichTable(
         box=box.SIMPLE_HEAD,
         show_edge=False,
-        padding=(0, 1, 0, 0),
+        padding=0,
         caption=Text("\n".join((*table.notes, *(f"{raised(i)} {note}" for note, i in notes.items())))),
         caption_justify="left",
     )
-    # Names share a column, and so do the counts: with four figures of 13 letters that fits 80 columns.
+    # Names share a column, and so do the counts: with four figures that just fits 80 columns. Headings break, so
+    # that the names, which may be folded, are what Rich makes narrower.
     shown.add_column("model, method", overflow="fold")
     for name in table.header[2:-2]:
-        shown.add_column(name, justify="right", min_width=len("[100.0, 99.9]"))
-    shown.add_column("unscored / errors", justify="right", min_width=len("unscored"))
+        shown.add_column(name.replace(" ", "\n"), justify="right")
+    shown.add_column("unscored / errors", justify="right", max_width=len("unscored"))
     for model, method, *figures, unscored, errors in table.rows:
         counts = f"{cell_text(unscored, notes)} / {cell_text(errors, notes)}"
-        shown.add_row(Text(f"{model}, {method}"), *(_render(cell, notes) for cell in figures), counts)
+        shown.add_row(
+            Text.assemble(str(model), (f" {method}", "dim")), *(_render(cell, notes) for cell in figures), counts
+        )
     return shown
 
 
@@ -53,8 +60,16 @@ class _Figure:
             self._rows.append(_row("strict ", number.strict, number.metric))
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        words = [len(word) for row in self._rows for word in row]
-        return Measurement(max(words), max(len(" ".join(row)) for row in self._rows))
+        """Rich asks twice: with the room of the whole table, and with what is left for the column."""
+        room = options.max_width
+        values, intervals, counts = (max(map(len, column)) for column in zip(*self._rows, strict=True))
+        three = max(values, intervals, counts)
+        two = max(values, intervals + 1 + counts)
+        # Two letters more than it takes on one line, as a gap to the column before.
+        one = values + intervals + counts + 2 + GAP
+        if room < LEAST:
+            return Measurement(three, min(max(three, room), one))
+        return Measurement(three, next((width for width in (one, two) if 4 * width + LEAST // 2 <= room), three))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Text("\n", justify="right").join(self._break(row, options.max_width) for row in self._rows)

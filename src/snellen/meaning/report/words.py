@@ -7,32 +7,48 @@ from snellen.records import Estimate
 PLAIN = frozenset({"instability", "cider", "round_slope"})
 """Metrics written as they are; all others are shares of one, written in percent."""
 NAMES = {
-    "accuracy": "accuracy",
-    "circular_accuracy": "circular accuracy",
-    "instability": "instability",
     "hit_rate": "hit rate",
     "accuracy_strict": "strict accuracy",
-    "template_spread": "template spread",
+    "anls": "ANLS",
+    "cider": "CIDEr",
+    "meteor": "METEOR",
+    "rouge_l": "ROUGE-L",
 }
 DASH = "—"
 
 
 def name_of(metric: str) -> str:
-    return NAMES.get(metric, metric)
+    return NAMES.get(metric) or metric.replace("_", " ")
 
 
-def value_text(value: float, metric: str) -> str:
-    """`62.5%`, or `0.693` for a metric that is no share."""
-    return _fixed(value, 3) if metric in PLAIN else f"{_fixed(100 * value, 1)}%"
+def heading(text: str) -> str:
+    """`text` with a capital, the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def is_share(estimate: Estimate, metric: str) -> bool:
+    """Whether a number is written in percent; another package's metric may be no share of one."""
+    known = (estimate.value, estimate.low, estimate.high)
+    return metric not in PLAIN and all(0 <= number <= 1 for number in known if number is not None)
+
+
+def percent(share: float) -> str:
+    return f"{_fixed(100 * share, 1)}%"
+
+
+def value_text(estimate: Estimate, metric: str) -> str:
+    """`62.5%`, or `0.693` for a metric that is no share; a dash when there is no value."""
+    if estimate.value is None:
+        return DASH
+    return percent(estimate.value) if is_share(estimate, metric) else _fixed(estimate.value, 3)
 
 
 def interval_text(estimate: Estimate, metric: str) -> str:
     """`[58.1, 66.7]`, or `[no interval]` when the questions are too few to have one."""
     if estimate.low is None or estimate.high is None:
         return "[no interval]"
-    if metric in PLAIN:
-        return f"[{_fixed(estimate.low, 3)}, {_fixed(estimate.high, 3)}]"
-    return f"[{_fixed(100 * estimate.low, 1)}, {_fixed(100 * estimate.high, 1)}]"
+    factor, digits = (100, 1) if is_share(estimate, metric) else (1, 3)
+    return f"[{_fixed(factor * estimate.low, digits)}, {_fixed(factor * estimate.high, digits)}]"
 
 
 def count_text(estimate: Estimate) -> str:
@@ -40,9 +56,8 @@ def count_text(estimate: Estimate) -> str:
 
 
 def parts(estimate: Estimate, metric: str) -> tuple[str, str, str]:
-    """Value, interval and n of an estimate that has a value."""
-    value = DASH if estimate.value is None else value_text(estimate.value, metric)
-    return value, interval_text(estimate, metric), count_text(estimate)
+    """Value, interval and n."""
+    return value_text(estimate, metric), interval_text(estimate, metric), count_text(estimate)
 
 
 def figure_text(estimate: Estimate, metric: str) -> str:
