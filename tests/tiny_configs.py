@@ -17,7 +17,7 @@ from snellen.models.hf.encode import Continued, Encoded, extend
 # Waking threads takes longer than a forward of these models, much longer on busy cores.
 torch.set_num_threads(1)
 
-VOCABULARY, WIDTH, IMAGE = 200, 64, 5
+VOCABULARY, WIDTH, IMAGE = 600, 64, 5
 Made = tuple[Any, Encoded]
 CLIP: dict[str, Any] = {
     "hidden_size": 32,

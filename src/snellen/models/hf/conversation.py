@@ -31,8 +31,9 @@ class Format(msgspec.Struct, frozen=True):
     between: str
     added: str = ""
 
-    def turn(self, images: int, text: str) -> str:
-        return self.user.replace("{image}", self.image * images).replace("{text}", text)
+    def turn(self, images: int, token: str, text: str) -> str:
+        shown = self.image.replace("{token}", token) * images
+        return self.user.replace("{image}", shown).replace("{text}", text)
 
 
 @cache
@@ -131,7 +132,8 @@ class Conversation:
         for i, message in enumerate(messages):
             said = self._harmless(message.text)
             if message.role == "user":
-                text += form.turn(sum(isinstance(part, ImagePart) for part in message.content), said)
+                images = sum(isinstance(part, ImagePart) for part in message.content)
+                text += form.turn(images, self._placeholder, said)
             else:
                 text += (form.join if message.role == "assistant" else "") + said
                 text += form.between if i < len(messages) - 1 else ""

@@ -47,11 +47,12 @@ def picker(anatomy: Anatomy, encoder: Encoder, requests: Sequence[Request]) -> P
 def generate_plainly(
     anatomy: Anatomy, encoder: Encoder, rows: Sequence[Encoded], requests: Sequence[Request]
 ) -> list[list[int]]:
-    """New tokens by the model's own `generate`, in one batch padded on the left. The twin of shared writing."""
+    """New tokens by the model's own `generate`, in one batch. The twin of shared writing."""
     import torch
 
     transformers, model, decoding = library(), anatomy.model, requests[0].decoding
-    batch = to_device(model, stack(rows, anatomy.pad, "left"))
+    # A decoder goes on from the last place; an encoder pads as it does for scoring, and is remembered so.
+    batch = to_device(model, stack(rows, anatomy.pad, "right" if anatomy.encoder_decoder else "left"))
     settings = transformers.GenerationConfig(
         max_new_tokens=decoding.max_new_tokens,
         do_sample=False,
@@ -69,7 +70,7 @@ def generate_plainly(
 
     class StopAt(library().StoppingCriteria):  # type: ignore[misc]
         def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-            texts = [encoder.decode(row) for row in _new(input_ids, batch["input_ids"]).tolist()]
+            texts = [encoder.decode(row) for row in _new(anatomy, input_ids, batch["input_ids"]).tolist()]
             return torch.tensor([_holds(text, decoding.stop) for text in texts], device=input_ids.device)
 
     shifts = transformers.LogitsProcessorList([Shift()] if decoding.temperature > 0 else [])
@@ -77,7 +78,7 @@ def generate_plainly(
     anatomy.forget()
     with torch.inference_mode():
         made = model.generate(**batch, generation_config=settings, logits_processor=shifts, stopping_criteria=stops)
-    new: list[list[int]] = _new(made, batch["input_ids"]).tolist()
+    new: list[list[int]] = _new(anatomy, made, batch["input_ids"]).tolist()
     return new
 
 
@@ -123,8 +124,10 @@ def end_tokens(anatomy: Anatomy) -> frozenset[int]:
     return frozenset(ends if isinstance(ends, (list, tuple)) else [] if ends is None else [ends])
 
 
-def _new(made: Any, prompt: Any) -> Any:
-    """The tokens after the prompt; some models return it again, some (BLIP-2, encoder-decoders) do not."""
+def _new(anatomy: Anatomy, made: Any, prompt: Any) -> Any:
+    """The tokens after the prompt: some models return it again, some (BLIP-2) do not, a decoder has its own start."""
+    if anatomy.encoder_decoder:
+        return made[:, 1:]
     width = prompt.shape[1]
     again = made.shape[1] >= width and bool((made[:, :width] == prompt).all())
     return made[:, width:] if again else made

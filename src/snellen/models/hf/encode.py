@@ -114,8 +114,12 @@ class PixelMemo:
 class Encoder:
     """Turns prompts into model inputs for one processor."""
 
-    def __init__(self, processor: Any, unknown: frozenset[str] = frozenset()) -> None:
-        """`unknown` names inputs that the processor makes and the model does not take."""
+    def __init__(self, processor: Any, unknown: frozenset[str] = frozenset(), closes: bool = False) -> None:
+        """`unknown` names inputs that the processor makes and the model does not take.
+
+        `closes`: a prompt ends with its closing token, as the text of an encoder does.
+        """
+        self._closes = closes
         self._processor = processor
         self._unknown = {"attention_mask", "labels", *unknown}
         self.tokenizer = getattr(processor, "tokenizer", processor)
@@ -136,7 +140,10 @@ class Encoder:
         ids = tuple(inputs.pop("input_ids")[0].tolist())
         extras = {name: value for name, value in inputs.items() if name not in self._unknown}
         encoded = Encoded(ids, extras, tuple(image.digest for image in prompt.images))
-        return cut(encoded, len(ids) - self._spell(prompt.text).closing)
+        # "[SEP]" or "</s>" would end the text; some processors leave it off, some do not.
+        spelled = self._spell(prompt.text)
+        closed = spelled.closing and ids[-spelled.closing :] == spelled.ids[-spelled.closing :]
+        return cut(encoded, len(ids) - spelled.closing) if closed and not self._closes else encoded
 
     def continue_with(self, prompt: Prompt, encoded: Encoded, continuations: Sequence[str]) -> Continued:
         """Context and scored tokens of each continuation; all share one context."""

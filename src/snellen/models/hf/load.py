@@ -34,7 +34,8 @@ class HfOptions(Struct, frozen=True):
     """auto: as stored on an accelerator, float32 on a CPU, where halves are slow and rough."""
     device: str = "auto"
     device_map: str = ""
-    attn: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
+    attn: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
+    """auto: the best that the architecture knows; GIT knows eager alone."""
     batch_size: str = "auto"
     trust_remote_code: bool = False
     load_in_4bit: bool = False
@@ -175,7 +176,8 @@ def _placing(spec: ModelSpec, options: HfOptions, device: str) -> dict[str, Any]
 
     name = DTYPES.get(options.dtype) or ("float32" if device == "cpu" else "")
     placing: dict[str, Any] = {"dtype": getattr(torch, name) if name else "auto"}
-    placing["attn_implementation"] = options.attn
+    if options.attn != "auto":
+        placing["attn_implementation"] = options.attn
     if options.device_map:
         _require("accelerate", spec, "device_map")
         placing["device_map"] = options.device_map

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -25,7 +26,8 @@ class RowMemo:
         self._calls = 0
         self.runs = 0
         """Rows (or whole calls) that the module has worked through."""
-        module.forward = self._run
+        # transformers reads the signature of a forward to see which inputs, masks among them, it may pass on.
+        module.forward = functools.wraps(module.forward)(lambda *args, **settings: self._run(*args, **settings))
 
     @contextlib.contextmanager
     def rows(self, keys: Sequence[str]) -> Iterator[None]:

@@ -54,8 +54,9 @@ class HFModel:
         self.batch_size = options.rows(ROWS[device])
         self._facts = loaded.facts
         self._conversation = Conversation(loaded.processor, loaded.model.config.model_type)
-        self._encoder = Encoder(loaded.processor, PER_TOKEN - set(inspect.signature(loaded.model.forward).parameters))
         self._anatomy = dissect(loaded.model, _pad_token(loaded))
+        unknown = PER_TOKEN - set(inspect.signature(loaded.model.forward).parameters)
+        self._encoder = Encoder(loaded.processor, unknown, closes=self._anatomy.encoder_decoder)
         self._longest = _longest(loaded.model)
         exact = options.scoring == "exact"
         self._engine = Engine(self._anatomy, 1 if exact else self.batch_size, TOKENS[device])
