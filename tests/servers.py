@@ -40,8 +40,8 @@ class Fault(Struct, frozen=True, omit_defaults=True):
     headers: dict[str, str] = {}
     seconds: float = 0.0
     """Waits this much longer than the latency."""
-    cut: Literal["", "before", "within"] = ""
-    """Closes the connection before the reply, or halfway through its body."""
+    cut: Literal["", "before", "within", "after"] = ""
+    """Closes the connection before the reply, halfway through its body, or after it without a word."""
     chunked: bool = False
     times: int = 1
     matching: str = ""
@@ -96,7 +96,7 @@ def slow(seconds: float, *, times: int = 1) -> Fault:
     return Fault(seconds=seconds, times=times)
 
 
-def dropped(cut: Literal["before", "within"] = "before", *, times: int = 1) -> Fault:
+def dropped(cut: Literal["before", "within", "after"] = "before", *, times: int = 1) -> Fault:
     return Fault(cut=cut, times=times)
 
 
@@ -204,8 +204,11 @@ async def _serve(config: Settings, stop: asyncio.Event, ready: Callable[[int], N
     ready(listener.sockets[0].getsockname()[1])
     await stop.wait()
     listener.close()
+    await asyncio.sleep(0)  # connections that were being accepted
     for connection in list(service.connections):
         connection.transport.abort()
+    while service.connections:  # a socket is closed one turn of the loop after its abort
+        await asyncio.sleep(0)
     await listener.wait_closed()
 
 
@@ -364,6 +367,8 @@ class _Connection(asyncio.Protocol):
             self.transport.close()
         else:
             self.transport.write(("\r\n".join(lines) + "\r\n\r\n").encode() + body)
+            if fault.cut == "after":
+                self.transport.close()
 
 
 def _dump(content: Any) -> str:

@@ -171,7 +171,8 @@ _FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_block
 def read_fault(reply: Reply, now: float) -> Fault:
     """What a reply with an error status says."""
     message, code, param = _error_of(reply.body)
-    detail = f"HTTP {reply.status}: {message or _phrase(reply.status)}"
+    said = message or reply.body[:200].decode("utf-8", "replace").strip() or _phrase(reply.status)
+    detail = f"HTTP {reply.status}: {said}"
     asked = parse_retry_after(reply.headers.get("retry-after", ""), now)
     if asked is not None:
         detail += f"; Retry-After {asked:.0f} s"
@@ -247,11 +248,11 @@ def _refused_parameter(message: str, code: str, param: str) -> str:
 
 
 def _error_of(body: bytes) -> tuple[str, str, str]:
-    """Message, code and parameter of an error, in any of the forms that servers use."""
+    """Message, code and parameter of an error, in any of the JSON forms that servers use; empty without."""
     try:
         content = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return body[:300].decode("utf-8", "replace").strip(), "", ""
+        return "", "", ""
     error = content.get("error", content) if isinstance(content, dict) else content
     if isinstance(error, dict):
         message = error.get("message") or error.get("detail") or ""

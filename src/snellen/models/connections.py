@@ -85,7 +85,7 @@ class Connections:
             self._idle, self._loop = [], loop
         while self._idle:
             connection = self._idle.pop()
-            if not connection.has_expired():
+            if connection.is_available() and not connection.has_expired():
                 return connection
             await connection.aclose()
         return self._source.create_connection(self._url.origin)
