@@ -1,0 +1,155 @@
+"""Results: rows of a benchmark, of its slices, of dimensions and of the whole."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import small
+from snellen import registry
+from snellen.api import Results, evaluate
+from snellen.benchmark import Benchmark
+from snellen.errors import DataError, UnknownNameError
+from snellen.meaning.stats import estimate
+from snellen.models.instruments import Scripted
+from snellen.records import Request, Result
+
+
+def run(model: Any, benchmarks: Any, protocols: Any, folder: Path, name: str = "run", **settings: Any) -> Results:
+    return evaluate(model, benchmarks, protocols, runs=folder, name=name, **settings)
+
+
+def rows_of(results: Results, **fields: str) -> list[Result]:
+    return [row for row in results.rows if all(getattr(row, name) == value for name, value in fields.items())]
+
+
+def always(mark: str) -> Scripted:
+    return Scripted(lambda request: f"({mark})")
+
+
+def test_slices_by_tag_add_up_to_the_whole(questions: Benchmark, tmp_path: Path) -> None:
+    """Golds are 0 1 2 3 0 1 ...; easy questions have even numbers, so A is right for every other easy one."""
+    results = run(always("A"), str(questions.folder), "vanilla", tmp_path)
+    values = {
+        row.slice: (row.estimate.value, row.estimate.n) for row in rows_of(results, benchmark="mine", metric="accuracy")
+    }
+    assert values == {"": (0.25, 12), "level=easy": (0.5, 6), "level=hard": (0.0, 6)}
+
+
+def test_a_tag_with_very_many_values_gives_no_slices_and_hides_no_other(tmp_path: Path) -> None:
+    rows = [{**row, "tag_number": str(i)} for i, row in enumerate(small.rows(204))]
+    made = small.built(rows, tmp_path / "made")
+    results = run(always("A"), str(made.folder), "vanilla", tmp_path)
+    assert {row.slice for row in results.rows} == {"", "level=easy", "level=hard"}
+
+
+def test_rounds_of_a_dialogue_are_slices_and_its_questions_share_a_group(
+    eyechart: dict[str, Benchmark], tmp_path: Path
+) -> None:
+    results = run("snellen:uniform", "eyechart/dialogue", "dialogue", tmp_path, limit=30)
+    rows = {row.slice: row.estimate for row in rows_of(results, benchmark="eyechart/dialogue", metric="accuracy")}
+    assert [rows[f"round={i}"].n for i in (1, 2, 3, 4)] == [30] * 4
+    assert rows[""].n == 120
+    scores = [s for b in results.runs[0].benchmarks for s in b.scores if s.metric == "accuracy"]
+    wanted = estimate([s.value for s in scores if s.value is not None], [s.sample_id for s in scores])
+    assert rows[""] == wanted
+
+
+def test_questions_about_one_picture_are_one_group(questions: Benchmark, tmp_path: Path) -> None:
+    results = run(always("A"), str(questions.folder), "vanilla", tmp_path)
+    [row] = rows_of(results, benchmark="mine", metric="accuracy", slice="")
+    pictures = {sample.id: sample.group for sample in questions.samples()}
+    values = [float(i % 4 == 0) for i in range(12)]
+    assert len(set(pictures.values())) == 6
+    assert row.estimate == estimate(values, [pictures[f"q{i:03d}"] for i in range(12)])
+
+
+def test_the_spread_between_templates_is_that_of_the_best_and_the_worst(questions: Benchmark, tmp_path: Path) -> None:
+    def reply(request: Request) -> str:
+        right = int(request.sample_id[1:]) % 4
+        template = int(request.variant.template[-1])
+        knows = template == 0 or (template == 1 and right < 2)
+        option = right if knows else (right + 1) % 4
+        return f"({request.variant.marks[request.variant.order.index(option)]})"
+
+    results = run(Scripted(reply), str(questions.folder), "instability?m=3", tmp_path)
+    accuracy = {row.slice: row.estimate.value for row in rows_of(results, benchmark="mine", metric="accuracy")}
+    assert [accuracy[f"template=choice.generation.{i}"] for i in range(3)] == [1.0, 0.5, 0.0]
+    [spread] = rows_of(results, metric="template_spread")
+    assert spread.estimate.value == 1.0
+    assert accuracy[""] == pytest.approx(0.5)
+    [entropy] = rows_of(results, benchmark="mine", metric="instability", slice="")
+    # Right under all three templates never happens: half of the questions have two kinds of answers 2 : 1, half 1 : 2.
+    assert entropy.estimate.value == pytest.approx(-(2 / 3) * math.log(2 / 3) - (1 / 3) * math.log(1 / 3))
+
+
+def test_dimensions_and_the_whole_are_unweighted_means_over_benchmarks(tmp_path: Path) -> None:
+    large = small.built(small.rows(40), tmp_path / "large", name="large", dimension="CG")
+    little = small.built(small.rows(4, options=2), tmp_path / "little", name="little", dimension="CG")
+    other = small.built(
+        [{**row, "answer": 0} for row in small.rows(3)], tmp_path / "other", name="other", dimension="FG"
+    )
+    results = run(always("A"), [str(b.folder) for b in (large, little, other)], "vanilla", tmp_path)
+    means = {row.dimension: row.estimate for row in rows_of(results, benchmark="*", metric="accuracy")}
+    assert means["CG"].value == pytest.approx((0.25 + 0.5) / 2)
+    assert means["FG"].value == 1.0
+    assert means["*"].value == results.value("accuracy") == pytest.approx((0.25 + 0.5 + 1.0) / 3)
+    assert means["*"].n == 47
+    assert results.value("accuracy", benchmark="little") == 0.5
+
+
+def test_metrics_of_texts_are_not_averaged_with_those_of_choices(
+    eyechart: dict[str, Benchmark], tmp_path: Path
+) -> None:
+    results = run("snellen:oracle", ["eyechart/word", "eyechart/shape"], "vanilla", tmp_path, limit=5)
+    assert {row.metric for row in rows_of(results, benchmark="*")} == {"accuracy", "accuracy_strict", "hit_rate"}
+    assert {row.metric for row in rows_of(results, benchmark="eyechart/word", slice="")} == {
+        "word_accuracy", "exact_match", "anls"
+    }  # fmt: skip
+
+
+def _length(reply: str, references: tuple[str, ...]) -> float:
+    return float(len(reply))
+
+
+def test_anothers_metric_may_be_any_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._NAMES, "metrics", {**registry._NAMES["metrics"], "length": f"{__name__}:_length"})
+    rows = [{"id": f"q{i}", "question": f"What is number {i}?", "answer": "a"} for i in range(4)]
+    made = small.built(rows, tmp_path / "made", metrics=("length",))
+    results = run(Scripted({f"q{i}": "x" * (10 * i) for i in range(4)}), str(made.folder), "vanilla", tmp_path)
+    [row] = rows_of(results, metric="length", slice="")
+    assert row.estimate == estimate([0.0, 10.0, 20.0, 30.0], range(4), proportion=False)
+
+
+def test_several_models_stand_side_by_side(questions: Benchmark, tmp_path: Path) -> None:
+    results = run(["snellen:oracle", "snellen:always-a"], str(questions.folder), ["vanilla"], tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run-0", "run-1"]
+    assert results.value("accuracy", model="snellen:oracle") == 1.0
+    assert results.value("accuracy", model="snellen:always-a") == 0.25
+    with pytest.raises(DataError, match=r"2 numbers fit accuracy of \*; name model and protocol"):
+        results.value("accuracy")
+    with pytest.raises(UnknownNameError, match="did you mean vanilla"):
+        results.value("accuracy", protocol="vanila")
+
+
+def test_results_are_frames_of_plain_values(questions: Benchmark, tmp_path: Path) -> None:
+    results = run("snellen:always-a", str(questions.folder), ["vanilla", "circular"], tmp_path)
+    table, sliced, scores = results.table(), results.table(slices=True), results.scores()
+    assert {"model", "benchmark", "dimension", "protocol", "method", "metric", "value", "low", "high", "stderr", "n",
+            "unscored", "errors"} <= set(table.columns)  # fmt: skip
+    assert table.height == len(rows_of(results, slice=""))
+    assert sliced.height == len(results.rows)
+    assert scores.height == sum(len(b.scores) for b in results.runs[0].benchmarks)
+    chosen = scores.filter(scores["metric"] == "accuracy")
+    assert sorted(set(chosen["value"].to_list())) == [0.0, 1.0]
+
+
+def test_a_run_is_named_by_what_is_asked_when_it_has_no_name(questions: Benchmark, tmp_path: Path) -> None:
+    for protocols in ("vanilla", "circular", "vanilla"):
+        evaluate("snellen:always-a", str(questions.folder), protocols, runs=tmp_path)
+    folders = sorted(path.name for path in tmp_path.iterdir())
+    assert len(folders) == 2
+    assert all(name.startswith("snellen-always-a-") for name in folders)

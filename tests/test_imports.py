@@ -1,0 +1,82 @@
+"""What is imported when: the heavy packages only where they are used."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import snellen
+
+HEAVY = {
+    "torch", "transformers", "tokenizers", "accelerate", "polars", "pyarrow", "pandas", "numpy", "PIL", "httpx",
+    "nltk", "scipy", "sklearn", "matplotlib", "ray", "starlette", "uvicorn", "jinja2", "easy_vqa", "pytest",
+}  # fmt: skip
+PUBLIC = {
+    "__version__", "ContinuationScore", "DataError", "Decoding", "ErrorBudgetError", "ModelError", "Request",
+    "Response", "Results", "Sample", "Scripted", "SnellenError", "StoreError", "UnknownNameError", "build", "evaluate",
+    "load_model", "parse_protocol", "score",
+}  # fmt: skip
+
+
+def loaded_by(code: str, folder: Path | None = None) -> set[str]:
+    """Top-level packages and Snellen's modules that a fresh process has loaded after `code`."""
+    show = "\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code + show],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder,
+        env=os.environ,
+    )
+    modules = json.loads(done.stdout.splitlines()[-1])
+    return {name if name.startswith("snellen") else name.partition(".")[0] for name in modules}
+
+
+def test_the_public_names_are_these_and_each_can_be_had() -> None:
+    assert set(snellen.__all__) == PUBLIC
+    assert all(getattr(snellen, name) is not None for name in PUBLIC)
+    assert set(dir(snellen)) >= PUBLIC
+    with pytest.raises(AttributeError, match="module 'snellen' has no attribute 'evalute'"):
+        _ = snellen.evalute  # type: ignore[attr-defined]
+
+
+def test_importing_snellen_loads_nothing_else() -> None:
+    loaded = loaded_by("import snellen")
+    assert not loaded & (HEAVY | {"msgspec", "click", "rich", "platformdirs", "asyncio"})
+    assert {name for name in loaded if name.startswith("snellen")} == {"snellen"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["run", "--help"], ["list", "--help"]])
+def test_help_loads_no_heavy_package(arguments: list[str]) -> None:
+    code = f"import sys\nfrom snellen.cli import main\ntry:\n    main({arguments!r})\nexcept SystemExit:\n    pass"
+    forbidden = HEAVY - ({"pyarrow", "numpy"} if arguments[0] == "run" else set())
+    assert not loaded_by(code) & forbidden
+
+
+def test_the_help_of_the_door_loads_neither_verbs_nor_the_library() -> None:
+    code = "from snellen.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n    pass"
+    loaded = loaded_by(code)
+    assert not loaded & (HEAVY | {"httpx", "rich.progress"})
+    assert not {name for name in loaded if name.startswith(("snellen.api", "snellen.cli.verbs", "snellen.run"))}
+
+
+def test_a_run_with_an_instrument_never_loads_torch_or_a_network_client(tmp_path: Path) -> None:
+    code = (
+        "import snellen\n"
+        "snellen.evaluate('snellen:oracle', 'eyechart/word', limit=2)\n"
+        "snellen.evaluate('snellen:uniform', 'eyechart/shape', ['circular', 'likelihood'], limit=2)\n"
+    )
+    assert not loaded_by(code, tmp_path) & {"torch", "transformers", "httpx", "nltk", "polars", "matplotlib", "ray"}
+
+
+def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    from snellen.errors import MissingExtraError
+
+    error = MissingExtraError("easy-vqa", "demo", "the benchmark easy-vqa")
+    assert str(error) == "the benchmark easy-vqa needs the package easy-vqa: pip install 'snellen[demo]'"
