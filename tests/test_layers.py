@@ -46,9 +46,13 @@ def room(module: str) -> str:
     return module.partition(".")[0]
 
 
-def imports(module: str) -> Iterator[tuple[str, int]]:
+def imports(module: str, *, for_types: bool = True) -> Iterator[tuple[str, int]]:
     """What a module imports of Snellen, late imports too: dotted names below `snellen`, and the line."""
+    blocks = [n for n in ast.walk(tree(module)) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+    unused = set() if for_types else {id(node) for block in blocks for node in ast.walk(block)}
     for node in ast.walk(tree(module)):
+        if id(node) in unused:
+            continue
         match node:
             case ast.ImportFrom(module=str(name), names=names, level=0) if name == "snellen":
                 yield from ((alias.name, node.lineno) for alias in names)
@@ -77,7 +81,10 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
             name = name.rpartition(".")[0]
         return name if name in FILES else f"{name}.__init__" if name else None
 
-    graph = {module: {t for name, _ in imports(module) if (t := target(name)) and t != module} for module in FILES}
+    graph = {
+        module: {t for name, _ in imports(module, for_types=False) if (t := target(name)) and t != module}
+        for module in FILES
+    }
     done: set[str] = set()
 
     def visit(module: str, path: tuple[str, ...]) -> None:

@@ -6,10 +6,11 @@ Pillow's own depend on the zlib it was built with. This one writes an indexed pi
 
 from __future__ import annotations
 
-import itertools
+import re
 import struct
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 _LENGTHS = (
     (3, 0), (4, 0), (5, 0), (6, 0), (7, 0), (8, 0), (9, 0), (10, 0), (11, 1), (13, 1), (15, 1), (17, 1), (19, 2),
@@ -21,9 +22,8 @@ _LENGTHS = (
 
 def encode(width: int, height: int, pixels: bytes, palette: Sequence[tuple[int, int, int]]) -> bytes:
     """PNG file of an indexed picture: `pixels` holds width x height palette indices, row by row."""
-    rows = [pixels[y * width : (y + 1) * width] for y in range(height)]
-    above = [bytes(width), *rows[:-1]]
-    filtered = b"".join(b"\x02" + _minus(row, up) for row, up in zip(rows, above, strict=True))
+    differences = _minus(pixels, bytes(width) + pixels[:-width])
+    filtered = b"".join(b"\x02" + differences[y * width : (y + 1) * width] for y in range(height))
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
     colours = b"".join(bytes(colour) for colour in palette)
     return b"\x89PNG\r\n\x1a\n" + b"".join(
@@ -32,8 +32,16 @@ def encode(width: int, height: int, pixels: bytes, palette: Sequence[tuple[int, 
     )
 
 
-def _minus(row: bytes, up: bytes) -> bytes:
-    return bytes(len(row)) if row == up else bytes((a - b) & 255 for a, b in zip(row, up, strict=True))
+def _minus(one: bytes, other: bytes) -> bytes:
+    """Each byte of `one` less that of `other`, modulo 256.
+
+    In one subtraction of long numbers: the top bit of every byte is set first, so that none borrows
+    from its neighbour, and put right afterwards (Hacker's Delight, 2-18).
+    """
+    x, y = int.from_bytes(one), int.from_bytes(other)
+    top = int.from_bytes(b"\x80" * len(one))
+    low = int.from_bytes(b"\x7f" * len(one))
+    return (((x | top) - (y & low)) ^ ((x ^ y ^ top) & top)).to_bytes(len(one))
 
 
 def _chunk(name: bytes, content: bytes) -> bytes:
@@ -42,30 +50,31 @@ def _chunk(name: bytes, content: bytes) -> bytes:
 
 def _deflate(content: bytes) -> bytes:
     bits, used = 0b011, 3  # final block, fixed codes
-
-    def put(value: int, size: int) -> None:
-        nonlocal bits, used
-        bits |= value << used
-        used += size
-
     out = bytearray(b"\x78\x01")
-    for value, run in itertools.groupby(content):
-        put(*_LITERAL[value])
-        left = len(list(run)) - 1
-        while left >= 3:
-            step = min(left, 258)
-            for code in _RUN[step]:
-                put(*code)
-            left -= step
-        for _ in range(left):
-            put(*_LITERAL[value])
-        whole = used // 8
-        out += (bits & ((1 << whole * 8) - 1)).to_bytes(whole, "little")
-        bits >>= whole * 8
-        used -= whole * 8
-    put(*_SYMBOL[256])
-    out += bits.to_bytes((used + 7) // 8, "little")
+    for run in _RUNS.finditer(content):
+        code, size = _repeated(run[0][0], len(run[0]))
+        bits |= code << used
+        used += size
+        if used >= 256:
+            whole = used // 8
+            out += (bits & ((1 << whole * 8) - 1)).to_bytes(whole, "little")
+            bits >>= whole * 8
+            used -= whole * 8
+    code, size = _SYMBOL[256]
+    out += (bits | code << used).to_bytes((used + size + 7) // 8, "little")
     return bytes(out) + struct.pack(">I", zlib.adler32(content))
+
+
+@lru_cache(maxsize=1 << 14)
+def _repeated(value: int, count: int) -> tuple[int, int]:
+    """(code, size) of `count` bytes of one value: the byte, then as many repetitions of it as fit."""
+    bits = used = 0
+    runs, left = divmod(count - 1, 258)
+    codes = [_LITERAL[value], *_RUN[258] * runs, *(_RUN[left] if left >= 3 else [_LITERAL[value]] * left)]
+    for code, size in codes:
+        bits |= code << used
+        used += size
+    return bits, used
 
 
 def _reverse(value: int, size: int) -> int:
@@ -90,6 +99,7 @@ def _run(length: int) -> tuple[tuple[int, int], ...]:
     return _fixed(257 + place), (length - shortest, extra), (0, 5)
 
 
+_RUNS = re.compile(rb"(.)\1*", re.DOTALL)
 _SYMBOL = [_fixed(symbol) for symbol in range(286)]
 _LITERAL = _SYMBOL[:256]
 _RUN = {length: _run(length) for length in range(3, 259)}
