@@ -369,6 +369,8 @@ class _Connection(asyncio.Protocol):
             self.transport.write(("\r\n".join(lines) + "\r\n\r\n").encode() + body)
             if fault.cut == "after":
                 self.transport.close()
+            if fault.cut == "after":
+                self.transport.close()
 
 
 def _dump(content: Any) -> str:

@@ -66,7 +66,8 @@ class OpenAIModel:
 
     A request that fails has a typed `error` in its response, after up to `retries` further attempts.
     ModelError is raised only for what would fail every request: a refused key (401, 403), no
-    credit (402, insufficient_quota), an unknown model or path (404), a redirection.
+    credit (402, insufficient_quota), an unknown model or path (404), a redirection, an untrusted
+    certificate.
     """
 
     kinds: frozenset[Kind] = frozenset({"generate"})
@@ -200,6 +201,9 @@ class OpenAIModel:
             httpcore.ProxyError,
         ) as error:
             what = str(error) or type(error).__name__
+            if "CERTIFICATE_VERIFY_FAILED" in what:
+                hint = "name the certificate of its authority in SSL_CERT_FILE"
+                return Fault("connection", f"{self._url}: {what}; {hint}", fatal=True)
             return Fault("connection", f"{self._url}: {what}; is the server running?", retry=True)
 
     def _presentable(self, detail: str) -> str:
