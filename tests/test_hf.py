@@ -24,7 +24,7 @@ OPTIONS = ("red", "dark green", "no", "a very long answer indeed")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_archs.llava(tmp_path_factory.mktemp("llava"))
+    return tiny_archs.save("LLaVA", tmp_path_factory.mktemp("llava"))
 
 
 @pytest.fixture(scope="module")

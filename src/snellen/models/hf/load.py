@@ -8,6 +8,7 @@ import importlib
 import logging
 import os
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -130,13 +131,16 @@ def library() -> Any:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without the progress bars and the advice that transformers prints; its errors still come through."""
+    """Without the progress bars and the advice of transformers, and its deprecations, which are not the user's."""
     output = library().utils.logging
     bars, level = output.is_progress_bar_enabled(), output.get_verbosity()
     output.disable_progress_bar()
     output.set_verbosity(logging.ERROR)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
     finally:
         output.set_verbosity(level)
         if bars:

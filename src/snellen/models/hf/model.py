@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import logging
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -18,9 +18,10 @@ from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import end_tokens, generate_plainly, like_decoding, picker, response
 from snellen.models.hf.encode import PER_TOKEN, Continued, Encoded, Encoder
 from snellen.models.hf.engine import Engine, packed
-from snellen.models.hf.load import HfOptions, Loaded, load, working
+from snellen.models.hf.load import HfOptions, Loaded, load, quiet, working
 from snellen.models.hf.probe import probe
-from snellen.models.hf.selfcheck import Verdict, check
+from snellen.models.hf.selfcheck import REFUSALS, Verdict, check
+from snellen.models.hf.shared import Scores
 from snellen.records import ContinuationScore, Failure, Kind, Request, Response, Usage
 
 ADAPTER = "hf 1"
@@ -74,38 +75,62 @@ class HFModel:
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Replies in the order of the requests: new text without special tokens, stripped of white space."""
         started = time.perf_counter()
-        asked = [self._encoded(request, images) for request in requests]
-        responses = {i: found for i, found in enumerate(asked) if isinstance(found, Response)}
-        groups: dict[Any, list[tuple[int, Encoded]]] = {}
-        for i, row in enumerate(asked):
-            if isinstance(row, Encoded):
-                groups.setdefault((like_decoding(requests[i]), frozenset(row.extras)), []).append((i, row))
+        with quiet():
+            asked = [self._encoded(request, images) for request in requests]
+        groups: dict[Any, list[int]] = {}
+        for i, found in enumerate(asked):
+            if isinstance(found, Encoded):
+                groups.setdefault((like_decoding(requests[i]), frozenset(found.extras)), []).append(i)
         ends = end_tokens(self._anatomy)
-        for group in groups.values():
-            rows, said = [row for _, row in group], [requests[i] for i, _ in group]
-            for (i, row), tokens in zip(group, self._write(rows, said), strict=True):
-                responses[i] = response(self._encoder, row, tokens, ends, requests[i])
-        return self._finished(responses, started)
+
+        def reply(places: list[int]) -> list[Response]:
+            rows = [cast(Encoded, asked[i]) for i in places]
+            written = self._write(rows, [requests[i] for i in places])
+            return [
+                response(self._encoder, row, tokens, ends, requests[i])
+                for i, row, tokens in zip(places, rows, written, strict=True)
+            ]
+
+        return self._answered(asked, list(groups.values()), reply, started)
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """One score a continuation: the sum of its tokens' log-probabilities in nats."""
         started = time.perf_counter()
-        asked = [self._continued(request, images) for request in requests]
-        responses = {i: found for i, found in enumerate(asked) if isinstance(found, Response)}
-        groups: dict[frozenset[str], list[tuple[int, Continued]]] = {}
+        with quiet():
+            asked = [self._continued(request, images) for request in requests]
+        groups: dict[frozenset[str], list[int]] = {}
         for i, found in enumerate(asked):
             if isinstance(found, Continued):
-                groups.setdefault(frozenset(found.context.extras), []).append((i, found))
-        for group in groups.values():
+                groups.setdefault(frozenset(found.context.extras), []).append(i)
+
+        def score(places: list[int]) -> list[Response]:
+            rows = [cast(Continued, asked[i]) for i in places]
             with working(self._anatomy.model):
-                scored = self._engine.score([found for _, found in group])
-            for (i, found), tails in zip(group, scored, strict=True):
-                scores = tuple(
-                    ContinuationScore(sum(tail), len(tail), len(text.encode()))
-                    for tail, text in zip(tails, requests[i].continuations, strict=True)
-                )
-                responses[i] = Response(scores=scores, usage=Usage(len(found.context.ids), 0))
-        return self._finished(responses, started)
+                scored = self._engine.score(rows)
+            return [
+                _scored(row, tails, requests[i].continuations)
+                for i, row, tails in zip(places, rows, scored, strict=True)
+            ]
+
+        return self._answered(asked, list(groups.values()), score, started)
+
+    def _answered(
+        self,
+        asked: Sequence[Encoded | Continued | Response],
+        groups: Sequence[list[int]],
+        run: Callable[[list[int]], list[Response]],
+        started: float,
+    ) -> list[Response]:
+        """Responses in order: those that were refused before, and what `run` makes of each group."""
+        responses = {i: found for i, found in enumerate(asked) if isinstance(found, Response)}
+        for group in groups:
+            responses.update(zip(group, _each_if_not_all(group, run), strict=True))
+        seconds = (time.perf_counter() - started) / max(1, len(responses))
+        notes = self._conversation.notes
+        return [
+            found if found.error else replace(found, seconds=seconds, notes=(*notes, *found.notes))
+            for _, found in sorted(responses.items())
+        ]
 
     def _write(self, rows: Sequence[Encoded], requests: Sequence[Request]) -> list[list[int]]:
         """New tokens of requests of like decoding."""
@@ -130,7 +155,7 @@ class HFModel:
                 verdict: Verdict = check(
                     self._engine, probe(self._conversation, self._encoder, self._anatomy.encoder_decoder)
                 )
-        except (ValueError, RuntimeError, TypeError, KeyError, IndexError) as error:
+        except REFUSALS as error:
             first = " ".join(str(error).split())[:200]
             raise ModelError(
                 f"{name}: a picture and a question cannot be put to it ({type(error).__name__}: {first}); "
@@ -170,14 +195,24 @@ class HFModel:
             )
         return encoded
 
-    def _finished(self, responses: dict[int, Response], started: float) -> list[Response]:
-        """In order, with the time that each took on average and the notes on how it was asked."""
-        seconds = (time.perf_counter() - started) / max(1, len(responses))
-        notes = self._conversation.notes
-        return [
-            found if found.error else replace(found, seconds=seconds, notes=(*notes, *found.notes))
-            for _, found in sorted(responses.items())
-        ]
+
+def _each_if_not_all(places: list[int], run: Callable[[list[int]], list[Response]]) -> list[Response]:
+    """`run` on all together or, where that raises, on each alone: a bad request takes no other with it."""
+    try:
+        return run(places)
+    except REFUSALS as error:
+        if len(places) == 1:
+            detail = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            return [Response(error=Failure("model", detail))]
+        return [_each_if_not_all([place], run)[0] for place in places]
+
+
+def _scored(row: Continued, tails: Scores, continuations: Sequence[str]) -> Response:
+    scores = tuple(
+        ContinuationScore(sum(tail), len(tail), len(text.encode()))
+        for tail, text in zip(tails, continuations, strict=True)
+    )
+    return Response(scores=scores, usage=Usage(len(row.context.ids), 0))
 
 
 def _failed(error: Exception) -> Response:

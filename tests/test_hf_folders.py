@@ -1,0 +1,65 @@
+"""Complete folders, processors included, of small random models: the fast adapter against the exact one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="waits for torch")
+pytest.importorskip("transformers", reason="waits for transformers")
+
+from snellen.models.base import Model, load_model
+from snellen.records import Decoding
+from tiny_archs import PROCESSORS, Pictures, ask, save
+
+FORMATS = {
+    "LLaVA": "chat template",
+    "PaliGemma": "format paligemma",
+    "BLIP-2 OPT": "format blip-2",
+    "BLIP-2 FlanT5": "format blip-2",
+    "InstructBLIP Vicuna": "format instructblip",
+    "Kosmos-2": "format kosmos-2",
+    "GIT": "format git",
+}
+OPTIONS = ("red", "dark green", "(A) no")
+PICTURES = Pictures()
+IMAGES = [PICTURES.add(colour) for colour in ("red", "blue")]
+Pair = tuple[str, Model, Model]
+
+
+@pytest.fixture(scope="module", params=PROCESSORS)
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    folder: Path = save(request.param, tmp_path_factory.mktemp("model"))
+    fast, exact = load_model(f"hf:{folder}?batch_size=5"), load_model(f"hf:{folder}?scoring=exact")
+    assert isinstance(fast, Model)
+    assert isinstance(exact, Model)
+    return request.param, fast, exact
+
+
+def test_fast_scores_equal_exact_scores(pair: Pair) -> None:
+    name, fast, exact = pair
+    assert fast.fingerprint()["prompt"] == FORMATS.get(name, "format plain")
+    assert fast.fingerprint()["scoring"] != exact.fingerprint()["scoring"] == "plain"
+    asked = [ask(f"What colour is it{' now' * i}?", IMAGES[i % 2], continuations=OPTIONS) for i in range(5)]
+    for one, other in zip(fast.loglikelihood(asked, PICTURES), exact.loglikelihood(asked, PICTURES), strict=True):
+        assert one.error is None
+        assert [score.tokens for score in one.scores] == [score.tokens for score in other.scores]
+        assert max(abs(a.sum - b.sum) for a, b in zip(one.scores, other.scores, strict=True)) < 1e-4
+
+
+@pytest.mark.parametrize("decoding", [Decoding(6), Decoding(6, temperature=0.8, top_p=0.9, seed=1)])
+def test_fast_replies_equal_exact_replies(pair: Pair, decoding: Decoding) -> None:
+    _, fast, exact = pair
+    asked = [ask(f"What colour is it{' now' * i}?", IMAGES[i % 2], decoding=decoding) for i in range(5)]
+    asked.append(ask("What colour is it?", IMAGES[0], reply="It is", decoding=decoding))
+    found = [(reply.text, reply.finish, reply.usage) for reply in fast.generate(asked, PICTURES)]
+    assert found == [(reply.text, reply.finish, reply.usage) for reply in exact.generate(asked, PICTURES)]
+
+
+def test_a_question_without_a_picture_is_answered_or_fails_alone(pair: Pair) -> None:
+    _, fast, _ = pair
+    asked = [ask("What colour is it?", IMAGES[0]), ask("Is there no picture?")]
+    first, second = fast.generate(asked, PICTURES)
+    assert first.error is None
+    assert second.text is not None or second.error is not None
