@@ -21,7 +21,7 @@ from snellen.run.drivers import Report, Tick, drive, drive_async
 from snellen.run.plan import Settings, Use, jobs
 from snellen.run.store import FORMAT, MANIFEST, BenchmarkUse, RunManifest, RunStore, read_manifest, write_manifest
 
-_RECORDED = ("msgspec", "pyarrow", "pillow", "httpx", "torch", "transformers", "tokenizers")
+_RECORDED = ("msgspec", "pyarrow", "pillow", "httpcore", "torch", "transformers", "tokenizers")
 
 
 class Outcome(Struct, frozen=True):
