@@ -372,6 +372,34 @@ def test_hidden_answers_still_make_a_report(make: Callable[..., Benchmark]) -> N
     assert "the answer is hidden 6" in read(results, "r.md")
 
 
+def test_a_hidden_benchmark_beside_an_open_one_says_so_in_its_own_cell(make: Callable[..., Benchmark]) -> None:
+    hidden = [{name: value for name, value in row.items() if name != "answer"} for row in small.rows(6)]
+    folders = [str(make(hidden, name="closed").folder), str(make(small.rows(6), name="open").folder)]
+    results = sn.evaluate("snellen:uniform", folders, "vanilla")
+    part = read(results, "r.md").partition("### Accuracy by benchmark")[2].partition("###")[0]
+    assert "| closed | 25.0% | —¹ |" in part
+    assert "¹ the answers are hidden" in part
+    [row] = summary_rows(results.runs, results.rows)
+    # Nothing was unread, so there is nothing to be strict about.
+    assert isinstance(row.accuracy, Number)
+    assert row.accuracy.strict is None
+
+
+def test_what_is_true_of_all_runs_is_said_once(questions: Benchmark) -> None:
+    text = read(sn.evaluate(["snellen:oracle", "snellen:uniform"], str(questions.folder)), "r.md")
+    assert text.count("| version: snellen |") == 1
+    assert "| all | replies read by | standard |" in text
+    assert "| snellen:oracle | model: instrument | oracle |" in text
+    alone = read(sn.evaluate("snellen:oracle", str(questions.folder)), "r.md")
+    assert "| snellen:oracle | replies read by | standard |" in alone
+
+
+def test_a_name_cannot_turn_the_direction_of_what_follows(four: str) -> None:
+    results = sn.evaluate(sn.Scripted({}, name="right\u202eleft"), four, name="turned")
+    assert "\u202e" not in read(results, "r.md")
+    assert "<bdi>right\u202eleft</bdi>" in read(results)
+
+
 def test_an_unfinished_run_makes_a_report_that_counts_what_was_never_asked(questions: Benchmark) -> None:
     sn.evaluate("snellen:oracle", str(questions.folder), "vanilla", name="half")
     journal = Path("runs/half/journal-0.jsonl")

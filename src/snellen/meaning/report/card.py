@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from snellen.meaning.report.gallery import Entry, Gallery, Outcome, outcome_of
 from snellen.meaning.report.markup import esc
-from snellen.meaning.report.words import DASH, name_of
+from snellen.meaning.report.svg import shorten
+from snellen.meaning.report.words import DASH, fixed, name_of
 from snellen.protocols.reading import LikelihoodRule, reduce_score
 from snellen.records import ContinuationScore, Exchange, ImagePart, ImageRef, Message, Prediction, Variant
 
@@ -26,7 +27,7 @@ def card(entry: Entry, gallery: Gallery, label: str, rule: LikelihoodRule, numbe
         f'<article class="entry" data-model="{entry.model}" data-benchmark="{esc(entry.sample.benchmark)}" '
         f'data-protocol="{esc(entry.protocol)}" data-outcome="{esc(entry.outcome)}">'
         f'<header><span class="badge {entry.outcome.replace(" ", "-")}">{SIGNS[entry.outcome]} {entry.outcome}</span>'
-        f" <b>{esc(entry.sample.benchmark)}</b> · {esc(label)} · {esc(entry.protocol)}{turn}"
+        f" <b>{esc(entry.sample.benchmark)}</b> · <bdi>{esc(label)}</bdi> · <bdi>{esc(entry.protocol)}</bdi>{turn}"
         f" · <code>{esc(entry.sample.id)}</code>{_tags(entry)}</header>\n"
         f'<div class="columns"><div class="pictures">{pictures}</div>'
         f'<div class="talk">{talk}</div>\n<div class="verdict">{_verdict(entry, exchange, rule)}</div></div></article>'
@@ -134,7 +135,7 @@ def _likelihoods(scores: Sequence[ContinuationScore], rule: LikelihoodRule) -> d
     return {
         i: f'<td class="num"><svg class="bar" viewBox="0 0 60 8" role="img" aria-label="share {weight / total:.2f}">'
         f'<rect class="rail" width="60" height="8"/><rect class="fill" width="{60 * weight / total:.1f}" height="8"/>'
-        f"</svg> {value:.3f}</td>"
+        f"</svg> {fixed(value, 3) if math.isfinite(value) else value}</td>"
         for i, (value, weight) in enumerate(zip(values, weights, strict=True))
     }
 
@@ -155,7 +156,7 @@ def _option(choice: int, options: Sequence[str], variant: Variant) -> str:
     order = variant.order or tuple(range(len(options)))
     place = order.index(choice)
     mark = f"({variant.marks[place]}) " if place < len(variant.marks) else ""
-    return f"{esc(mark)}{_long(options[choice])}"
+    return f"{esc(mark)}<bdi>{_long(options[choice])}</bdi>"
 
 
 def _gold(entry: Entry, options: Sequence[str]) -> str:
@@ -163,8 +164,10 @@ def _gold(entry: Entry, options: Sequence[str]) -> str:
     if answer is None:
         return '<span class="none">hidden</span>'
     if answer.options:
-        return " or ".join(_long(options[i]) for i in answer.options)
-    return " or ".join(f"“{_long(text)}”" for text in answer.texts[:6]) + (" …" if len(answer.texts) > 6 else "")
+        return " or ".join(f"<bdi>{_long(options[i])}</bdi>" for i in answer.options)
+    return " or ".join(f"“<bdi>{_long(text)}</bdi>”" for text in answer.texts[:6]) + (
+        " …" if len(answer.texts) > 6 else ""
+    )
 
 
 def _presentations(entry: Entry, options: Sequence[str]) -> str:
@@ -175,7 +178,7 @@ def _presentations(entry: Entry, options: Sequence[str]) -> str:
         if prediction.choice is not None:
             said = _option(prediction.choice, options, prediction.variant)
         else:
-            said = esc(prediction.way if prediction.text is None else prediction.text[:60])
+            said = f"<bdi>{esc(prediction.way if prediction.text is None else shorten(prediction.text, 60))}</bdi>"
         here = ' aria-current="true"' if prediction is entry.shown else ""
         variant = prediction.variant
         tip = f"presentation {variant.test + 1}, template {variant.template}"

@@ -10,7 +10,7 @@ from snellen.meaning.report.sections import benchmark_tables, dimension_tables, 
 from snellen.meaning.report.sheet import Sheet
 from snellen.meaning.report.summary import summary
 from snellen.meaning.report.table import Cell, Table, cell_text
-from snellen.meaning.report.words import raised
+from snellen.meaning.report.words import clean_name, raised
 
 
 def markdown(sheets: Sequence[Sheet]) -> str:
@@ -60,7 +60,7 @@ def _text(cell: Cell, notes: dict[str, int]) -> str:
 
 def escape(text: str) -> str:
     """Text that Markdown shows as it is, on one line of a table."""
-    one_line = " ".join(text.split())
+    one_line = " ".join(clean_name(text).split())
     marked = re.sub(r"([\\`*<>|\[\]~])", r"\\\1", one_line)
     # An underscore within a word is no emphasis.
     return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", marked)

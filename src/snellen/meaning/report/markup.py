@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import html
-import re
 from itertools import takewhile
 
 from snellen.meaning.report.table import Cell, Number, Table
-from snellen.meaning.report.words import DASH, parts
+from snellen.meaning.report.words import DASH, clean, parts
 from snellen.records import Estimate
-
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-"""What a page must not hold: control characters besides tab and line break, halves of surrogate pairs."""
 
 
 def esc(text: object) -> str:
     """Text for between tags and within quoted attributes."""
-    return html.escape(_CONTROLS.sub("\ufffd", str(text)), quote=True)
+    return html.escape(clean(str(text)), quote=True)
 
 
 def figure(estimate: Estimate, metric: str) -> str:

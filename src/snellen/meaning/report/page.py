@@ -110,6 +110,7 @@ def _chart_sections(sheets: Sequence[Sheet], draw: Figures) -> list[tuple[str, s
                 legend,
                 "A point a model and benchmark. Instability is the entropy of the options chosen when the same "
                 "question is put in other words and orders; 0 is a model that never wavers, right or wrong.",
+                is_tall=True,
             )
             + _titled(
                 "By template",
@@ -124,6 +125,7 @@ def _chart_sections(sheets: Sequence[Sheet], draw: Figures) -> list[tuple[str, s
                 legend,
                 "A point a model and benchmark. Above the line the model finds the right option more likely than it "
                 "manages to name it.",
+                is_tall=True,
             ),
         ),
         (
@@ -163,14 +165,15 @@ def _dimensions(draw: Figures, legend: str, note: str) -> str:
     )
 
 
-def _figure(panels: Sequence[Panel], legend: str, note: str) -> str:
+def _figure(panels: Sequence[Panel], legend: str, note: str, *, is_tall: bool = False) -> str:
+    """Panels side by side, the note below; beside a single tall one."""
     if not panels:
         return ""
     shown = "".join(
         f'<div class="panel">{f"<h4>{esc(panel.title)}</h4>" if panel.title else ""}{panel.svg}</div>'
         for panel in panels
     )
-    kind = ' class="single"' if len(panels) == 1 else ""
+    kind = ' class="single"' if is_tall and len(panels) == 1 else ""
     return f'<figure{kind}>{legend}<div class="panels">{shown}</div><figcaption>{esc(note)}</figcaption></figure>'
 
 

@@ -104,7 +104,9 @@ def _matrix(what: str, places: Sequence[Place], sheets: Sequence[Sheet], metric:
     for i in kept:
         level = places[i].chance
         guess: list[Cell] = [percent(level) if level is not None else DASH] if has_chance else []
-        rows.append((*places[i].labels, *guess, *(_cell(line, metric, column[i], main) for line, column in grid)))
+        rows.append(
+            (*places[i].labels, *guess, *(_cell(line, metric, column[i], main, places[i]) for line, column in grid))
+        )
     names = ("benchmark", "part") if len(places[0].labels) == 2 else (what,)
     labels = len(names) + has_chance
     header = (*names, *(["chance"] if has_chance else []), *(line.label for line, _ in grid))
@@ -121,10 +123,10 @@ def _main_protocols(grid: Sequence[tuple[Line, list[Found | None]]]) -> dict[str
     return {method: count.most_common(1)[0][0] for method, count in counts.items()}
 
 
-def _cell(line: Line, metric: str, found: Found | None, main: dict[str, str]) -> Cell:
+def _cell(line: Line, metric: str, found: Found | None, main: dict[str, str], place: Place) -> Cell:
     if found is None:
         return Absent(NO_ROW)
-    cell = number(line, metric, found)
+    cell = number(line, metric, found, "" if place.benchmark == ALL else place.benchmark)
     if isinstance(cell, Number) and found.protocol != main[line.method]:
         return Number(metric, found.estimate, found.strict, f"from {found.protocol}")
     return cell
@@ -132,14 +134,14 @@ def _cell(line: Line, metric: str, found: Found | None, main: dict[str, str]) ->
 
 def provenance_tables(sheets: Sequence[Sheet]) -> list[Table]:
     """What each run was, without the paths of the machine it ran on; and the benchmarks' versions."""
-    facts = tuple((sheet.label, name, value) for sheet in sheets for name, value in _facts(sheet))
+    facts = [(sheet.label, name, value) for sheet in sheets for name, value in _facts(sheet)]
     benchmarks = tuple(
         (sheet.label, use.name, use.version, use.where or DASH, DASH if use.limit is None else use.limit)
         for sheet in sheets
         for use in sheet.run.manifest.benchmarks
     )
     return [
-        Table("Runs", ("model", "fact", "value"), facts, labels=2),
+        Table("Runs", ("model", "fact", "value"), _merged(facts), labels=2),
         Table("Benchmarks", ("model", "benchmark", "version", "where", "limit"), _merged(benchmarks), labels=2),
     ]
 
@@ -163,13 +165,17 @@ def _facts(sheet: Sheet) -> Iterable[tuple[str, str]]:
     for name, value in manifest.software.items():
         yield f"version: {name}", value
     for name, value in manifest.hardware.items():
-        yield f"machine: {name}", value
+        yield f"hardware: {name}", value
 
 
-def _merged(rows: tuple[tuple[Cell, ...], ...]) -> tuple[tuple[Cell, ...], ...]:
-    """One row for all models that used the same version in the same way."""
+def _merged(rows: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
+    """One row for all runs that agree; first what is true of all of them."""
     models: dict[tuple[Cell, ...], list[str]] = {}
     for model, *rest in rows:
         models.setdefault(tuple(rest), []).append(str(model))
-    everybody = len({row[0] for row in rows})
-    return tuple(("all" if len(who) == everybody else ", ".join(who), *rest) for rest, who in models.items())
+    everybody = {str(row[0]) for row in rows}
+    named = [
+        ("all" if set(who) == everybody and len(who) > 1 else ", ".join(who), *rest) for rest, who in models.items()
+    ]
+    order = {"all": -1, **{str(row[0]): i for i, row in reversed(list(enumerate(rows)))}}
+    return tuple(sorted(named, key=lambda row: order.get(str(row[0]), len(rows))))

@@ -99,7 +99,8 @@ class Line(Struct, frozen=True, dict=True):
         if estimate is None:
             return None
         strict = numbers.get((protocol, f"{metric}_strict", benchmark, dimension, part)) if estimate.unscored else None
-        return Found(protocol, estimate, strict if strict and strict.value is not None else None)
+        # Where all that is unscored has no gold, being strict changes nothing.
+        return Found(protocol, estimate, strict if strict and strict.n > estimate.n else None)
 
     def _order(self, metric: str) -> list[str]:
         covered = self.sheet.covered

@@ -86,12 +86,12 @@ def _row(line: Line) -> SummaryRow:
     )
 
 
-def number(line: Line, metric: str, found: Found | None) -> Number | Absent:
-    """A cell for what was found, or for why there is nothing."""
+def number(line: Line, metric: str, found: Found | None, benchmark: str = "") -> Number | Absent:
+    """A cell for what was found (of one benchmark, if it is named), or for why there is nothing."""
     if found is None:
         return Absent(why_absent(line, metric))
     if found.estimate.value is None:
-        return Absent(_why_unscored(line, found.estimate))
+        return Absent(_why_unscored(line, found.estimate, benchmark))
     return Number(metric, found.estimate, found.strict)
 
 
@@ -110,10 +110,11 @@ def why_absent(line: Line, metric: str) -> str:
     return "not measured by the protocols of this run"
 
 
-def _why_unscored(line: Line, estimate: Estimate) -> str:
+def _why_unscored(line: Line, estimate: Estimate, benchmark: str) -> str:
     if estimate.errors and not estimate.unscored:
         return "no question was answered; see the errors"
-    if not any(one.answers for one in line.sheet.run.benchmarks):
+    scored = [one for one in line.sheet.run.benchmarks if benchmark in ("", one.spec.name)]
+    if not any(one.answers for one in scored):
         return "the answers are hidden"
     return "no answer could be scored; see the counts"
 

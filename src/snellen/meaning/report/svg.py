@@ -19,6 +19,8 @@ Locate = Callable[[float, float], tuple[float, float]]
 """From values to a place in the picture."""
 
 WIDTH = 460
+LETTERS = 26
+"""Of a label, at most."""
 COLOURS = 8
 SHAPES = (
     "M-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0-7.2 0z",  # circle
@@ -110,14 +112,14 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
-def shorten(label: str, letters: int = 24) -> str:
+def shorten(label: str, letters: int = LETTERS) -> str:
     return label if len(label) <= letters else f"{label[: letters - 1]}…"
 
 
 def intervals(title: str, groups: Sequence[Group], axis: Axis = SHARE) -> str:
     """Groups from top to bottom, in each a lane a mark: the value and its interval."""
     lane, gap, above, below = 9.5, 9.0, 6.0, 36.0
-    left = min(max((len(shorten(group.label)) for group in groups), default=4), 24) * 7.0 + 16
+    left = min(max((len(shorten(group.label)) for group in groups), default=4), LETTERS) * 7.0 + 16
     plot = WIDTH - left - 14
     drawn: list[str] = []
     y = above
@@ -252,7 +254,7 @@ def _axis_name(name: str, x: float, y: float, middle: tuple[float, float]) -> li
 
 def stacks(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> str:
     """One bar a row, of parts whose lengths are counts."""
-    left = min(max((len(shorten(label)) for label, _ in rows), default=4), 24) * 7.0 + 16
+    left = min(max((len(shorten(label)) for label, _ in rows), default=4), LETTERS) * 7.0 + 16
     most = max((sum(count for _, count in parts) for _, parts in rows), default=1) or 1
     scale = (WIDTH - left - 14) / most
     drawn = []

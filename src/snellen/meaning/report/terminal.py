@@ -14,7 +14,7 @@ from snellen.judge.scoring import ScoredRun
 from snellen.meaning.report.sheet import sheets_of
 from snellen.meaning.report.summary import summary
 from snellen.meaning.report.table import Cell, Number, cell_text
-from snellen.meaning.report.words import parts, raised
+from snellen.meaning.report.words import clean_name, parts, raised
 from snellen.records import Estimate, Result
 
 LEAST = 60
@@ -42,7 +42,9 @@ def summary_table(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> RichTabl
     for model, method, *figures, unscored, errors in table.rows:
         counts = f"{cell_text(unscored, notes)} / {cell_text(errors, notes)}"
         shown.add_row(
-            Text.assemble(str(model), (f" {method}", "dim")), *(_render(cell, notes) for cell in figures), counts
+            Text.assemble(clean_name(str(model)), (f" {method}", "dim")),
+            *(_render(cell, notes) for cell in figures),
+            counts,
         )
     return shown
 

@@ -1,6 +1,8 @@
-"""How numbers are written: a value never without its interval and its n."""
+"""How numbers are written: a value never without its interval and its n. And names that cannot be trusted."""
 
 from __future__ import annotations
+
+import re
 
 from snellen.records import Estimate
 
@@ -15,6 +17,18 @@ NAMES = {
     "rouge_l": "ROUGE-L",
 }
 DASH = "—"
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+def clean(text: str) -> str:
+    """`text` without what no page may hold: control characters but tab and line break, halves of surrogate pairs."""
+    return _CONTROLS.sub("\ufffd", text)
+
+
+def clean_name(text: str) -> str:
+    """`text` for a place where it cannot be set apart: nor may it turn the direction of what follows."""
+    return _DIRECTIONS.sub("\ufffd", clean(text))
 
 
 def name_of(metric: str) -> str:
@@ -33,14 +47,14 @@ def is_share(estimate: Estimate, metric: str) -> bool:
 
 
 def percent(share: float) -> str:
-    return f"{_fixed(100 * share, 1)}%"
+    return f"{fixed(100 * share, 1)}%"
 
 
 def value_text(estimate: Estimate, metric: str) -> str:
     """`62.5%`, or `0.693` for a metric that is no share; a dash when there is no value."""
     if estimate.value is None:
         return DASH
-    return percent(estimate.value) if is_share(estimate, metric) else _fixed(estimate.value, 3)
+    return percent(estimate.value) if is_share(estimate, metric) else fixed(estimate.value, 3)
 
 
 def interval_text(estimate: Estimate, metric: str) -> str:
@@ -48,7 +62,7 @@ def interval_text(estimate: Estimate, metric: str) -> str:
     if estimate.low is None or estimate.high is None:
         return "[no interval]"
     factor, digits = (100, 1) if is_share(estimate, metric) else (1, 3)
-    return f"[{_fixed(factor * estimate.low, digits)}, {_fixed(factor * estimate.high, digits)}]"
+    return f"[{fixed(factor * estimate.low, digits)}, {fixed(factor * estimate.high, digits)}]"
 
 
 def count_text(estimate: Estimate) -> str:
@@ -76,6 +90,7 @@ def listed(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in ordered) or DASH
 
 
-def _fixed(value: float, digits: int) -> str:
+def fixed(value: float, digits: int) -> str:
+    """`value` with so many digits; never `-0.0`."""
     # Adding zero turns a rounded -0.0 into 0.0.
     return f"{round(value, digits) + 0.0:.{digits}f}"
