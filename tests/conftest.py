@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import small
 from snellen.benchmark import Benchmark
 from snellen.build import build
 from snellen.catalogue import select
+
+# Nothing here is timed: a machine that is busy must not make a test fail.
+settings.register_profile("snellen", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("snellen")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,11 +14,11 @@ from slow_model import Slow, SlowAsync
 from snellen.api import evaluate, score
 from snellen.benchmark import Benchmark
 from snellen.catalogue import select
-from snellen.errors import DataError, ModelError, StoreError, UnknownNameError
+from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError, UnknownNameError
 from snellen.images import Images
 from snellen.models.base import load_model
 from snellen.models.instruments import Scripted
-from snellen.records import ContinuationScore, Decoding, Request, Response, Variant
+from snellen.records import ContinuationScore, Decoding, Failure, Request, Response, Variant
 from snellen.run.drivers import Tick, check_response
 from snellen.run.plan import find_benchmarks
 from snellen.run.store import read_exchanges, read_manifest
@@ -333,3 +333,13 @@ def test_gold_history_is_asked_for_only_where_it_is_published(eyechart: dict[str
     answers = [text for text in told if text not in ("The answer is", "The answer is (A) Yes.")]
     assert answers
     assert all(text.startswith("The answer is (") and text[18:-1] in replies for text in answers)
+
+
+def test_a_failure_counts_under_every_presentation_that_shared_the_request(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    broken = Scripted(lambda request: Response(error=Failure("server", "it broke")))
+    with pytest.raises(ErrorBudgetError, match="12 of 12 requests failed"):
+        evaluate(broken, str(questions.folder), ["vanilla", "circular"], runs=tmp_path, name="r")
+    scores = score(tmp_path / "r").scores()
+    assert set(scores["why"]) == {"error: server"} and set(scores["protocol"]) == {"vanilla", "circular"}

@@ -112,7 +112,7 @@ class Stopping(Slow):
         return super().respond(request)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(stops=st.lists(st.tuples(st.integers(0, 60), st.sampled_from([1, 3, 16])), max_size=3), torn=st.integers(0, 300))
 def test_however_often_a_run_is_stopped_it_ends_the_same(
     stops: list[tuple[int, int]],
@@ -220,9 +220,15 @@ def test_every_question_of_a_run_without_an_answer_is_an_error_under_every_metri
 ) -> None:
     results = evaluate(Slow(failing=1.0), str(questions.folder), PROTOCOLS, runs=tmp_path, name="run", error_budget=1.0)
     rows = [row for row in results.rows if row.benchmark == "mine" and not row.slice]
-    assert {row.metric for row in rows} == {
-        "accuracy", "accuracy_strict", "circular_accuracy", "circular_accuracy_strict", "hit_rate", "instability"
-    }  # fmt: skip
+    metrics = (
+        "accuracy",
+        "accuracy_strict",
+        "circular_accuracy",
+        "circular_accuracy_strict",
+        "hit_rate",
+        "instability",
+    )
+    assert {row.metric for row in rows} >= set(metrics)
     for row in rows:
         assert (row.estimate.value, row.estimate.n, row.estimate.unscored, row.estimate.errors) == (None, 0, 0, 12)
 

@@ -149,7 +149,7 @@ class Request(Struct, frozen=True, omit_defaults=True, dict=True):
     messages: tuple[Message, ...]
     kind: Kind = "generate"
     continuations: tuple[str, ...] = ()
-    """For log-likelihood: the texts to score; continuations[i] belongs to option order[i]."""
+    """For log-likelihood: the texts to score, in the sample's own order of options."""
     decoding: Decoding = Decoding()
 
     @cached_property

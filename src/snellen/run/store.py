@@ -15,6 +15,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -120,13 +121,20 @@ class RunStore:
             self.append([Exchange(protocol, request, response, reused=True)])
         return response
 
+    def share(self, protocol: str, request: Request, response: Response) -> Response:
+        """Note under this presentation too what another one just got for the same request, failures as well."""
+        if response.error is None:
+            return self.find(protocol, request) or response
+        self.append([Exchange(protocol, request, response, reused=True)])
+        return response
+
     def append(self, exchanges: Iterable[Exchange]) -> None:
         """Write exchanges at the end of the journal, in one system call. Raises StoreError."""
         lines = bytearray()
         for exchange in exchanges:
             self._index(exchange, self._own, self._size + len(lines))
             self.answered += exchange.response.error is None and not exchange.reused
-            self.failed += exchange.response.error is not None
+            self.failed += exchange.response.error is not None and not exchange.reused
             lines += _encoder.encode(exchange)
             lines += b"\n"
         view = memoryview(lines)
@@ -217,6 +225,8 @@ def write_whole(path: Path, content: bytes) -> None:
         part.write_bytes(content)
         part.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
         raise _unwritable(path.parent, error) from None
 
 
