@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from typing import Protocol as Form
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,6 +27,18 @@ from snellen.run.store import RunStore
 KINDS: tuple[Kind, ...] = ("generate", "loglikelihood")
 
 
+class Errand(Form):
+    """What a driver carries to its end: waves of requests, stored under a label."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def images(self) -> Images: ...
+
+    def start(self) -> Wave: ...
+
+
 class Job(Struct, frozen=True):
     """One sample under one protocol."""
 
@@ -34,6 +47,10 @@ class Job(Struct, frozen=True):
     prompt: Prompt
     images: Images
     history: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return self.protocol.label
 
     def start(self) -> Wave:
         return self.protocol.ask(self.sample, self.prompt, self.history)
@@ -53,8 +70,8 @@ Report = Callable[[Tick], object]
 class _Live:
     """A protocol under way: the requests it waits for, and what came so far."""
 
-    def __init__(self, job: Job) -> None:
-        self.job, self.label = job, job.protocol.label
+    def __init__(self, job: Errand) -> None:
+        self.job, self.label = job, job.label
         self._wave = job.start()
         self.requests: list[Request] = []
         self.responses: list[Response | None] = []
@@ -80,7 +97,7 @@ def step(wave: Wave, responses: list[Response]) -> list[Request]:
 
 
 def drive(
-    model: Model, jobs: Iterator[Job], store: RunStore, *, window: int = 0, report: Report = lambda tick: None
+    model: Model, jobs: Iterator[Errand], store: RunStore, *, window: int = 0, report: Report = lambda tick: None
 ) -> None:
     """Run all jobs with a model that answers batches; `window` is how many requests it gets at once.
 
@@ -131,8 +148,8 @@ def _ask(model: Model, kind: Kind, waiting: list[tuple[_Live, int]], store: RunS
     given = {request.key: response for request, response in zip(requests, responses, strict=True)}
     for one, i in waiting:
         request = one.requests[i]
-        one.responses[i] = store.find(one.label, request) if first[request.key] != (one, i) else None
-        one.responses[i] = one.responses[i] or given[request.key]
+        own = first[request.key] == (one, i)
+        one.responses[i] = given[request.key] if own else store.share(one.label, request, given[request.key])
     report(Tick(requests=len(responses), failures=sum(response.error is not None for response in responses)))
 
 
@@ -170,7 +187,7 @@ def _failed(detail: str) -> Response:
 
 
 async def drive_async(
-    model: AsyncModel, jobs: Iterator[Job], store: RunStore, *, report: Report = lambda tick: None
+    model: AsyncModel, jobs: Iterator[Errand], store: RunStore, *, report: Report = lambda tick: None
 ) -> None:
     """Run all jobs with a model behind a network, as many at once as it allows.
 
@@ -184,7 +201,7 @@ async def drive_async(
             return known
         if (pending := asked.get(request.key)) is not None:
             response = await asyncio.shield(pending)
-            return response if response.error else store.find(label, request) or response
+            return store.share(label, request, response)
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         asked[request.key] = future
         try:
@@ -198,9 +215,9 @@ async def drive_async(
             if not future.done():
                 future.cancel()
 
-    async def run(job: Job) -> None:
+    async def run(job: Errand) -> None:
         """One job to its end; when one of its requests raises, the others are cancelled."""
-        wave, label = job.start(), job.protocol.label
+        wave, label = job.start(), job.label
         responses: list[Response] = []
         while True:
             try:
