@@ -1,0 +1,77 @@
+"""Writes the table of docs/whitebox.md: which fast path equals the plain path, architecture by architecture.
+
+    python bench/equality.py [--write]
+
+Small random models in float32, one thread; the numbers are the largest difference of any token's
+log-probability, in nats. Without --write the table goes to standard output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+import transformers
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from snellen.models.hf.anatomy import dissect  # noqa: E402
+from snellen.models.hf.engine import PLAIN, Engine  # noqa: E402
+from snellen.models.hf.selfcheck import CACHE, MEMO, WIDER, Verdict, check, difference  # noqa: E402
+from tiny_configs import ARCHITECTURES, asked, make, normal  # noqa: E402
+
+PATHS = (CACHE, *WIDER.values(), MEMO)
+BEGIN, END = "<!-- equality table: begin -->", "<!-- equality table: end -->"
+
+
+def cell(verdict: Verdict, path: str) -> str:
+    """What the self-check found of one path."""
+    why = verdict.refusals.get(path, "")
+    if path in verdict.differences:
+        value = f"{verdict.differences[path]:.0e}"
+        return f"**{value}**" if why else value
+    if not why:
+        return "—"
+    return "window" if "window" in why else "refused"
+
+
+def row(name: str) -> str:
+    model, head = make(name)
+    window = asked(head)
+    engine = Engine(dissect(model, 0), 8, 4096)
+    verdict = check(engine, window)
+    exact = Engine(dissect(make(name)[0], 0), 1, 4096).score(window, PLAIN)
+    fast = engine.score(window, verdict.abilities)
+    first = window[0]
+    pixels = normal(77, *first.context.extras["pixel_values"].shape)
+    other = replace(first.context, extras={**first.context.extras, "pixel_values": pixels}, digests=("other",))
+    sees = difference(exact[:1], engine.score([replace(first, context=other)], PLAIN))
+    cells = [cell(verdict, path) for path in PATHS]
+    return " | ".join([name, *cells, verdict.abilities.name, f"{difference(exact, fast):.0e}", f"{sees:.2f}"])
+
+
+def table() -> str:
+    heads = ["architecture", *PATHS, "strategy chosen", "chosen against exact", "another picture moves a score by"]
+    rows = [" | ".join(heads), " | ".join("---" for _ in heads), *(row(name) for name in ARCHITECTURES)]
+    versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
+    return "\n".join([f"Taken with {versions}.", "", *(f"| {line} |" for line in rows)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true")
+    made = table()
+    if not parser.parse_args().write:
+        print(made)
+        return
+    page = ROOT / "docs" / "whitebox.md"
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    page.write_text(f"{before}{BEGIN}\n{made}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""What sharing saves: a LLaVA-like random model with 576 image tokens, three ways in one run.
+
+naive   the model's own forward for every option, the picture encoded again, logits at every place;
+        for generation the model's own `generate`, one prompt at a time
+plain   Snellen's exact path (`scoring=exact`): the same, but logits only where they are read
+fast    Snellen's shared path
+
+    python bench/whitebox.py [--small] [--dtype bfloat16]
+
+Prints wall seconds (best of the repetitions), naive / fast and plain / fast, the largest difference of a
+summed log-probability, and peak memory beyond the model, plain / fast, each in a process of its own.
+Random weights: speed and equality only. `--small` is a quick run with a model of a few layers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers as tf
+
+from snellen.models.hf.anatomy import dissect
+from snellen.models.hf.decoding import generate_plainly, picker
+from snellen.models.hf.encode import Continued, Encoded
+from snellen.models.hf.engine import PLAIN, Abilities, Engine
+from snellen.models.hf.selfcheck import difference
+from snellen.records import Decoding, Message, Request, TextPart, Variant
+
+IMAGE, PICTURE, QUESTION = 32000, 576, 55
+FAST = Abilities(memo=True, cache=True, shared=True, ragged=True, tree=True)
+TARGETS = {
+    "one question, 4 options": 4.5,
+    "5 templates x 4 options": 14.0,
+    "4 rotations x 8 new tokens": 2.8,
+    "5 templates x 4 rotations x 8 new tokens": 4.5,
+}
+generator = torch.Generator().manual_seed(0)
+
+
+def model(small: bool, dtype: torch.dtype) -> Any:
+    """174 M parameters: a 38 M vision tower at 336 pixels and a 110 M text model."""
+    torch.manual_seed(0)
+    layers = 2 if small else 12
+    vision = tf.CLIPVisionConfig(
+        hidden_size=512,
+        intermediate_size=2048,
+        num_hidden_layers=layers,
+        num_attention_heads=8,
+        image_size=336,
+        patch_size=14,
+        projection_dim=512,
+    )
+    text = tf.LlamaConfig(
+        vocab_size=32064,
+        hidden_size=768,
+        intermediate_size=2048,
+        num_hidden_layers=layers,
+        num_attention_heads=12,
+        max_position_embeddings=2048,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        initializer_range=0.05,
+    )
+    config = tf.LlavaConfig(
+        vision_config=vision,
+        text_config=text,
+        image_token_index=IMAGE,
+        vision_feature_select_strategy="default",
+        vision_feature_layer=-2,
+    )
+    made = tf.LlavaForConditionalGeneration(config).to(dtype).eval()
+    made.generation_config.eos_token_id = None
+    return made
+
+
+def words(count: int) -> tuple[int, ...]:
+    return tuple(torch.randint(10, 31000, (count,), generator=generator).tolist())
+
+
+PIXELS = torch.randn(1, 3, 336, 336, generator=generator)
+HEAD = (*words(5), *(IMAGE,) * PICTURE)
+TAILS = tuple(words(n) for n in (1, 3, 5, 8))
+TEMPLATES = [words(QUESTION) for _ in range(5)]
+OPENING, CLOSING, SHOWN = words(25), words(6), [words(7) for _ in range(4)]
+ROTATIONS = [(*OPENING, *sum(SHOWN[i:] + SHOWN[:i], ()), *CLOSING) for i in range(4)]
+
+
+def prompt(*text: int) -> Encoded:
+    return Encoded((*HEAD, *text), {"pixel_values": PIXELS}, ("picture",))
+
+
+QUESTIONS = [Continued(prompt(*template), TAILS) for template in TEMPLATES]
+CIRCULAR = [prompt(*rotation) for rotation in ROTATIONS]
+UNSTABLE = [prompt(*template[:10], *rotation) for template in TEMPLATES for rotation in ROTATIONS]
+
+
+def request(number: int) -> Request:
+    return Request("bench", str(number), Variant(), (Message("user", (TextPart(str(number)),)),), decoding=Decoding(8))
+
+
+def fresh(made: Any, abilities: Abilities, rows: int) -> Engine:
+    made.model.vision_tower.__dict__.pop("forward", None)
+    return Engine(dissect(made, 0), rows, 4096, abilities)
+
+
+def write(made: Any, rows: list[Encoded], fast: bool) -> list[list[int]]:
+    requests = [request(i) for i in range(len(rows))]
+    engine = fresh(made, FAST if fast else PLAIN, 32)
+    if fast:
+        return engine.write(rows, picker(engine.anatomy, None, requests), 8)  # type: ignore[arg-type]
+    pairs = zip(rows, requests, strict=True)
+    return [generate_plainly(engine.anatomy, None, [row], [one])[0] for row, one in pairs]  # type: ignore[arg-type]
+
+
+def score(made: Any, asked: list[Continued], fast: bool) -> Any:
+    return fresh(made, FAST if fast else PLAIN, 32 if fast else 1).score(asked)
+
+
+def naive(made: Any, asked: list[Continued]) -> Any:
+    """A textbook loop over options."""
+    made.model.vision_tower.__dict__.pop("forward", None)
+    scores = []
+    with torch.inference_mode():
+        for one in asked:
+            tails = []
+            for tail in one.tails:
+                ids = torch.tensor([[*one.context.ids, *tail]])
+                logits = made(
+                    input_ids=ids, attention_mask=torch.ones_like(ids), pixel_values=PIXELS.to(made.dtype)
+                ).logits
+                said = logits[0, -len(tail) - 1 : -1].float().log_softmax(-1)
+                tails.append([float(said[i, token]) for i, token in enumerate(tail)])
+            scores.append(tails)
+    return scores
+
+
+NAIVE: dict[str, Callable[[Any], Any]] = {
+    "one question, 4 options": lambda made: naive(made, QUESTIONS[:1]),
+    "5 templates x 4 options": lambda made: naive(made, QUESTIONS),
+}
+WORK: dict[str, Callable[[Any, bool], Any]] = {
+    "one question, 4 options": lambda made, fast: score(made, QUESTIONS[:1], fast),
+    "5 templates x 4 options": lambda made, fast: score(made, QUESTIONS, fast),
+    "4 rotations x 8 new tokens": lambda made, fast: write(made, CIRCULAR, fast),
+    "5 templates x 4 rotations x 8 new tokens": lambda made, fast: write(made, UNSTABLE, fast),
+}
+
+
+def timed(work: Callable[[], Any], repetitions: int) -> tuple[float, Any]:
+    """Best wall seconds, and the last result."""
+    walls, result = [], None
+    for _ in range(repetitions):
+        started = time.perf_counter()
+        result = work()
+        walls.append(time.perf_counter() - started)
+    return min(walls), result
+
+
+def agreement(plain: Any, fast: Any) -> str:
+    if isinstance(plain[0][0], int):
+        return "same tokens" if plain == fast else "tokens differ"
+    sums = [[[[sum(tail)] for tail in tails] for tails in scores] for scores in (plain, fast)]
+    return f"{difference(*sums):.1e} nats"
+
+
+def peak(name: str, fast: bool, arguments: argparse.Namespace) -> int:
+    """Megabytes that a path needs beyond the loaded model, in a process of its own."""
+    command = [sys.executable, __file__, "--memory", name, "--path", "fast" if fast else "plain"]
+    command += ["--dtype", arguments.dtype, "--threads", str(arguments.threads), *["--small"] * arguments.small]
+    return int(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+
+
+def resident(field: str) -> int:
+    """Kilobytes of memory of this process: VmRSS now, VmHWM at most."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith(field)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--repetitions", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--memory", default="")
+    parser.add_argument("--path", default="fast")
+    arguments = parser.parse_args()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    made = model(arguments.small, getattr(torch, arguments.dtype))
+    if arguments.memory:
+        Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+        before = resident("VmRSS")
+        WORK[arguments.memory](made, arguments.path == "fast")
+        print((resident("VmHWM") - before) // 1024)
+        return
+    versions = f"torch {torch.__version__}, transformers {tf.__version__}"
+    print(f"{versions}, {arguments.dtype}, {torch.get_num_threads()} threads")
+    heads = ("naive", "plain", "fast", "n/f", "p/f", "target")
+    print(" " * 41 + "".join(f"{head:>7s}" for head in heads) + f"{'MB':>12s}  agreement")
+    for name, work in WORK.items():
+        repetitions = 1 if name.startswith("5") else arguments.repetitions
+        plain = timed(lambda work=work: work(made, False), repetitions)
+        textbook = timed(lambda name=name: NAIVE[name](made), repetitions) if name in NAIVE else plain
+        fast = timed(lambda work=work: work(made, True), arguments.repetitions)
+        memory = f"{peak(name, False, arguments)} / {peak(name, True, arguments)}"
+        print(
+            f"{name:41s}{textbook[0]:7.2f}{plain[0]:7.2f}{fast[0]:7.2f}{textbook[0] / fast[0]:7.1f}"
+            f"{plain[0] / fast[0]:7.1f}{TARGETS[name]:7.1f}{memory:>12s}  {agreement(textbook[1], fast[1])}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

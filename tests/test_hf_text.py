@@ -1,0 +1,157 @@
+"""Prompts and the border before a continuation, on the three kinds of tokenizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("torch", reason="waits for torch")
+pytest.importorskip("transformers", reason="waits for transformers")
+
+from snellen.models.hf.conversation import Conversation, Prompt, formats
+from snellen.models.hf.encode import Encoded, Encoder, Spelled, border
+from snellen.records import ImagePart, ImageRef, Message, TextPart
+from tiny_archs import CHAT, byte_level, sentence_piece, word_piece
+
+TOKENIZERS = {"byte-level BPE": byte_level(), "SentencePiece-like": sentence_piece(), "WordPiece": word_piece()}
+WORDS = st.lists(
+    st.sampled_from("a red dark green square ( (A) . no the answer is 3 é".split()), min_size=1, max_size=4
+)
+PICTURE = ImageRef("0" * 64, "image/png", 4, 4)
+
+
+class Processor:
+    """A processor of text alone: a tokenizer, and nothing to do with pictures."""
+
+    image_processor = None
+    chat_template: str | None = None
+    image_token = "<image>"
+
+    def __init__(self, tokenizer: Any, chat_template: str | None = None) -> None:
+        self.tokenizer = tokenizer
+        self.chat_template = chat_template
+
+    def apply_chat_template(self, messages: Any, **settings: Any) -> str:
+        return self.tokenizer.apply_chat_template(messages, **settings)
+
+
+def encoded(encoder: Encoder, text: str) -> Encoded:
+    spelled = encoder._spell(text)
+    return Encoded(spelled.ids[: len(spelled.ids) - spelled.closing], {})
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+@given(prompt=WORDS, replies=st.lists(WORDS, min_size=1, max_size=4), join=st.sampled_from(["", " ", "\n"]))
+def test_context_and_tail_spell_what_tokenising_all_together_gives(
+    kind: str, prompt: list[str], replies: list[list[str]], join: str
+) -> None:
+    encoder = Encoder(Processor(TOKENIZERS[kind]))
+    asked = Prompt(" ".join(prompt), (), join)
+    texts = [" ".join(reply) for reply in replies]
+    found = encoder.continue_with(asked, encoded(encoder, asked.text), texts)
+    for text, tail in zip(texts, found.tails, strict=True):
+        whole = encoded(encoder, asked.text + join + text).ids
+        assert (*found.context.ids, *tail) == whole
+        assert tail
+    # No scored token could have been context: the first one reaches into the reply for some option.
+    spelled = [encoder._spell(asked.replied(text)) for text in texts]
+    start = len(found.context.ids)
+    assert any(s.ends[start] > len(asked.text) for s in spelled) or len({s.ids[start] for s in spelled}) > 1
+
+
+def test_a_token_that_straddles_the_border_is_scored_for_every_option() -> None:
+    # "is (" + "A" is one token "(A" for the first option and two tokens for the second.
+    one = Spelled((1, 2, 9), (2, 3, 5))
+    two = Spelled((1, 2, 3, 4), (2, 3, 4, 5))
+    assert border([one], 4) == 2
+    assert border([two], 4) == 3
+    assert border([one, two], 4) == 2
+
+
+def test_a_blank_joins_reply_and_prompt_into_one_token_where_the_tokenizer_wants_it() -> None:
+    encoder = Encoder(Processor(TOKENIZERS["byte-level BPE"]))
+    asked = Prompt("The answer is", (), " ")
+    found = encoder.continue_with(asked, encoded(encoder, asked.text), ["red"])
+    assert encoder.decode(found.tails[0]) == " red"
+    # The blank at the end of this prompt is scored with the word, never left alone before it.
+    ended = Prompt("The answer is ", (), "")
+    same = encoder.continue_with(ended, encoded(encoder, ended.text), ["red"])
+    assert same == found
+
+
+def test_an_empty_continuation_is_refused() -> None:
+    encoder = Encoder(Processor(TOKENIZERS["byte-level BPE"]))
+    asked = Prompt("The answer is", (), "")
+    with pytest.raises(ValueError, match="continuation 1 has no tokens"):
+        encoder.continue_with(asked, encoded(encoder, asked.text), ["red", ""])
+
+
+def test_what_a_processor_adds_unasked_is_noticed() -> None:
+    encoder = Encoder(Processor(TOKENIZERS["byte-level BPE"]))
+    with pytest.raises(ValueError, match="ends the prompt with other tokens"):
+        encoder.continue_with(Prompt("The answer is", (), " "), encoded(encoder, "The answer is\n"), ["red"])
+
+
+VICUNA = (
+    "{% for m in messages %}{{ m['role'].upper() + ': ' }}{% for c in m['content'] %}"
+    "{% if c['type'] == 'image' %}<image>\n{% else %}{{ c['text'] }}{% endif %}{% endfor %}{{ ' ' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ 'ASSISTANT:' }}{% endif %}"
+)
+STRINGS = (
+    "{% for m in messages %}<|{{ m['role'] }}|>\n{{ m['content'] + '<eos>' }}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "join", "opened", "continued"),
+    [
+        (CHAT, "", "<|user|><image>Which?<|end|><|assistant|>", "<|assistant|>It is"),
+        (VICUNA, " ", "USER: <image>\nWhich? ASSISTANT:", "ASSISTANT: It is"),
+        (STRINGS, "", "<|user|>\n<image>\nWhich?<eos><|assistant|>\n", "<|assistant|>\nIt is"),
+    ],
+)
+def test_what_joins_header_and_reply_is_read_off_the_template(
+    template: str, join: str, opened: str, continued: str
+) -> None:
+    conversation = Conversation(Processor(TOKENIZERS["byte-level BPE"], template))
+    asked = Message("user", (ImagePart(PICTURE), TextPart("Which?")))
+    prompt = conversation.write([asked])
+    assert (prompt.text, prompt.join, prompt.images) == (opened, join, (PICTURE,))
+    begun = conversation.write([asked, Message("assistant", (TextPart("It is"),))])
+    assert begun.text.endswith(continued)
+    assert begun.replied("red").endswith("It is red")
+    bracket = conversation.write([asked, Message("assistant", (TextPart("It is ("),))])
+    assert bracket.replied("A").endswith("It is (A")
+
+
+def test_formats_of_models_without_a_template_are_written_as_published() -> None:
+    asked = [
+        Message("user", (ImagePart(PICTURE), TextPart("Which {text}?"))),
+        Message("assistant", (TextPart("red"),)),
+        Message("user", (TextPart("Sure?"),)),
+    ]
+    expected = {
+        "blip-2": "Question: Which {text}? Answer: red Question: Sure? Answer:",
+        "instructblip": "Which {text}? red\nSure?",
+        "kosmos-2": "Question: Which {text}? Answer: red Question: Sure? Answer:",
+        "git": "Which {text}? red Sure?",
+        "paligemma": "<image>answer en Which {text}?red\nanswer en Sure?",
+        "florence2": "Which {text}?red\nSure?",
+        "llava": "USER: <image>\nWhich {text}? ASSISTANT: red USER: Sure? ASSISTANT:",
+        "plain": "User: <image>\nWhich {text}?\nAssistant: red\nUser: Sure?\nAssistant:",
+    }
+    processor = Processor(TOKENIZERS["byte-level BPE"])
+    assert {name: Conversation(processor, name).write(asked).text for name in formats()} == expected
+    unknown = Conversation(processor, "never heard of")
+    assert unknown.write(asked).text == expected["plain"]
+    assert unknown.notes
+
+
+def test_control_tokens_in_a_question_are_broken_up() -> None:
+    conversation = Conversation(Processor(TOKENIZERS["byte-level BPE"]))
+    prompt = conversation.write([Message("user", (TextPart("Is <eos> the end of <image>?"),))])
+    assert prompt.text == "User: Is < eos> the end of < image>?\nAssistant:"
