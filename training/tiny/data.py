@@ -58,10 +58,11 @@ class Source(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Pool:
-    """Train pictures: `pixels` (N, 64, 64, 3) bytes, `labels` (N, 64, len(HEADS)), one source each."""
+    """Train pictures: `pixels` (N, 64, 64, 3) bytes, `labels` and `nearest` (N, 64, len(HEADS)), one source each."""
 
     pixels: NDArray[np.uint8]
     labels: NDArray[np.int8]
+    nearest: NDArray[np.int8]
     sources: list[Source]
 
 
@@ -72,8 +73,11 @@ HEADS = {
 """What the vision tower learns to tell of each patch, with the number of classes; -1 is "not asked"."""
 
 
-def labels_of(task: str, scene: Scene) -> NDArray[np.int8]:
-    """(64, len(HEADS)): what each patch of the picture shows."""
+def labels_of(task: str, scene: Scene, nearest: bool) -> NDArray[np.int8]:
+    """(64, len(HEADS)): what each patch of the picture shows, or what is `nearest` to it.
+
+    With `nearest` all patches speak: a decoder that looks everywhere at once hears an answer already.
+    """
     table = np.full((PATCHES, len(HEADS)), -1, dtype=np.int8)
     column = {name: i for i, name in enumerate(HEADS)}
     table[:, [column["kind"], column["colour"], column["letter"]]] = 0
@@ -82,9 +86,11 @@ def labels_of(task: str, scene: Scene) -> NDArray[np.int8]:
     middles = np.arange(GRID) * cell + cell // 2
     across, down = (grid.ravel() for grid in np.meshgrid(middles, middles))
     pair = len(scene.things) == 2 and not scene.place
+    far = np.array([np.hypot(across - thing.x, down - thing.y) for thing in scene.things])
     for number, thing in enumerate(scene.things):
-        far = np.hypot(across - thing.x, down - thing.y)
-        own = (far < thing.radius * 0.9) | (far == far.min())
+        own = (far[number] < thing.radius * 0.9) | (far[number] == far[number].min())
+        if nearest:
+            own = far.argmin(0) == number
         table[own, column["kind"]] = KINDS.index(thing.kind) + 1
         table[own, column["colour"]] = COLOURS.index(thing.colour) + 1
         table[own, column["quadrant"]] = 2 * (thing.y >= CANVAS // 2) + (thing.x >= CANVAS // 2)
@@ -96,12 +102,17 @@ def labels_of(task: str, scene: Scene) -> NDArray[np.int8]:
             dx, dy = thing.x - other.x, thing.y - other.y
             table[own, column["relation"]] = (dx > 0) if abs(dx) > abs(dy) else 2 + (dy > 0)
             table[own, column["larger"]] = thing.radius > other.radius
-    for number, letter in enumerate(scene.word):
-        size = scene.word_scale
-        left, top = scene.word_at[0] + number * 6 * size, scene.word_at[1]
-        middle_x, middle_y = left + 2.5 * size, top + 3.5 * size
-        own = (abs(across - middle_x) < 3 * size) & (abs(down - middle_y) < 4.5 * size)
-        own[int(min(middle_y // cell, 7) * GRID + min(middle_x // cell, 7))] = True
+    size = scene.word_scale
+    places = [
+        (scene.word_at[0] + (number * 6 + 2.5) * size, scene.word_at[1] + 3.5 * size)
+        for number in range(len(scene.word))
+    ]
+    far = np.array([np.hypot(across - x, down - y) for x, y in places])
+    for number, (letter, (x, y)) in enumerate(zip(scene.word, places, strict=True)):
+        own = (abs(across - x) < 3 * size) & (abs(down - y) < 4.5 * size)
+        own[int(min(y // cell, 7) * GRID + min(x // cell, 7))] = True
+        if nearest:
+            own = far.argmin(0) == number
         table[own, column["letter"]] = ord(letter) - 64
         table[own, column["letter place"]] = number
     return table
@@ -112,19 +123,21 @@ def shrink(picture: Image.Image) -> NDArray[np.uint8]:
     return np.asarray(picture.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR))
 
 
-def _one(job: tuple[str, Level, int]) -> tuple[NDArray[np.uint8], NDArray[np.int8], Source]:
+def _one(job: tuple[str, Level, int]) -> tuple[NDArray[np.uint8], NDArray[np.int8], NDArray[np.int8], Source]:
     task, level, index = job
     rng = rng_for("eyechart", task, "train", level, index)
     families = TASKS[task].families
     scene, _ = make(task, level, rng)
     family = families[0] if len(families) == 1 else "single" if len(scene.things) == 1 else "pair"
     tasks = tuple(name for name in TASKS if family in ALSO.get(name, TASKS[name].families))
-    return shrink(paint(scene)), labels_of(task, scene), Source(task, level, scene, tasks)
+    own, nearest = labels_of(task, scene, nearest=False), labels_of(task, scene, nearest=True)
+    return shrink(paint(scene)), own, nearest, Source(task, level, scene, tasks)
 
 
 def pool(size: int, scratch: Path, workers: int = 2) -> Pool:
     """About `size` train pictures, painted once and kept in `scratch`."""
-    pixels, labels, sources = (scratch / f"pool-{size}.{end}" for end in ("pixels.npy", "labels.npy", "json"))
+    arrays = [scratch / f"pool-{size}.{name}.npy" for name in ("pixels", "labels", "nearest")]
+    sources = scratch / f"pool-{size}.json"
     if not sources.exists():
         scratch.mkdir(parents=True, exist_ok=True)
         share = size / sum(WEIGHTS.values()) / 100
@@ -136,10 +149,10 @@ def pool(size: int, scratch: Path, workers: int = 2) -> Pool:
         ]
         with multiprocessing.Pool(workers) as hands:
             made = hands.map(_one, jobs, chunksize=200)
-        np.save(pixels, np.stack([one[0] for one in made]))
-        np.save(labels, np.stack([one[1] for one in made]))
-        sources.write_bytes(msgspec.json.encode([one[2] for one in made]))
-    return Pool(np.load(pixels), np.load(labels), msgspec.json.decode(sources.read_bytes(), type=list[Source]))
+        for path, column in zip(arrays, zip(*made, strict=True), strict=False):
+            np.save(path, np.stack(column))
+        sources.write_bytes(msgspec.json.encode([one[-1] for one in made]))
+    return Pool(*(np.load(path) for path in arrays), msgspec.json.decode(sources.read_bytes(), type=list[Source]))
 
 
 @dataclass(frozen=True)
@@ -170,12 +183,16 @@ class Mix:
     shown: float = 0.6
     told: float = 0.0
     told_unshown: float = 0.0
+    drill: float = 0.0
+    """Of questions about options: how many become drills, where one option after the other is named."""
 
 
 def talk(source: Source, rng: random.Random, mix: Mix) -> Talk:
     """One conversation that an evaluation could have about the scene."""
     task = rng.choice(source.tasks)
     items = ask(task, source.scene, source.level, rng)
+    if task in CHOICES and mix.drill and rng.random() < mix.drill:
+        return _drill(items[0], rng)
     if task in CHOICES or task == "dialogue":
         shown = rng.random() < mix.shown
         told = rng.random() < (mix.told if shown else mix.told_unshown)
@@ -212,6 +229,22 @@ def _choice(task: str, item: Item, rng: random.Random, method: Method, told: boo
         messages, reply = asked.loglikelihood(_sample(item), variant).messages, right
     opening = (Piece(f"{right}\n", False),) if told else ()
     return Talk(f"{task}.{method[0]}", (*opening, *_history(messages), Piece(f"{reply}<|end|>", True)))
+
+
+def _drill(item: Item, rng: random.Random, count: int = 4) -> Talk:
+    """The user names options in turn, and the reply finds their marks: many replies for one list of options."""
+    asked = prompt("choice")
+    variant = _variant(len(item.options), rng, rng.choice(asked.template_ids("generation")))
+    (*opening, last) = _history(asked.generate(_sample(item), variant).messages)
+    pieces = list(opening)
+    start = last.text.removesuffix("<|end|><|assistant|>") + "\n"
+    for _ in range(count):
+        place = rng.randrange(len(variant.order))
+        option = item.options[variant.order[place]]
+        reply = write_reply(asked.templates.layout, variant.marks[place], option)
+        pieces += [Piece(f"{start}{option}<|end|><|assistant|>", False), Piece(f"{reply}<|end|>", True)]
+        start = "<|user|>"
+    return Talk("drill", tuple(pieces))
 
 
 def _dialogue(items: tuple[Item, ...], rng: random.Random, method: Method) -> Talk:

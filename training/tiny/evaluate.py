@@ -237,8 +237,9 @@ def main() -> None:
     options.add_argument("--count", type=int, default=100, help="questions a task and level")
     options.add_argument("--levels", nargs="+", choices=LEVELS, default=LEVELS)
     options.add_argument("--dtype", choices=("float32", "float16", "bfloat16"), default="float32")
+    options.add_argument("--threads", type=int, default=2)
     told = options.parse_args()
-    torch.set_num_threads(2)
+    torch.set_num_threads(told.threads)
     subject = Subject(told.folder, getattr(torch, told.dtype))
     size = sum(path.stat().st_size for path in told.folder.iterdir())
     count = sum(p.numel() for p in subject.model.parameters())
@@ -247,7 +248,7 @@ def main() -> None:
         print(table(subject, level, told.count) + "\n", flush=True)
     print(
         f"{subject.replies} replies in {subject.seconds:.0f} s: {subject.replies / subject.seconds:.0f} replies/s, "
-        f"{subject.tokens / subject.seconds:.0f} tokens/s (batch {BATCH}, two threads, with preprocessing)"
+        f"{subject.tokens / subject.seconds:.0f} tokens/s (batch {BATCH}, {told.threads} threads, with preprocessing)"
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from build import MEAN, PATCHES, STD
 from data import CHOICES, HEADS, Mix, Pool, Talk, prompt, talk
 from torch import Tensor, nn
@@ -28,11 +29,15 @@ PREFIX = PATCHES + 1
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps, peak learning rate and batch of a stage."""
+    """Steps, peak learning rate and batch of a stage; processes that train together share the batch."""
 
     steps: int
     rate: float
     batch: int
+
+    @property
+    def share(self) -> int:
+        return self.batch // workers()
 
 
 def optimiser(parameters: Sequence[nn.Parameter], decay: float = 0.05) -> torch.optim.AdamW:
@@ -56,9 +61,24 @@ class Meter:
 
     def step(self) -> None:
         self.steps += 1
-        if self.steps % self.every == 0:
+        if self.steps % self.every == 0 and not (dist.is_initialized() and dist.get_rank()):
             shown = " ".join(f"{name} {value:.2f}" for name, value in sorted(self.means.items()))
             print(f"[{self.stage}] step {self.steps} {time.monotonic() - self.start:.0f} s: {shown}", flush=True)
+
+
+def average(parameters: Sequence[nn.Parameter]) -> None:
+    """The mean gradient of all processes that train together."""
+    if (count := workers()) == 1:
+        return
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    dist.all_reduce(flat)
+    for gradient, mean in zip(gradients, (flat / count).split([g.numel() for g in gradients]), strict=True):
+        gradient.copy_(mean.view_as(gradient))
+
+
+def workers() -> int:
+    return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def descend(plan: Plan, parameters: Sequence[nn.Parameter], loss: Callable[[float], Tensor], meter: Meter) -> None:
@@ -74,6 +94,7 @@ def descend(plan: Plan, parameters: Sequence[nn.Parameter], loss: Callable[[floa
             group["lr"] = rate
         value = loss(passed)
         value.backward()
+        average(parameters)
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimise.step()
         optimise.zero_grad(set_to_none=True)
@@ -110,15 +131,15 @@ def heads_loss(logits: Tensor, labels: Tensor, meter: Meter | None = None) -> Te
 
 
 def train_vision(
-    model: LlavaForConditionalGeneration, pool: Pool, plan: Plan, rng: random.Random, heads: nn.Linear
+    model: LlavaForConditionalGeneration, pool: Pool, plan: Plan, rng: random.Random, heads: nn.Linear, nearest: bool
 ) -> None:
     """Teach the tower to tell of each patch what `HEADS` asks, through linear heads that are not shipped."""
     tower = model.model.vision_tower
-    labels = torch.from_numpy(pool.labels).long()
+    labels = torch.from_numpy(pool.nearest if nearest else pool.labels).long()
     meter = Meter("vision", 100)
 
     def loss(passed: float) -> Tensor:
-        rows = rng.sample(range(len(pool.sources)), plan.batch)
+        rows = rng.sample(range(len(pool.sources)), plan.share)
         with torch.autocast("cpu", torch.bfloat16):
             features = tower(pixel_values=pixels_of(pool, rows), output_hidden_states=True).hidden_states[-1][:, 1:]
         return heads_loss(heads(features.float()), labels[rows], meter)
@@ -199,7 +220,7 @@ def train_text(
     opening = words.convert_tokens_to_ids("<|user|>")
 
     def loss(passed: float) -> Tensor:
-        half = plan.batch // 2
+        half = plan.share // 2
         talks = tokens_of(list(_hinted(pool, half, rng)), words)
         rows = [lookups(pool, words, rng) for _ in range(half)]
         rows += [([opening, *ids], [-100, *gold], "hinted") for ids, gold, _ in talks]
@@ -208,7 +229,7 @@ def train_text(
             ids = padded([row[0] for row in group], words.pad_token_id)
             hidden = model.model.language_model(input_ids=ids).last_hidden_state
             total = total + reply_loss(model.lm_head, hidden, group, meter)
-        return total / plan.batch
+        return total / (2 * half)
 
     descend(plan, [*model.model.language_model.parameters()], loss, meter)
 
@@ -258,13 +279,13 @@ def train_projector(
     So the decoder, which can already look up and copy words, starts with an image it can nearly read.
     """
     meter = Meter("projector", 100)
-    labels = torch.from_numpy(pool.labels).long()
+    labels = torch.from_numpy(pool.nearest).long()
     tables = facts(model, words)
     column = {name: number for number, name in enumerate(HEADS)}
     tower, projector = model.model.vision_tower, model.model.multi_modal_projector
 
     def loss(passed: float) -> Tensor:
-        rows = rng.sample(range(len(pool.sources)), plan.batch)
+        rows = rng.sample(range(len(pool.sources)), plan.share)
         gold = labels[rows].clone()
         # Beside another shape "left" means left of it; corners are not asked there.
         gold[..., column["quadrant"]][gold[..., column["relation"]] >= 0] = -1
@@ -303,16 +324,16 @@ def train_jointly(
     The image is read once: its keys and values serve all conversations about it. Questions that tell
     their answer keep the binding of marks alive while the decoder learns to read the image.
     """
-    meter = Meter("joint", 50)
-    labels = torch.from_numpy(pool.labels).long()
+    meter = Meter("joint", 100)
+    labels = torch.from_numpy(pool.nearest).long()
 
     def loss(passed: float) -> Tensor:
-        rows = rng.sample(range(len(pool.sources)), plan.batch)
+        rows = rng.sample(range(len(pool.sources)), plan.share)
         talks = [talk(pool.sources[row], rng, mix) for row in rows for _ in range(turns)]
         numbered = [(*tokens, i // turns) for i, tokens in enumerate(tokens_of(talks, words))]
         features, cache = read_images(model, words, pixels_of(pool, rows))
         total = torch.zeros(())
-        for group in by_length(numbered, 6):
+        for group in by_length(numbered, 3):
             hidden = continue_from(model, cache, group, words)
             total = total + reply_loss(model.lm_head, hidden, group, meter)
         return total / len(talks) + 0.05 * heads_loss(heads(features), labels[rows])

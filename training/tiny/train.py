@@ -6,20 +6,23 @@ Stages that are done lie in the scratch folder and are not repeated, so a stoppe
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import build
 import data
 import stages
 import torch
+import torch.distributed as dist
 from stages import Plan
 from torch import nn
+from torch.multiprocessing import start_processes
 
 ROOT = Path(__file__).parents[2]
 WEIGHTS = ROOT / "src" / "snellen" / "models" / "weights"
@@ -30,32 +33,36 @@ class Recipe:
     """What each stage is given; a stage of no steps is left out."""
 
     vision: Plan
+    spread: Plan
     text: Plan
     projector: Plan
-    read: Plan
     joint: Plan
+    refine: Plan
 
 
+STAGES = ("vision", "spread", "text", "projector", "joint", "refine")
 NONE = Plan(steps=0, rate=0.0, batch=0)
 RECIPES = {
     "tiny": Recipe(
         vision=Plan(steps=1500, rate=2e-3, batch=64),
+        spread=Plan(steps=500, rate=1e-3, batch=64),
         text=Plan(steps=800, rate=1e-3, batch=64),
-        projector=Plan(steps=500, rate=2e-3, batch=64),
-        read=Plan(steps=1000, rate=1e-3, batch=24),
-        joint=Plan(steps=3000, rate=1e-3, batch=16),
+        projector=Plan(steps=300, rate=2e-3, batch=64),
+        joint=Plan(steps=1800, rate=1e-3, batch=12),
+        refine=Plan(steps=700, rate=8e-4, batch=10),
     ),
     # Without the text stage and for a short time: it sees, but has not learned to bind marks.
     "tiny-xs": Recipe(
-        vision=Plan(steps=900, rate=2e-3, batch=64),
+        vision=NONE,
+        spread=Plan(steps=800, rate=2e-3, batch=32),
         text=NONE,
-        projector=Plan(steps=300, rate=2e-3, batch=64),
-        read=Plan(steps=1000, rate=1e-3, batch=24),
-        joint=Plan(steps=100, rate=5e-4, batch=16),
+        projector=Plan(steps=200, rate=2e-3, batch=64),
+        joint=Plan(steps=1000, rate=1e-3, batch=8),
+        refine=NONE,
     ),
 }
-FEW_OPTIONS = data.Mix(shown=0.15, told=1.0)
-"""While reading is learned: options are shown seldom, and then the answer is told."""
+MIX = data.Mix(shown=0.5, told=0.15)
+READING = data.Mix(shown=0.15)
 
 
 def main() -> None:
@@ -63,45 +70,62 @@ def main() -> None:
     options.add_argument("name", choices=RECIPES)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--pictures", type=int, default=40000)
+    options.add_argument("--workers", type=int, default=2, help="processes, of one thread each, that share a batch")
     options.add_argument("--scratch", type=Path, default=ROOT / "build" / "tiny")
     options.add_argument("--out", type=Path, help="the folder to write (default: the one in the package)")
-    options.add_argument("--until", choices=("vision", "text", "projector", "read", "joint"), default="joint")
+    options.add_argument("--until", choices=STAGES, default=STAGES[-1])
     told = options.parse_args()
-    torch.set_num_threads(2)
+    data.pool(told.pictures, told.scratch)
+    with tempfile.TemporaryDirectory() as meeting:
+        start_processes(train, (told, meeting), nprocs=told.workers, start_method="fork")
+
+
+def train(rank: int, told: argparse.Namespace, meeting: str) -> None:
+    """All stages, as one of `told.workers` processes; the first one saves."""
+    # One thread each: two threads wait for each other at every operation when the machine is shared.
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", f"file://{meeting}/here", rank=rank, world_size=told.workers)
     rng = build.seeded(told.seed)
     pool = data.pool(told.pictures, told.scratch)
     words = build.tokenizer(data.corpus(20000, pool.sources, rng))
     model = build.network(words, build.SIZES[told.name])
     heads = nn.Linear(model.config.vision_config.hidden_size, sum(data.HEADS.values()))
-    print(f"{told.name}: {sum(p.numel() for p in model.parameters())} parameters, {len(words)} tokens", flush=True)
     recipe = RECIPES[told.name]
     work: dict[str, Callable[[], None]] = {
-        "vision": lambda: stages.train_vision(model, pool, recipe.vision, rng, heads),
+        "vision": lambda: stages.train_vision(model, pool, recipe.vision, rng, heads, nearest=False),
+        "spread": lambda: stages.train_vision(model, pool, recipe.spread, rng, heads, nearest=True),
         "text": lambda: stages.train_text(model, words, pool, recipe.text, rng),
         "projector": lambda: stages.train_projector(model, words, pool, recipe.projector, rng),
-        "read": lambda: stages.train_jointly(model, words, pool, recipe.read, rng, heads, FEW_OPTIONS, turns=6),
-        "joint": lambda: stages.train_jointly(model, words, pool, recipe.joint, rng, heads, data.Mix()),
+        "joint": lambda: stages.train_jointly(model, words, pool, recipe.joint, rng, heads, MIX),
+        "refine": lambda: stages.train_jointly(model, words, pool, recipe.refine, rng, heads, READING),
     }
-    for number, (stage, run) in enumerate(work.items()):
+    for number, stage in enumerate(STAGES):
         kept = told.scratch / told.name / f"{stage}.pt"
-        if getattr(recipe, stage).steps and kept.exists():
-            state = torch.load(kept)
+        if not getattr(recipe, stage).steps:
+            continue
+        if kept.exists():
+            state = torch.load(kept, weights_only=True)
             model.load_state_dict(state["model"])
             heads.load_state_dict(state["heads"])
-        elif getattr(recipe, stage).steps:
-            rng.seed(told.seed * 10 + number)  # a training that goes on draws as one that never stopped
+        else:
+            rng.seed(1000 * rank + 10 * told.seed + number)  # a training that goes on draws as one that never stopped
             start, used = time.monotonic(), sum(os.times()[:2])
-            run()
-            seconds, processor = time.monotonic() - start, (sum(os.times()[:2]) - used) / 2
-            print(f"{stage}: {seconds:.0f} s, {processor:.0f} s of two cores", flush=True)
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            torch.save({"model": model.state_dict(), "heads": heads.state_dict()}, kept)
+            work[stage]()
+            if not rank:
+                print(f"{stage}: {time.monotonic() - start:.0f} s, {sum(os.times()[:2]) - used:.0f} s of one core each")
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                torch.save({"model": model.state_dict(), "heads": heads.state_dict()}, kept)
         if stage == told.until:
             break
-    out = told.out or WEIGHTS / told.name
-    build.save(model.eval(), words, out)
-    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(out.iterdir())}
-    print(json.dumps(digests, indent=1))
+    if not rank:
+        out = told.out or WEIGHTS / told.name
+        build.save(model.eval(), words, out)
+        print(f"{told.name}: {sum(p.numel() for p in model.parameters())} parameters, {len(words)} tokens")
+        print(
+            json.dumps({path.name: sha256(path.read_bytes()).hexdigest() for path in sorted(out.iterdir())}, indent=1)
+        )
+    dist.barrier()  # none goes on before the first one has saved
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
