@@ -21,14 +21,13 @@ from snellen.run.runner import run
 
 ROOT = Path(snellen.__file__).parent
 LAYERS = (
-    ("records", "errors", "registry", "seeds", "images", "home", "where", "parquet", "__version__"),
+    ("records", "errors", "registry", "seeds", "images", "home", "where", "parquet", "worker", "__version__"),
     ("catalogue", "sources", "eyechart", "benchmark", "build"),
     ("prompts", "extract", "protocols"),
     ("models",),
     ("run",),
     ("judge", "metrics"),
     ("meaning",),
-    ("worker",),
     ("api", "cli", "__init__", "__main__"),
 )
 """A module imports from its own layer or from earlier ones: the table of docs/architecture.md."""
