@@ -181,6 +181,13 @@ def test_a_model_that_is_not_in_the_cache_says_so_when_offline(tmp_path: Path) -
     assert "not in the local cache and HF_HUB_OFFLINE is set" in done.stderr.splitlines()[-1]
 
 
+def test_without_torch_the_error_names_the_extra(folder: Path) -> None:
+    hidden = "import sys; sys.modules['torch'] = None"
+    code = f"{hidden}; from snellen.models.base import load_model; load_model('hf:{folder}')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "needs the package torch: pip install 'snellen[hf]'" in done.stderr.splitlines()[-1]
+
+
 def test_loading_prints_nothing(folder: Path) -> None:
     code = f"from snellen.models.base import load_model; load_model('hf:{folder}')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
