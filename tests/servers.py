@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import re
 import subprocess
 import sys
@@ -75,6 +76,10 @@ class Settings(Struct, frozen=True):
     """The API key it insists on; empty lets everybody in."""
     models: tuple[str, ...] = ()
     """The names it serves; empty serves any."""
+    token_ids: bool = True
+    """The flavour vllm lists a prompt's token ids when asked, as it does since 0.10.2."""
+    candidates: int = 20
+    """How many of a token's candidates it tells at most; 0 tells none, as a server without log-probabilities."""
     record: bool = True
     script: tuple[Fault, ...] = ()
 
@@ -204,7 +209,8 @@ async def _serve(config: Settings, stop: asyncio.Event, ready: Callable[[int], N
     ready(listener.sockets[0].getsockname()[1])
     await stop.wait()
     listener.close()
-    await asyncio.sleep(0)  # connections that were being accepted
+    for _ in range(4):  # a connection that is being accepted takes some turns until it is known
+        await asyncio.sleep(0)
     for connection in list(service.connections):
         connection.transport.abort()
     while service.connections:  # a socket is closed one turn of the loop after its abort
@@ -212,9 +218,14 @@ async def _serve(config: Settings, stop: asyncio.Event, ready: Callable[[int], N
     await listener.wait_closed()
 
 
+class _Url(Struct, frozen=True):
+    url: str = ""
+
+
 class _Part(Struct):
     type: str = ""
     text: str = ""
+    image_url: _Url = _Url()
 
 
 class _Said(Struct):
@@ -227,12 +238,24 @@ class _Said(Struct):
             return "".join(part.text for part in self.content)
         return self.content or ""
 
+    @property
+    def shown(self) -> str:
+        """Its text, each picture as a token that tells pictures apart."""
+        if isinstance(self.content, list):
+            return "".join(part.text or f"<{_digest(part.image_url.url):08x}>" for part in self.content)
+        return self.content or ""
+
 
 class _Asked(Struct):
     messages: list[_Said]
     model: str = ""
     max_tokens: int | None = None
     continue_final_message: bool = False
+    add_generation_prompt: bool = True
+    prompt_logprobs: int | None = None
+    return_token_ids: bool = False
+    logprobs: bool = False
+    top_logprobs: int = 0
 
 
 class _Service:
@@ -302,7 +325,37 @@ class _Service:
                 return Fault(400, error_body(message, "unsupported_parameter"))
             if asked.continue_final_message:
                 return Fault(400, error_body("Unknown parameter: 'continue_final_message'.", "unknown_parameter"))
+        if self.config.flavour == "vllm" and (asked.prompt_logprobs is not None or asked.return_token_ids):
+            return Fault(body=_dump(self._prompted(asked)))
+        if asked.logprobs and self.config.candidates:
+            return Fault(body=_dump(self._lettered(asked)))
         return Fault(body=reply_body(self._text(asked)))
+
+    def _prompted(self, asked: _Asked) -> dict[str, Any]:
+        """A chat completion with the prompt's tokens; other tokens of a position stand after the prompt's own."""
+        tokens = toy_tokens(toy_prompt(asked))
+        reply = msgspec.json.decode(reply_body(" x", finish="length"))
+        if asked.return_token_ids and self.config.token_ids:
+            reply["prompt_token_ids"] = [toy_id(token) for token in tokens]
+        if asked.prompt_logprobs is not None:
+            reply["prompt_logprobs"] = [
+                None if i == 0 else {str(toy_id(token)): {"logprob": toy_logprob(tokens[:i], token), "rank": 1}}
+                for i, token in enumerate(tokens)
+            ]
+        return reply
+
+    def _lettered(self, asked: _Asked) -> dict[str, Any]:
+        """A reply such as "(B)", a token for each character, with the candidates of each."""
+        question = asked.messages[-1].text
+        letters = toy_letters(question)
+        best = max(letters, key=lambda letter: letters[letter])
+        shown = dict(
+            sorted(letters.items(), key=lambda item: -item[1])[: min(asked.top_logprobs, self.config.candidates)]
+        )
+        content = [_position("(", {"(": -0.1}), _position(best, shown), _position(")", {")": -0.1})]
+        reply = msgspec.json.decode(reply_body(f"({best})"))
+        reply["choices"][0]["logprobs"] = {"content": content}
+        return reply
 
     def _text(self, asked: _Asked) -> str:
         question = next((said.text for said in reversed(asked.messages) if said.role == "user"), "")
@@ -313,6 +366,48 @@ class _Service:
         marks = re.findall(r"\(([A-Za-z0-9]{1,2})\)", question) or ["A"]
         pick = int.from_bytes(hashlib.blake2b(question.encode(), digest_size=8).digest()) % len(marks)
         return f" ({marks[pick]})" if asked.continue_final_message else f"The answer is ({marks[pick]})."
+
+
+# A toy language model, as deterministic as the rest: tokens are words with the blank before them, and the
+# log-probability of a token is drawn from its text and all that stands before it.
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest())
+
+
+def toy_prompt(asked: _Asked) -> str:
+    """`USER: ...` and `ASSISTANT: ...` lines; the header of a reply ends with the blank that its first token takes."""
+    *earlier, last = asked.messages
+    text = "".join(f"{said.role.upper()}: {said.shown}\n" for said in earlier)
+    if asked.continue_final_message:
+        return f"{text}{last.role.upper()}: {last.shown}"
+    return f"{text}{last.role.upper()}: {last.shown}\n" + ("ASSISTANT: " if asked.add_generation_prompt else "")
+
+
+def toy_tokens(text: str) -> list[str]:
+    return re.findall(r" ?[^\W_]+|\s|[^\w\s]|_", text)
+
+
+def toy_id(token: str) -> int:
+    return _digest(token)
+
+
+def toy_logprob(before: list[str], token: str) -> float:
+    """Between -5 and -0.01 nats."""
+    return -0.01 - _digest("\0".join((*before, token))) % 499 / 100
+
+
+def toy_letters(question: str) -> dict[str, float]:
+    """Log-probabilities of the option letters that a question shows."""
+    letters = re.findall(r"\(([A-Z])\)", question)
+    weights = [1 + _digest(f"{question} {letter}") % 100 for letter in letters]
+    return {letter: math.log(weight / (sum(weights) + 1)) for letter, weight in zip(letters, weights, strict=True)}
+
+
+def _position(token: str, candidates: dict[str, float]) -> dict[str, Any]:
+    top = [{"token": name, "logprob": value, "bytes": list(name.encode())} for name, value in candidates.items()]
+    return {"token": token, "logprob": candidates.get(token, -9.0), "top_logprobs": top}
 
 
 class _Connection(asyncio.Protocol):

@@ -220,8 +220,8 @@ def test_a_chunked_reply_is_read(server: Server) -> None:
     assert ask_one(model_at(server.url)).error is None
 
 
-def test_loglikelihood_is_a_typed_failure_for_now(server: Server) -> None:
-    model = model_at(server.url)
+def test_loglikelihood_is_a_typed_failure_where_it_is_off(server: Server) -> None:
+    model = model_at(server.url, likelihood="off")
     assert model.kinds == {"generate"}
     asked = Request("made", "s", Variant(), (), kind="loglikelihood", continuations=("a",))
     assert failure(ask_one(model, asked)).kind == "model"

@@ -22,6 +22,9 @@ _VERBS: dict[str, dict[str, str]] = {
         "score": "Read and score a run again, without asking the model.",
         "report": "Write the report of one or several runs.",
     },
+    "Serving": {
+        "worker": "Serve a model of your own class, to be evaluated from anywhere.",
+    },
 }
 
 

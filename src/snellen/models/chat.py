@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ PREFIX_DROPPED = "response prefix dropped"
 REASONING_LEFT_OUT = "reasoning left out"
 REFUSAL = "the text is the reply's refusal field"
 
-KNOWN_OWNERS = frozenset({"vllm", "sglang", "llamacpp"})
+KNOWN_OWNERS = frozenset({"vllm", "sglang", "llamacpp", "snellen"})
 """What `owned_by` says in the model list of servers that continue a final assistant message."""
 
 Prefix = Literal["send", "drop"]
@@ -86,7 +86,7 @@ def encode(model: str, request: Request, dialect: Dialect, picture: Callable[[Im
             messages = messages[:-1]
         else:
             body |= {"continue_final_message": True, "add_generation_prompt": False}
-    body["messages"] = [_message(message, picture) for message in messages]
+    body["messages"] = write(messages, picture)
     body[dialect.max_tokens_field] = decoding.max_new_tokens
     body["temperature"] = decoding.temperature
     if decoding.temperature > 0:
@@ -98,6 +98,11 @@ def encode(model: str, request: Request, dialect: Dialect, picture: Callable[[Im
     for name in dialect.without:
         body.pop(name, None)
     return msgspec.json.encode(body)
+
+
+def write(messages: Sequence[Message], picture: Callable[[ImageRef], msgspec.Raw]) -> list[dict[str, Any]]:
+    """A conversation as it goes over the wire, pictures as `picture` writes them."""
+    return [_message(message, picture) for message in messages]
 
 
 def notes_for(request: Request, dialect: Dialect) -> tuple[str, ...]:

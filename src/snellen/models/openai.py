@@ -1,8 +1,7 @@
 """Models behind any OpenAI-compatible server: vLLM, SGLang, llama.cpp, Ollama, OpenAI itself.
 
-What goes over the wire is decided in `chat`, how long to wait in `retry`, how many may be in flight in
-`limits`. Here is the one loop that asks, waits and asks again. Another way to use a server (scoring
-continuations) is another encoder and reader for `_exchange`, and its kind in `kinds`.
+What goes over the wire is decided in `chat` and, for log-likelihoods, in `served`; how long to wait in
+`retry`, how many may be in flight in `limits`. Here is the one loop that asks, waits and asks again.
 """
 
 from __future__ import annotations
@@ -21,12 +20,13 @@ from msgspec.structs import replace
 
 from snellen.errors import DataError, ModelError
 from snellen.images import Images
-from snellen.models import chat
-from snellen.models.base import ModelSpec, read_options
+from snellen.models import chat, served
+from snellen.models.base import ALL_KINDS, ModelSpec, read_options
 from snellen.models.chat import Dialect, Fault
 from snellen.models.connections import Connections, Reply
 from snellen.models.limits import AdaptiveLimit
 from snellen.models.retry import Retry
+from snellen.models.served import Picture, Tokens, Way
 from snellen.records import ErrorKind, Failure, Kind, Request, Response
 
 ADAPTER = "openai-1"
@@ -48,6 +48,8 @@ class OpenAIOptions(Struct, frozen=True):
     prefix: Literal["auto", "send", "drop"] = "auto"
     max_tokens_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
     api_key_env: str = ""
+    likelihood: Literal["auto", "extension", "prompt_logprobs", "letters", "off"] = "auto"
+    """How continuations are scored (see `served`); auto takes what the server offers, but never letters."""
 
 
 def open_openai(spec: ModelSpec) -> OpenAIModel:
@@ -69,8 +71,6 @@ class OpenAIModel:
     credit (402, insufficient_quota), an unknown model or path (404), a redirection, an untrusted
     certificate.
     """
-
-    kinds: frozenset[Kind] = frozenset({"generate"})
 
     def __init__(
         self,
@@ -104,11 +104,18 @@ class OpenAIModel:
             if choice != "auto"
         )
         self._prefix_known = options.prefix != "auto" or hosted
+        unable = options.likelihood == "off" or (options.likelihood == "auto" and hosted)
+        self.kinds: frozenset[Kind] = frozenset({"generate"}) if unable else ALL_KINDS
+        """Whether a server can score is asked when the first continuations are to be scored."""
+        likelihood = options.likelihood
+        self._way: Way | Fault | None = None if likelihood == "auto" or likelihood == "off" else likelihood
         self._detecting = asyncio.Lock()
 
     def fingerprint(self) -> dict[str, str]:
         """What is known of what answers: a server does not tell the digest of its weights."""
-        return {"adapter": ADAPTER, "model": self._model, "server": self._url, "prefix": self._options.prefix}
+        known = {"adapter": ADAPTER, "model": self._model, "server": self._url, "prefix": self._options.prefix}
+        # What auto chooses among measures the same; letters are another quantity.
+        return known | ({"likelihood": "letters"} if self._way == "letters" else {})
 
     async def close(self) -> None:
         await self._connections.close()
@@ -116,10 +123,11 @@ class OpenAIModel:
     async def ask(self, request: Request, images: Images) -> Response:
         """The response, or a failure in it. Raises ModelError as the class says."""
         if request.kind not in self.kinds:
-            return _failed("model", f"this adapter does not do {request.kind}; ask for generation", 1)
+            return _failed("model", f"{self.name} does not do {request.kind}; {served.OTHERWISE}", 1)
         attempt = 1
+        gained: dict[str, Tokens] = {}
         while True:
-            outcome = await self._attempt(request, images)
+            outcome = await self._attempt(request, images, gained)
             if isinstance(outcome, Response):
                 return outcome
             detail = self._presentable(outcome.detail)
@@ -131,15 +139,21 @@ class OpenAIModel:
             await self._sleep(wait)
             attempt += 1
 
-    async def _attempt(self, request: Request, images: Images) -> Response | Fault:
-        """One turn in a slot; asking again at once in words that the server knows is part of it."""
+    async def _attempt(self, request: Request, images: Images, gained: dict[str, Tokens]) -> Response | Fault:
+        """One turn in a slot; asking again at once in words that the server knows is part of it.
+
+        `gained` keeps the parts of a request that were answered, for the next attempt.
+        """
         acquired = await self.limit.acquire()
         try:
             while True:
                 if fault := await self._learn_prefix(request):
                     return fault
                 dialect = self._dialect
-                outcome = await self._generate(request, images, dialect)
+                if request.kind == "generate":
+                    outcome = await self._generate(request, images, dialect)
+                else:
+                    outcome = await self._score(request, images, dialect, gained)
                 if isinstance(outcome, Response) or not outcome.refuses:
                     break
                 if self._dialect is dialect:  # else another request has learned it meanwhile
@@ -156,19 +170,86 @@ class OpenAIModel:
             self.limit.release()
 
     async def _generate(self, request: Request, images: Images, dialect: Dialect) -> Response | Fault:
-        try:
-            body = chat.encode(self._model, request, dialect, lambda image: self._pictures.part(image, images.read))
-        except DataError as error:
-            return Fault("bad_request", str(error))
         started = time.perf_counter()
-        reply = await self._exchange("POST", chat.PATH, body)
-        if isinstance(reply, Fault):
-            return reply
-        seconds = time.perf_counter() - started
-        outcome = chat.read(reply, self._now())
+        reply = await self._send(chat.PATH, images, lambda picture: chat.encode(self._model, request, dialect, picture))
+        outcome = reply if isinstance(reply, Fault) else chat.read(reply, self._now())
         if isinstance(outcome, Fault):
             return outcome
+        seconds = time.perf_counter() - started
         return replace(outcome, seconds=seconds, notes=(*chat.notes_for(request, dialect), *outcome.notes))
+
+    async def _score(
+        self, request: Request, images: Images, dialect: Dialect, gained: dict[str, Tokens]
+    ) -> Response | Fault:
+        way = await self._learn_way()
+        if isinstance(way, Fault):
+            return way
+        started = time.perf_counter()
+        outcome: Response | Reply | Fault
+        if way == "prompt_logprobs":
+            outcome = await self._score_prompts(request, images, dialect, gained)
+        elif way == "extension":
+            outcome = await self._send(
+                served.EXTENSION_PATH, images, lambda picture: served.encode_extension(self._model, request, picture)
+            )
+            outcome = served.read_extension(outcome, request, self._now()) if isinstance(outcome, Reply) else outcome
+        else:
+            outcome = await self._send(
+                chat.PATH, images, lambda picture: served.encode_letters(self._model, request, dialect, picture)
+            )
+            if isinstance(outcome, Reply):
+                outcome = served.read_letters(outcome, len(request.continuations), self._now())
+        return replace(outcome, seconds=time.perf_counter() - started) if isinstance(outcome, Response) else outcome
+
+    async def _score_prompts(
+        self, request: Request, images: Images, dialect: Dialect, gained: dict[str, Tokens]
+    ) -> Response | Fault:
+        """One request a continuation and one for the prompt alone, one behind the other.
+
+        So the server finds the picture of the first in its caches for the others. The prompt alone is
+        the last: asked only for its tokens, all but its end is what the server has just computed.
+        """
+
+        async def learn(text: str | None, scored: bool) -> Tokens | Fault:
+            name = "" if text is None else f"={text}"
+            if name not in gained:
+                reply = await self._send(
+                    chat.PATH,
+                    images,
+                    lambda picture: served.encode_prompt(self._model, request, text, dialect, picture, scored=scored),
+                )
+                tokens = reply if isinstance(reply, Fault) else served.read_prompt(reply, self._now(), scored=scored)
+                if isinstance(tokens, Fault):
+                    return tokens
+                gained[name] = tokens
+            return gained[name]
+
+        prompts: list[Tokens] = []
+        for text in request.continuations:
+            if isinstance(tokens := await learn(text, True), Fault):
+                return tokens
+            prompts.append(tokens)
+        alone = await learn(None, scored=not all(prompt.named for prompt in prompts))
+        return alone if isinstance(alone, Fault) else served.border_scores(alone, prompts, request.continuations)
+
+    async def _send(self, path: str, images: Images, write: Callable[[Picture], bytes]) -> Reply | Fault:
+        """Post what `write` makes of the pictures; what cannot be written is a fault too."""
+        try:
+            body = write(lambda image: self._pictures.part(image, images.read))
+        except (DataError, ValueError) as error:
+            return Fault("bad_request", str(error))
+        return await self._exchange("POST", path, body)
+
+    async def _learn_way(self) -> Way | Fault:
+        """Ask once, and only when it matters, how the server scores continuations; or that it does not."""
+        async with self._detecting:
+            if self._way is None:
+                reply = await self._exchange("GET", "/models")
+                way = reply if isinstance(reply, Fault) else served.offered(reply, self._model, self._now())
+                if isinstance(way, Fault) and not way.fatal:
+                    return way
+                self._way = way
+            return self._way
 
     async def _learn_prefix(self, request: Request) -> Fault | None:
         """Ask once, and only when it matters, whether the server continues a final assistant message."""

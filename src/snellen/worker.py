@@ -1,0 +1,327 @@
+"""Serve a model of your own, in its own environment, to Snellen: one file, standard library and Pillow.
+
+    python worker.py my_model.py:MyModel --port 9000
+
+`MyModel` is any class with `generate(messages, images, **decoding) -> str`, and where it can
+`loglikelihood(messages, images, continuations)`, one number (the summed log-likelihood in nats) or
+one pair (sum, number of tokens) a continuation. It is then evaluated from anywhere as
+`openai:MyModel@http://127.0.0.1:9000/v1`, by every protocol. The file imports nothing of Snellen and
+runs on Python 3.8, so it can be copied into the environment of any checkpoint.
+
+What a class gets: `messages` in the form of transformers' chat templates, each with a `role` and a
+list `content` of `{"type": "text", "text": ...}` and `{"type": "image"}`; `images`, RGB pictures of
+Pillow in the order of those parts; `decoding`: max_new_tokens, temperature, top_p, seed, stop. One
+call at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import importlib
+import importlib.util
+import io
+import json
+import math
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+VERSION = 1
+"""Of the extension that /v1/models announces and /v1/loglikelihood speaks."""
+MOST_BYTES = 256 << 20
+"""A larger request is refused."""
+
+
+class RequestError(Exception):
+    """A request that cannot be answered as it is: HTTP status and one line."""
+
+    def __init__(self, status: int, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+def load(target: str) -> Any:
+    """The object that `file.py:Name` or `package.module:Name` names; a class or function is called.
+
+    Raises SystemExit with one line for a target that is not there or is no model.
+    """
+    place, _, name = target.rpartition(":")
+    if not place or not name:
+        raise SystemExit(f"worker: {target!r} names no class; write my_model.py:MyModel")
+    made = getattr(_module(place), name, None)
+    if made is None:
+        raise SystemExit(f"worker: {place} has no {name}; check the name")
+    if isinstance(made, type) or not hasattr(made, "generate"):
+        made = made() if callable(made) else made
+    if not callable(getattr(made, "generate", None)):
+        raise SystemExit(f"worker: {target} has no method generate(messages, images, **decoding)")
+    return made
+
+
+def _module(place: str) -> Any:
+    """The module of a file or of a dotted name. What lies beside it can be imported by it."""
+    path = Path(place)
+    if path.suffix != ".py":
+        sys.path.insert(0, str(Path.cwd()))
+        try:
+            return importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+                raise
+            raise SystemExit(f"worker: there is no module {place}; check the name") from None
+    if not path.is_file():
+        raise SystemExit(f"worker: there is no file {place}; check the path")
+    sys.path.insert(0, str(path.resolve().parent))
+    # Not by name: the file may be called like a package that it imports.
+    spec = importlib.util.spec_from_file_location(f"worker_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"worker: {place} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class Service:
+    """Answers the requests of one model. Nothing here knows of HTTP but the status of an error."""
+
+    def __init__(self, model: Any, name: str) -> None:
+        self.model, self.name = model, name
+        self.scores = callable(getattr(model, "loglikelihood", None))
+        self._lock = threading.Lock()
+
+    def models(self) -> dict[str, Any]:
+        """The list of models: this one, with what it can do beyond the OpenAI interface."""
+        extension = {"version": VERSION, "loglikelihood": self.scores}
+        # Snellen sends the opening words of a reply only where they are known to be continued.
+        owner = "snellen" if getattr(self.model, "continues", False) else "user"
+        return {
+            "object": "list",
+            "data": [{"id": self.name, "object": "model", "owned_by": owner, "snellen": extension}],
+        }
+
+    def chat(self, asked: dict[str, Any]) -> dict[str, Any]:
+        messages, images = self._conversation(asked)
+        stop = asked.get("stop") or []
+        limit = asked.get("max_tokens") or asked.get("max_completion_tokens") or 512
+        decoding = {
+            "max_new_tokens": int(limit),
+            "temperature": float(asked.get("temperature") or 0.0),
+            "top_p": float(asked.get("top_p") or 1.0),
+            "seed": int(asked.get("seed") or 0),
+            "stop": [stop] if isinstance(stop, str) else list(stop),
+        }
+        with self._lock:
+            text = _call(lambda: self.model.generate(messages, images, **decoding))
+        if not isinstance(text, str):
+            raise RequestError(500, f"generate returned {type(text).__name__}, not a text")
+        return {
+            "id": "chatcmpl-worker",
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": self.name,
+            "choices": [
+                {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"},
+            ],
+        }
+
+    def loglikelihood(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if not self.scores:
+            raise RequestError(404, f"{type(self.model).__name__} has no method loglikelihood")
+        messages, images = self._conversation(asked)
+        continuations = asked.get("continuations")
+        if not isinstance(continuations, list) or not all(isinstance(text, str) for text in continuations):
+            raise RequestError(400, "continuations must be a list of texts")
+        with self._lock:
+            values = _call(lambda: list(self.model.loglikelihood(messages, images, continuations)))
+        scores = [_score(value) for value in values]
+        if len(scores) != len(continuations):
+            message = f"loglikelihood returned {len(scores)} scores for {len(continuations)} continuations"
+            raise RequestError(500, message)
+        return {"object": "loglikelihood", "model": self.name, "scores": scores}
+
+    def _conversation(self, asked: dict[str, Any]) -> tuple[list[dict[str, Any]], list[Any]]:
+        if asked.get("model") not in (None, self.name):
+            raise RequestError(
+                404, "there is no model {!r} here, only {!r}".format(asked["model"], self.name), "model_not_found"
+            )
+        messages = asked.get("messages")
+        if not isinstance(messages, list) or not messages:
+            raise RequestError(400, "messages must be a list that is not empty")
+        images: list[Any] = []
+        return [_message(message, images) for message in messages], images
+
+
+def _message(message: Any, images: list[Any]) -> dict[str, Any]:
+    """A message with its content in parts; its pictures go to the end of `images`."""
+    if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+        raise RequestError(400, "a message must be an object with role and content")
+    content = message.get("content") or ""
+    given = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    parts = []
+    for part in given:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind == "text" and isinstance(part.get("text"), str):
+            parts.append({"type": "text", "text": part["text"]})
+        elif kind == "image_url":
+            address = part.get("image_url")
+            images.append(_picture(address.get("url") if isinstance(address, dict) else address))
+            parts.append({"type": "image"})
+        else:
+            raise RequestError(400, f"a part of type {kind!r} cannot be read; send text and image_url")
+    return {"role": message["role"], "content": parts}
+
+
+def _picture(url: Any) -> Any:
+    """The RGB picture of a data URL; nothing is fetched from anywhere."""
+    head, comma, coded = url.partition(",") if isinstance(url, str) else ("", "", "")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+        raise RequestError(400, "send pictures as base64 data URLs: data:image/png;base64,...")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(base64.b64decode(coded, validate=True))) as picture:
+                return picture.convert("RGB")
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise RequestError(400, f"a picture cannot be read: {_line(error)}") from None
+
+
+def _score(value: Any) -> dict[str, Any]:
+    """A number, or a pair of sum and tokens, as it goes over the wire."""
+    pair = isinstance(value, (tuple, list))
+    if pair and len(value) != 2:
+        raise RequestError(500, "a score must be a number, or a pair of sum and number of tokens")
+    try:
+        total = float(value[0] if pair else value)
+        tokens = int(value[1]) if pair else 0
+    except (TypeError, ValueError) as error:
+        raise RequestError(500, f"a score cannot be read: {_line(error)}") from None
+    if not math.isfinite(total):
+        raise RequestError(500, f"loglikelihood returned {total}")
+    return {"sum": total, "tokens": tokens}
+
+
+def _call(asked: Callable[[], Any]) -> Any:
+    """What the model returns; whatever it raises becomes one line for the client, all of it on stderr."""
+    try:
+        return asked()
+    except Exception as error:
+        traceback.print_exc()
+        raise RequestError(500, _line(error)) from None
+
+
+def _line(error: BaseException) -> str:
+    return " ".join((f"{type(error).__name__}: {error}").split())[:500]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # Headers and body leave in one packet each; waiting for an acknowledgement costs 40 ms a reply.
+    disable_nagle_algorithm = True
+
+    @property
+    def service(self) -> Service:
+        service: Service = self.server.service  # type: ignore[attr-defined]
+        return service
+
+    def do_GET(self) -> None:
+        if self.path.rstrip("/") == "/v1/models":
+            self._answer(200, self.service.models())
+        else:
+            self._refuse(RequestError(404, f"there is no {self.path}"))
+
+    def do_POST(self) -> None:
+        routes = {"/v1/chat/completions": self.service.chat, "/v1/loglikelihood": self.service.loglikelihood}
+        route = routes.get(self.path.rstrip("/"))
+        try:
+            asked = self._body()
+            if route is None:
+                raise RequestError(404, f"there is no {self.path}")
+            answer = route(asked)
+        except RequestError as error:
+            self._refuse(error)
+        else:
+            self._answer(200, answer)
+
+    def _body(self) -> dict[str, Any]:
+        length = self.headers.get("content-length", "")
+        if not length.isdigit() or int(length) > MOST_BYTES:
+            self.close_connection = True  # the body stays unread
+            raise RequestError(413, f"the request needs a content-length of at most {MOST_BYTES} bytes")
+        try:
+            asked = json.loads(self.rfile.read(int(length)))
+        except ValueError as error:
+            raise RequestError(400, f"the request is no JSON: {_line(error)}") from None
+        if not isinstance(asked, dict):
+            raise RequestError(400, "the request must be a JSON object")
+        return asked
+
+    def _refuse(self, error: RequestError) -> None:
+        kind = "invalid_request_error" if error.status < 500 else "server_error"
+        self._answer(error.status, {"error": {"message": str(error), "type": kind, "code": error.code or None}})
+
+    def _answer(self, status: int, content: dict[str, Any]) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        """Say nothing of single requests."""
+
+
+class Server(ThreadingHTTPServer):
+    """A server of `service`; requests wait for the model one behind the other."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, service: Service, host: str = "127.0.0.1", port: int = 0) -> None:
+        """`port` 0 takes a free one; `url` says which."""
+        super().__init__((host, port), _Handler)
+        self.service = service
+        self.url = f"http://{host}:{self.server_address[1]}/v1"
+
+
+def serve(target: str, host: str = "127.0.0.1", port: int = 9000, name: str = "") -> None:
+    """Load the model of `target` and serve it until Ctrl-C. Raises SystemExit with one line."""
+    service = Service(load(target), name or target.rpartition(":")[2])
+    try:
+        server = Server(service, host, port)
+    except OSError as error:
+        raise SystemExit(f"worker: cannot listen on {host}:{port} ({error}); choose another --port") from None
+    with server:
+        can = "generate and loglikelihood" if service.scores else "generate"
+        sys.stdout.write(f"serving {target} ({can}) as openai:{service.name}@{server.url}; Ctrl-C stops\n")
+        sys.stdout.flush()
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            sys.stdout.write("worker: stopped\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="worker.py", description="Serve a model of your own to Snellen.")
+    parser.add_argument("target", help="my_model.py:MyModel or package.module:MyModel")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on [127.0.0.1]")
+    parser.add_argument("--port", type=int, default=9000, help="port to listen on, 0 for a free one [9000]")
+    parser.add_argument("--name", default="", help="the model's name [the class's]")
+    asked = parser.parse_args()
+    serve(asked.target, asked.host, asked.port, asked.name)
+
+
+if __name__ == "__main__":
+    # This file's folder is no place for the model to import from: its neighbours may have common names.
+    sys.path[:] = sys.path[1:]
+    main()
