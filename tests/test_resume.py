@@ -223,8 +223,10 @@ def test_every_question_of_a_run_without_an_answer_is_an_error_under_every_metri
     metrics = (
         "accuracy",
         "accuracy_strict",
+        "accuracy_high",
         "circular_accuracy",
         "circular_accuracy_strict",
+        "circular_accuracy_high",
         "hit_rate",
         "instability",
     )

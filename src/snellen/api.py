@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,13 +14,16 @@ from snellen.build import Progress
 from snellen.build import build as build_spec
 from snellen.catalogue import DIMENSIONS, BenchmarkSpec, Dimension, SourceSpec, select
 from snellen.errors import DataError, ErrorBudgetError
-from snellen.extract import EXTRACTORS
+from snellen.extract import EXTRACTORS, semantic
 from snellen.home import slug
+from snellen.judge.panel import MOST_FAILURES, Panel
 from snellen.judge.scoring import Reading, ScoredRun, score_run
+from snellen.judge.unread import RANDOM_VERSION, Step, drawn_by_lot, matched_by, nearest_in_meaning
 from snellen.meaning.aggregate import flat, results_of
 from snellen.models.base import load_model
 from snellen.prompts.templates import default_templates, load_templates
 from snellen.protocols.base import parse_protocol
+from snellen.protocols.matching import PROMPTS
 from snellen.protocols.reading import LIKELIHOOD_RULES, LikelihoodRule
 from snellen.records import Decoding, Result
 from snellen.registry import names, unknown
@@ -173,7 +176,7 @@ def build_table(
     if dimension and dimension not in DIMENSIONS:
         raise unknown("dimension", dimension, DIMENSIONS)
     for metric in metrics:
-        if metric not in (known := [*names("metrics"), *names("corpus_metrics")]):
+        if metric not in (known := [*names("metrics"), *names("corpus_metrics"), *names("judged_metrics")]):
             raise unknown("metric", metric, known)
     spec = BenchmarkSpec(
         name=name or path.stem,
@@ -208,20 +211,78 @@ def run_name(model: str, benchmarks: Sequence[str], settings: Settings, where: s
     return f"{slug(model)[:60]}-{digest(model, *asked, str(settings.decoding), str(settings.prefix))}"
 
 
-def score(folder: str | Path, *, extractor: str = "standard", rule: str = "sum") -> Results:
-    """Read and score a run again, without asking anything; writes `predictions.jsonl`, `scores.jsonl`
+def score(
+    folder: str | Path,
+    *,
+    extractor: str = "standard",
+    rule: str = "sum",
+    metrics: Sequence[str] = (),
+    judge: Any = (),
+    judge_prompt: str = "paper",
+    judge_tokens: int = 16,
+    judge_failures: float | None = MOST_FAILURES,
+    semantic: bool = False,
+    unread: str = "unscored",
+    seed: int = 0,
+    announce: Callable[[str], object] = lambda line: None,
+) -> Results:
+    """Read and score a run again, without asking its model; writes `predictions.jsonl`, `scores.jsonl`
     and `results.json` beside its journal.
 
-    Raises StoreError for a folder that is no run, UnknownNameError for an unknown extractor or rule.
+    What the extractor leaves unread is read by a sentence-embedding model (`semantic`), then by a `judge`: a
+    model string, an object, or a list of these, of which the majority counts; verdicts are kept in the run's
+    folder. What is still unread is unscored, or drawn by lot as published (`unread="legacy-random"`, `seed`).
+    `metrics` are computed on open questions too; the judged ones need a judge. docs/judging.md says more.
+
+    Raises StoreError for a folder that is no run, UnknownNameError for a name that nobody has, ModelError for a
+    judge that cannot answer, and ErrorBudgetError when a judge gave no verdict on more than `judge_failures`
+    (a share; None: any) of the replies.
     """
-    if extractor not in EXTRACTORS:
-        raise unknown("extractor", extractor, EXTRACTORS)
-    if rule not in LIKELIHOOD_RULES:
-        raise unknown("likelihood rule", rule, LIKELIHOOD_RULES)
-    scored = score_run(Path(folder), Reading(extractor, cast(LikelihoodRule, rule)))
+    check_names(extractor=extractor, rule=rule, judge_prompt=judge_prompt, unread=unread, metrics=metrics)
+    judges = [load_model(one) for one in (judge if isinstance(judge, (list, tuple)) else [judge])]
+    panel = None
+    if judges:
+        panel = Panel(judges, Path(folder), max_new_tokens=judge_tokens, failures=judge_failures, announce=announce)
+    elif wrong := [name for name in metrics if name in names("judged_metrics")]:
+        raise DataError(f"the metric {wrong[0]} needs a judge; name a model with --judge (judge=)")
+    steps, aids = _steps(panel, judge_prompt, semantic, unread, seed)
+    reading = Reading(extractor, cast(LikelihoodRule, rule), aids)
+    scored = score_run(Path(folder), reading, steps=steps, metrics=metrics, panel=panel)
     results = Results([scored])
     _write_scored(scored, results)
     return results
+
+
+UNREAD = ("unscored", "legacy-random")
+
+
+def check_names(*, extractor: str, rule: str, judge_prompt: str, unread: str, metrics: Sequence[str]) -> None:
+    """Raise UnknownNameError for a name of scoring that nobody has."""
+    known_metrics = [*names("metrics"), *names("corpus_metrics"), *names("judged_metrics")]
+    for what, name, known in (
+        ("extractor", extractor, EXTRACTORS),
+        ("likelihood rule", rule, LIKELIHOOD_RULES),
+        ("judge prompt", judge_prompt, PROMPTS),
+        ("way with unread replies", unread, UNREAD),
+        *(("metric", metric, known_metrics) for metric in metrics),
+    ):
+        if name not in known:
+            raise unknown(what, name, known)
+
+
+def _steps(
+    panel: Panel | None, judge_prompt: str, meaning: bool, unread: str, seed: int
+) -> tuple[list[Step], tuple[str, ...]]:
+    """What reads on after the extractor, in order, and what it is called."""
+    steps: list[tuple[Step, str]] = []
+    if meaning:
+        steps.append((nearest_in_meaning, semantic.VERSION))
+    if panel:
+        version = PROMPTS[judge_prompt]
+        steps.append((matched_by(panel, version), f"{panel.name} ({version})"))
+    if unread == "legacy-random":
+        steps.append((drawn_by_lot(seed), f"{RANDOM_VERSION} (seed {seed})"))
+    return [step for step, _ in steps], tuple(aid for _, aid in steps)
 
 
 def _write_scored(scored: ScoredRun, results: Results) -> None:

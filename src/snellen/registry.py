@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from snellen.errors import UnknownNameError
 
-Group = Literal["models", "sources", "protocols", "metrics", "corpus_metrics", "instruments"]
+Group = Literal["models", "sources", "protocols", "metrics", "corpus_metrics", "judged_metrics", "instruments"]
 
 _NAMES: dict[Group, dict[str, str]] = {
     "models": {
@@ -54,6 +54,13 @@ _NAMES: dict[Group, dict[str, str]] = {
         "cider": "snellen.metrics.captions:cider",
         "rouge_l": "snellen.metrics.captions:rouge_l",
         "legacy_cider": "snellen.metrics.legacy:cider",
+        "caption_similarity": "snellen.metrics.similarity:caption_similarity",
+    },
+    # Each a `snellen.judge.marking.Judged`: what a judge is asked about replies, and the rows that come of it.
+    "judged_metrics": {
+        "mark": "snellen.judge.marking:MARK",
+        "judged_correct": "snellen.judge.marking:CORRECT",
+        "judged_caption": "snellen.judge.marking:CAPTION",
     },
     # Models of known behaviour that stand further right than models do: the oracle reads answers.
     "instruments": {"oracle": "snellen.judge.oracle:open_oracle"},

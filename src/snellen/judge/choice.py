@@ -1,7 +1,8 @@
 """Metrics of choices: each takes the predictions of one question, in order of presentation.
 
 A value of None is unscored: no presentation of the question could be read. Unscored is not wrong.
-The `_strict` forms count an unread reply as not right, as the published systems do.
+The `_strict` forms count an unread reply as not right, as the published systems do; the `_high` forms count it
+as right. What is true of the replies, could they all be read, lies between the two.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ def accuracy_strict(predictions: Sequence[Prediction], answer: Answer) -> float:
     return sum(p.choice in answer.options for p in predictions) / len(predictions)
 
 
+def accuracy_high(predictions: Sequence[Prediction], answer: Answer) -> float:
+    """The same with every unread reply counting as right: the upper bound."""
+    return sum(p.choice is None or p.choice in answer.options for p in predictions) / len(predictions)
+
+
 def circular(predictions: Sequence[Prediction], answer: Answer, rotations: int) -> float | None:
     """1 when all rotations are right, 0 as soon as one is wrong or two disagree (MMBench 4.1).
 
@@ -38,6 +44,16 @@ def circular(predictions: Sequence[Prediction], answer: Answer, rotations: int) 
             return 0.0
         first = prediction.choice
     return 1.0 if len(predictions) == rotations else None
+
+
+def circular_high(predictions: Sequence[Prediction], answer: Answer, rotations: int) -> float | None:
+    """The verdict if every unread rotation, and what was not asked because of it, were right.
+
+    None while a rotation that could still decide was never asked for another reason.
+    """
+    read = [p for p in predictions if p.choice is not None]
+    verdict = circular(read, answer, rotations)
+    return 1.0 if verdict is None and len(read) < len(predictions) else verdict
 
 
 def hit_rate(predictions: Sequence[Prediction]) -> float:

@@ -1,11 +1,15 @@
-"""From a run's journal to scores: responses are read anew, answers opened, nothing is asked."""
+"""From a run's journal to scores: responses are read anew and answers opened; the model is asked nothing.
+
+Judges are asked where the caller brings a panel of them (`snellen.judge.panel`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen import registry
 from snellen.benchmark import Benchmark, Selection
@@ -13,6 +17,8 @@ from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError, MissingExtraError
 from snellen.judge import choice
 from snellen.judge.answers import open_answers
+from snellen.judge.panel import JudgeUse, Panel
+from snellen.judge.unread import Step, Unread
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.protocols.choice import Circular, Instability, Likelihood
 from snellen.protocols.dialogue import Dialogue
@@ -30,6 +36,8 @@ class Reading(Struct, frozen=True):
 
     extractor: str = "standard"
     rule: LikelihoodRule = "sum"
+    aids: tuple[str, ...] = ()
+    """What read the replies that the extractor left open, in order, with versions."""
 
 
 class ScoredBenchmark(Struct, frozen=True):
@@ -52,15 +60,25 @@ class ScoredRun(Struct, frozen=True):
     """Requests that were put to the model."""
     reused: int
     """Presentations answered by an earlier response to the same request."""
+    judges: tuple[JudgeUse, ...] = ()
 
 
 DEFAULT = Reading()
 
 
-def score_run(folder: Path, reading: Reading = DEFAULT) -> ScoredRun:
+def score_run(
+    folder: Path,
+    reading: Reading = DEFAULT,
+    *,
+    steps: Sequence[Step] = (),
+    metrics: Sequence[str] = (),
+    panel: Panel | None = None,
+) -> ScoredRun:
     """Read and score all responses of a run, whole or unfinished.
 
-    Raises StoreError for a folder that is no run, DataError when a benchmark has changed since.
+    `steps` read, one after the other, what the extractor left open; `metrics` are computed on open questions
+    besides those of the benchmark; `panel` gives the judged ones. Raises StoreError for a folder that is no
+    run, DataError when a benchmark has changed since, and what steps and panel raise.
     """
     manifest = read_manifest(folder)
     opened = {use.name: _open(use) for use in manifest.benchmarks}
@@ -69,6 +87,7 @@ def score_run(folder: Path, reading: Reading = DEFAULT) -> ScoredRun:
         for use in manifest.benchmarks
     }
     presented: dict[str, Presented] = {name: {} for name in opened}
+    unread: dict[int, Unread] = {}
     asked = reused = 0
     for exchange in read_exchanges(folder):
         request = exchange.request
@@ -84,9 +103,37 @@ def score_run(folder: Path, reading: Reading = DEFAULT) -> ScoredRun:
         )
         if prediction.error is None or request.variant.test not in tests:
             tests[request.variant.test] = prediction
+            if _is_unread(prediction, question):
+                unread[id(prediction)] = Unread(prediction, question, exchange.response.text or "")
+    _read_on(presented, unread, steps)
     protocols = [parse_protocol(text) for text in manifest.protocols]
-    benchmarks = tuple(_score_benchmark(opened[name], samples[name], presented[name], protocols) for name in opened)
-    return ScoredRun(folder, manifest, reading, benchmarks, asked, reused)
+    benchmarks = tuple(
+        _score_benchmark(opened[name], samples[name], presented[name], protocols, metrics, panel) for name in opened
+    )
+    return ScoredRun(folder, manifest, reading, benchmarks, asked, reused, tuple(panel.uses) if panel else ())
+
+
+def _is_unread(prediction: Prediction, question: Turn) -> bool:
+    generated = prediction.method == "generation" and prediction.error is None
+    return generated and bool(question.options) and prediction.choice is None
+
+
+def _read_on(presented: dict[str, Presented], unread: dict[int, Unread], steps: Iterable[Step]) -> None:
+    """Put in place of each unread prediction what the steps make of it."""
+    if not steps:
+        return
+    # A presentation that was answered twice counts as it was answered last.
+    everything = [tests for questions in presented.values() for tests in questions.values()]
+    left = [(tests, test, unread[id(p)]) for tests in everything for test, p in tests.items() if id(p) in unread]
+    for step in steps:
+        made = step([one for _, _, one in left])
+        for (tests, test, _), prediction in zip(left, made, strict=True):
+            tests[test] = prediction
+        left = [
+            (tests, test, replace(one, prediction=prediction))
+            for (tests, test, one), prediction in zip(left, made, strict=True)
+            if prediction.choice is None
+        ]
 
 
 def _open(use: BenchmarkUse) -> Benchmark:
@@ -100,7 +147,12 @@ def _open(use: BenchmarkUse) -> Benchmark:
 
 
 def _score_benchmark(
-    benchmark: Benchmark, samples: dict[str, Sample], presented: Presented, protocols: Sequence[Protocol]
+    benchmark: Benchmark,
+    samples: dict[str, Sample],
+    presented: Presented,
+    protocols: Sequence[Protocol],
+    metrics: Sequence[str],
+    panel: Panel | None,
 ) -> ScoredBenchmark:
     answers = open_answers(benchmark.folder)
     scores: list[Score] = []
@@ -121,8 +173,8 @@ def _score_benchmark(
             if question.turn.options:
                 scores.extend(score_choice(question))
         open_questions = [question for question in questions if not question.turn.options]
-        for metric in benchmark.spec.metrics or DEFAULT_TEXT_METRICS:
-            scores.extend(score_texts(open_questions, metric))
+        for metric in dict.fromkeys((*(benchmark.spec.metrics or DEFAULT_TEXT_METRICS), *metrics)):
+            scores.extend(score_texts(open_questions, metric, panel))
     predictions = tuple(prediction for tests in presented.values() for _, prediction in sorted(tests.items()))
     return ScoredBenchmark(benchmark.spec, samples, predictions, tuple(scores), answers)
 
@@ -178,10 +230,11 @@ def score_choice(question: Question) -> Iterator[Score]:
     read = tuple(p for p in tests if p.variant.test == 0) if is_circular else tests
     if answer is None or not read:
         why = NO_ANSWER if answer is None and tests else lost(question)
-        yield from (question.score(name, None, why) for name in ("accuracy", "accuracy_strict"))
+        yield from (question.score(name, None, why) for name in ("accuracy", "accuracy_strict", "accuracy_high"))
     else:
         yield question.score("accuracy", choice.accuracy(read, answer), UNREAD, len(read))
         yield question.score("accuracy_strict", choice.accuracy_strict(read, answer), of=len(read))
+        yield question.score("accuracy_high", choice.accuracy_high(read, answer), of=len(read))
     if is_circular:
         yield from _circular_scores(question)
     if protocol.method == "generation":
@@ -197,11 +250,14 @@ def presentations(protocol: Protocol) -> int:
     return protocol.m if isinstance(protocol, (Instability, Likelihood, Dialogue)) else 1
 
 
+CIRCULAR = ("circular_accuracy", "circular_accuracy_strict", "circular_accuracy_high")
+
+
 def _circular_scores(question: Question) -> Iterator[Score]:
     rotations, answer = len(question.turn.options), question.answer
     if answer is None or not question.came:
         why = NO_ANSWER if question.came else lost(question)
-        yield from (question.score(name, None, why) for name in ("circular_accuracy", "circular_accuracy_strict"))
+        yield from (question.score(name, None, why) for name in CIRCULAR)
         return
     verdict = choice.circular(question.came, answer, rotations)
     unread = any(p.choice is None for p in question.came)
@@ -209,25 +265,41 @@ def _circular_scores(question: Question) -> Iterator[Score]:
     yield question.score("circular_accuracy", verdict, UNREAD if unread else failed, rotations)
     strict = 0.0 if verdict is None and unread else verdict
     yield question.score("circular_accuracy_strict", strict, failed, rotations)
+    high = choice.circular_high(question.came, answer, rotations)
+    yield question.score("circular_accuracy_high", high, failed, rotations)
 
 
-def score_texts(questions: Sequence[Question], metric: str) -> Iterator[Score]:
+def score_texts(questions: Sequence[Question], metric: str, panel: Panel | None = None) -> Iterator[Score]:
     """One metric of open questions; with several presentations a question's value is their mean.
 
-    Raises UnknownNameError for a metric that nobody has.
+    A judged metric gives several rows (the mean mark, the share at each mark), and none is scored without a
+    panel. Raises UnknownNameError for a metric that nobody has, and what the panel raises.
     """
     ready = [q for q in questions if q.came and q.answer is not None]
+    names = registry.find("judged_metrics", metric).rows if metric in registry.names("judged_metrics") else (metric,)
     for question in questions:
-        if not question.came:
-            yield question.score(metric, None, lost(question))
-        elif question.answer is None:
-            yield question.score(metric, None, NO_ANSWER)
+        if not question.came or question.answer is None:
+            why = NO_ANSWER if question.came else lost(question)
+            yield from (question.score(name, None, why) for name in names)
     if not ready:
         return
-    measure = _corpus_values if metric in registry.names("corpus_metrics") else _values
-    for question, value in zip(ready, measure(ready, metric), strict=True):
-        score, why = (None, value) if isinstance(value, str) else (value, "")
-        yield question.score(metric, score, why, len(question.came))
+    for name, values in _measure(ready, metric, names, panel).items():
+        for question, value in zip(ready, values, strict=True):
+            score, why = (None, value) if isinstance(value, str) else (value, "")
+            yield question.score(name, score, why, len(question.came))
+
+
+def _measure(
+    ready: Sequence[Question], metric: str, names: Sequence[str], panel: Panel | None
+) -> dict[str, list[Value]]:
+    if metric in registry.names("corpus_metrics"):
+        return {metric: _corpus_values(ready, metric)}
+    if metric not in registry.names("judged_metrics"):
+        return {metric: _values(ready, metric)}
+    if panel is None:
+        return {name: ["no judge: score with --judge MODEL"] * len(ready) for name in names}
+    judged: dict[str, list[Value]] = registry.find("judged_metrics", metric).measure(ready, panel)
+    return judged
 
 
 Value = float | str

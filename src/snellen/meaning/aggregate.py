@@ -14,13 +14,17 @@ from snellen.records import Estimate, Method, Prediction, Result, Score
 
 ALL = "*"
 """Benchmark or dimension of a row that is a mean over them."""
-UNBOUNDED = frozenset({"instability", "cider", "template_spread", "round_slope"})
+UNBOUNDED = frozenset(
+    {"instability", "cider", "template_spread", "round_slope", "mark", "judged_caption", "caption_similarity"}
+)
 """Metrics that are no proportions."""
 LIKE_ACCURACY = (
     "accuracy",
     "accuracy_strict",
+    "accuracy_high",
     "circular_accuracy",
     "circular_accuracy_strict",
+    "circular_accuracy_high",
     "hit_rate",
     "instability",
 )

@@ -15,7 +15,7 @@ from snellen.errors import UnknownNameError
 from snellen.prompts.render import Prompt
 from snellen.records import Kind, Method, Request, Response, Sample
 
-Wave = Generator[list[Request], list[Response], None]
+Wave = Generator[list[Request], list[Response], Any]
 """Yields the requests that can be asked at once, receives their responses in order."""
 
 

@@ -104,6 +104,7 @@ def _metrics(where: str) -> tuple[tuple[str, ...], Rows]:
     choice: Rows = [
         ("accuracy", "choice", "share of the read choices that are correct"),
         ("accuracy_strict", "choice", "the same, an unread reply counting as not right"),
+        ("accuracy_high", "choice", "the same, an unread reply counting as right"),
         ("circular_accuracy", "choice", "share of the questions right under every rotation"),
         ("hit_rate", "choice", "share of the replies that name a mark that was shown"),
         ("instability", "choice", "entropy of the choices over presentations, in nats"),
@@ -113,7 +114,11 @@ def _metrics(where: str) -> tuple[tuple[str, ...], Rows]:
         for group in ("metrics", "corpus_metrics")
         for name in registry.names(group)
     ]
-    return ("metric", "of", "what it is"), [*choice, *texts]
+    judged: Rows = [
+        (name, "text, by a judge", registry.find("judged_metrics", name).what)
+        for name in registry.names("judged_metrics")
+    ]
+    return ("metric", "of", "what it is"), [*choice, *texts, *judged]
 
 
 _LISTS: dict[str, Callable[[str], tuple[tuple[str, ...], Rows]]] = {

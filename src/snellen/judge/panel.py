@@ -1,0 +1,193 @@
+"""Models in the judge's seat: what they were asked before is found again, the rest is asked now.
+
+A judge's exchanges lie in a folder of its own inside the run, `judge-<name>-<digest of its fingerprint>`, in the
+journal of a run: verdicts are found by what was asked (question, options, reply, wording, decoding), so another
+reply, wording or judge is asked anew, a stopped scoring goes on, and failures are counted and asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol as Form
+
+import msgspec
+from msgspec import Struct
+
+from snellen.errors import ErrorBudgetError, ModelError
+from snellen.home import slug
+from snellen.models.base import AsyncModel, Model
+from snellen.protocols.matching import Matching
+from snellen.protocols.verdict import NO_PICTURES, Deliberation, Verdict, settle
+from snellen.records import Exchange, Request, Response, Variant
+from snellen.run.drivers import Errand, Report, Tick, drive, drive_async
+from snellen.run.store import RunStore, read_exchanges, write_whole
+
+JUDGE = "judge.json"
+MOST_FAILURES = 0.05
+"""Share of replies without a verdict above which no judged number is given."""
+_CHECK = Matching("start-up check", "check", Variant(), "What is the main object in image?",
+                  ("teddy bear", "rabbit", "cat", "dog"), ("A", "B", "C", "D"), "a cute teddy bear")  # fmt: skip
+"""MMBench's own first example."""
+
+
+class Asking(Errand, Form):
+    """An errand that ends in a verdict."""
+
+    def start(self) -> Deliberation: ...
+
+
+class JudgeFile(Struct, frozen=True):
+    """Who gave the verdicts in a folder."""
+
+    name: str
+    fingerprint: dict[str, str]
+
+
+class JudgeUse(Struct, frozen=True):
+    """What a judge was used for while scoring."""
+
+    judge: str
+    version: str
+    replies: int
+    calls: int
+    """Requests put to the judge now; all others were found in its journal."""
+    failed: int
+    """Replies without a verdict."""
+
+
+class Panel:
+    """The judges of one run, asked the same and counted alone.
+
+    `announce` is called with one line before and after calls are made. `failures` is the share of replies
+    without a verdict above which a judge's verdicts are not used; None uses them whatever they are.
+    """
+
+    def __init__(
+        self,
+        judges: Sequence[Model | AsyncModel],
+        run: Path,
+        *,
+        max_new_tokens: int = 16,
+        failures: float | None = MOST_FAILURES,
+        announce: Callable[[str], object] = lambda line: None,
+    ) -> None:
+        self.max_new_tokens = max_new_tokens
+        self.uses: list[JudgeUse] = []
+        self._judges = [_Seat(judge, run, announce) for judge in judges]
+        self._failures = failures
+
+    @property
+    def name(self) -> str:
+        """All judges, as they were named."""
+        return ", ".join(seat.name for seat in self._judges)
+
+    def verdicts(self, errands: Sequence[Asking]) -> list[list[Verdict]]:
+        """For each errand the verdict of each judge, in order.
+
+        Raises ModelError for a judge that cannot answer, ErrorBudgetError for one that failed too often.
+        """
+        if not errands:
+            return []
+        columns = [self._column(seat, errands) for seat in self._judges]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def _column(self, seat: _Seat, errands: Sequence[Asking]) -> list[Verdict]:
+        verdicts, calls = seat.hear(errands)
+        failed = sum(verdict.failed for verdict in verdicts)
+        versions = dict.fromkeys(errand.label for errand in errands)
+        self.uses.append(JudgeUse(seat.name, ", ".join(versions), len(errands), calls, failed))
+        if self._failures is not None and failed > self._failures * len(verdicts):
+            first = next(verdict for verdict in verdicts if verdict.failed)
+            raise ErrorBudgetError(
+                f"judge {seat.name} gave no verdict on {failed} of {len(verdicts)} replies ({first.outcome}: "
+                f"{first.why!r}), more than --judge-failures {self._failures:g}; what it said is in {seat.folder}; "
+                "score again to ask what failed, or raise --judge-failures"
+            )
+        return verdicts
+
+
+class _Seat:
+    """One judge with its folder."""
+
+    def __init__(self, model: Model | AsyncModel, run: Path, announce: Callable[[str], object]) -> None:
+        self.name, self._model, self._announce = model.name, model, announce
+        self._file = JudgeFile(model.name, {key: "".join(text) for key, text in model.fingerprint().items()})
+        digest = hashlib.blake2b(msgspec.json.encode(self._file, order="sorted"), digest_size=4).hexdigest()
+        self.folder = run / f"judge-{slug(model.name)[:60]}-{digest}"
+
+    def hear(self, errands: Sequence[Asking]) -> tuple[list[Verdict], int]:
+        """Its verdicts, and how many calls were made for them."""
+        known = stored(self.folder)
+        waiting = [errand for errand in errands if _verdict(errand, known) is None]
+        calls = 0
+        if waiting:
+            first = {next(errand.start())[0].key for errand in waiting}
+            self._announce(
+                f"judge {self.name}: {len(errands):,} replies, {len(errands) - len(waiting):,} judged before; "
+                f"{len(first):,} calls to make, one more for each verdict that is none"
+            )
+            calls = self._ask(waiting)
+            known = stored(self.folder, failures=True)
+        verdicts = [_verdict(errand, known) or Verdict("error", why="never asked") for errand in errands]
+        if waiting:
+            failed = sum(verdict.failed for verdict in verdicts)
+            self._announce(f"judge {self.name}: {calls:,} calls made, {failed:,} replies without a verdict")
+        return verdicts, calls
+
+    def _ask(self, errands: Sequence[Asking]) -> int:
+        calls = 0
+
+        def count(tick: Tick) -> None:
+            nonlocal calls
+            calls += tick.requests
+
+        write_whole(self.folder / JUDGE, msgspec.json.encode(self._file))
+        with RunStore(self.folder) as store:
+            if isinstance(self._model, AsyncModel):
+                asyncio.run(_ask_async(self._model, errands, store, count))
+            else:
+                if (request := _unchecked(store)) is not None:
+                    _check(store, request, self.name, self._model.generate([request], NO_PICTURES)[0])
+                drive(self._model, iter(errands), store, report=count)
+        return calls
+
+
+async def _ask_async(model: AsyncModel, errands: Sequence[Asking], store: RunStore, count: Report) -> None:
+    if (request := _unchecked(store)) is not None:
+        try:
+            _check(store, request, model.name, await model.ask(request, NO_PICTURES))
+        finally:
+            await model.close()
+    await drive_async(model, iter(errands), store, report=count)
+
+
+def _unchecked(store: RunStore) -> Request | None:
+    """What every judge must be able to answer, unless this one has."""
+    request = next(_CHECK.start())[0]
+    return request if store.find(_CHECK.label, request) is None else None
+
+
+def _check(store: RunStore, request: Request, judge: str, response: Response) -> None:
+    store.append([Exchange(_CHECK.label, request, response)])
+    if response.error is not None:
+        raise ModelError(
+            f"judge {judge} cannot answer ({response.error.kind}: {response.error.detail}); nothing was scored; "
+            "mend it, or score without --judge"
+        )
+
+
+def stored(folder: Path, *, failures: bool = False) -> dict[str, Response]:
+    """A judge's responses by what was asked; with `failures` those that failed and never came later, too."""
+    found: dict[str, Response] = {}
+    for exchange in read_exchanges(folder):
+        earlier = found.get(exchange.request.key)
+        if (earlier is None or earlier.error is not None) and (failures or exchange.response.error is None):
+            found[exchange.request.key] = exchange.response
+    return found
+
+
+def _verdict(errand: Asking, known: dict[str, Response]) -> Verdict | None:
+    return settle(errand.start(), lambda request: known.get(request.key))

