@@ -140,7 +140,9 @@ def test_a_model_and_a_metric_of_another_package_are_found_by_entry_point(
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: guest\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[snellen.models]\nguest = guest_models:open_guest\n")
     (tmp_path / "site" / "guest_models.py").write_text(
-        "import snellen\n\ndef open_guest(spec):\n    return snellen.Scripted(lambda request: spec.target, name=spec.text)\n"
+        "import snellen\n\n"
+        "def open_guest(spec):\n"
+        "    return snellen.Scripted(lambda request: spec.target, name=spec.text)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     results = sn.evaluate("guest:(B)", "eyechart/exists", limit=5)

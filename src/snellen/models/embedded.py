@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import as_file, files
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -11,6 +12,8 @@ from snellen.models import instruments
 from snellen.models.base import AsyncModel, Model, ModelSpec
 
 TRAINED = ("tiny", "tiny-xs")
+TOGETHER = "64"
+"""Requests that a trained model of a few megabytes gets at once: it is small, so many are read together."""
 INSTRUMENTS = {
     "uniform": instruments.uniform,
     "always-a": instruments.always_first,
@@ -22,15 +25,16 @@ NAMES = (*TRAINED, "oracle", *INSTRUMENTS)
 
 def open_embedded(spec: ModelSpec) -> Model | AsyncModel:
     """The embedded model a spec names. Raises UnknownNameError."""
-    model: Model
+    model: Model | AsyncModel
     if spec.target in TRAINED:
+        options = {"batch_size": TOGETHER, **spec.options}
         # The package is installed as plain files, so the folder outlives the block.
         with as_file(files("snellen.models") / "weights" / spec.target) as folder:
-            model = registry.find("models", "hf")(replace(spec, target=str(folder)))
+            model = registry.find("models", "hf")(replace(spec, target=str(folder), options=options))
     elif spec.target == "oracle":
         model = registry.find("instruments", "oracle")(spec)
     elif spec.target in INSTRUMENTS:
-        model = INSTRUMENTS[spec.target](spec)
+        model = cast(Model, INSTRUMENTS[spec.target](spec))
     else:
         raise registry.unknown("embedded model", spec.target, NAMES)
     return model

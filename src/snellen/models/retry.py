@@ -29,7 +29,7 @@ class Retry(Struct, frozen=True):
             return None
         jitter = rng_for("retry", name, attempt).random()
         if asked is None:
-            return min(self.longest, self.first * 2 ** (attempt - 1)) * (0.5 + jitter / 2)
+            return min(self.longest, self.first * 2.0 ** (attempt - 1)) * (0.5 + jitter / 2)
         if asked > self.patience:
             return None
         return asked + jitter * max(self.first, asked / 10)
