@@ -20,6 +20,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "demo": "Evaluate the embedded models on the embedded eye chart.",
         "run": "Evaluate a model on benchmarks; the same command goes on after a stop.",
         "score": "Read and score a run again, without asking the model.",
+        "agree": "Label hard replies, and see how extractors and judges agree with people.",
         "report": "Write the report of one or several runs.",
     },
     "Serving": {

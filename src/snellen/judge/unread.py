@@ -87,7 +87,7 @@ def matched_by(panel: Panel, version: str = PAPER) -> Step:
     return step
 
 
-def matching(unread: Unread, version: str, max_new_tokens: int = 16) -> Matching:
+def matching(unread: Unread, version: str = PAPER, max_new_tokens: int = 16) -> Matching:
     """What a judge is asked about a reply."""
     prediction, options = unread.prediction, unread.shown
     return Matching(
