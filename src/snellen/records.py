@@ -102,6 +102,9 @@ class Variant(Struct, frozen=True, omit_defaults=True):
     """marks[i] is the mark in front of place i; empty when options are not shown."""
     in_context: bool = False
     seed: int = 0
+    baseline: str = ""
+    """What stands in place of the picture (text: nothing, blank: a grey one) in a request that only tells
+    how likely the options are without it."""
 
 
 class TextPart(Struct, frozen=True, tag="text", tag_field="type"):
@@ -230,6 +233,8 @@ class Prediction(Struct, frozen=True, omit_defaults=True):
     """Version of the extractor or of the likelihood rule."""
     error: Failure | None = None
     notes: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
+    """Under likelihood the value of each option by the rule, in the sample's order of options."""
 
     @property
     def turn(self) -> int:

@@ -19,7 +19,11 @@ _FLAGS = (
     click.option(
         "--extractor", default="standard", help="Rules that read replies: standard, strict, legacy:...  [standard]"
     ),
-    click.option("--rule", default="sum", help="How log-likelihoods are reduced: sum, mean, byte.  [sum]"),
+    click.option(
+        "--rule",
+        default="sum",
+        help="How log-likelihoods are reduced: sum, mean, byte, softmax, pmi, conditional.  [sum]",
+    ),
     click.option(
         "--metric",
         "metrics",

@@ -61,6 +61,11 @@ def hit_rate(predictions: Sequence[Prediction]) -> float:
     return sum(p.hit for p in predictions) / len(predictions)
 
 
+def tie_rate(predictions: Sequence[Prediction]) -> float:
+    """Share of the presentations in which several options are exactly the most likely, 0 to 1."""
+    return sum(p.way in ("tie", "identical") for p in predictions) / len(predictions)
+
+
 def instability(predictions: Sequence[Prediction]) -> float:
     """Entropy in nats of the options chosen over the presentations (ReForm-Eval 3.3.2).
 

@@ -17,6 +17,7 @@ from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError, MissingExtraError
 from snellen.judge import choice
 from snellen.judge.answers import open_answers
+from snellen.judge.baselines import Baselines
 from snellen.judge.panel import JudgeUse, Panel
 from snellen.judge.unread import Step, Unread
 from snellen.protocols.base import Protocol, parse_protocol
@@ -88,16 +89,25 @@ def score_run(
     }
     presented: dict[str, Presented] = {name: {} for name in opened}
     unread: dict[int, Unread] = {}
+    baselines = Baselines(folder, manifest.protocols)
     asked = reused = 0
     for exchange in read_exchanges(folder):
         request = exchange.request
         asked += not exchange.reused
         reused += exchange.reused
         sample = samples.get(request.benchmark, {}).get(request.sample_id)
-        if sample is None:
-            continue  # asked under a larger limit or another condition
+        if sample is None or request.variant.baseline:
+            continue  # asked under a larger limit or another condition; or found by `baselines`
         question = sample.rounds[request.variant.turn]
-        prediction = predict(exchange.protocol, question, request, exchange.response, reading.extractor, reading.rule)
+        prediction = predict(
+            exchange.protocol,
+            question,
+            request,
+            exchange.response,
+            reading.extractor,
+            reading.rule,
+            baselines.of(exchange),
+        )
         tests = presented[request.benchmark].setdefault(
             (exchange.protocol, request.sample_id, request.variant.turn), {}
         )
@@ -240,6 +250,8 @@ def score_choice(question: Question) -> Iterator[Score]:
     if protocol.method == "generation":
         hits = choice.hit_rate(read) if read else None
         yield question.score("hit_rate", hits, lost(question), len(read) or 1)
+    else:
+        yield question.score("tie_rate", choice.tie_rate(read) if read else None, lost(question), len(read) or 1)
     if (wanted := presentations(protocol)) > 1:
         entropy = choice.instability(tests) if len(tests) >= wanted else None
         yield question.score("instability", entropy, lost(question), len(tests) or 1)

@@ -26,6 +26,7 @@ LIKE_ACCURACY = (
     "circular_accuracy_strict",
     "circular_accuracy_high",
     "hit_rate",
+    "tie_rate",
     "instability",
 )
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.errors import UnknownNameError
+from snellen.images import BLANK
 from snellen.prompts.marks import MarkStyle, marks_for
 from snellen.prompts.render import Prompt
 from snellen.protocols.base import Wave, check_tests, label
 from snellen.protocols.dialogue import Dialogue
 from snellen.protocols.reading import check_extractor, predict
-from snellen.records import Method, Request, Response, Sample, Turn, Variant
+from snellen.records import ImagePart, Message, Method, Request, Response, Sample, TextPart, Turn, Variant
 from snellen.seeds import rng_for
 
 PERTURBATIONS = ("template", "order", "marks")
@@ -182,10 +185,15 @@ class Instability(Struct, frozen=True):
 
 
 class Likelihood(Struct, frozen=True):
-    """The most likely option, options not shown; M templates (ReForm-Eval 3.3.1, equation 1)."""
+    """The most likely option, options not shown; M templates (ReForm-Eval 3.3.1, equation 1).
+
+    With `pmi` each request is asked again without the picture (`text`) or with a grey one (`blank`); an
+    option counts by how much the picture raises its log-likelihood.
+    """
 
     m: int = 1
     seed: int = 0
+    pmi: Literal["", "text", "blank"] = ""
     gold_history = False
 
     def __post_init__(self) -> None:
@@ -200,14 +208,29 @@ class Likelihood(Struct, frozen=True):
         return "likelihood"
 
     def applies(self, sample: Sample) -> bool:
-        return sample.formulation != "text"
+        return sample.formulation == "choice" or (sample.formulation == "dialogue" and not self.pmi)
 
     def ask(self, sample: Sample, prompt: Prompt, history: tuple[str, ...] = ()) -> Wave:
         if sample.turns:
             yield from Dialogue(by="likelihood", m=self.m, seed=self.seed).rounds(sample, prompt, history, self.label)
             return
         templates = prompt.template_ids("likelihood")
-        yield [
+        requests = [
             prompt.loglikelihood(sample, Variant(test=test, template=templates[test % len(templates)]))
             for test in range(self.m)
         ]
+        yield [*requests, *(self._without_picture(request) for request in requests if self.pmi)]
+
+    def _without_picture(self, request: Request) -> Request:
+        """Presentation i has its baseline at number m + i."""
+        variant = replace(request.variant, test=self.m + request.variant.test, baseline=self.pmi)
+        return replace(
+            request, variant=variant, messages=tuple(_blind(message, self.pmi) for message in request.messages)
+        )
+
+
+def _blind(message: Message, instead: str) -> Message:
+    parts = (
+        ImagePart(BLANK) if isinstance(part, ImagePart) and instead == "blank" else part for part in message.content
+    )
+    return replace(message, content=tuple(part for part in parts if instead == "blank" or isinstance(part, TextPart)))

@@ -107,6 +107,7 @@ def _metrics(where: str) -> tuple[tuple[str, ...], Rows]:
         ("accuracy_high", "choice", "the same, an unread reply counting as right"),
         ("circular_accuracy", "choice", "share of the questions right under every rotation"),
         ("hit_rate", "choice", "share of the replies that name a mark that was shown"),
+        ("tie_rate", "choice by likelihood", "share of the presentations whose most likely options are exactly even"),
         ("instability", "choice", "entropy of the choices over presentations, in nats"),
     ]
     texts: Rows = [

@@ -9,8 +9,8 @@ from snellen.meaning.report.gallery import Entry, Gallery, Outcome, outcome_of
 from snellen.meaning.report.markup import esc
 from snellen.meaning.report.svg import shorten
 from snellen.meaning.report.words import DASH, fixed, name_of
-from snellen.protocols.reading import LikelihoodRule, reduce_score
-from snellen.records import ContinuationScore, Exchange, ImagePart, ImageRef, Message, Prediction, Variant
+from snellen.protocols.reading import LikelihoodRule
+from snellen.records import Exchange, ImagePart, ImageRef, Message, Prediction, Variant
 
 LONGEST = 4000
 """Letters of one text that a page shows."""
@@ -30,7 +30,7 @@ def card(entry: Entry, gallery: Gallery, label: str, rule: LikelihoodRule, numbe
         f" <b>{esc(entry.sample.benchmark)}</b> · <bdi>{esc(label)}</bdi> · <bdi>{esc(entry.protocol)}</bdi>{turn}"
         f" · <code>{esc(entry.sample.id)}</code>{_tags(entry)}</header>\n"
         f'<div class="columns"><div class="pictures">{pictures}</div>'
-        f'<div class="talk">{talk}</div>\n<div class="verdict">{_verdict(entry, exchange, rule)}</div></div></article>'
+        f'<div class="talk">{talk}</div>\n<div class="verdict">{_verdict(entry, rule)}</div></div></article>'
     )
 
 
@@ -84,9 +84,9 @@ def _long(text: str) -> str:
     return f'{esc(text[:LONGEST])}<span class="none"> … and {len(text) - LONGEST:,} more characters</span>'
 
 
-def _verdict(entry: Entry, exchange: Exchange | None, rule: LikelihoodRule) -> str:
+def _verdict(entry: Entry, rule: LikelihoodRule) -> str:
     options = entry.sample.rounds[entry.turn].options
-    table = _options(entry, options, exchange, rule) if options else ""
+    table = _options(entry, options, rule) if options else ""
     facts = [("read as", _reading(entry.shown, options)), ("gold", _gold(entry, options))]
     if len(entry.predictions) > 1:
         facts.append((f"{len(entry.predictions)} presentations", _presentations(entry, options)))
@@ -100,12 +100,12 @@ def _verdict(entry: Entry, exchange: Exchange | None, rule: LikelihoodRule) -> s
     return table + "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts) + "</dl>"
 
 
-def _options(entry: Entry, options: Sequence[str], exchange: Exchange | None, rule: LikelihoodRule) -> str:
+def _options(entry: Entry, options: Sequence[str], rule: LikelihoodRule) -> str:
     """Options in the order shown, what was chosen and what is right; under likelihood how likely each is."""
     variant = entry.shown.variant
     order = variant.order or tuple(range(len(options)))
     gold = entry.answer.options if entry.answer else ()
-    scores = exchange.response.scores if exchange else ()
+    scores = entry.shown.scores
     likely = _likelihoods(scores, rule) if len(scores) == len(options) else {}
     rows = []
     for place, option in enumerate(order):
@@ -125,12 +125,12 @@ def _options(entry: Entry, options: Sequence[str], exchange: Exchange | None, ru
     )
 
 
-def _likelihoods(scores: Sequence[ContinuationScore], rule: LikelihoodRule) -> dict[int, str]:
+def _likelihoods(values: Sequence[float], rule: LikelihoodRule) -> dict[int, str]:
     """A cell an option: a bar as long as its share among the options, and the value."""
-    values = [reduce_score(score, rule) for score in scores]
     finite = [value for value in values if math.isfinite(value)]
     best = max(finite, default=0.0)
     weights = [math.exp(value - best) if math.isfinite(value) else 0.0 for value in values]
+    weights = list(values) if rule == "softmax" else weights
     total = math.fsum(weights) or 1.0
     return {
         i: f'<td class="num"><svg class="bar" viewBox="0 0 60 8" role="img" aria-label="share {weight / total:.2f}">'
