@@ -1,15 +1,18 @@
-"""Speed of the caption metrics against pycocoevalcap, in one process, on captions with Zipf's words.
+"""Speed of scoring: the caption metrics against pycocoevalcap, and a run of multiple-choice replies.
 
-    python bench/scoring.py [--images 5000] [--references 5] [--rounds 3]
+    python bench/scoring.py [--images 5000] [--references 5] [--choices 12000] [--rounds 3]
 
-Prints one row a step: seconds of the reference implementation, seconds of Snellen, their ratio, and the
-largest difference of any caption's score (for tokens: the
-share of lines that differ). Best of `rounds` each, so that a busy machine disturbs less.
+Captions have Zipf's words; one row a step: seconds of the reference implementation, seconds of Snellen, their
+ratio, and the largest difference of any caption's score (for tokens: the share of lines that differ). The run of
+choices is scored as `snellen score` does it after start-up: journal, benchmark and answers are read, results
+written. Best of `rounds` each, so that a busy machine disturbs less.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import random
 import shutil
 import subprocess
@@ -24,8 +27,11 @@ from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
 
+from snellen.api import build_table, evaluate, score
 from snellen.metrics import captions, ptb
 from snellen.metrics._java import jar
+from snellen.models.instruments import Scripted
+from snellen.seeds import rng_for
 
 COMMON = "a on the in of with and is man to sitting an two standing at people are next white woman table street".split()
 
@@ -85,11 +91,33 @@ def cold_tokens(lines: list[str]) -> list[list[str]]:
     return [ptb.tokenize(line) for line in lines]
 
 
+REPLIES = ("(A)",) * 6 + ("B", "The answer is (C).", "(D) cow") * 2 + ("It is a dog.", "The horse, I think.", "Hm.")
+"""What a model that mostly keeps the format replies; a fifth in words of its own."""
+
+
+def score_choices(count: int, rounds: int) -> tuple[float, float]:
+    """Seconds to score a run of `count` replies to questions with four options each: by the clock, and of CPU."""
+    options = ("cat", "dog", "horse", "cow")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["SNELLEN_HOME"] = folder
+        rows = ({"id": f"q{i}", "question": f"Which animal is number {i}?", "options": options, "answer": i % 4}
+                for i in range(count))  # fmt: skip
+        Path(folder, "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        made = build_table(Path(folder, "table.jsonl"), to=Path(folder, "made"))
+        model = Scripted(lambda request: rng_for(request.sample_id).choice(REPLIES))
+        evaluate(model, str(made.folder), runs=folder, name="run")
+        cpu = time.process_time()
+        seconds, _ = best(rounds, lambda: score(Path(folder, "run")))
+        return seconds, (time.process_time() - cpu) / rounds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, value in (("--images", 5000), ("--references", 5), ("--rounds", 3)):
+    for name, value in (("--images", 5000), ("--references", 5), ("--choices", 12_000), ("--rounds", 3)):
         parser.add_argument(name, type=int, default=value)
     options = parser.parse_args()
+    seconds, cpu = score_choices(options.choices, options.rounds)
+    print(f"{options.choices:,} multiple-choice replies scored in {seconds:.2f} s ({cpu:.2f} s of CPU)\n")
     replies, groups = make_corpus(options.images, options.references)
     print(f"{options.images} images x {options.references} references, best of {options.rounds}\n")
     print(f"{'step':24} {'reference s':>12} {'snellen s':>10} {'ratio':>7} {'max difference':>15}")
