@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -182,22 +183,25 @@ def test_lines_are_on_the_disk_before_append_returns_and_synced_by_the_clock(
     assert len(synced) == 2
 
 
-@pytest.fixture
+@contextmanager
 def small_disk() -> Iterator[None]:
+    """No file can be longer than 600 bytes: within the test alone, since pytest may be writing to a file too."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (600, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.usefixtures("small_disk")
 def test_a_disk_that_takes_no_more_is_one_line_and_keeps_the_whole_lines(tmp_path: Path) -> None:
-    with RunStore(tmp_path) as store, pytest.raises(StoreError, match=r"cannot write \(File too large\); choose"):
+    full = pytest.raises(StoreError, match=r"cannot write \(File too large\); choose")
+    with small_disk(), RunStore(tmp_path) as store, full:
         for i in range(100):
             store.append([told(str(i), "x" * 50)])
     before = len(replies(tmp_path))
     assert before >= 2
-    with pytest.raises(StoreError, match="cannot write"):
+    with small_disk(), pytest.raises(StoreError, match="cannot write"):
         write_whole(tmp_path / "manifest.json", b"x" * 1000)
     assert [path.name for path in tmp_path.iterdir()] == ["journal-0.jsonl"]
     RunStore(tmp_path).close()
