@@ -356,6 +356,35 @@ def test_a_judge_behind_a_server_is_asked_for_one_word(questions: Benchmark, tmp
             score(run, judge=name, judge_prompt="delimited")
 
 
+def test_a_server_can_be_held_to_valid_verdicts(questions: Benchmark, tmp_path: Path) -> None:
+    run = hard_run(questions, tmp_path)
+    with start_server(reply='{"verdict": "D"}') as server:
+        name = f"openai:any@http://127.0.0.1:{server.port}/v1?retries=0"
+        results = score(run, judge=name, judge_structured=True)
+        check, *asked = [seen.asked for seen in server.seen()]
+    assert predictions(results)["q004"].choice == 3
+    assert "response_format" not in check
+    schemas = [body["response_format"]["json_schema"]["schema"] for body in asked]
+    assert {tuple(schema["properties"]["verdict"]["enum"]) for schema in schemas} == {("A", "B", "C", "D", "X")}
+
+
+def test_a_server_that_refuses_the_schema_is_asked_without_it(questions: Benchmark, tmp_path: Path) -> None:
+    run = hard_run(questions, tmp_path)
+    with start_server(reply="D") as server:
+        name = f"openai:any@http://127.0.0.1:{server.port}/v1?retries=0&concurrency=1"
+        score(run, judge=name)
+        server.script(broken(400, message="'response_format' is not supported", code="unsupported_parameter"))
+        results = score(run, judge=name, judge_structured=True)
+        assert "response_format" not in server.seen()[-1].asked
+    assert predictions(results)["q004"].choice == 3
+
+
+def test_an_object_that_is_no_verdict_is_none() -> None:
+    assert read_mark('{"verdict": "B"}', ("A", "B"), "X") == Verdict("given", 1)
+    for text in ('{"verdict": 1}', '{"answer": "B"}', '{"verdict": "B", "why": "x"}', '{"verdict": "B"'):
+        assert read_mark(text, ("A", "B"), "X") is None
+
+
 def test_the_judge_s_journal_is_that_of_a_run(questions: Benchmark, tmp_path: Path) -> None:
     run = hard_run(questions, tmp_path)
     score(run, judge=Judge(cow))

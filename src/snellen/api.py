@@ -222,6 +222,7 @@ def score(
     judge: Any = (),
     judge_prompt: str = "paper",
     judge_tokens: int = 16,
+    judge_structured: bool = False,
     judge_failures: float | None = MOST_FAILURES,
     semantic: bool = False,
     unread: str = "unscored",
@@ -244,7 +245,10 @@ def score(
     judges = [load_model(one) for one in (judge if isinstance(judge, (list, tuple)) else [judge])]
     panel = None
     if judges:
-        panel = Panel(judges, Path(folder), max_new_tokens=judge_tokens, failures=judge_failures, announce=announce)
+        panel = Panel(
+            judges, Path(folder), max_new_tokens=judge_tokens, structured=judge_structured, failures=judge_failures,
+            announce=announce,
+        )  # fmt: skip
     elif wrong := [name for name in metrics if name in names("judged_metrics")]:
         raise DataError(f"the metric {wrong[0]} needs a judge; name a model with --judge (judge=)")
     steps, aids = _steps(panel, judge_prompt, semantic, unread, seed)

@@ -138,6 +138,8 @@ class Decoding(Struct, frozen=True, omit_defaults=True):
     top_p: float = 1.0
     seed: int = 0
     stop: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    """What the reply may be; a server that takes a JSON schema is held to `{"verdict": one of them}`."""
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

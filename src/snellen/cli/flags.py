@@ -40,6 +40,7 @@ _FLAGS = (
     click.option(
         "--judge-tokens", default=16, type=click.IntRange(1), help="Longest verdict; raise it for reasoners.  [16]"
     ),
+    click.option("--judge-structured", is_flag=True, help="Hold a judge behind a server to valid verdicts."),
     click.option(
         "--judge-failures",
         default=MOST_FAILURES,

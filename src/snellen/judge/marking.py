@@ -35,7 +35,7 @@ class Judged(Struct, frozen=True):
 
     def measure(self, questions: Sequence[Question], panel: Panel) -> dict[str, list[Value]]:
         """For each row a value for each question, or why there is none. Raises what the panel raises."""
-        asked = [(number, test, one) for number, test, one in self._errands(questions, panel.max_new_tokens)]
+        asked = [(number, test, one) for number, test, one in self._errands(questions, panel)]
         verdicts = panel.verdicts([one for _, _, one in asked])
         heard: list[list[list[Verdict]]] = [[[] for _ in question.came] for question in questions]
         for (number, test, _), row in zip(asked, verdicts, strict=True):
@@ -43,7 +43,7 @@ class Judged(Struct, frozen=True):
         values = [self.reduce(one) for one in heard]
         return {row: [value if isinstance(value, str) else value[row] for value in values] for row in self.rows}
 
-    def _errands(self, questions: Sequence[Question], max_new_tokens: int) -> Iterable[tuple[int, int, Marking]]:
+    def _errands(self, questions: Sequence[Question], panel: Panel) -> Iterable[tuple[int, int, Marking]]:
         for number, question in enumerate(questions):
             golds = question.answer.texts if question.answer else ()
             for test, prediction in enumerate(question.came):
@@ -60,7 +60,8 @@ class Judged(Struct, frozen=True):
                             prediction.text or "",
                             version,
                             self.scale,
-                            max_new_tokens,
+                            panel.max_new_tokens,
+                            panel.structured,
                         ),
                     )
 

@@ -71,10 +71,11 @@ class Panel:
         run: Path,
         *,
         max_new_tokens: int = 16,
+        structured: bool = False,
         failures: float | None = MOST_FAILURES,
         announce: Callable[[str], object] = lambda line: None,
     ) -> None:
-        self.max_new_tokens = max_new_tokens
+        self.max_new_tokens, self.structured = max_new_tokens, structured
         self.uses: list[JudgeUse] = []
         self._judges = [_Seat(judge, run, announce) for judge in judges]
         self._failures = failures
@@ -101,10 +102,11 @@ class Panel:
         self.uses.append(JudgeUse(seat.name, ", ".join(versions), len(errands), calls, failed))
         if self._failures is not None and failed > self._failures * len(verdicts):
             first = next(verdict for verdict in verdicts if verdict.failed)
+            way_out = "raise --judge-tokens" if first.outcome == "malformed" else "score again to ask what failed"
             raise ErrorBudgetError(
                 f"judge {seat.name} gave no verdict on {failed} of {len(verdicts)} replies ({first.outcome}: "
                 f"{first.why!r}), more than --judge-failures {self._failures:g}; what it said is in {seat.folder}; "
-                "score again to ask what failed, or raise --judge-failures"
+                f"{way_out}, take another judge, or raise --judge-failures"
             )
         return verdicts
 

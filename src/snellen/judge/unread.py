@@ -80,14 +80,15 @@ def matched_by(panel: Panel, version: str = PAPER) -> Step:
 
     def step(unread: Sequence[Unread]) -> list[Prediction]:
         asked = [one for one in unread if one.says_something]
-        verdicts = panel.verdicts([matching(one, version, panel.max_new_tokens) for one in asked])
+        errands = [matching(one, version, panel.max_new_tokens, panel.structured) for one in asked]
+        verdicts = panel.verdicts(errands)
         made = {id(one): _judged(one, panel.name, version, row) for one, row in zip(asked, verdicts, strict=True)}
         return [made.get(id(one), one.prediction) for one in unread]
 
     return step
 
 
-def matching(unread: Unread, version: str = PAPER, max_new_tokens: int = 16) -> Matching:
+def matching(unread: Unread, version: str = PAPER, max_new_tokens: int = 16, structured: bool = False) -> Matching:
     """What a judge is asked about a reply."""
     prediction, options = unread.prediction, unread.shown
     return Matching(
@@ -100,6 +101,7 @@ def matching(unread: Unread, version: str = PAPER, max_new_tokens: int = 16) -> 
         unread.reply,
         version,
         max_new_tokens,
+        structured,
     )
 
 

@@ -95,6 +95,8 @@ def encode(model: str, request: Request, dialect: Dialect, picture: Callable[[Im
             body["top_p"] = decoding.top_p
     if decoding.stop:
         body["stop"] = decoding.stop
+    if decoding.choices:
+        body["response_format"] = _one_of(decoding.choices)
     for name in dialect.without:
         body.pop(name, None)
     return msgspec.json.encode(body)
@@ -103,6 +105,17 @@ def encode(model: str, request: Request, dialect: Dialect, picture: Callable[[Im
 def write(messages: Sequence[Message], picture: Callable[[ImageRef], msgspec.Raw]) -> list[dict[str, Any]]:
     """A conversation as it goes over the wire, pictures as `picture` writes them."""
     return [_message(message, picture) for message in messages]
+
+
+def _one_of(choices: tuple[str, ...]) -> dict[str, Any]:
+    """The schema of `{"verdict": ...}`: servers want an object at the top."""
+    schema = {
+        "type": "object",
+        "properties": {"verdict": {"type": "string", "enum": choices}},
+        "required": ["verdict"],
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
 
 
 def notes_for(request: Request, dialect: Dialect) -> tuple[str, ...]:
@@ -218,7 +231,7 @@ def adapt(dialect: Dialect, fault: Fault, settled: frozenset[str]) -> Dialect | 
         return replace(dialect, max_tokens_field="max_completion_tokens")
     if name == "prefix":
         return replace(dialect, prefix="drop") if dialect.prefix == "send" and "prefix" not in settled else None
-    if name in ("temperature", "top_p", "seed", "stop") and name not in dialect.without:
+    if name in ("temperature", "top_p", "seed", "stop", "response_format") and name not in dialect.without:
         return replace(dialect, without=dialect.without | {name})
     return None
 
@@ -248,7 +261,7 @@ def _refused_parameter(message: str, code: str, param: str) -> str:
     )
     if not unsupported:
         return ""
-    named = ("max_tokens", "max_completion_tokens", "temperature", "top_p", "seed", "stop")
+    named = ("max_tokens", "max_completion_tokens", "temperature", "top_p", "seed", "stop", "response_format")
     return param if param in named else next((name for name in named if f"'{name}'" in message), "")
 
 

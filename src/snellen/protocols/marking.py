@@ -31,6 +31,8 @@ class Marking(Struct, frozen=True):
     scale: tuple[int, int] = MARKS
     """The lowest and the highest mark."""
     max_new_tokens: int = 16
+    structured: bool = False
+    """Hold the judge to the scale where its server can."""
     images = NO_PICTURES
 
     @property
@@ -41,12 +43,13 @@ class Marking(Struct, frozen=True):
         """Yields the judge's requests; its verdict's value is the mark."""
         words = form(self.version)
         text = words.fill(self.reply, question=self.question.strip(), gold=self._gold())
+        choices = tuple(map(str, range(self.scale[0], self.scale[1] + 1))) if self.structured else ()
         request = Request(
             self.benchmark,
             self.sample_id,
             self.variant,
             (user(text),),
-            decoding=Decoding(max_new_tokens=self.max_new_tokens),
+            decoding=Decoding(max_new_tokens=self.max_new_tokens, choices=choices),
         )
         return deliberate(request, words.remind(), lambda said: read_number(said, *self.scale))
 

@@ -30,6 +30,8 @@ class Matching(Struct, frozen=True):
     reply: str
     version: str = PAPER
     max_new_tokens: int = 16
+    structured: bool = False
+    """Hold the judge to a mark, or none, where its server can."""
 
     images = NO_PICTURES
 
@@ -55,7 +57,9 @@ class Matching(Struct, frozen=True):
             self.sample_id,
             self.variant,
             (user(text),),
-            decoding=Decoding(max_new_tokens=self.max_new_tokens),
+            decoding=Decoding(
+                max_new_tokens=self.max_new_tokens, choices=(*self.marks, none) if self.structured else ()
+            ),
         )
         return deliberate(
             request, words.remind(marks=listed, none=none), lambda said: read_mark(said, self.marks, none)

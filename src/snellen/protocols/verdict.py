@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -90,10 +91,22 @@ _AROUND = " \t\r\n.,:;!*_`'\"()[]{}<>“”‘’（）。"
 _LEADS = ("your output:", "your mark:", "verdict:")
 
 
+class _Held(Struct, forbid_unknown_fields=True):
+    """What a server answers that was held to `Decoding.choices`."""
+
+    verdict: str
+
+
 def token(text: str) -> str:
     """The one word of a verdict without reasoning, the form's own lead or signs around it; else the whole text."""
     part = said(text)
-    word = text[part.start : part.end].strip(_AROUND)
+    word = text[part.start : part.end].strip()
+    if word.startswith("{"):
+        try:
+            word = msgspec.json.decode(word, type=_Held).verdict
+        except msgspec.DecodeError:
+            return word
+    word = word.strip(_AROUND)
     for lead in _LEADS:
         if word.lower().startswith(lead):
             word = word[len(lead) :].strip(_AROUND)
