@@ -19,10 +19,12 @@ Group = Literal["models", "sources", "protocols", "metrics", "corpus_metrics", "
 
 _NAMES: dict[Group, dict[str, str]] = {
     "models": {
+        "clip": "snellen.models.clip:open_clip",
         "hf": "snellen.models.hf:open_hf",
         "openai": "snellen.models.openai:open_openai",
         "replay": "snellen.run.replay:open_replay",
         "snellen": "snellen.models.embedded:open_embedded",
+        "vllm": "snellen.models.vllm:open_vllm",
     },
     "sources": {
         "eyechart": "snellen.sources.eyechart:read",

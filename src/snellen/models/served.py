@@ -150,7 +150,7 @@ def encode_prompt(
     """
     body: dict[str, Any] = {
         "model": model,
-        "messages": chat.write(_continued(request.messages, continuation), picture),
+        "messages": chat.write(continued(request.messages, continuation), picture),
         dialect.max_tokens_field: 1,
         "temperature": 0,
         "return_token_ids": True,
@@ -162,7 +162,7 @@ def encode_prompt(
     return msgspec.json.encode(body)
 
 
-def _continued(messages: tuple[Message, ...], continuation: str | None) -> tuple[Message, ...]:
+def continued(messages: tuple[Message, ...], continuation: str | None) -> tuple[Message, ...]:
     """The conversation with the reply begun by `continuation`; words that open the reply already stay before it."""
     if continuation is None:
         return messages

@@ -60,7 +60,10 @@ def run(
 
 def _check_able(model: Model | AsyncModel, settings: Settings) -> None:
     for protocol in settings.protocols:
-        if needed_kind(protocol) not in model.kinds:
+        kind = needed_kind(protocol)
+        if kind not in model.kinds and kind == "generate":
+            raise ModelError(f"{model.name} only scores options, but {protocol.label} needs replies; use likelihood")
+        if kind not in model.kinds:
             raise ModelError(
                 f"{model.name} cannot give log-likelihoods, which {protocol.label} needs; "
                 "leave that protocol out, or evaluate the model through hf:"

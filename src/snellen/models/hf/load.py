@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -61,8 +61,15 @@ class Loaded:
     facts: dict[str, str]
 
 
-def load(spec: ModelSpec, options: HfOptions) -> Loaded:
-    """Weights and processor of `spec`. Raises MissingExtraError or ModelError with one clear line."""
+Choose = Callable[[Any, str, dict[str, Any]], Any]
+"""Given transformers, the folder or repository and the arguments of from_pretrained: the class to load."""
+
+
+def load(spec: ModelSpec, options: HfOptions, choose: Choose | None = None) -> Loaded:
+    """Weights and processor of `spec`. Raises MissingExtraError or ModelError with one clear line.
+
+    `choose` names another class than that of image-text-to-text models.
+    """
     try:
         import torch
 
@@ -76,7 +83,8 @@ def load(spec: ModelSpec, options: HfOptions) -> Loaded:
     device = _device(spec, options)
     with quiet(), _explained(spec, target):
         processor = transformers.AutoProcessor.from_pretrained(target, **common)
-        model, report = transformers.AutoModelForImageTextToText.from_pretrained(
+        form = choose(transformers, target, common) if choose else transformers.AutoModelForImageTextToText
+        model, report = form.from_pretrained(
             target, output_loading_info=True, **common, **_placing(spec, options, device)
         )
         if not hasattr(model, "hf_device_map"):

@@ -1,0 +1,226 @@
+"""CLIP-like scorers: dual encoders of transformers (CLIP, SigLIP, SigLIP 2) and BLIP's image-text matching.
+
+`clip:openai/clip-vit-base-patch32`, `clip:./folder`. They rank options and say nothing, so they run the
+likelihood protocols alone, as LVLM-eHub's comparison on ARO has it (Table A.3). The question is not read:
+the text that is compared with the picture is the option, put into the caption `?text=` where one is given
+(`?text=a photo of {option}`).
+
+A score is the model's own logit of picture and text: the scaled cosine (SigLIP: with its bias), for BLIP the
+log-odds of its matching head. It is no log-likelihood, has no tokens and no bytes, and all rules order options
+alike; `softmax` gives CLIP's zero-shot probabilities.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+from PIL import Image
+
+from snellen.errors import DataError, ModelError
+from snellen.images import Images
+from snellen.models.base import ModelSpec, read_options
+from snellen.models.hf.load import HfOptions, Loaded, load, working
+from snellen.records import ContinuationScore, ErrorKind, Failure, Kind, Request, Response
+
+ADAPTER = "clip-1"
+LOGITS = "scores are logits of picture and text, not log-likelihoods"
+KEPT_PICTURES, KEPT_TEXTS = 256, 8192
+CUT = "an option was cut to the text encoder's length"
+
+
+class ClipOptions(Struct, frozen=True):
+    """What may follow `?` in a clip: model string."""
+
+    text: str = "{option}"
+    """The caption that an option is put into."""
+    dtype: Literal["auto", "float32", "bf16", "fp16"] = "auto"
+    device: str = "auto"
+    batch_size: Annotated[int, Meta(ge=1)] = 64
+    """Pictures, texts or pairs a forward."""
+
+
+def open_clip(spec: ModelSpec) -> ClipModel:
+    """The scorer that `clip:org/name[@revision]` or `clip:./folder` names, ready to answer.
+
+    Raises MissingExtraError without torch or transformers, ModelError when it cannot be loaded or is no scorer.
+    """
+    options = read_options(spec, ClipOptions)
+    if "{option}" not in options.text:
+        raise ModelError(f"{spec.text}: text={options.text!r} has no {{option}}; write text=a photo of {{option}}")
+    return ClipModel(spec, load(spec, HfOptions(dtype=options.dtype, device=options.device), _architecture), options)
+
+
+def _architecture(transformers: Any, target: str, common: dict[str, Any]) -> Any:
+    """BLIP's matching head has no automatic class."""
+    kind = transformers.AutoConfig.from_pretrained(target, **common).model_type
+    return transformers.BlipForImageTextRetrieval if kind == "blip" else transformers.AutoModel
+
+
+class ClipModel:
+    """Ranks options; each picture is encoded once, and so is each text where they are encoded apart."""
+
+    kinds: frozenset[Kind] = frozenset({"loglikelihood"})
+
+    def __init__(self, spec: ModelSpec, loaded: Loaded, options: ClipOptions) -> None:
+        self.name = spec.text
+        self.batch_size = options.batch_size
+        self._caption = options.text
+        self._model, self._processor, self._facts = loaded.model, loaded.processor, loaded.facts
+        self._scorer = _scorer(spec, loaded, options.batch_size)
+        self._pictures: OrderedDict[str, Any] = OrderedDict()
+
+    def fingerprint(self) -> dict[str, str]:
+        return {**self._facts, "adapter": ADAPTER, "text": self._caption}
+
+    def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        """One failure a request: a scorer has no words."""
+        return [_failed("model", "a clip: model only scores options") for _ in requests]
+
+    def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        import torch
+
+        with torch.inference_mode(), working(self._model):
+            faults = self._look(requests, images)
+            self._scorer.prepare([self._put(text) for request in requests for text in request.continuations])
+            responses = [self._score(request, faults) for request in requests]
+        for kept, most in ((self._pictures, KEPT_PICTURES), (self._scorer.texts, KEPT_TEXTS)):
+            while len(kept) > most:
+                kept.popitem(last=False)
+        return responses
+
+    def _put(self, option: str) -> str:
+        return self._caption.replace("{option}", option)
+
+    def _look(self, requests: Sequence[Request], images: Images) -> dict[str, str]:
+        """Encode the pictures that are not known; by digest, why one cannot be."""
+        new = {image.digest: image for request in requests for image in request.images}
+        missing = [image for digest, image in new.items() if digest not in self._pictures]
+        faults: dict[str, str] = {}
+        for i in range(0, len(missing), self.batch_size):
+            decoded = {}
+            for image in missing[i : i + self.batch_size]:
+                try:
+                    with Image.open(io.BytesIO(images.read(image))) as opened:
+                        decoded[image.digest] = opened.convert("RGB")
+                except DataError as error:
+                    faults[image.digest] = str(error)
+            if decoded:
+                pixels = self._processor.image_processor(images=list(decoded.values()), return_tensors="pt")
+                self._pictures.update(zip(decoded, self._scorer.picture(_placed(pixels, self._model)), strict=True))
+        return faults
+
+    def _score(self, request: Request, faults: dict[str, str]) -> Response:
+        if len(request.images) != 1:
+            return _failed("bad_request", f"{len(request.images)} pictures are shown; a clip: model compares one")
+        digest = request.images[0].digest
+        if digest in faults:
+            return _failed("bad_request", faults[digest])
+        self._pictures.move_to_end(digest)
+        texts = [self._put(text) for text in request.continuations]
+        logits = self._scorer.logits(self._pictures[digest], texts)
+        notes = (LOGITS, CUT) if self._scorer.cut.intersection(texts) else (LOGITS,)
+        return Response(scores=tuple(ContinuationScore(logit, 1, 1) for logit in logits), notes=notes)
+
+
+def _failed(kind: ErrorKind, detail: str) -> Response:
+    return Response(error=Failure(kind, detail))
+
+
+def _placed(inputs: Any, model: Any) -> dict[str, Any]:
+    placed = {name: values.to(model.device) for name, values in inputs.items()}
+    return {n: values.to(model.dtype) if values.is_floating_point() else values for n, values in placed.items()}
+
+
+class Scorer:
+    """What architectures have in common: texts to tokens."""
+
+    def __init__(self, loaded: Loaded, batch: int) -> None:
+        self._model, self._tokenizer, self._batch = loaded.model, loaded.processor.tokenizer, batch
+        config = loaded.model.config
+        self._longest = int(config.text_config.max_position_embeddings)
+        # SigLIP was trained on texts filled up to their full length, and reads the last token.
+        self._full = config.model_type.startswith("siglip")
+        self.texts: OrderedDict[str, Any] = OrderedDict()
+        self.cut: set[str] = set()
+        """Texts that were too long for the encoder."""
+
+    def picture(self, pixels: dict[str, Any]) -> Any:
+        """What is kept of pictures, one row each."""
+        raise NotImplementedError
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Encode texts that will be asked for, where that can be done without a picture."""
+
+    def logits(self, picture: Any, texts: Sequence[str]) -> list[float]:
+        """One logit a text."""
+        raise NotImplementedError
+
+    def _tokens(self, texts: Sequence[str]) -> dict[str, Any]:
+        self.cut.update(text for text in texts if len(self._tokenizer(text)["input_ids"]) > self._longest)
+        fill: dict[str, Any] = {"padding": "max_length"} if self._full else {"padding": True}
+        spelled = self._tokenizer(list(texts), truncation=True, max_length=self._longest, return_tensors="pt", **fill)
+        return _placed(
+            {name: spelled[name] for name in ("input_ids", "attention_mask") if name in spelled}, self._model
+        )
+
+
+class DualEncoder(Scorer):
+    """CLIP and its kin: the scaled cosine of two embeddings."""
+
+    def picture(self, pixels: dict[str, Any]) -> Any:
+        return _direction(self._model.get_image_features(**pixels))
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        missing = [text for text in dict.fromkeys(texts) if text not in self.texts]
+        for i in range(0, len(missing), self._batch):
+            part = missing[i : i + self._batch]
+            tokens = self._tokens(part)
+            if self._full:  # its attention goes over the filling too, as in training
+                tokens.pop("attention_mask", None)
+            self.texts.update(zip(part, _direction(self._model.get_text_features(**tokens)), strict=True))
+
+    def logits(self, picture: Any, texts: Sequence[str]) -> list[float]:
+        import torch
+
+        cosines = torch.stack([self.texts[text] for text in texts]) @ picture
+        bias = getattr(self._model, "logit_bias", None)
+        scaled = cosines * self._model.logit_scale.exp() + (0.0 if bias is None else bias)
+        return [float(value) for value in scaled.float().flatten()]
+
+
+class Matching(Scorer):
+    """BLIP: the text encoder looks at the picture, its head tells the log-odds of a match."""
+
+    def picture(self, pixels: dict[str, Any]) -> Any:
+        return self._model.vision_model(**pixels).last_hidden_state
+
+    def logits(self, picture: Any, texts: Sequence[str]) -> list[float]:
+        found: list[float] = []
+        for i in range(0, len(texts), self._batch):
+            part = texts[i : i + self._batch]
+            seen = picture.expand(len(part), *picture.shape)
+            read = self._model.text_encoder(**self._tokens(part), encoder_hidden_states=seen).last_hidden_state
+            no, yes = self._model.itm_head(read[:, 0, :]).float().unbind(-1)
+            found += (yes - no).tolist()
+        return found
+
+
+def _direction(features: Any) -> Any:
+    """Embeddings of length one; newer versions of transformers return them in a record."""
+    embedded = getattr(features, "pooler_output", features)
+    return embedded / embedded.norm(dim=-1, keepdim=True)
+
+
+def _scorer(spec: ModelSpec, loaded: Loaded, batch: int) -> Scorer:
+    if hasattr(loaded.model, "itm_head") and loaded.model.config.model_type == "blip":
+        return Matching(loaded, batch)
+    if all(hasattr(loaded.model, name) for name in ("get_image_features", "get_text_features", "logit_scale")):
+        return DualEncoder(loaded, batch)
+    raise ModelError(
+        f"{spec.text}: {type(loaded.model).__name__} does not compare pictures with texts; clip: takes CLIP, SigLIP, "
+        "SigLIP 2 and BLIP's matching head, hf: takes models that talk"
+    )

@@ -1,0 +1,160 @@
+"""vLLM in this process: `vllm:org/name`, an optional extra.
+
+Written to the documented interface of `vllm.LLM` (0.6 and later) and tested against a stand-in of it; it has
+not been run on a GPU. A vLLM server is asked through `openai:` instead, which needs no extra here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from snellen.errors import DataError, MissingExtraError
+from snellen.images import Images
+from snellen.models import chat
+from snellen.models.base import ALL_KINDS, ModelSpec, read_options
+from snellen.models.chat import Fault
+from snellen.models.served import Tokens, border_scores, continued
+from snellen.records import Failure, ImageRef, Kind, Message, Request, Response, Usage
+
+ADAPTER = "vllm-1"
+
+
+class VllmOptions(Struct, frozen=True):
+    """What may follow `?` in a vllm: model string; all but batch_size go to vllm.LLM."""
+
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    tensor_parallel_size: Annotated[int, Meta(ge=1)] = 1
+    gpu_memory_utilization: Annotated[float, Meta(gt=0, le=1)] = 0.9
+    max_model_len: Annotated[int, Meta(ge=0)] = 0
+    """Longest prompt with reply, in tokens; 0 is the model's own."""
+    images: Annotated[int, Meta(ge=1)] = 4
+    """Pictures a prompt may show."""
+    batch_size: Annotated[int, Meta(ge=1)] = 256
+    trust_remote_code: bool = False
+
+
+def open_vllm(spec: ModelSpec) -> VllmModel:
+    """The model of `vllm:org/name[@revision]` or `vllm:./folder`. Raises MissingExtraError without vLLM."""
+    options = read_options(spec, VllmOptions)
+    try:
+        vllm = importlib.import_module("vllm")
+    except ImportError as error:
+        raise MissingExtraError(error.name or "vllm", "vllm", spec.text) from None
+    name, _, revision = spec.target.partition("@")
+    limits: dict[str, Any] = {"max_model_len": options.max_model_len} if options.max_model_len else {}
+    engine = vllm.LLM(
+        model=name,
+        revision=revision or None,
+        dtype=options.dtype,
+        tensor_parallel_size=options.tensor_parallel_size,
+        gpu_memory_utilization=options.gpu_memory_utilization,
+        trust_remote_code=options.trust_remote_code,
+        limit_mm_per_prompt={"image": options.images},
+        seed=0,
+        **limits,
+    )
+    return VllmModel(spec, options, vllm, engine)
+
+
+class VllmModel:
+    """Whole windows go to the engine at once; it batches them and keeps pictures and prefixes by itself."""
+
+    kinds: frozenset[Kind] = ALL_KINDS
+
+    def __init__(self, spec: ModelSpec, options: VllmOptions, vllm: Any, engine: Any) -> None:
+        self.name = spec.text
+        self.batch_size = options.batch_size
+        self._target, self._options, self._vllm, self._engine = spec.target, options, vllm, engine
+
+    def fingerprint(self) -> dict[str, str]:
+        return {
+            "adapter": ADAPTER,
+            "model": self._target,
+            "dtype": self._options.dtype,
+            "max_model_len": str(self._options.max_model_len or "own"),
+            "vllm": str(self._vllm.__version__),
+        }
+
+    def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        sampling = [self._sampling(request) for request in requests]
+        outputs = self._ask([request.messages for request in requests], sampling, images)
+        return [_reply(output) if not isinstance(output, Response) else output for output in outputs]
+
+    def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        """A prompt a continuation and one without any, all of a window at once; see `served` for the border."""
+        prompts = [continued(request.messages, text) for request in requests for text in (*request.continuations, None)]
+        scored = self._vllm.SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
+        outputs = iter(self._ask(prompts, [scored] * len(prompts), images))
+        responses = []
+        for request in requests:
+            own = [next(outputs) for _ in (*request.continuations, None)]
+            failed = next((output for output in own if isinstance(output, Response)), None)
+            responses.append(failed or _scores(own, request.continuations))
+        return responses
+
+    def _sampling(self, request: Request) -> Any:
+        decoding = request.decoding
+        sampled = {"top_p": decoding.top_p, "seed": decoding.seed} if decoding.temperature else {}
+        return self._vllm.SamplingParams(
+            max_tokens=decoding.max_new_tokens,
+            temperature=decoding.temperature,
+            stop=list(decoding.stop) or None,
+            **sampled,
+        )
+
+    def _ask(self, prompts: Sequence[tuple[Message, ...]], sampling: Sequence[Any], images: Images) -> list[Any]:
+        """The engine's outputs in order; a Response with an error for a prompt whose picture is missing.
+
+        `LLM.chat` takes one setting for the end of all conversations, so open ones go in a call of their own.
+        """
+
+        def picture(image: ImageRef) -> msgspec.Raw:
+            url = f"data:{image.media_type};base64,{b64encode(images.read(image)).decode()}"
+            return msgspec.Raw(msgspec.json.encode({"type": "image_url", "image_url": {"url": url}}))
+
+        outputs: list[Any] = [None] * len(prompts)
+        for is_open in (False, True):
+            places, written = [], []
+            for i, messages in enumerate(prompts):
+                if (messages[-1].role == "assistant") == is_open:
+                    try:
+                        written.append(msgspec.json.decode(msgspec.json.encode(chat.write(messages, picture))))
+                        places.append(i)
+                    except DataError as error:
+                        outputs[i] = Response(error=Failure("bad_request", str(error)))
+            if not written:
+                continue
+            answered = self._engine.chat(
+                written,
+                [sampling[i] for i in places],
+                use_tqdm=False,
+                add_generation_prompt=not is_open,
+                continue_final_message=is_open,
+            )
+            for i, output in zip(places, answered, strict=True):
+                outputs[i] = output
+        return outputs
+
+
+def _reply(output: Any) -> Response:
+    [completion] = output.outputs
+    usage = Usage(len(output.prompt_token_ids), len(completion.token_ids))
+    return Response(text=completion.text, finish=completion.finish_reason, usage=usage)
+
+
+def _scores(outputs: Sequence[Any], continuations: Sequence[str]) -> Response:
+    *prompts, alone = (_tokens(output) for output in outputs)
+    outcome = border_scores(alone, prompts, continuations)
+    return Response(error=Failure(outcome.kind, outcome.detail)) if isinstance(outcome, Fault) else outcome
+
+
+def _tokens(output: Any) -> Tokens:
+    ids = tuple(output.prompt_token_ids)
+    positions = output.prompt_logprobs
+    return Tokens(ids, tuple(p[i].logprob if p else None for p, i in zip(positions, ids, strict=True)))
