@@ -176,6 +176,11 @@ def prompt(family: str) -> Prompt:
     return prompt_for(family, prefix=False)
 
 
+MARK_FIRST = "The answer is ({mark}) {option}."
+OPTION_FIRST = "The answer is {option} ({mark})."
+MARK_ALONE = "The answer is ({mark})."
+
+
 @dataclass(frozen=True)
 class Mix:
     """Shares: of questions that show their options, and of these and the others that tell the answer first."""
@@ -183,21 +188,22 @@ class Mix:
     shown: float = 0.6
     told: float = 0.0
     told_unshown: float = 0.0
-    drill: float = 0.0
-    """Of questions about options: how many become drills, where one option after the other is named."""
+    reply: str = OPTION_FIRST
+    """How a question about options is answered. With the option first a model this small finds the mark of a
+    word that it has said; with the mark first it would have to find that of one that it only sees."""
 
 
 def talk(source: Source, rng: random.Random, mix: Mix) -> Talk:
     """One conversation that an evaluation could have about the scene."""
     task = rng.choice(source.tasks)
     items = ask(task, source.scene, source.level, rng)
-    if task in CHOICES and mix.drill and rng.random() < mix.drill:
-        return _drill(items[0], rng)
     if task in CHOICES or task == "dialogue":
         shown = rng.random() < mix.shown
         told = rng.random() < (mix.told if shown else mix.told_unshown)
         method: Method = "generation" if shown else "likelihood"
-        return _dialogue(items, rng, method) if task == "dialogue" else _choice(task, items[0], rng, method, told)
+        if task == "dialogue":
+            return _dialogue(items, rng, method, mix.reply)
+        return _choice(task, items[0], rng, method, mix.reply, told)
     item = items[0]
     family = "text" if task == "word" else "caption"
     variant = Variant(template=rng.choice(prompt(family).template_ids("generation")))
@@ -218,36 +224,20 @@ def _variant(options: int, rng: random.Random, template: str, **more: int) -> Va
     return Variant(template=template, order=order, marks=marks_for(style, options, rng), in_context=in_context, **more)
 
 
-def _choice(task: str, item: Item, rng: random.Random, method: Method, told: bool) -> Talk:
+def _choice(task: str, item: Item, rng: random.Random, method: Method, form: str, told: bool) -> Talk:
     asked = prompt("choice")
     variant = _variant(len(item.options), rng, rng.choice(asked.template_ids(method)))
     right = item.options[item.gold]
     if method == "generation":
         messages = asked.generate(_sample(item), variant).messages
-        reply = write_reply(asked.templates.layout, variant.marks[variant.order.index(item.gold)], right)
+        reply = form.format(mark=variant.marks[variant.order.index(item.gold)], option=right)
     else:
         messages, reply = asked.loglikelihood(_sample(item), variant).messages, right
     opening = (Piece(f"{right}\n", False),) if told else ()
     return Talk(f"{task}.{method[0]}", (*opening, *_history(messages), Piece(f"{reply}<|end|>", True)))
 
 
-def _drill(item: Item, rng: random.Random, count: int = 4) -> Talk:
-    """The user names options in turn, and the reply finds their marks: many replies for one list of options."""
-    asked = prompt("choice")
-    variant = _variant(len(item.options), rng, rng.choice(asked.template_ids("generation")))
-    (*opening, last) = _history(asked.generate(_sample(item), variant).messages)
-    pieces = list(opening)
-    start = last.text.removesuffix("<|end|><|assistant|>") + "\n"
-    for _ in range(count):
-        place = rng.randrange(len(variant.order))
-        option = item.options[variant.order[place]]
-        reply = write_reply(asked.templates.layout, variant.marks[place], option)
-        pieces += [Piece(f"{start}{option}<|end|><|assistant|>", False), Piece(f"{reply}<|end|>", True)]
-        start = "<|user|>"
-    return Talk("drill", tuple(pieces))
-
-
-def _dialogue(items: tuple[Item, ...], rng: random.Random, method: Method) -> Talk:
+def _dialogue(items: tuple[Item, ...], rng: random.Random, method: Method, form: str) -> Talk:
     asked = prompt("dialogue")
     last = rng.randrange(len(items))
     sample = Sample(
@@ -265,6 +255,11 @@ def _dialogue(items: tuple[Item, ...], rng: random.Random, method: Method) -> Ta
     render = asked.generate if method == "generation" else asked.loglikelihood
     messages = render(sample, variant, tuple(Reply(reply) for reply in replies[:-1])).messages
     own = len(replies) - 1
+    if method == "generation":
+        # Earlier rounds stand in the history as Snellen writes them, which is not what this model says.
+        own = 0
+        mark = variant.marks[variant.order.index(items[last].gold)]
+        replies[-1] = form.format(mark=mark, option=items[last].options[items[last].gold])
     return Talk(f"dialogue.{method[0]}", (*_history(messages, own), Piece(f"{replies[-1]}<|end|>", True)))
 
 
@@ -286,6 +281,6 @@ def corpus(count: int, sources: list[Source], rng: random.Random) -> list[str]:
     """Texts for the tokenizer: prompts and replies without their special tokens."""
     texts = []
     for _ in range(count):
-        for piece in talk(rng.choice(sources), rng, Mix()).pieces:
+        for piece in talk(rng.choice(sources), rng, Mix(reply=MARK_FIRST)).pieces:
             texts += piece.text.replace("<|assistant|>", "<|end|>").replace("<|user|>", "<|end|>").split("<|end|>")
     return texts

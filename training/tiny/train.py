@@ -38,9 +38,10 @@ class Recipe:
     projector: Plan
     joint: Plan
     refine: Plan
+    say: Plan
 
 
-STAGES = ("vision", "spread", "text", "projector", "joint", "refine")
+STAGES = ("vision", "spread", "text", "projector", "joint", "refine", "say")
 NONE = Plan(steps=0, rate=0.0, batch=0)
 RECIPES = {
     "tiny": Recipe(
@@ -50,19 +51,24 @@ RECIPES = {
         projector=Plan(steps=300, rate=2e-3, batch=64),
         joint=Plan(steps=1800, rate=1e-3, batch=12),
         refine=Plan(steps=700, rate=8e-4, batch=10),
+        say=Plan(steps=1000, rate=1e-3, batch=10),
     ),
-    # Without the text stage and for a short time: it sees, but has not learned to bind marks.
+    # Without the text stage, and seldom shown options: it sees, but has not learned to bind marks.
     "tiny-xs": Recipe(
-        vision=NONE,
-        spread=Plan(steps=800, rate=2e-3, batch=32),
+        vision=Plan(steps=1500, rate=2e-3, batch=32),
+        spread=Plan(steps=700, rate=1e-3, batch=32),
         text=NONE,
         projector=Plan(steps=200, rate=2e-3, batch=64),
-        joint=Plan(steps=1000, rate=1e-3, batch=8),
-        refine=NONE,
+        joint=Plan(steps=1500, rate=1e-3, batch=8),
+        refine=Plan(steps=2000, rate=1e-3, batch=8),
+        say=NONE,
     ),
 }
-MIX = data.Mix(shown=0.5, told=0.15)
-READING = data.Mix(shown=0.15)
+MIX = data.Mix(shown=0.5, told=0.15, reply=data.MARK_FIRST)
+SEES = data.Mix(shown=0.15, reply=data.MARK_ALONE)
+"""For the model that is to see and not to bind: options are shown seldom, and the mark alone is the reply."""
+READING = data.Mix(shown=0.15, reply=data.MARK_FIRST)
+SAY = data.Mix(told=0.1)
 
 
 def main() -> None:
@@ -91,13 +97,18 @@ def train(rank: int, told: argparse.Namespace, meeting: str) -> None:
     model = build.network(words, build.SIZES[told.name])
     heads = nn.Linear(model.config.vision_config.hidden_size, sum(data.HEADS.values()))
     recipe = RECIPES[told.name]
+
+    def together(plan: Plan, mix: data.Mix) -> None:
+        stages.train_jointly(model, words, pool, plan, rng, heads, mix)
+
     work: dict[str, Callable[[], None]] = {
         "vision": lambda: stages.train_vision(model, pool, recipe.vision, rng, heads, nearest=False),
         "spread": lambda: stages.train_vision(model, pool, recipe.spread, rng, heads, nearest=True),
         "text": lambda: stages.train_text(model, words, pool, recipe.text, rng),
         "projector": lambda: stages.train_projector(model, words, pool, recipe.projector, rng),
-        "joint": lambda: stages.train_jointly(model, words, pool, recipe.joint, rng, heads, MIX),
-        "refine": lambda: stages.train_jointly(model, words, pool, recipe.refine, rng, heads, READING),
+        "joint": lambda: together(recipe.joint, MIX if told.name == "tiny" else SEES),
+        "refine": lambda: together(recipe.refine, READING if told.name == "tiny" else SEES),
+        "say": lambda: together(recipe.say, SAY),
     }
     for number, stage in enumerate(STAGES):
         kept = told.scratch / told.name / f"{stage}.pt"
