@@ -160,7 +160,7 @@ def _facts(sheet: Sheet) -> Iterable[tuple[str, str]]:
         f"temperature {decoding.temperature:g}, top_p {decoding.top_p:g}, seed {decoding.seed}"
         + (f", stop {list(decoding.stop)}" if decoding.stop else ""),
     )
-    yield "replies read by", reading.extractor
+    yield "replies read by", " + ".join((reading.extractor, *reading.aids))
     yield "likelihood rule", reading.rule
     for name, value in manifest.software.items():
         yield f"version: {name}", value

@@ -6,11 +6,12 @@ import re
 
 from snellen.records import Estimate
 
-PLAIN = frozenset({"instability", "cider", "round_slope"})
+PLAIN = frozenset({"instability", "cider", "round_slope", "mark", "judged_caption", "caption_similarity"})
 """Metrics written as they are; all others are shares of one, written in percent."""
 NAMES = {
     "hit_rate": "hit rate",
     "accuracy_strict": "strict accuracy",
+    "accuracy_high": "accuracy if the unread were right",
     "anls": "ANLS",
     "cider": "CIDEr",
     "meteor": "METEOR",
