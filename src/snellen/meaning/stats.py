@@ -68,7 +68,7 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     middle = (share + half / 2) / (1 + half)
     width = z() * math.sqrt(share * (1 - share) / n + half / (4 * n)) / (1 + half)
     # At the ends the formula gives 0 and 1, but for rounding.
-    return (0.0 if share <= 0 else middle - width), (1.0 if share >= 1 else middle + width)
+    return (0.0 if share <= 0 else max(0.0, middle - width)), (1.0 if share >= 1 else min(1.0, middle + width))
 
 
 def z() -> float:

@@ -76,6 +76,9 @@ class Connections:
         idle, self._idle = self._idle, []
         for connection in idle:
             await connection.aclose()
+        # A socket is closed some turns of the loop after it was told so, also that of a request cancelled midway.
+        for _ in range(4):
+            await asyncio.sleep(0)
 
     async def _take(self) -> httpcore.AsyncConnectionInterface:
         """An idle connection that is still open, or a new one (which connects when used)."""
