@@ -9,6 +9,7 @@ from typing import Protocol as Form
 from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec import Struct
 
 from snellen import registry
 from snellen.errors import UnknownNameError
@@ -84,3 +85,15 @@ def label(name: str, settings: Any) -> str:
 
 def _spell(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class Settings(Struct, frozen=True):
+    """Settings of one of Snellen's own protocols, which its class names."""
+
+    @property
+    def gold_history(self) -> bool:
+        return False
+
+    @property
+    def label(self) -> str:
+        return label(type(self).__name__.lower(), self)

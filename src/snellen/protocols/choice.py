@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.errors import UnknownNameError
 from snellen.images import BLANK
 from snellen.prompts.marks import MarkStyle, marks_for
 from snellen.prompts.render import Prompt
-from snellen.protocols.base import Wave, check_tests, label
+from snellen.protocols.base import Settings, Wave, check_tests
 from snellen.protocols.dialogue import Dialogue
 from snellen.protocols.reading import check_extractor, predict
 from snellen.records import ImagePart, Message, Method, Request, Response, Sample, TextPart, Turn, Variant
@@ -31,17 +30,12 @@ def render(sample: Sample, prompt: Prompt, variant: Variant, method: Method) -> 
     return prompt.generate(sample, variant) if method == "generation" else prompt.loglikelihood(sample, variant)
 
 
-class Vanilla(Struct, frozen=True):
+class Vanilla(Settings, frozen=True):
     """Every question once, options in their own order."""
 
     by: Method = "generation"
     marks: MarkStyle = "upper"
     in_context: bool = False
-    gold_history = False
-
-    @property
-    def label(self) -> str:
-        return label("vanilla", self)
 
     @property
     def method(self) -> Method:
@@ -72,7 +66,7 @@ def present(
     )
 
 
-class Circular(Struct, frozen=True):
+class Circular(Settings, frozen=True):
     """Every rotation of the options; ends as soon as two rotations cannot both be right (MMBench 4.1).
 
     The stop needs no answer: two rotations that name different options cannot both be right, and one
@@ -85,14 +79,9 @@ class Circular(Struct, frozen=True):
     in_context: bool = False
     all_passes: bool = False
     extractor: str = "standard"
-    gold_history = False
 
     def __post_init__(self) -> None:
         check_extractor(self.extractor)
-
-    @property
-    def label(self) -> str:
-        return label("circular", self)
 
     @property
     def method(self) -> Method:
@@ -122,7 +111,7 @@ class Circular(Struct, frozen=True):
         return predict(self.label, Turn(sample.question, sample.options), request, response, self.extractor).choice
 
 
-class Instability(Struct, frozen=True):
+class Instability(Settings, frozen=True):
     """M presentations of a sample in one wave (ReForm-Eval 3.3.2).
 
     `perturb` names what differs between them: template, order and marks, together or alone. Orders
@@ -136,7 +125,6 @@ class Instability(Struct, frozen=True):
     marks: MarkStyle = "upper"
     in_context: bool = True
     seed: int = 0
-    gold_history = False
 
     def __post_init__(self) -> None:
         check_tests("instability", self.m)
@@ -146,10 +134,6 @@ class Instability(Struct, frozen=True):
     @property
     def perturbed(self) -> tuple[str, ...]:
         return PERTURBATIONS if self.perturb == "all" else tuple(self.perturb.split(","))
-
-    @property
-    def label(self) -> str:
-        return label("instability", self)
 
     @property
     def method(self) -> Method:
@@ -184,7 +168,7 @@ class Instability(Struct, frozen=True):
         )
 
 
-class Likelihood(Struct, frozen=True):
+class Likelihood(Settings, frozen=True):
     """The most likely option, options not shown; M templates (ReForm-Eval 3.3.1, equation 1).
 
     With `pmi` each request is asked again without the picture (`text`) or with a grey one (`blank`); an
@@ -194,14 +178,9 @@ class Likelihood(Struct, frozen=True):
     m: int = 1
     seed: int = 0
     pmi: Literal["", "text", "blank"] = ""
-    gold_history = False
 
     def __post_init__(self) -> None:
         check_tests("likelihood", self.m)
-
-    @property
-    def label(self) -> str:
-        return label("likelihood", self)
 
     @property
     def method(self) -> Method:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal
 
-from msgspec import Struct
-
 from snellen.prompts.marks import MarkStyle, alphabet_of, marks_for
 from snellen.prompts.render import Prompt, Reply, write_reply
-from snellen.protocols.base import Wave, check_tests, label
+from snellen.protocols.base import Settings, Wave, check_tests
 from snellen.protocols.reading import check_extractor, predict
 from snellen.records import Method, Request, Response, Sample, Turn, Variant
 from snellen.seeds import rng_for
 
 
-class Dialogue(Struct, frozen=True):
+class Dialogue(Settings, frozen=True):
     """Rounds one after the other, M presentations of each that share one history.
 
     Online history (ReForm-Eval A.8): the option that most presentations of the round chose, ties to
@@ -34,10 +32,6 @@ class Dialogue(Struct, frozen=True):
     def __post_init__(self) -> None:
         check_tests("dialogue", self.m)
         check_extractor(self.extractor)
-
-    @property
-    def label(self) -> str:
-        return label("dialogue", self)
 
     @property
     def method(self) -> Method:
