@@ -30,7 +30,7 @@ from snellen.protocols.reading import LIKELIHOOD_RULES, LikelihoodRule
 from snellen.records import Decoding, Result
 from snellen.registry import names, unknown
 from snellen.run.drivers import Report
-from snellen.run.plan import Settings, count_jobs, digest, find_benchmarks
+from snellen.run.plan import Settings, digest, find_benchmarks
 from snellen.run.runner import run as run_once
 from snellen.run.store import write_whole
 
@@ -54,7 +54,7 @@ class Results:
         import polars as pl
 
         rows = [row for row in self.rows if slices or not row.slice]
-        return pl.DataFrame([flat(row) for row in rows], infer_schema_length=None, schema_overrides=_SCHEMA)
+        return pl.DataFrame([flat(row) for row in rows], infer_schema_length=None)
 
     def scores(self) -> polars.DataFrame:
         """One row a question and metric; a missing value is unscored, and `why` says what happened."""
@@ -88,9 +88,6 @@ class Results:
         from snellen.meaning.report import write_report
 
         return write_report(self.runs, self.rows, Path(path))
-
-
-_SCHEMA: dict[str, Any] = {}
 
 
 def evaluate(
@@ -177,9 +174,7 @@ def build_table(
     path = Path(file)
     if dimension and dimension not in DIMENSIONS:
         raise unknown("dimension", dimension, DIMENSIONS)
-    for metric in metrics:
-        if metric not in (known := [*names("metrics"), *names("corpus_metrics"), *names("judged_metrics")]):
-            raise unknown("metric", metric, known)
+    check_metrics(metrics)
     spec = BenchmarkSpec(
         name=name or path.stem,
         title=path.name,
@@ -278,16 +273,23 @@ UNREAD = ("unscored", "legacy-random")
 
 def check_names(*, extractor: str, rule: str, judge_prompt: str, unread: str, metrics: Sequence[str]) -> None:
     """Raise UnknownNameError for a name of scoring that nobody has."""
-    known_metrics = [*names("metrics"), *names("corpus_metrics"), *names("judged_metrics")]
+    check_metrics(metrics)
     for what, name, known in (
         ("extractor", extractor, EXTRACTORS),
         ("likelihood rule", rule, LIKELIHOOD_RULES),
         ("judge prompt", judge_prompt, PROMPTS),
         ("way with unread replies", unread, UNREAD),
-        *(("metric", metric, known_metrics) for metric in metrics),
     ):
         if name not in known:
             raise unknown(what, name, known)
+
+
+def check_metrics(metrics: Sequence[str]) -> None:
+    """Raise UnknownNameError for a metric of open questions that nobody has."""
+    known = [*names("metrics"), *names("corpus_metrics"), *names("judged_metrics")]
+    for metric in metrics:
+        if metric not in known:
+            raise unknown("metric", metric, known)
 
 
 def _steps(
@@ -323,11 +325,6 @@ def check_budget(answered: int, failed: int, budget: float, folder: Path) -> Non
             f"{failed} of {total} requests failed ({failed / total:.1%}, --error-budget {budget:.1%}); they are "
             f"counted as errors in {folder}; run the same command to ask them again"
         )
-
-
-def count_work(settings: Settings, benchmarks: str | Iterable[str], where: str = "", limit: int | None = None) -> int:
-    """How many (sample, protocol) pairs an evaluation has; for progress bars."""
-    return count_jobs(find_benchmarks(_listed(benchmarks), where, limit), settings)
 
 
 def _listed(names: str | Iterable[str]) -> list[str]:

@@ -58,6 +58,7 @@ class AsyncModel(Protocol):
     async def close(self) -> None: ...
 
 
+@runtime_checkable
 class NeedsBenchmarks(Protocol):
     """A model that wants to know which benchmark folders it will be asked about (the oracle)."""
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from snellen import __version__
 from snellen.errors import ModelError, StoreError
-from snellen.models.base import AsyncModel, Model
+from snellen.models.base import AsyncModel, Model, NeedsBenchmarks
 from snellen.protocols.base import needed_kind
 from snellen.run.drivers import Report, Tick, drive, drive_async
 from snellen.run.plan import Settings, Use, jobs
@@ -48,8 +48,8 @@ def run(
     _check_able(model, settings)
     manifest = manifest_of(model, uses, settings)
     _join(folder, manifest, first=settings.shard[0] == 0)
-    if callable(prepare := getattr(model, "prepare", None)):
-        prepare([use.benchmark.folder for use in uses])
+    if isinstance(model, NeedsBenchmarks):
+        model.prepare([use.benchmark.folder for use in uses])
     with RunStore(folder, settings.shard[0]) as store:
         if isinstance(model, AsyncModel):
             asyncio.run(drive_async(model, jobs(uses, settings), store, report=report))
