@@ -9,8 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 demo: $(VENV)/demo.done
 	$(BIN)/snellen demo
 
+# A process for each core, and one thread in each: tiny models are slower on two.
 test: $(VENV)/dev.done system check
-	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term:skip-covered
 
 check: $(VENV)/dev.done
 	$(BIN)/ruff check .

@@ -28,10 +28,10 @@ import numpy as np
 from msgspec.structs import replace
 from PIL import Image
 
-from snellen.builder import build
+from snellen.building.builder import build_benchmark
+from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
-from snellen.reformulate.recipe import Recipe
-from snellen.reformulate.sampling import Sampling
+from snellen.reformulation.sampling import Sampling
 from snellen.seeds import rng_for
 
 BENCHMARKS = ("vqav2", "coco-caption")
@@ -115,7 +115,7 @@ def measure(name: str, source: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         recipe = Recipe(sample=Sampling(), distractors="pool")
-        counts = build(spec, source=source, to=Path(folder) / name, recipe=recipe).manifest.counts
+        counts = build_benchmark(spec, source=source, to=Path(folder) / name, recipe=recipe).manifest.counts
         seconds = time.perf_counter() - began
     used = resource.getrusage(resource.RUSAGE_SELF)
     return {

@@ -19,21 +19,21 @@ import tempfile
 from pathlib import Path
 
 from snellen.api import build_table, evaluate
+from snellen.formats.text_table import write_cells
 from snellen.seeds import rng_for
-from snellen.sources.cells import write_cells
 
 OPTIONS = ("cat", "dog", "horse", "cow")
 REPLIES = ("(A)",) * 6 + ("B", "The answer is (C).", "(D)") * 2 + ("It is a dog.", "The horse, I think.", "Hm.")
 ONCE = """
 import sys, time
 from pathlib import Path
-import snellen.cli.verbs.score, snellen.meaning.report
+import snellen.cli.verbs.score, snellen.report
 from snellen.api import score
-from snellen.run.predictions import take_in
+from snellen.suites.mmbench.predictions import import_predictions
 # Of this process alone: getrusage would count what its parent had.
 def memory(): return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) // 1024
 before, start = memory(), (time.perf_counter(), time.process_time())
-results = score(take_in(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])))
+results = score(import_predictions(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])))
 print(time.perf_counter() - start[0], time.process_time() - start[1], memory(), before)
 """
 

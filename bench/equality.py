@@ -19,16 +19,16 @@ import transformers
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from snellen.models.hf.anatomy import dissect  # noqa: E402
 from snellen.models.hf.engine import PLAIN, Engine  # noqa: E402
-from snellen.models.hf.selfcheck import CACHE, MEMO, WIDER, Verdict, check, difference  # noqa: E402
+from snellen.models.hf.model_layout import read_layout  # noqa: E402
+from snellen.models.hf.selfcheck import CACHE, MEMO, WIDER, SelfCheckResult, choose_fast_paths, difference  # noqa: E402
 from tiny_configs import ARCHITECTURES, asked, make, normal  # noqa: E402
 
 PATHS = (CACHE, *WIDER.values(), MEMO)
 BEGIN, END = "<!-- equality table: begin -->", "<!-- equality table: end -->"
 
 
-def cell(verdict: Verdict, path: str) -> str:
+def cell(verdict: SelfCheckResult, path: str) -> str:
     """What the self-check found of one path."""
     why = verdict.refusals.get(path, "")
     if path in verdict.differences:
@@ -42,16 +42,16 @@ def cell(verdict: Verdict, path: str) -> str:
 def row(name: str) -> str:
     model, head = make(name)
     window = asked(head)
-    engine = Engine(dissect(model, 0), 8, 4096)
-    verdict = check(engine, window)
-    exact = Engine(dissect(make(name)[0], 0), 1, 4096).score(window, PLAIN)
-    fast = engine.score(window, verdict.abilities)
+    engine = Engine(read_layout(model, 0), 8, 4096)
+    verdict = choose_fast_paths(engine, window)
+    exact = Engine(read_layout(make(name)[0], 0), 1, 4096).score(window, PLAIN)
+    fast = engine.score(window, verdict.fast_paths)
     first = window[0]
     pixels = normal(77, *first.context.extras["pixel_values"].shape)
     other = replace(first.context, extras={**first.context.extras, "pixel_values": pixels}, digests=("other",))
     sees = difference(exact[:1], engine.score([replace(first, context=other)], PLAIN))
     cells = [cell(verdict, path) for path in PATHS]
-    return " | ".join([name, *cells, verdict.abilities.name, f"{difference(exact, fast):.0e}", f"{sees:.2f}"])
+    return " | ".join([name, *cells, verdict.fast_paths.name, f"{difference(exact, fast):.0e}", f"{sees:.2f}"])
 
 
 def table() -> str:

@@ -81,12 +81,12 @@ async def measure_snellen(url: str, total: int, concurrency: int) -> tuple[float
 
 async def measure_httpx(url: str, total: int, concurrency: int) -> tuple[float, float]:
     """The plain way: the same bodies through one AsyncClient with as many connections."""
-    pictures, dialect = chat.Pictures(), chat.Dialect("drop", "max_tokens")
+    pictures, dialect = chat.ImagePartCache(), chat.Dialect("drop", "max_tokens")
     limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
     async with httpx.AsyncClient(limits=limits, timeout=120) as client:
 
         async def ask(request: Request) -> None:
-            body = chat.encode("any", request, dialect, lambda image: pictures.part(image, Picture().read))
+            body = chat.encode_chat("any", request, dialect, lambda image: pictures.part(image, Picture().read))
             reply = await client.post(f"{url}/chat/completions", content=body)
             msgspec.json.decode(reply.content)
 

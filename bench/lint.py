@@ -12,11 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from snellen.benchmark import FORMAT, MANIFEST, SAMPLES, Benchmark, BenchmarkManifest, Counts
-from snellen.builder import ANSWERS
+from snellen.analysis.lint import lint
+from snellen.benchmark import FORMAT, MANIFEST, SAMPLES, Benchmark, BenchmarkCounts, BenchmarkManifest
+from snellen.building.builder import ANSWERS
 from snellen.catalogue import BenchmarkSpec, SourceSpec
-from snellen.meaning.lint import lint
-from snellen.parquet import RecordWriter
+from snellen.formats.parquet import RecordWriter
 from snellen.records import Answer, ImageRef, Sample
 
 
@@ -32,7 +32,7 @@ def write(folder: Path, count: int) -> Benchmark:
             samples.write(Sample(f"q{i}", "large", question, (picture,), options, group=picture.digest))
             answers.write(Answer(f"q{i}", 0, (rng.randrange(4),)))
     spec = BenchmarkSpec(name="large", title="large", formulation="choice", source=SourceSpec("table"))
-    manifest = BenchmarkManifest(FORMAT, spec, "bench", Counts(count, count, count // 4, count))
+    manifest = BenchmarkManifest(FORMAT, spec, "bench", BenchmarkCounts(count, count, count // 4, count))
     (folder / MANIFEST).write_bytes(msgspec.json.encode(manifest))
     return Benchmark(folder)
 

@@ -59,16 +59,21 @@ def peak_mb() -> float:
 
 def measure_local(folder: Path) -> dict[str, float]:
     """CPU milliseconds a sample of a vanilla run and of its scoring, and peak RSS in MB."""
-    from snellen.api import score, settings_for
+    from snellen.api import score
     from snellen.models.base import load_model
-    from snellen.run.plan import find_benchmarks
-    from snellen.run.runner import run
+    from snellen.runs.plan import plan_run
+    from snellen.runs.runner import run_plan
+    from snellen.runs.spec import RunSpec
 
-    uses = find_benchmarks([str(folder / "bench")])
-    count = uses[0].benchmark.count()
+    model = "snellen:always-a"
     with tempfile.TemporaryDirectory() as runs:
+        spec = RunSpec(
+            models=(model,), benchmarks=(str(folder / "bench"),), protocols=("vanilla",), runs=runs, name="r"
+        )
+        plan = plan_run(spec)
+        count = plan.benchmarks[0].benchmark.count()
         begun = cpu()
-        run(load_model("snellen:always-a"), uses, settings_for(["vanilla"]), Path(runs) / "r")
+        run_plan(load_model(model), plan)
         ran = cpu()
         peak = peak_mb()
         score(Path(runs) / "r")
@@ -83,16 +88,24 @@ def measure_local(folder: Path) -> dict[str, float]:
 
 def measure_served(folder: Path, url: str) -> dict[str, float]:
     """Achieved against ideal request rate, and CPU milliseconds a request, at fixed latency."""
-    from snellen.api import settings_for
     from snellen.models.base import load_model
-    from snellen.run.plan import find_benchmarks
-    from snellen.run.runner import run
+    from snellen.runs.plan import plan_run
+    from snellen.runs.runner import run_plan
+    from snellen.runs.spec import RunSpec
 
-    uses = find_benchmarks([str(folder / "bench")], limit=CALLS)
+    model = f"openai:bench@{url}?concurrency={CONCURRENCY}"
     with tempfile.TemporaryDirectory() as runs:
+        spec = RunSpec(
+            models=(model,),
+            benchmarks=(str(folder / "bench"),),
+            protocols=("vanilla",),
+            limit=CALLS,
+            runs=runs,
+            name="r",
+        )
+        plan = plan_run(spec)
         begun, clock = cpu(), time.perf_counter()
-        model = load_model(f"openai:bench@{url}?concurrency={CONCURRENCY}")
-        outcome = run(model, uses, settings_for(["vanilla"]), Path(runs) / "r")
+        outcome = run_plan(load_model(model), plan)
         seconds, used = time.perf_counter() - clock, cpu() - begun
     return {
         "failed": outcome.failed,

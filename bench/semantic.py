@@ -12,20 +12,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from snellen.extract import EXTRACTORS, semantic
-from snellen.extract.conformance import cases
-from snellen.extract.hard import hard_replies
-from snellen.extract.semantic import Nearest
-from snellen.meaning.stats import wilson
-from snellen.prompts.judging import shortened
+from snellen.analysis.statistics import wilson
+from snellen.extraction import STANDARD, semantic_matching
+from snellen.extraction.conformance import conformance_cases
+from snellen.extraction.hard_replies import hard_replies
+from snellen.extraction.semantic_matching import NearestOption
+from snellen.prompts.judge_prompts import shortened
 
 THRESHOLDS = [step / 20 for step in range(4, 17)]
 MARGINS = [step / 20 for step in range(9)]
-Labelled = list[tuple[Nearest, int | None]]
+Labelled = list[tuple[NearestOption, int | None]]
 
 
 def labelled(replies: Sequence[tuple[str, Sequence[str], int | None]]) -> Labelled:
-    near = semantic.nearest([(reply, options) for reply, options, _ in replies])
+    near = semantic_matching.nearest([(reply, options) for reply, options, _ in replies])
     return list(zip(near, [meant for _, _, meant in replies], strict=True))
 
 
@@ -60,12 +60,12 @@ def main() -> None:
     traps = labelled(
         [
             (shortened(one.reply), one.options, one.expected)
-            for one in cases()
-            if EXTRACTORS["standard"](one.reply, one.options, one.marks).way == "no-match" and shortened(one.reply)
+            for one in conformance_cases()
+            if STANDARD.read(one.reply, one.options, one.labels).reason == "no match" and shortened(one.reply)
         ]
     )
     print(f"chosen: threshold {chosen(tuning)[0]}, margin {chosen(tuning)[1]}; in use: ", end="")
-    print(f"threshold {semantic.THRESHOLD}, margin {semantic.MARGIN}\n")
+    print(f"threshold {semantic_matching.THRESHOLD}, margin {semantic_matching.MARGIN}\n")
     print(
         "| threshold | margin | precision | coverage | held out: named | precision | coverage | traps: right of named |"
     )

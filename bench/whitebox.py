@@ -28,15 +28,15 @@ from typing import Any
 import torch
 import transformers as tf
 
-from snellen.models.hf.anatomy import dissect
-from snellen.models.hf.decoding import generate_plainly, picker
-from snellen.models.hf.encode import Continued, Encoded
-from snellen.models.hf.engine import PLAIN, Abilities, Engine
+from snellen.models.hf.decoding import generate_plainly, token_picker
+from snellen.models.hf.encode import ContinuedPrompt, Encoded
+from snellen.models.hf.engine import PLAIN, Engine, FastPaths
+from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.selfcheck import difference
 from snellen.records import Decoding, Message, Request, TextPart, Variant
 
 IMAGE, PICTURE, QUESTION = 32000, 576, 55
-FAST = Abilities(memo=True, cache=True, shared=True, ragged=True, tree=True, at_once=True, kept=True)
+FAST = FastPaths(vision_cache=True, cache=True, shared=True, ragged=True, tree=True, at_once=True, prefix_cache=True)
 TARGETS = {
     "one question, 4 options": 4.5,
     "5 templates x 4 options": 14.0,
@@ -99,7 +99,7 @@ def prompt(*text: int) -> Encoded:
     return Encoded((*HEAD, *text), {"pixel_values": PIXELS}, ("picture",))
 
 
-QUESTIONS = [Continued(prompt(*template), TAILS) for template in TEMPLATES]
+QUESTIONS = [ContinuedPrompt(prompt(*template), TAILS) for template in TEMPLATES]
 CIRCULAR = [prompt(*rotation) for rotation in ROTATIONS]
 UNSTABLE = [prompt(*template[:10], *rotation) for template in TEMPLATES for rotation in ROTATIONS]
 
@@ -108,9 +108,9 @@ def request(number: int) -> Request:
     return Request("bench", str(number), Variant(), (Message("user", (TextPart(str(number)),)),), decoding=Decoding(8))
 
 
-def fresh(made: Any, abilities: Abilities, rows: int) -> Engine:
+def fresh(made: Any, fast_paths: FastPaths, rows: int) -> Engine:
     made.model.vision_tower.__dict__.pop("forward", None)
-    return Engine(dissect(made, 0), rows, 4096, abilities)
+    return Engine(read_layout(made, 0), rows, 4096, fast_paths)
 
 
 def write(made: Any, rows: list[Encoded], fast: bool, calls: int = 1) -> list[list[int]]:
@@ -119,18 +119,18 @@ def write(made: Any, rows: list[Encoded], fast: bool, calls: int = 1) -> list[li
     if fast:
         size, written = len(rows) // calls, []
         for i in range(0, len(rows), size):
-            pick = picker(engine.anatomy, None, requests[i : i + size])  # type: ignore[arg-type]
+            pick = token_picker(engine.layout, None, requests[i : i + size])  # type: ignore[arg-type]
             written += engine.write(rows[i : i + size], pick, 8)
         return written
     pairs = zip(rows, requests, strict=True)
-    return [generate_plainly(engine.anatomy, None, [row], [one])[0] for row, one in pairs]  # type: ignore[arg-type]
+    return [generate_plainly(engine.layout, None, [row], [one])[0] for row, one in pairs]  # type: ignore[arg-type]
 
 
-def score(made: Any, asked: list[Continued], fast: bool) -> Any:
+def score(made: Any, asked: list[ContinuedPrompt], fast: bool) -> Any:
     return fresh(made, FAST if fast else PLAIN, 32 if fast else 1).score(asked)
 
 
-def naive(made: Any, asked: list[Continued]) -> Any:
+def naive(made: Any, asked: list[ContinuedPrompt]) -> Any:
     """A textbook loop over options."""
     made.model.vision_tower.__dict__.pop("forward", None)
     scores = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 
 import small
 from snellen.benchmark import Benchmark
-from snellen.builder import build
 from snellen.catalogue import select
+from snellen.runs.plan import find_benchmarks
 
 # Nothing here is timed: a machine that is busy must not make a test fail.
 settings.register_profile("snellen", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -28,10 +28,27 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+class EmbeddedSuite(Mapping[str, Benchmark]):
+    """The embedded suite by task; a benchmark is built when it is first asked for, since few tests need all."""
+
+    def __init__(self) -> None:
+        self._names = {spec.name.partition("/")[2]: spec.name for spec in select("eyechart")}
+
+    def __getitem__(self, task: str) -> Benchmark:
+        [use] = find_benchmarks([self._names[task]])
+        return use.benchmark
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 @pytest.fixture(scope="session")
-def eyechart(home: Path) -> dict[str, Benchmark]:
-    """The whole embedded suite, built once; by task."""
-    return {spec.name.partition("/")[2]: build(spec) for spec in select("eyechart")}
+def eyechart(home: Path) -> Mapping[str, Benchmark]:
+    """The embedded suite, each of its benchmarks built at most once in a session; by task."""
+    return EmbeddedSuite()
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from typing import Any
 
 import small
 from snellen.benchmark import Benchmark
-from snellen.builder import build
+from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 
 Cells = dict[str, str]
@@ -83,4 +83,4 @@ def spec_of(path: Path, name: str = "mine", **params: Any) -> BenchmarkSpec:
 
 
 def built(path: Path, to: Path | None = None, **params: Any) -> Benchmark:
-    return build(spec_of(path, **params), source=path.parent, to=to or path.parent / "made")
+    return build_benchmark(spec_of(path, **params), source=path.parent, to=to or path.parent / "made")

@@ -13,13 +13,13 @@ import pytest
 import small
 from snellen.api import Results, evaluate
 from snellen.benchmark import Benchmark
-from snellen.builder import build
+from snellen.building.builder import build_benchmark
+from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
 from snellen.errors import DataError
-from snellen.judge.answers import open_answers
 from snellen.records import Sample
-from snellen.reformulate.recipe import Recipe
-from snellen.reformulate.sampling import Sampling
+from snellen.reformulation.sampling import Sampling
+from snellen.scoring.answers import open_answers
 
 COMPLETE = Recipe(sample=Sampling(), distractors="pool")
 """The complete benchmark; distractors that a model would write are drawn from the source's answers."""
@@ -29,7 +29,7 @@ CERTAIN = {"rouge_l", "word_accuracy", "exact_match"}
 
 def made(name: str, source: Path, to: Path, recipe: Recipe = COMPLETE) -> Benchmark:
     """The catalogue's benchmark `reform-eval/NAME`, built from a miniature of its official files."""
-    return build(entries()[f"reform-eval/{name}"], source=source, to=to / name, recipe=recipe)
+    return build_benchmark(entries()[f"reform-eval/{name}"], source=source, to=to / name, recipe=recipe)
 
 
 def holds_together(benchmark: Benchmark, runs: Path) -> None:
@@ -42,7 +42,9 @@ def holds_together(benchmark: Benchmark, runs: Path) -> None:
         _is_perfect_on_texts(oracle, benchmark)
         return
     assert _means(oracle, "accuracy") == pytest.approx([1.0] * 2)
-    chance, tolerance = _chance(samples, 40)
+    likelihoods = sum(len(sample.rounds) for sample in samples)
+    [run] = guesser.runs
+    chance, tolerance = _chance(samples, run.asked - likelihoods)
     # Under likelihood the guesser guesses once a template, which all presentations share.
     generation = _means(guesser, "accuracy", "generation")
     assert generation == pytest.approx([chance], abs=tolerance)
@@ -73,11 +75,14 @@ def _means(results: Results, metric: str, method: str = "") -> list[float | None
     ]
 
 
-def _chance(samples: Iterable[Sample], tests: int) -> tuple[float, float]:
-    """Expected accuracy of the guesser, and four and a half standard errors of what it gets."""
+def _chance(samples: Iterable[Sample], guesses: int) -> tuple[float, float]:
+    """Expected accuracy of the guesser, and four and a half standard errors of what it gets.
+
+    Presentations that ask the same share one guess, so that `guesses` are fewer than presentations.
+    """
     shares = [1 / len(turn.options) for sample in samples for turn in sample.rounds]
     mean = sum(shares) / len(shares)
-    return mean, 4.5 * sqrt(mean * (1 - mean) / (len(shares) * tests))
+    return mean, 4.5 * sqrt(mean * (1 - mean) / guesses)
 
 
 def golds(benchmark: Benchmark) -> dict[tuple[str, int], str]:

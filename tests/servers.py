@@ -66,7 +66,7 @@ class Seen(Struct, frozen=True):
 class Settings(Struct, frozen=True):
     flavour: Flavour = "plain"
     latency: float = 0.0
-    reply: str = "mark"
+    reply: str = "label"
     """`mark` picks an option, `echo` repeats the last user text; anything else is the reply itself."""
     capacity: int = 0
     """Answers 429 when more requests than this are in hand; 0 is no limit."""
@@ -364,11 +364,11 @@ class _Service:
         question = next((said.text for said in reversed(asked.messages) if said.role == "user"), "")
         if self.config.reply == "echo":
             return question
-        if self.config.reply != "mark":
+        if self.config.reply != "label":
             return self.config.reply
-        marks = re.findall(r"\(([A-Za-z0-9]{1,2})\)", question) or ["A"]
-        pick = int.from_bytes(hashlib.blake2b(question.encode(), digest_size=8).digest()) % len(marks)
-        return f" ({marks[pick]})" if asked.continue_final_message else f"The answer is ({marks[pick]})."
+        labels = re.findall(r"\(([A-Za-z0-9]{1,2})\)", question) or ["A"]
+        pick = int.from_bytes(hashlib.blake2b(question.encode(), digest_size=8).digest()) % len(labels)
+        return f" ({labels[pick]})" if asked.continue_final_message else f"The answer is ({labels[pick]})."
 
 
 # A toy language model, as deterministic as the rest: tokens are words with the blank before them, and the

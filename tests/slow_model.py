@@ -27,12 +27,12 @@ def reply_to(request: Request) -> Response:
     rng = rng_for("slow", request.key)
     if request.kind == "loglikelihood":
         return Response(scores=tuple(ContinuationScore(-rng.random(), 1, 1) for _ in request.continuations))
-    marks = request.variant.marks
-    if not marks or rng.random() < 0.125:
+    labels = request.variant.labels
+    if not labels or rng.random() < 0.125:
         return Response(text="I cannot tell.")
     # Mostly the same option wherever it stands, so that rotations go on for a while.
-    place = request.variant.order.index(0) if rng.random() < 0.7 else rng.randrange(len(marks))
-    return Response(text=f"({marks[place]})")
+    place = request.variant.order.index(0) if rng.random() < 0.7 else rng.randrange(len(labels))
+    return Response(text=f"({labels[place]})")
 
 
 class Slow:

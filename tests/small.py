@@ -6,15 +6,20 @@ import base64
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 
+import snellen
 from snellen.benchmark import Benchmark
-from snellen.builder import build
+from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.cli import main
 
@@ -74,7 +79,7 @@ def built(
     """A benchmark made from rows, in the folder `to`."""
     with tempfile.TemporaryDirectory() as folder:
         path = write(rows, Path(folder) / f"table{suffix}")
-        return build(spec_of(path, name, **facts), source=path.parent, to=to)
+        return build_benchmark(spec_of(path, name, **facts), source=path.parent, to=to)
 
 
 def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -83,3 +88,34 @@ def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, 
         main(list(words))
     out, err = capsys.readouterr()
     return int(stop.value.code or 0), out, err
+
+
+_COMMANDS = """
+import json, sys
+from snellen.cli import main
+for words in json.loads(sys.argv[1]):
+    try:
+        main(words)
+    except SystemExit as ended:
+        print(f"[exit {ended.code or 0}]", flush=True)
+"""
+
+
+def snellen_commands(folder: Path, *commands: list[str], python: str = "") -> Iterator[str]:
+    """What each command prints, all run in one process of its own in that folder, by another Python where one is named.
+
+    All of them must succeed, and none may warn.
+    """
+    places = {"SNELLEN_HOME": str(folder / "home"), "SNELLEN_SUITES": "", "COLUMNS": "200"}
+    places["PYTHONPATH"] = "" if python else str(Path(snellen.__file__).parents[1])
+    done = subprocess.run(
+        [python or sys.executable, "-W", "error", "-c", _COMMANDS, json.dumps(commands)],
+        capture_output=True, text=True, cwd=folder, check=False,
+        env={**os.environ, **places},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout.split("[exit ")
+    assert len(shown) == len(commands) + 1, done.stdout + done.stderr
+    codes = [part.partition("]")[0] for part in shown[1:]]
+    assert set(codes) == {"0"}, (codes, done.stderr)
+    return iter([part.partition("]\n")[2] if place else part for place, part in enumerate(shown[:-1])])

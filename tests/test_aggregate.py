@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ import pytest
 
 import small
 from snellen import registry
+from snellen.analysis.statistics import NO_BOUNDS, estimate_mean
 from snellen.api import Results, evaluate
 from snellen.benchmark import Benchmark
 from snellen.errors import DataError, UnknownNameError
-from snellen.meaning.stats import estimate
 from snellen.models.instruments import Scripted
 from snellen.records import Request, Result
 
@@ -47,14 +48,14 @@ def test_a_tag_with_very_many_values_gives_no_slices_and_hides_no_other(tmp_path
 
 
 def test_rounds_of_a_dialogue_are_slices_and_its_questions_share_a_group(
-    eyechart: dict[str, Benchmark], tmp_path: Path
+    eyechart: Mapping[str, Benchmark], tmp_path: Path
 ) -> None:
     results = run("snellen:uniform", "eyechart/dialogue", "dialogue", tmp_path, limit=30)
     rows = {row.slice: row.estimate for row in rows_of(results, benchmark="eyechart/dialogue", metric="accuracy")}
     assert [rows[f"round={i}"].n for i in (1, 2, 3, 4)] == [30] * 4
     assert rows[""].n == 120
     scores = [s for b in results.runs[0].benchmarks for s in b.scores if s.metric == "accuracy"]
-    wanted = estimate([s.value for s in scores if s.value is not None], [s.sample_id for s in scores])
+    wanted = estimate_mean([s.value for s in scores if s.value is not None], [s.sample_id for s in scores])
     assert rows[""] == wanted
 
 
@@ -64,7 +65,7 @@ def test_questions_about_one_picture_are_one_group(questions: Benchmark, tmp_pat
     pictures = {sample.id: sample.group for sample in questions.samples()}
     values = [float(i % 4 == 0) for i in range(12)]
     assert len(set(pictures.values())) == 6
-    assert row.estimate == estimate(values, [pictures[f"q{i:03d}"] for i in range(12)])
+    assert row.estimate == estimate_mean(values, [pictures[f"q{i:03d}"] for i in range(12)])
 
 
 def test_the_spread_between_templates_is_that_of_the_best_and_the_worst(questions: Benchmark, tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_the_spread_between_templates_is_that_of_the_best_and_the_worst(question
         template = int(request.variant.template[-1])
         knows = template == 0 or (template == 1 and right < 2)
         option = right if knows else (right + 1) % 4
-        return f"({request.variant.marks[request.variant.order.index(option)]})"
+        return f"({request.variant.labels[request.variant.order.index(option)]})"
 
     results = run(Scripted(reply), str(questions.folder), "instability?m=3", tmp_path)
     accuracy = {row.slice: row.estimate.value for row in rows_of(results, benchmark="mine", metric="accuracy")}
@@ -102,14 +103,16 @@ def test_dimensions_and_the_whole_are_unweighted_means_over_benchmarks(tmp_path:
 
 
 def test_metrics_of_texts_are_not_averaged_with_those_of_choices(
-    eyechart: dict[str, Benchmark], tmp_path: Path
+    eyechart: Mapping[str, Benchmark], tmp_path: Path
 ) -> None:
     results = run("snellen:oracle", ["eyechart/word", "eyechart/shape"], "vanilla", tmp_path, limit=5)
     texts = {"word_accuracy", "exact_match", "anls"}
     assert {row.metric for row in rows_of(results, benchmark="eyechart/word", slice="")} == texts
-    means = {row.metric for row in rows_of(results, benchmark="*")}
-    assert means >= {"accuracy", "accuracy_strict", "hit_rate"}
-    assert not means & texts
+    means = {row.metric: row.estimate.n for row in rows_of(results, benchmark="*", dimension="*")}
+    assert means == {
+        **dict.fromkeys(("accuracy", "accuracy_of_parsed", "accuracy_upper", "unparsed_rate", "hit_rate", *texts), 5),
+        "capability": 10,
+    }
 
 
 def _length(reply: str, references: tuple[str, ...]) -> float:
@@ -122,7 +125,7 @@ def test_anothers_metric_may_be_any_number(tmp_path: Path, monkeypatch: pytest.M
     made = small.built(rows, tmp_path / "made", metrics=("length",))
     results = run(Scripted({f"q{i}": "x" * (10 * i) for i in range(4)}), str(made.folder), "vanilla", tmp_path)
     [row] = rows_of(results, metric="length", slice="")
-    assert row.estimate == estimate([0.0, 10.0, 20.0, 30.0], range(4), proportion=False)
+    assert row.estimate == estimate_mean([0.0, 10.0, 20.0, 30.0], range(4), bounds=NO_BOUNDS)
 
 
 def test_several_models_stand_side_by_side(questions: Benchmark, tmp_path: Path) -> None:

@@ -18,11 +18,28 @@ from snellen.benchmark import Benchmark
 from snellen.cli import main
 from snellen.cli.verbs import agree
 from snellen.errors import DataError, StoreError
-from snellen.extract.hard import hard_replies
-from snellen.judge.agreement import agreement, bootstrap, cohen_kappa, krippendorff_alpha, observed, pair_alpha
-from snellen.judge.calibration import calibrate
-from snellen.judge.labels import LABELS, Label, hard_sample, import_labels, items, read_labels, study, write_label
+from snellen.extraction.hard_replies import hard_replies
 from snellen.models.instruments import Scripted
+from snellen.runs.spec import JudgeSpec
+from snellen.scoring.judges.agreement import (
+    agreement,
+    bootstrap_agreement,
+    cohen_kappa,
+    krippendorff_alpha,
+    observed,
+    pair_alpha,
+)
+from snellen.scoring.judges.calibration import calibrate
+from snellen.scoring.judges.human_labels import (
+    LABELS,
+    HumanLabel,
+    agreement_study,
+    hard_items,
+    hard_sample,
+    import_labels,
+    read_labels,
+    write_label,
+)
 
 READING = st.one_of(st.none(), st.integers(0, 3))
 PAIRS = st.lists(st.tuples(READING, READING), min_size=1, max_size=40)
@@ -85,8 +102,8 @@ def test_both_sides_may_change_places(pairs: list[tuple[Any, Any]], seed: int) -
 def test_intervals_repeat_and_hold_the_share_of_known_data() -> None:
     pairs = [(0, 0)] * 70 + [(0, 1)] * 30
     groups = [str(i) for i in range(100)]
-    [first] = bootstrap(pairs, groups, [observed], random.Random(1))
-    assert [first] == bootstrap(pairs, groups, [observed], random.Random(1))
+    [first] = bootstrap_agreement(pairs, groups, [observed], random.Random(1))
+    assert [first] == bootstrap_agreement(pairs, groups, [observed], random.Random(1))
     assert first.value == 0.7
     # The normal interval of a share of 0.7 with n = 100 is 0.7 +- 0.09.
     assert first.low == pytest.approx(0.61, abs=0.025)
@@ -95,8 +112,8 @@ def test_intervals_repeat_and_hold_the_share_of_known_data() -> None:
 
 def test_replies_to_one_question_are_drawn_together() -> None:
     pairs = [(0, 0)] * 50 + [(0, 1)] * 50
-    [alone] = bootstrap(pairs, [str(i) for i in range(100)], [observed], random.Random(1))
-    [clustered] = bootstrap(pairs, [str(i // 10) for i in range(100)], [observed], random.Random(1))
+    [alone] = bootstrap_agreement(pairs, [str(i) for i in range(100)], [observed], random.Random(1))
+    [clustered] = bootstrap_agreement(pairs, [str(i // 10) for i in range(100)], [observed], random.Random(1))
     assert clustered.high is not None
     assert alone.high is not None
     assert clustered.high - (clustered.low or 0) > 2 * (alone.high - (alone.low or 0))
@@ -124,7 +141,7 @@ def run(questions: Benchmark, tmp_path: Path) -> Path:
 
 def test_hard_replies_are_those_that_extractors_leave_or_dispute(run: Path) -> None:
     hard = hard_sample(run, 100)
-    assert {item.unread.reply for item in hard} == set(SAYS.values()) - {"", "(A)"}
+    assert {item.unparsed.reply for item in hard} == set(SAYS.values()) - {"", "(A)"}
     assert all(item.hard for item in hard)
     assert [item.id for item in hard_sample(run, 3)] == [item.id for item in hard[:3]]
     assert [item.id for item in hard_sample(run, 100, seed=1)] != [item.id for item in hard]
@@ -137,9 +154,9 @@ def keys(pressed: str) -> Any:
 
 def test_one_key_labels_a_reply_and_every_label_is_a_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hard, path = hard_sample(run, 4), run / LABELS
-    agree.ask(hard, path, "ann", keys("4x?u2q"))
+    agree.ask_for_labels(hard, path, "ann", keys("4x?u2q"))
     shown = capsys.readouterr().out
-    assert hard[0].unread.turn.question in shown
+    assert hard[0].unparsed.turn.question in shown
     assert "(D) cow" in shown
     # The third press is no key of the form; u takes the second label back; it is given anew.
     assert [json.loads(line)["label"] for line in path.read_text().splitlines()] == ["D", "X", None, "B"]
@@ -149,9 +166,9 @@ def test_one_key_labels_a_reply_and_every_label_is_a_line(run: Path, capsys: pyt
 
 def test_labelling_goes_on_where_it_stopped_and_each_person_has_labels_of_their_own(run: Path) -> None:
     hard, path = hard_sample(run, 3), run / LABELS
-    agree.ask(hard, path, "ann", keys("1q"))
-    agree.ask(hard, path, "ann", keys("s2"))
-    agree.ask(hard, path, "bob", keys("000"))
+    agree.ask_for_labels(hard, path, "ann", keys("1q"))
+    agree.ask_for_labels(hard, path, "ann", keys("s2"))
+    agree.ask_for_labels(hard, path, "bob", keys("000"))
     labels = {(item, by): label.label for (item, by), label in read_labels(path).items()}
     assert labels == {
         (hard[0].id, "ann"): "A", (hard[2].id, "ann"): "B",
@@ -166,7 +183,7 @@ def imported(run: Path, tmp_path: Path, rows: list[dict[str, Any]]) -> tuple[int
 
 
 def test_labels_can_be_brought_from_a_file(run: Path, tmp_path: Path) -> None:
-    [item] = [item for item in items(run) if item.unread.prediction.sample_id == "q001"]
+    [item] = [item for item in hard_items(run) if item.unparsed.prediction.sample_id == "q001"]
     rows = [
         {"sample_id": "q002", "label": "A", "by": "ann"},
         {"item": item.id, "label": "D"},
@@ -198,15 +215,15 @@ def test_a_torn_line_among_the_labels_is_told(run: Path) -> None:
 
 def test_extractors_and_judges_are_compared_with_people(run: Path) -> None:
     truth = {"(A)": "A", "It says moo": "D", "maybe a purring one": "A", "A or B": "X", "not a dog": "X"}
-    for item in items(run):
-        write_label(run / LABELS, Label(item.id, truth[item.unread.reply]))
+    for item in hard_items(run):
+        write_label(run / LABELS, HumanLabel(item.id, truth[item.unparsed.reply]))
     right = {"It says moo": "D", "maybe a purring one": "A"}
     judge = Scripted(
         lambda request: next((v for k, v in right.items() if f"Answer: {k}\n" in request.messages[0].text), "X"),
         name="judge",
     )
     score(run, judge=judge)
-    rows, people = study(run)
+    rows, people = agreement_study(run)
     by = {row.reader: row for row in rows}
     assert people is None
     standard, judged = by["standard"], by["judge (mmbench-match-1)"]
@@ -215,29 +232,29 @@ def test_extractors_and_judges_are_compared_with_people(run: Path) -> None:
     assert standard.share.value == 0.6
     assert (judged.n, judged.share.value, judged.kappa.value) == (8, 1.0, 1.0)
     assert standard.share.low is not None
-    assert study(run)[0] == rows
+    assert agreement_study(run)[0] == rows
 
 
 def test_people_who_differ_are_told_and_a_tie_leaves_the_reply_out(run: Path) -> None:
-    first, second = list(items(run))[:2]
+    first, second = list(hard_items(run))[:2]
     for item, said in ((first, "AAB"), (second, "AB")):
         for by, label in zip("abc", said, strict=False):
-            write_label(run / LABELS, Label(item.id, label, by))
-    rows, people = study(run)
+            write_label(run / LABELS, HumanLabel(item.id, label, by))
+    rows, people = agreement_study(run)
     assert {row.n for row in rows} == {1}
     assert people == pytest.approx(krippendorff_alpha([[0, 0, 1], [0, 1]]))
 
 
 def test_without_labels_it_says_what_to_do(run: Path) -> None:
     with pytest.raises(DataError, match="no reply is labelled yet; run `snellen agree"):
-        study(run)
+        agreement_study(run)
 
 
 # --- the command -------------------------------------------------------------------------------------------------
 
 
 def test_the_command_asks_and_then_reports(run: Path) -> None:
-    done = CliRunner().invoke(agree.command, [str(run), "--form", "--sample", "3", "--by", "ann"], input="12x")
+    done = CliRunner().invoke(agree.command, [str(run), "--form", "--limit", "3", "--by", "ann"], input="12x")
     assert done.exit_code == 0, done.output
     assert len(read_labels(run / LABELS)) == 3
 
@@ -275,7 +292,7 @@ def test_a_judge_that_knows_the_labels_agrees_with_people(home: Path) -> None:
 def test_a_calibrated_judge_is_not_asked_twice_and_its_faults_are_told_apart(home: Path) -> None:
     lines: list[str] = []
     judge = knowing(wrong_about="glass")
-    [first] = calibrate([judge], announce=lines.append, price=(1.0, 2.0))
+    [first] = calibrate([judge], JudgeSpec(price=(1.0, 2.0)), lines.append)
     wrong = sum("glass" in one.reply for one in hard_replies(held_out=True))
     assert wrong
     assert (first.case_one, first.case_two) == (wrong, 0)
@@ -295,14 +312,14 @@ def test_the_command_shows_a_judges_agreement(home: Path, tmp_path: Path, capsys
     file = tmp_path / "replies.json"
     file.write_text(json.dumps({one.id: "X" for one in hard_replies()}))
     judge = f"snellen:scripted?file={file}"
-    row = json.loads(said_by(capsys, "agree", "--calibrate", judge, "--json")[0])
+    row = json.loads(said_by(capsys, "agree", "--judge", judge, "--json")[0])
     held_out = hard_replies(held_out=True)
     none = sum(one.expected is None for one in held_out)
     assert row["n"] == str(len(held_out))
     assert row["agreement"].startswith(f"{none / len(held_out):.2f} [")
     assert row["case I"] == str(len(held_out) - none)
     assert "Give a RUN" in said_by(capsys, "agree")[1]
-    assert "takes no RUN" in said_by(capsys, "agree", "x", "--calibrate", judge)[1]
+    assert "takes no RUN" in said_by(capsys, "agree", "x", "--judge", judge)[1]
 
 
 def said_by(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
@@ -328,7 +345,7 @@ def test_scoring_with_a_judge_says_on_request_how_far_it_agrees_with_people(
 
 
 def test_a_mark_is_a_key_too_and_a_wrong_key_is_said(run: Path) -> None:
-    done = CliRunner().invoke(agree.command, [str(run), "--form", "--sample", "3"], input="9bxq")
+    done = CliRunner().invoke(agree.command, [str(run), "--form", "--limit", "3"], input="9bxq")
     assert done.exit_code == 0, done.output
     assert "1 of 3 ('9' is no key here)" in done.output
     assert "2 of 3 (the one before: B)" in done.output

@@ -13,12 +13,12 @@ import pytest
 import snellen as sn
 from snellen.benchmark import Benchmark
 from snellen.catalogue import select
-from snellen.run.store import read_exchanges
+from snellen.runs.journal import read_exchanges
 
 PUBLIC = {
-    "ContinuationScore", "DataError", "Decoding", "ErrorBudgetError", "ModelError", "Request", "Response", "Results",
-    "Sample", "Scripted", "SnellenError", "StoreError", "UnknownNameError", "__version__", "build", "evaluate",
-    "load_model", "parse_protocol", "score",
+    "ContinuationScore", "DataError", "Decoding", "ErrorBudgetError", "JudgeSpec", "ModelError", "Request",
+    "Response", "Results", "RunProgress", "Sample", "ScoringSpec", "Scripted", "SnellenError", "StoreError",
+    "UnknownNameError", "__version__", "add_suites", "build", "evaluate", "load_model", "parse_protocol", "score",
 }  # fmt: skip
 HEAVY = ("torch", "transformers", "polars", "pyarrow", "httpx", "numpy", "PIL", "rich", "click", "msgspec")
 
@@ -66,8 +66,8 @@ def test_results_are_a_frame_with_an_interval_and_n_beside_each_number() -> None
     assert table["n"].min() == 20
     assert set(results.table(slices=True)["slice"]) >= {"level=easy", "level=hard"}
     assert set(results.scores()["metric"]) == {
-        "accuracy", "accuracy_strict", "accuracy_high",
-        "circular_accuracy", "circular_accuracy_strict", "circular_accuracy_high", "circular_drop", "consistency",
+        "accuracy", "accuracy_of_parsed", "accuracy_upper", "unparsed_rate",
+        "circular_accuracy", "circular_accuracy_of_parsed", "circular_accuracy_upper", "circular_drop", "consistency",
         "hit_rate", "tie_rate",
     }  # fmt: skip
 
@@ -95,7 +95,7 @@ class Reader:
 
     def generate(self, requests: list[sn.Request], images: Any) -> list[str]:
         self.seen += [images.read(image) for request in requests for image in request.images]
-        return [f"({request.variant.marks[0]})" for request in requests]
+        return [f"({request.variant.labels[0]})" for request in requests]
 
     def loglikelihood(self, requests: list[sn.Request], images: Any) -> list[list[float]]:
         return [[-float(i) for i in range(len(request.continuations))] for request in requests]
@@ -133,7 +133,7 @@ def test_replay_answers_what_the_earlier_run_was_asked() -> None:
     again = sn.evaluate("replay:runs/first", "eyechart/shape", "circular", limit=10, name="again")
     assert [row.estimate for row in again.rows] == [row.estimate for row in first.rows]
     with pytest.raises(sn.ErrorBudgetError, match="requests failed"):
-        sn.evaluate("replay:runs/first", "eyechart/shape", "vanilla?marks=lower", limit=10, name="other")
+        sn.evaluate("replay:runs/first", "eyechart/shape", "vanilla?labels=lower", limit=10, name="other")
 
 
 def test_a_model_and_a_metric_of_another_package_are_found_by_entry_point(
@@ -161,9 +161,9 @@ def test_the_longest_reply_is_each_benchmarks_own_or_the_one_asked_for(questions
     own = select("eyechart/caption")[0].max_new_tokens
     assert asked("plain") == {30, own} and own != 30
     assert asked("long", max_new_tokens=512) == {512}
-    assert asked("warm", decoding=sn.Decoding(temperature=0.5)) == {30, own}
-    with pytest.raises(sn.DataError, match="say max_new_tokens=N"):
-        asked("wrong", decoding=sn.Decoding(max_new_tokens=99))
+    assert asked("warm", temperature=0.5) == {30, own}
+    with pytest.raises(sn.DataError, match=r"^max_new_tokens: expected a whole number >= 1$"):
+        asked("none", max_new_tokens=0)
 
 
 def test_a_run_with_another_longest_reply_is_another_run(questions: Benchmark, tmp_path: Path) -> None:

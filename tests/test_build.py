@@ -9,7 +9,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,13 @@ import pytest
 import small
 from snellen import registry
 from snellen.benchmark import Benchmark, Selection
-from snellen.builder import ANSWERS, build
+from snellen.building.builder import ANSWERS, build_benchmark
 from snellen.catalogue import BenchmarkSpec, Expected, SourceSpec, select
+from snellen.drafts import Draft, QuestionDraft
 from snellen.errors import DataError, UnknownNameError
-from snellen.judge.answers import open_answers
 from snellen.records import Answer, Turn
-from snellen.run.plan import own_benchmarks
-from snellen.sources.base import Draft, Round
+from snellen.runs.plan import own_benchmarks
+from snellen.scoring.answers import open_answers
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
@@ -40,7 +40,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Any:
     def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         yield from given
 
-    monkeypatch.setitem(registry._NAMES, "sources", {"given": f"{__name__}:_given"})
+    monkeypatch.setitem(registry._NAMES, "readers", {"given": f"{__name__}:_given"})
     monkeypatch.setattr(sys.modules[__name__], "_given", read, raising=False)
 
     def spec(drafts: list[Draft], **facts: Any) -> BenchmarkSpec:
@@ -50,8 +50,8 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Any:
     return spec
 
 
-def draft(name: str, *rounds: Round, **fields: Any) -> Draft:
-    return Draft(name, rounds or (Round("Which?", ("cat", "dog"), (0,)),), where=f"row {name}", **fields)
+def draft(name: str, *rounds: QuestionDraft, **fields: Any) -> Draft:
+    return Draft(name, rounds or (QuestionDraft("Which?", ("cat", "dog"), (0,)),), where=f"row {name}", **fields)
 
 
 # --- the same input, the same bytes ------------------------------------------------------------------------------
@@ -63,10 +63,8 @@ def test_two_builds_of_the_same_input_are_the_same_bytes(tmp_path: Path) -> None
     assert first.manifest.version == second.manifest.version
 
 
-def test_two_processes_build_the_same_bytes(tmp_path: Path, eyechart: dict[str, Benchmark]) -> None:
-    code = (
-        "from snellen.builder import build; from snellen.catalogue import select; build(select('eyechart/dialogue')[0])"
-    )
+def test_two_processes_build_the_same_bytes(tmp_path: Path, eyechart: Mapping[str, Benchmark]) -> None:
+    code = "import snellen; snellen.build('eyechart/dialogue')"
     environment = {**os.environ, "SNELLEN_HOME": str(tmp_path), "PYTHONHASHSEED": "7"}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     assert bytes_of(tmp_path / "benchmarks/eyechart/dialogue") == bytes_of(eyechart["dialogue"].folder)
@@ -96,7 +94,7 @@ def test_samples_of_a_picture_come_together_in_order_of_appearance(tmp_path: Pat
 
 def test_more_rows_than_fit_in_memory_at_once_come_back_in_order(tmp_path: Path, source: Any) -> None:
     drafts = [draft(f"{i:04d}", group=str(i % 2)) for i in range(2500)]
-    made = build(source(drafts), to=tmp_path / "made")
+    made = build_benchmark(source(drafts), to=tmp_path / "made")
     ids = [sample.id for sample in made.samples()]
     assert ids == sorted(ids, key=lambda name: (int(name) % 2, name))
 
@@ -135,7 +133,7 @@ def test_hidden_answers_are_counted(tmp_path: Path) -> None:
 
 def test_tags_are_counted_and_one_with_very_many_values_is_named(tmp_path: Path, source: Any) -> None:
     drafts = [draft(str(i), tags={"level": "ab"[i % 2], "number": str(i)}) for i in range(102)]
-    made = build(source(drafts), to=tmp_path / "made")
+    made = build_benchmark(source(drafts), to=tmp_path / "made")
     assert made.manifest.tags == {"level": {"a": 51, "b": 51}, "number": {}}
 
 
@@ -146,7 +144,11 @@ def test_a_mixed_table_has_the_form_that_most_rows_have(tmp_path: Path) -> None:
 
 # --- dialogues ---------------------------------------------------------------------------------------------------
 
-ROUNDS = (Round("Which?", ("cat", "dog"), (1,)), Round("What?", (), (), ("a cat",)), Round("And?", ("a", "b")))
+ROUNDS = (
+    QuestionDraft("Which?", ("cat", "dog"), (1,)),
+    QuestionDraft("What?", (), (), ("a cat",)),
+    QuestionDraft("And?", ("a", "b")),
+)
 
 
 def test_a_dialogue_keeps_its_rounds_its_golds_and_its_history(tmp_path: Path, source: Any) -> None:
@@ -154,7 +156,7 @@ def test_a_dialogue_keeps_its_rounds_its_golds_and_its_history(tmp_path: Path, s
         draft("told", *ROUNDS, dialogue=True, replies=("dog", "a cat", "b")),
         draft("silent", *ROUNDS, dialogue=True),
     )
-    made = build(source([told, silent]), to=tmp_path / "made")
+    made = build_benchmark(source([told, silent]), to=tmp_path / "made")
     [first, _] = made.samples()
     assert first.turns == (Turn("Which?", ("cat", "dog")), Turn("What?"), Turn("And?", ("a", "b")))
     assert (first.question, first.options) == ("", ())
@@ -165,7 +167,7 @@ def test_a_dialogue_keeps_its_rounds_its_golds_and_its_history(tmp_path: Path, s
 
 
 def test_dialogues_without_a_published_history_say_so(tmp_path: Path, source: Any) -> None:
-    made = build(source([draft("silent", *ROUNDS, dialogue=True)]), to=tmp_path / "made")
+    made = build_benchmark(source([draft("silent", *ROUNDS, dialogue=True)]), to=tmp_path / "made")
     with pytest.raises(DataError, match="given has no published dialogue history; use history=online"):
         made.histories()
 
@@ -174,16 +176,16 @@ def test_dialogues_without_a_published_history_say_so(tmp_path: Path, source: An
     ("wrong", "fault"),
     [
         (draft("x", *ROUNDS, dialogue=True, replies=("dog",)), "row x: 1 published replies for 3 rounds"),
-        (draft("x", Round("a", ("b", "b")), dialogue=True), "row x, round 0: the option 'b' is there twice"),
-        (draft("x", Round("a", ("b", "c"), (2,))), "row x: answer 2 but options are 0-1"),
-        (draft("x", Round("a", (), (), (" ",))), "row x: an answer text is empty"),
+        (draft("x", QuestionDraft("a", ("b", "b")), dialogue=True), "row x, round 0: the option 'b' appears twice"),
+        (draft("x", QuestionDraft("a", ("b", "c"), (2,))), "row x: answer 2 but options are 0-1"),
+        (draft("x", QuestionDraft("a", (), (), (" ",))), "row x: an answer text is empty"),
         (draft(" "), "row  : the id is empty"),
         (draft("good"), "row good: the id 'good' is taken by row good; ids must differ"),
     ],
 )
 def test_a_draft_that_cannot_be_asked_is_refused(wrong: Draft, fault: str, tmp_path: Path, source: Any) -> None:
     with pytest.raises(DataError, match=fault):
-        build(source([draft("good"), wrong]), to=tmp_path / "made")
+        build_benchmark(source([draft("good"), wrong]), to=tmp_path / "made")
 
 
 # --- whole or not at all -----------------------------------------------------------------------------------------
@@ -210,7 +212,7 @@ def test_an_interrupted_build_leaves_nothing_and_keeps_the_earlier_one(tmp_path:
 
     path = small.write(small.rows(9), tmp_path / "t.jsonl")
     with pytest.raises(KeyboardInterrupt):
-        build(small.spec_of(path), source=tmp_path, to=made.folder, progress=interrupt)
+        build_benchmark(small.spec_of(path), source=tmp_path, to=made.folder, progress=interrupt)
     path.unlink()
     assert bytes_of(tmp_path) == before
 
@@ -233,7 +235,7 @@ def test_a_file_in_the_way_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
         small.built(small.rows(2), tmp_path / "file" / "made")
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "file"))
     with pytest.raises(DataError, match=r"cannot build in .*; set SNELLEN_HOME or choose a folder"):
-        build(select("eyechart/word")[0])
+        build_benchmark(select("eyechart/word")[0])
 
 
 @pytest.mark.parametrize("size", [200, 5000])
@@ -245,7 +247,7 @@ def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing(size: int, tmp
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
         with pytest.raises(DataError, match=r"cannot write .*made: .*; free some space or choose another") as caught:
-            build(small.spec_of(path), source=tmp_path, to=made.folder)
+            build_benchmark(small.spec_of(path), source=tmp_path, to=made.folder)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "\n" not in str(caught.value)
@@ -254,8 +256,8 @@ def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing(size: int, tmp
 
 def test_an_unknown_source_is_met_with_a_suggestion(tmp_path: Path) -> None:
     spec = msgspec.structs.replace(small.spec_of(tmp_path / "t.tsv"), source=SourceSpec("tabel"))
-    with pytest.raises(UnknownNameError, match="unknown source 'tabel'; did you mean table"):
-        build(spec, to=tmp_path / "made")
+    with pytest.raises(UnknownNameError, match="unknown reader 'tabel'; did you mean table"):
+        build_benchmark(spec, to=tmp_path / "made")
 
 
 # --- a built folder that went bad --------------------------------------------------------------------------------
@@ -319,14 +321,13 @@ def test_samples_are_chosen_by_tag_and_fact(questions: Benchmark) -> None:
     assert questions.count() == 12
 
 
-def test_half_built_folders_are_no_benchmarks_of_ones_own(home: Path, questions: Benchmark) -> None:
-    root = home / "benchmarks"
-    shutil.copytree(questions.folder, root / "group" / "whole")
-    shutil.copytree(questions.folder, root / "group" / ".half-built-x")
-    try:
-        assert own_benchmarks() == ["group/whole"]
-    finally:
-        shutil.rmtree(root / "group")
+def test_half_built_folders_are_no_benchmarks_of_ones_own(
+    tmp_path: Path, questions: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path))  # of this test alone: others build into the session's
+    shutil.copytree(questions.folder, tmp_path / "benchmarks" / "group" / "whole")
+    shutil.copytree(questions.folder, tmp_path / "benchmarks" / "group" / ".half-built-x")
+    assert own_benchmarks() == ["group/whole"]
 
 
 def test_a_version_is_a_digest_of_questions_answers_and_pictures(questions: Benchmark) -> None:

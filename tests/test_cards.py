@@ -9,10 +9,10 @@ import pytest
 import small
 from snellen.api import evaluate
 from snellen.catalogue import select, suites
-from snellen.catalogue.cards import cards, find_card, left_out, load_cards
+from snellen.catalogue.cards import benchmarks_seen, find_card, load_cards, model_cards
 from snellen.errors import DataError, UnknownNameError
-from snellen.run.plan import seen_data
-from snellen.run.store import read_manifest
+from snellen.runs.journal import read_manifest
+from snellen.runs.plan import held_out_benchmarks
 
 D_2 = {
     "imagenet-1k", "tdiuc-sport", "tdiuc-scene", "tdiuc-color", "tdiuc-utility", "tdiuc-position", "tdiuc-detection",
@@ -35,14 +35,14 @@ def test_every_dimension_keeps_a_benchmark_in_the_zero_shot_part() -> None:
 
 
 def test_what_is_left_out_says_which_model_saw_which_data() -> None:
-    [one] = left_out(select("reform-eval/vqav2"), ["llava-1.5-7b", "minigpt-4-7b"])
+    [one] = benchmarks_seen(select("reform-eval/vqav2"), ["llava-1.5-7b", "minigpt-4-7b"])
     assert str(one) == "reform-eval/vqav2: llava-1.5-7b was trained on vqa-v2"
 
 
 def test_a_card_is_found_by_its_name_on_the_hub_and_near_names_are_told() -> None:
-    assert find_card("llava-hf/llava-1.5-7b-hf", cards()).title == "LLaVA-1.5 7B"
+    assert find_card("llava-hf/llava-1.5-7b-hf", model_cards()).title == "LLaVA-1.5 7B"
     with pytest.raises(UnknownNameError, match=r"unknown model card 'llava-1.5-8b'; did you mean llava-1.5-7b"):
-        find_card("llava-1.5-8b", cards())
+        find_card("llava-1.5-8b", model_cards())
 
 
 def test_a_run_leaves_out_what_own_cards_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,7 +55,7 @@ def test_a_run_leaves_out_what_own_cards_say(tmp_path: Path, capsys: pytest.Capt
     code, _, said = small.command(capsys, "run", "snellen:oracle", *folders, *asked)
     assert code == 0 and "left out: seen: mine was trained on pets" in said
     assert [use.name for use in read_manifest(tmp_path / "run").benchmarks] == ["fresh"]
-    assert seen_data(folders, ["mine"], str(file)) == ("seen",)
+    assert held_out_benchmarks(folders, ["mine"], str(file)) == ("seen",)
 
 
 def test_when_nothing_is_held_out_the_run_says_so(tmp_path: Path) -> None:
@@ -66,5 +66,5 @@ def test_when_nothing_is_held_out_the_run_says_so(tmp_path: Path) -> None:
 
 def test_a_wrong_file_of_cards_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cards.toml").write_text("[mine]\ntrained = []\n")
-    with pytest.raises(DataError, match=r"cards.toml: no file of model cards \(.*trained"):
+    with pytest.raises(DataError, match=r"cards.toml: not a file of model cards \(.*trained"):
         load_cards(tmp_path / "cards.toml")

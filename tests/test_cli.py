@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from servers import broken, start_server
-from snellen.cli import door, main
+from snellen.cli import cli, main
 
 SNELLEN = [sys.executable, "-m", "snellen"]
 
@@ -50,7 +50,7 @@ def test_help_shows_every_verb_and_loads_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("verb", ["demo", "list", "build", "run", "score", "report"])
 def test_each_verb_has_help_with_its_options(verb: str) -> None:
-    shown = CliRunner().invoke(door, [verb, "--help"])
+    shown = CliRunner().invoke(cli, [verb, "--help"])
     assert shown.exit_code == 0 and "Usage:" in shown.output and "--help" in shown.output
 
 

@@ -173,7 +173,7 @@ def test_a_scorer_runs_the_likelihood_protocol_and_no_other(
     benchmark = str(make(rows(6)).folder)
     results = snellen.evaluate(f"clip:{folder}", benchmark, "likelihood", runs=tmp_path, name="run")
     chosen = {
-        rule: snellen.score(tmp_path / "run", rule=rule).value("accuracy", benchmark="mine")
+        rule: snellen.score(tmp_path / "run", likelihood_rule=rule).value("accuracy", benchmark="mine")
         for rule in ("mean", "byte")
     }
     assert set(chosen.values()) == {results.value("accuracy", benchmark="mine")}

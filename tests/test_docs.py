@@ -20,6 +20,7 @@ def blocks(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
 def test_the_examples_of_a_page_run_as_written(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SNELLEN_SUITES", "")
     names: dict[str, Any] = {"__name__": "__page__"}
     for number, block in enumerate(blocks(page)):
         exec(compile(block, f"{page.name} block {number}", "exec"), names)

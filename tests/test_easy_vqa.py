@@ -10,7 +10,7 @@ import pytest
 
 import small
 from snellen.errors import DataError
-from snellen.sources.easy_vqa import COLOURS, POLAR, SHAPES, read
+from snellen.suites.easy_vqa.reader import COLOUR_ANSWERS, SHAPE_ANSWERS, YES_NO_ANSWERS, read
 
 ROWS = [["what color is the shape?", "teal", 0], ["is there a circle?", "no", 0], ["what shape is it?", "circle", 1]]
 
@@ -27,9 +27,9 @@ def test_questions_become_choices_with_the_right_gold(tmp_path: Path) -> None:
     colour, polar, shape = read({}, folder_with(ROWS, tmp_path))
     assert colour.rounds[0].question == "What color is the shape?"
     assert len(colour.rounds[0].options) == 4
-    assert set(colour.rounds[0].options) <= set(COLOURS)
-    assert polar.rounds[0].options == POLAR
-    assert shape.rounds[0].options == SHAPES
+    assert set(colour.rounds[0].options) <= set(COLOUR_ANSWERS)
+    assert polar.rounds[0].options == YES_NO_ANSWERS
+    assert shape.rounds[0].options == SHAPE_ANSWERS
     golds = [draft.rounds[0].options[draft.rounds[0].gold[0]] for draft in (colour, polar, shape)]
     assert golds == ["teal", "no", "circle"]
     assert [draft.group for draft in (colour, polar, shape)] == ["0", "0", "1"]

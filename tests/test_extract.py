@@ -6,19 +6,28 @@ import sys
 from itertools import permutations
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
+from typing import get_args
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from snellen.extract import EXTRACTORS, FOUND, VERSIONS, Reading, read_choice
-from snellen.extract.conformance import Case, cases, main, page, read, tally
-from snellen.extract.question import question
-from snellen.extract.standard import READ_AT_MOST, read_in_full
+from snellen.extraction import ExtractedChoice, RuleMethod, find_extractor, named_extractors, read_choice
+from snellen.extraction.conformance import (
+    ConformanceCase,
+    conformance_cases,
+    conformance_page,
+    count_conformance,
+    read,
+    write_conformance_page,
+)
+from snellen.extraction.option_index import index_options
+from snellen.extraction.standard import READ_AT_MOST, read_in_full
+from snellen.reasons import NoChoiceReason
 
 COLOURS = ("red", "blue", "green", "yellow")
 UPPER, LOWER, NUMBERS = tuple(ascii_uppercase), tuple(ascii_lowercase), tuple(str(i + 1) for i in range(26))
-CASES = cases()
+CASES = conformance_cases()
 MODES = ("standard", "strict")
 
 
@@ -26,7 +35,7 @@ MODES = ("standard", "strict")
 
 
 def test_standard_reads_the_unambiguous_cases_right() -> None:
-    result = tally("standard", [case for case in CASES if case.kind == "unambiguous"])
+    result = count_conformance("standard", [case for case in CASES if case.kind == "unambiguous"])
     assert result.right / result.cases >= 0.99
 
 
@@ -45,35 +54,42 @@ def test_standard_leaves_open_only_what_a_judge_may_have() -> None:
 def test_the_cases_are_many_distinct_and_well_formed() -> None:
     assert len(CASES) >= 300
     assert len({case.id for case in CASES}) == len(CASES)
-    assert len({(case.reply, case.options, case.marks) for case in CASES}) == len(CASES)
+    assert len({(case.reply, case.options, case.labels) for case in CASES}) == len(CASES)
     for case in CASES:
-        assert len(case.marks) == len(case.options)
+        assert len(case.labels) == len(case.options)
         assert case.expected is None or 0 <= case.expected < len(case.options)
         assert not (case.open_ok and (case.expected is None or case.kind == "unambiguous")), case.id
 
 
 def test_the_conformance_page_is_up_to_date(tmp_path: Path) -> None:
-    assert main([str(tmp_path / "page.md")]) == 0
+    assert write_conformance_page([str(tmp_path / "page.md")]) == 0
     written = (tmp_path / "page.md").read_text("utf-8")
-    assert written == page()
-    shown = Path(__file__).parent.parent / "docs" / "extraction.md"
-    assert shown.read_text("utf-8") == written, "run: python -m snellen.extract.conformance"
+    assert written == conformance_page()
+    shown = Path(__file__).parent.parent / "docs" / "extraction-conformance.md"
+    assert shown.read_text("utf-8") == written, "run: python -m snellen.extraction.conformance"
 
 
 def test_a_bold_reply_with_white_space_is_read_like_the_plain_one() -> None:
     for case in CASES:
         for dressed in (f"**{case.reply}**", f"\n\n  {case.reply}\n ", f"__{case.reply}__"):
-            plain = read_choice(case.reply, case.options, case.marks)
-            again = read_choice(dressed, case.options, case.marks)
-            assert (again.choice, again.way) == (plain.choice, plain.way), (case.id, dressed)
+            plain = read_choice(case.reply, case.options, case.labels)
+            again = read_choice(dressed, case.options, case.labels)
+            assert (again.choice, again.extraction_method, again.reason) == (
+                plain.choice,
+                plain.extraction_method,
+                plain.reason,
+            ), (
+                case.id,
+                dressed,
+            )
 
 
 def test_strict_agrees_with_standard_where_it_names_an_option() -> None:
     for case in CASES:
-        strict = read_choice(case.reply, case.options, case.marks, "strict")
+        strict = read_choice(case.reply, case.options, case.labels, "strict")
         if strict.choice is not None:
-            assert strict.way != "text"
-            assert strict.choice == read_choice(case.reply, case.options, case.marks).choice, case.id
+            assert strict.extraction_method != "text"
+            assert strict.choice == read_choice(case.reply, case.options, case.labels).choice, case.id
 
 
 def test_the_span_holds_the_deciding_words() -> None:
@@ -81,48 +97,64 @@ def test_the_span_holds_the_deciding_words() -> None:
     assert reading.span is not None
     assert "After some thought: the answer is Ｂ, I think."[slice(*reading.span)] == "Ｂ"
     for case in CASES:
-        got = read_choice(case.reply, case.options, case.marks)
-        if got.choice is not None and got.way == "mark" and got.span is not None and len(case.reply) < 200:
+        got = read_choice(case.reply, case.options, case.labels)
+        if (
+            got.choice is not None
+            and got.extraction_method == "label"
+            and got.span is not None
+            and len(case.reply) < 200
+        ):
             named = case.reply[slice(*got.span)]
             assert len(named) == 1 or any(character.isalnum() for character in named), case.id
 
 
 @pytest.mark.parametrize(
-    ("reply", "way"),
+    ("reply", "method"),
     [
-        ("(B)", "mark"),
-        ("(B) blue", "mark+text"),
-        ("blue (B)", "mark+text"),
+        ("(B)", "label"),
+        ("(B) blue", "label+text"),
+        ("blue (B)", "label+text"),
         ("It is blue.", "text"),
+    ],
+)
+def test_each_extraction_method_is_reached(reply: str, method: str) -> None:
+    reading = read_choice(reply, COLOURS, UPPER)
+    assert (reading.extraction_method, reading.reason) == (method, None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
         (" \n", "empty"),
         ("<think>B or C?", "empty"),
-        ("I'm sorry, I cannot tell.", "refusal"),
+        ("I'm sorry, I cannot tell.", "refused"),
         ("A or B", "ambiguous"),
         ("(B) green", "ambiguous"),
         ("not B", "negated"),
-        ("purple", "no-match"),
+        ("purple", "no match"),
     ],
 )
-def test_each_way_is_reached(reply: str, way: str) -> None:
-    assert read_choice(reply, COLOURS, UPPER).way == way
+def test_each_reason_for_no_option_is_reached(reply: str, reason: str) -> None:
+    reading = read_choice(reply, COLOURS, UPPER)
+    assert (reading.choice, reading.extraction_method, reading.reason) == (None, None, reason)
 
 
-def test_the_reasons_tell_ways_apart() -> None:
-    assert read_choice("top left", ("left", "top left"), UPPER).why == "longest of nested options"
-    assert read_choice("blue", ("blue", "red", "blue"), UPPER).why == "two options have this text"
-    assert read_choice("(Z)", COLOURS, UPPER).why == "a mark that was not shown"
-    assert "other case" in read_choice("Answer: (b)", COLOURS, UPPER).why
+def test_the_detail_tells_readings_apart() -> None:
+    assert read_choice("top left", ("left", "top left"), UPPER).detail == "longest of nested options"
+    assert read_choice("blue", ("blue", "red", "blue"), UPPER).detail == "two options have this text"
+    assert read_choice("(Z)", COLOURS, UPPER).detail == "a label that was not shown"
+    assert "other case" in read_choice("Answer: (b)", COLOURS, UPPER).detail
     assert read_choice("The answer is A. Wait. The answer is B.", COLOURS, UPPER).confidence == "likely"
 
 
-def test_a_hit_is_a_mark_and_never_a_text() -> None:
-    assert read_choice("(B) blue", COLOURS, UPPER).hit
-    assert read_choice("b", COLOURS, UPPER).hit
-    assert not read_choice("blue", COLOURS, UPPER).hit
-    assert not read_choice("A or B", COLOURS, UPPER).hit
+def test_a_hit_is_a_label_and_never_a_text() -> None:
+    assert read_choice("(B) blue", COLOURS, UPPER).follows_format
+    assert read_choice("b", COLOURS, UPPER).follows_format
+    assert not read_choice("blue", COLOURS, UPPER).follows_format
+    assert not read_choice("A or B", COLOURS, UPPER).follows_format
 
 
-def test_without_marks_texts_are_read() -> None:
+def test_without_labels_texts_are_read() -> None:
     assert read_choice("It is blue.", COLOURS, ()).choice == 1
     assert read_choice("B", COLOURS, ()).choice is None
     assert read_choice("B", (), ()).choice is None
@@ -184,13 +216,13 @@ MARKED = (
 
 
 @given(ALPHABETS, st.integers(2, 26), st.sampled_from(MARKED), st.sampled_from(MODES), st.data())
-def test_a_reply_of_a_mark_is_that_mark_in_every_alphabet(
+def test_a_reply_of_a_label_is_that_label_in_every_alphabet(
     alphabet: tuple[str, ...], count: int, said: str, mode: str, data: st.DataObject
 ) -> None:
     options = [f"thing {chr(0x3B1 + i)}{chr(0x3B1 + i)}" for i in range(count)]
     place = data.draw(st.integers(0, count - 1))
-    reading = EXTRACTORS[mode](said.format(alphabet[place]), options, alphabet[:count])
-    assert (reading.choice, reading.way, reading.hit) == (place, "mark", True)
+    reading = find_extractor(mode).read(said.format(alphabet[place]), options, alphabet[:count])
+    assert (reading.choice, reading.extraction_method, reading.follows_format) == (place, "label", True)
 
 
 ANY_TEXT = st.one_of(
@@ -205,15 +237,15 @@ ANY_LIST = st.lists(
 
 @settings(max_examples=400)
 @given(ANY_TEXT, ANY_LIST, st.one_of(ANY_LIST, st.sampled_from([list(UPPER[:6]), list(LOWER[:6]), list(NUMBERS[:6])])))
-def test_no_reply_raises_and_every_choice_is_in_range(reply: str, options: list[str], marks: list[str]) -> None:
-    for extractor in EXTRACTORS.values():
-        reading = extractor(reply, options, marks)
+def test_no_reply_raises_and_every_choice_is_in_range(reply: str, options: list[str], labels: list[str]) -> None:
+    for extractor in named_extractors().values():
+        reading = extractor.read(reply, options, labels)
         if reading.choice is None:
-            assert reading.way not in FOUND
+            assert reading.extraction_method is None and reading.reason in get_args(NoChoiceReason)
             assert reading.confidence == "none"
         else:
             assert 0 <= reading.choice < len(options)
-            assert reading.way in FOUND
+            assert reading.extraction_method in get_args(RuleMethod) and reading.reason is None
         if reading.span is not None:
             assert 0 <= reading.span[0] <= reading.span[1] <= len(reply)
 
@@ -225,7 +257,11 @@ def test_white_space_and_bold_around_any_reply_change_nothing(reply: str, option
     plain = read_choice(reply, options, UPPER[: len(options)])
     for dressed in (f"  {reply}\n", f"**{reply}**"):
         again = read_choice(dressed, options, UPPER[: len(options)])
-        assert (again.choice, again.way) == (plain.choice, plain.way)
+        assert (again.choice, again.extraction_method, again.reason) == (
+            plain.choice,
+            plain.extraction_method,
+            plain.reason,
+        )
 
 
 TRICKY = (
@@ -263,15 +299,16 @@ BARE_OR_NOT = ("({})", "{}", "({}).", "{}.", "({}):", "{}:")
 def test_the_short_way_reads_like_the_full_way(
     options: list[str], alphabet: tuple[str, ...], opened: str, mark: str, text: str, mode: str, data: st.DataObject
 ) -> None:
-    marks = alphabet[: len(options)]
+    labels = alphabet[: len(options)]
     shown = data.draw(st.sampled_from(alphabet[:7]))
     behind = text.format(data.draw(st.sampled_from(options)))
     reply = f"{opened}{mark.format(shown)}{' ' if behind else ''}{behind}"
-    assert EXTRACTORS[mode](reply, options, marks) == read_in_full(reply, question(tuple(options), marks), mode)  # type: ignore[arg-type]
+    in_full = read_in_full(reply, index_options(tuple(options), labels), mode)  # type: ignore[arg-type]
+    assert find_extractor(mode).read(reply, options, labels) == in_full
 
 
 def test_the_same_question_is_prepared_once() -> None:
-    assert question(COLOURS, UPPER[:4]) is question(tuple(COLOURS), UPPER[:4])
+    assert index_options(COLOURS, UPPER[:4]) is index_options(tuple(COLOURS), UPPER[:4])
 
 
 # Long replies
@@ -311,7 +348,7 @@ def calls(reply: str) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
-    asked = question(COLOURS, UPPER[:4])
+    asked = index_options(COLOURS, UPPER[:4])
     before = sys.getprofile()
     sys.setprofile(counted)
     try:
@@ -353,10 +390,10 @@ def test_no_letter_at_the_cut_becomes_an_answer() -> None:
 
 
 def test_every_extractor_has_a_version_of_its_own() -> None:
-    assert VERSIONS.keys() == EXTRACTORS.keys()
-    assert len(set(VERSIONS.values())) == len(VERSIONS)
+    versions = [extractor.version for extractor in named_extractors().values()]
+    assert len(set(versions)) == len(versions) == 8
 
 
 def test_a_reading_is_stored_small() -> None:
-    assert Reading(None, "empty", "none") == read_choice("", COLOURS, UPPER)
-    assert Case("x", "B", COLOURS, UPPER[:4], 1, "unambiguous").note == ""
+    assert ExtractedChoice(None, None, "none", reason="empty") == read_choice("", COLOURS, UPPER)
+    assert ConformanceCase("x", "B", COLOURS, UPPER[:4], 1, "unambiguous").note == ""

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from snellen.extract import EXTRACTORS, legacy
+from snellen.extraction import find_extractor
+from snellen.suites.lvlm_ehub.extraction import ehub_right, ehub_word_match
+from snellen.suites.mmbench.extraction import mmbench_step1, mmbench_toolkit
+from snellen.suites.reform_eval.extraction import reform_eval_first_label
 
 ANIMALS = ("cat", "dog", "a red car", "none of the above")
-MARKS = ("A", "B", "C", "D")
+LABELS = ("A", "B", "C", "D")
 
 
 @pytest.mark.parametrize("form", ["C", "C.", "(C)", "C,", "(C)."])
 def test_mmbench_takes_the_forms_of_the_paper_among_all_words(form: str) -> None:
-    assert legacy.mmbench_step1(f"I think {form} fits", ANIMALS, MARKS).choice == 2
-    assert legacy.mmbench_step1(form, ANIMALS, MARKS).choice == 2
+    assert mmbench_step1(f"I think {form} fits", ANIMALS, LABELS).choice == 2
+    assert mmbench_step1(form, ANIMALS, LABELS).choice == 2
 
 
 def test_mmbench_passes_over_a_lone_a_in_a_sentence_only() -> None:
-    assert legacy.mmbench_step1("A", ANIMALS, MARKS).choice == 0
-    assert legacy.mmbench_step1("A dog", ANIMALS, MARKS).choice is None
-    assert legacy.mmbench_step1("It is (A) I think", ANIMALS, MARKS).choice == 0
+    assert mmbench_step1("A", ANIMALS, LABELS).choice == 0
+    assert mmbench_step1("A dog", ANIMALS, LABELS).choice is None
+    assert mmbench_step1("It is (A) I think", ANIMALS, LABELS).choice == 0
 
 
 def test_mmbench_lets_the_first_of_several_win() -> None:
-    assert legacy.mmbench_step1("B or C", ANIMALS, MARKS).choice == 1
+    assert mmbench_step1("B or C", ANIMALS, LABELS).choice == 1
 
 
 @pytest.mark.parametrize(
@@ -48,9 +51,9 @@ def test_mmbench_lets_the_first_of_several_win() -> None:
         ("(A) cat; (B) dog; (C) a red car; (D) none of the above. (C)", 0, True),
     ],
 )
-def test_reform_eval_takes_the_first_mark_of_any_alphabet(reply: str, place: int | None, hit: bool) -> None:
-    reading = legacy.reform_eval_first_mark(reply, ANIMALS, MARKS)
-    assert (reading.choice, reading.hit) == (place, hit)
+def test_reform_eval_takes_the_first_label_of_any_alphabet(reply: str, place: int | None, hit: bool) -> None:
+    reading = reform_eval_first_label(reply, ANIMALS, LABELS)
+    assert (reading.choice, reading.follows_format) == (place, hit)
 
 
 @pytest.mark.parametrize(
@@ -72,34 +75,35 @@ def test_reform_eval_takes_the_first_mark_of_any_alphabet(reply: str, place: int
     ],
 )
 def test_ehub_asks_whether_the_gold_occurs(reply: str, gold: str, right: bool) -> None:
-    assert legacy.ehub_right(reply, gold) is right
+    assert ehub_right(reply, gold) is right
 
 
 def test_ehub_takes_the_first_option_in_the_order_shown() -> None:
-    assert legacy.ehub_word_match("the dog and the cat", ANIMALS, MARKS).choice == 0
-    assert legacy.ehub_word_match("two dogs", ("1", "2"), MARKS).choice == 1
+    assert ehub_word_match("the dog and the cat", ANIMALS, LABELS).choice == 0
+    assert ehub_word_match("two dogs", ("1", "2"), LABELS).choice == 1
 
 
 def test_ehub_deletes_thirty_two_full_stops_and_no_more() -> None:
-    assert legacy.ehub_right("x." * 32 + "end", "x" * 32 + "end")
-    assert not legacy.ehub_right("x." * 33 + "end", "x" * 33 + "end")
+    assert ehub_right("x." * 32 + "end", "x" * 32 + "end")
+    assert not ehub_right("x." * 33 + "end", "x" * 33 + "end")
 
 
 def test_the_toolkit_changed_its_readings_from_one_date_to_the_next() -> None:
-    early, middle, late = (EXTRACTORS[f"legacy:mmbench-toolkit-{date}"] for date in ("2024-01", "2025-08", "2026-06"))
+    dates = ("2024-01", "2025-08", "2026-06")
+    early, middle, late = (find_extractor(f"legacy:mmbench-toolkit-{date}").read for date in dates)
     explained = "B is what I see here, it barks"
-    assert early(explained, ANIMALS, MARKS).choice == 1
-    assert middle(explained, ANIMALS, MARKS).choice is None
+    assert early(explained, ANIMALS, LABELS).choice == 1
+    assert middle(explained, ANIMALS, LABELS).choice is None
     # No word boundary behind the letter: the article is an option.
-    assert early("The answer is a dog", ANIMALS, MARKS).choice == 1
-    assert late("The answer is a dog", ANIMALS, MARKS).choice == 0
+    assert early("The answer is a dog", ANIMALS, LABELS).choice == 1
+    assert late("The answer is a dog", ANIMALS, LABELS).choice == 0
     wordy = "a long explanation " * 10 + "dog"
-    assert early(wordy, ANIMALS, MARKS).choice == 1
-    assert middle(wordy, ANIMALS, MARKS).choice is None
+    assert early(wordy, ANIMALS, LABELS).choice == 1
+    assert middle(wordy, ANIMALS, LABELS).choice is None
 
 
 def test_the_toolkit_takes_substrings_and_knows_four_refusals() -> None:
-    assert legacy.toolkit("hotdog", ANIMALS, MARKS).choice == 1
-    assert legacy.toolkit("top left", ("left", "top left"), MARKS[:2]).choice is None
-    assert legacy.toolkit("Cannot determine the answer", ANIMALS, MARKS).way == "refusal"
-    assert legacy.toolkit("Z", ANIMALS, MARKS).choice is None
+    assert mmbench_toolkit("hotdog", ANIMALS, LABELS).choice == 1
+    assert mmbench_toolkit("top left", ("left", "top left"), LABELS[:2]).choice is None
+    assert mmbench_toolkit("Cannot determine the answer", ANIMALS, LABELS).reason == "refused"
+    assert mmbench_toolkit("Z", ANIMALS, LABELS).choice is None

@@ -8,6 +8,7 @@ import math
 import random
 import zlib
 from collections import Counter
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -17,13 +18,23 @@ from PIL import Image
 from snellen import registry
 from snellen.benchmark import Benchmark
 from snellen.errors import DataError, UnknownNameError
-from snellen.eyechart import png
-from snellen.eyechart.draw import PALETTE, paint, to_png
-from snellen.eyechart.questions import TASKS, Item, captions, make, phrase
-from snellen.eyechart.scenes import CANVAS, COLOURS, KINDS, LEVELS, PLACES, WORDS, Level, Scene, Thing
-from snellen.judge.answers import open_answers
+from snellen.scoring.answers import open_answers
 from snellen.seeds import rng_for
-from snellen.sources.eyechart import read
+from snellen.suites.eyechart import png
+from snellen.suites.eyechart.draw import SCENE_PALETTE, paint, to_png
+from snellen.suites.eyechart.questions import TASKS, DrawnQuestion, captions, make_question, phrase
+from snellen.suites.eyechart.reader import read
+from snellen.suites.eyechart.scenes import (
+    CANVAS,
+    LEVELS,
+    PLACES,
+    SHAPE_COLOURS,
+    SHAPE_KINDS,
+    WORDS,
+    Level,
+    Scene,
+    Shape,
+)
 
 ROUNDS = 150
 VERSIONS = {
@@ -52,8 +63,8 @@ PICTURES = {
 }
 
 
-def made(task: str, level: Level, number: int) -> tuple[Scene, tuple[Item, ...]]:
-    return make(task, level, rng_for("eyechart", task, "test", level, number))
+def made(task: str, level: Level, number: int) -> tuple[Scene, tuple[DrawnQuestion, ...]]:
+    return make_question(task, level, rng_for("eyechart", task, "test", level, number))
 
 
 # --- the same everywhere -----------------------------------------------------------------------------------------
@@ -65,12 +76,12 @@ def test_a_picture_has_the_same_bytes_on_any_machine(task: str, digest: str) -> 
     assert hashlib.sha256(to_png(paint(scene))).hexdigest() == digest
 
 
-def test_the_versions_of_the_suite_are_what_they_were(eyechart: dict[str, Benchmark]) -> None:
+def test_the_versions_of_the_suite_are_what_they_were(eyechart: Mapping[str, Benchmark]) -> None:
     # A version digests all questions, answers and pictures of 300 samples.
     assert {task: benchmark.manifest.version for task, benchmark in eyechart.items()} == VERSIONS
 
 
-def test_the_suite_has_the_counts_that_its_entries_promise(eyechart: dict[str, Benchmark]) -> None:
+def test_the_suite_has_the_counts_that_its_entries_promise(eyechart: Mapping[str, Benchmark]) -> None:
     for task, benchmark in eyechart.items():
         assert benchmark.manifest.warnings == ()
         assert benchmark.manifest.counts.samples == 300
@@ -82,7 +93,7 @@ def test_the_suite_has_the_counts_that_its_entries_promise(eyechart: dict[str, B
         assert benchmark.manifest.tags["level"] == dict.fromkeys(sorted(LEVELS), 100)
 
 
-def test_train_and_test_share_no_picture(eyechart: dict[str, Benchmark]) -> None:
+def test_train_and_test_share_no_picture(eyechart: Mapping[str, Benchmark]) -> None:
     shown = {image.digest for b in eyechart.values() for sample in b.samples() for image in sample.images}
     for task in TASKS:
         train = read({"task": task, "split": "train", "count": 60}, None)
@@ -118,7 +129,7 @@ def test_pillow_decodes_the_pixels_that_were_encoded(width: int, height: int, se
     run = rng.choice([1, 3, 300])
     drawn = bytes(rng.randrange(colours) for _ in range(width * height // run + 1))
     pixels = b"".join(bytes([value]) * run for value in drawn)[: width * height]
-    with Image.open(io.BytesIO(png.encode(width, height, pixels, palette))) as picture:
+    with Image.open(io.BytesIO(png.encode_png(width, height, pixels, palette))) as picture:
         assert (picture.size, picture.mode) == ((width, height), "P")
         assert picture.tobytes() == pixels
         assert picture.convert("RGB").tobytes() == b"".join(bytes(palette[value]) for value in pixels)
@@ -142,7 +153,7 @@ def test_a_colour_in_the_scene_is_the_colour_in_the_picture() -> None:
         scene, _ = made("colour", LEVELS[number % 3], number)
         picture = paint(scene).convert("RGB")
         for thing in scene.things:
-            assert picture.getpixel((thing.x, thing.y)) == PALETTE[thing.colour]
+            assert picture.getpixel((thing.x, thing.y)) == SCENE_PALETTE[thing.colour]
 
 
 def test_shapes_stay_on_the_canvas_and_apart_in_crowds() -> None:
@@ -168,17 +179,17 @@ def test_every_word_can_be_drawn_inside_the_picture() -> None:
 # --- golds, checked from the scene by other means than the question's own ----------------------------------------
 
 
-def corner(thing: Thing) -> str:
+def corner(thing: Shape) -> str:
     angle = math.degrees(math.atan2(CANVAS / 2 - thing.y, thing.x - CANVAS / 2)) % 360
     return ("top right", "top left", "bottom left", "bottom right")[int(angle // 90)]
 
 
-def side(first: Thing, second: Thing) -> str:
+def side(first: Shape, second: Shape) -> str:
     angle = math.degrees(math.atan2(second.y - first.y, first.x - second.x)) % 360
     return ("right of", "above", "left of", "below")[int(((angle + 45) % 360) // 90)]
 
 
-def by_kind(scene: Scene, kind: str) -> Thing:
+def by_kind(scene: Scene, kind: str) -> Shape:
     [thing] = [thing for thing in scene.things if thing.kind == kind]
     return thing
 
@@ -255,7 +266,7 @@ def test_open_questions_have_the_references_that_the_scene_gives(level: Level) -
 
 @pytest.mark.parametrize("task", TASKS)
 def test_options_are_distinct_and_known_words(task: str) -> None:
-    known = {*KINDS, *COLOURS, *PLACES, "yes", "no", *(f"the {kind}" for kind in KINDS)}
+    known = {*SHAPE_KINDS, *SHAPE_COLOURS, *PLACES, "yes", "no", *(f"the {kind}" for kind in SHAPE_KINDS)}
     for number in range(ROUNDS):
         _, items = made(task, LEVELS[number % 3], number)
         for item in items:
@@ -265,7 +276,7 @@ def test_options_are_distinct_and_known_words(task: str) -> None:
                 assert set(item.options) <= known
 
 
-def test_the_gold_stands_in_every_place_about_equally_often(eyechart: dict[str, Benchmark]) -> None:
+def test_the_gold_stands_in_every_place_about_equally_often(eyechart: Mapping[str, Benchmark]) -> None:
     for task, benchmark in eyechart.items():
         sizes = {(s.id, turn): len(r.options) for s in benchmark.samples() for turn, r in enumerate(s.rounds)}
         places = Counter((sizes[key], a.options[0]) for key, a in open_answers(benchmark.folder).items() if a.options)
@@ -277,18 +288,18 @@ def test_the_gold_stands_in_every_place_about_equally_often(eyechart: dict[str, 
             assert max(abs(one - 1 / size) for one in share) < room, (task, size, share)
 
 
-def test_every_kind_of_answer_occurs(eyechart: dict[str, Benchmark]) -> None:
+def test_every_kind_of_answer_occurs(eyechart: Mapping[str, Benchmark]) -> None:
     def golds(task: str) -> set[str]:
         options = {sample.id: sample.options for sample in eyechart[task].samples()}
         answers = open_answers(eyechart[task].folder).values()
         return {options[answer.sample_id][answer.options[0]] for answer in answers}
 
-    assert golds("shape") == golds("odd") == set(KINDS)
-    assert golds("colour") == set(COLOURS)
+    assert golds("shape") == golds("odd") == set(SHAPE_KINDS)
+    assert golds("colour") == set(SHAPE_COLOURS)
     assert golds("place") == set(PLACES)
     assert golds("relation") == {"left of", "right of", "above", "below"}
     assert golds("count") == {str(number) for number in range(1, 10)}
 
 
 def test_the_embedded_suite_is_a_source_by_name() -> None:
-    assert registry.find("sources", "eyechart") is read
+    assert registry.find("readers", "eyechart") is read

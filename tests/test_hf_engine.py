@@ -13,11 +13,11 @@ pytest.importorskip("transformers", reason="waits for transformers")
 
 import torch
 
-from snellen.models.hf.anatomy import dissect
-from snellen.models.hf.encode import Continued, extend
-from snellen.models.hf.engine import PLAIN, Abilities, Engine, packed
-from snellen.models.hf.kept import RECENT, KeptTrunks
-from snellen.models.hf.selfcheck import check, difference
+from snellen.models.hf.encode import ContinuedPrompt, extend
+from snellen.models.hf.engine import PLAIN, Engine, FastPaths, in_batch_order
+from snellen.models.hf.model_layout import read_layout
+from snellen.models.hf.prefix_cache import RECENT, PrefixCache
+from snellen.models.hf.selfcheck import choose_fast_paths, difference
 from tiny_configs import ARCHITECTURES, asked, make, normal, tokens
 
 EXPECTED = {
@@ -31,11 +31,11 @@ EXPECTED = {
     "Kosmos-2": "rows, picture shared, features kept, trunks kept",
 }
 EVERYTHING = "tree, picture shared, features kept, one forward, trunks kept"
-ALL = Abilities(memo=True, cache=True, shared=True, ragged=True, tree=True, at_once=True, kept=True)
+ALL = FastPaths(vision_cache=True, cache=True, shared=True, ragged=True, tree=True, at_once=True, prefix_cache=True)
 
 
 def engine_of(model: Any, rows: int = 8) -> Engine:
-    return Engine(dissect(model, 0), rows, 4096)
+    return Engine(read_layout(model, 0), rows, 4096)
 
 
 @pytest.fixture(scope="module", params=ARCHITECTURES)
@@ -48,10 +48,10 @@ def test_the_self_check_finds_the_right_strategy_and_it_equals_the_plain_path(
 ) -> None:
     name, model, head = architecture
     engine, window = engine_of(model), asked(head)
-    verdict = check(engine, window)
-    assert verdict.abilities.name == EXPECTED.get(name, EVERYTHING)
+    verdict = choose_fast_paths(engine, window)
+    assert verdict.fast_paths.name == EXPECTED.get(name, EVERYTHING)
     plain = engine_of(model, rows=1).score(window, PLAIN)
-    assert difference(plain, engine.score(window, verdict.abilities)) < 1e-4
+    assert difference(plain, engine.score(window, verdict.fast_paths)) < 1e-4
     assert difference(plain, [[*scores] for scores in engine.score(window, PLAIN)]) < 1e-4
 
 
@@ -66,7 +66,7 @@ def test_scores_see_the_picture(architecture: tuple[str, Any, Any]) -> None:
 
 def test_a_wrong_path_is_found_out() -> None:
     model, head = make("PaliGemma")
-    verdict = check(engine_of(model), asked(head))
+    verdict = choose_fast_paths(engine_of(model), asked(head))
     assert verdict.differences["a shared picture"] > 0.1
     assert "a shared picture is off by" in verdict.line
     assert "\n" not in verdict.line
@@ -74,70 +74,70 @@ def test_a_wrong_path_is_found_out() -> None:
 
 def test_layers_with_a_sliding_window_are_never_given_holes_though_a_short_probe_would_pass() -> None:
     model, head = make("Gemma 3")
-    short = [Continued(extend(head, tokens(i, 2), 0), (tokens(3, 1), tokens(4, 2))) for i in range(2)]
-    abilities = check(engine_of(model), short).abilities
-    assert abilities.cache
-    assert not abilities.ragged
-    assert not abilities.tree
+    short = [ContinuedPrompt(extend(head, tokens(i, 2), 0), (tokens(3, 1), tokens(4, 2))) for i in range(2)]
+    fast_paths = choose_fast_paths(engine_of(model), short).fast_paths
+    assert fast_paths.cache
+    assert not fast_paths.ragged
+    assert not fast_paths.tree
 
 
 def test_rope_positions_do_not_leak_from_one_sample_to_the_next() -> None:
     model, head = make("Qwen2-VL")
     engine, window = engine_of(model), asked(head)
-    text_only = Continued(
+    text_only = ContinuedPrompt(
         replace(extend(head, tokens(8, 6), 0), ids=tokens(9, 20), extras={}, digests=()), (tokens(1, 3),)
     )
     fresh = engine_of(make("Qwen2-VL")[0]).score([text_only], PLAIN)
-    engine.score(window, Abilities(cache=True, shared=True, ragged=True, tree=True))
-    for abilities in (PLAIN, Abilities(cache=True), Abilities(cache=True, ragged=True, tree=True)):
-        engine.score(window[:1], abilities)
-        assert difference(fresh, engine.score([text_only], abilities)) < 1e-4
+    engine.score(window, FastPaths(cache=True, shared=True, ragged=True, tree=True))
+    for fast_paths in (PLAIN, FastPaths(cache=True), FastPaths(cache=True, ragged=True, tree=True)):
+        engine.score(window[:1], fast_paths)
+        assert difference(fresh, engine.score([text_only], fast_paths)) < 1e-4
 
 
 @pytest.mark.parametrize("name", ["LLaVA-NeXT", "Qwen2.5-VL", "PaliGemma", "Kosmos-2", "InstructBLIP Vicuna"])
-def test_a_trunk_of_an_earlier_call_serves_its_own_picture_and_no_other(name: str) -> None:
+def test_a_prefix_of_an_earlier_call_serves_its_own_picture_and_no_other(name: str) -> None:
     model, head = make(name)
     engine, window = engine_of(model), asked(head)
-    able = check(engine, window).abilities
-    assert able.kept
+    able = choose_fast_paths(engine, window).fast_paths
+    assert able.prefix_cache
     plain = engine_of(model, rows=1).score(window, PLAIN)
     # One by one, as waves ask; the third is about another picture, and the whole window comes last.
     for i, one in enumerate(window):
         assert difference(plain[i : i + 1], engine.score([one], able)) < 1e-4
-    before = engine.trunks.served
+    before = engine.prefix_cache.served
     assert difference(plain, engine.score(window, able)) < 1e-4
-    assert engine.trunks.served > before
+    assert engine.prefix_cache.served > before
     other = [replace(w, context=replace(w.context, digests=("bird",))) for w in window[:1]]
-    before = engine.trunks.served
+    before = engine.prefix_cache.served
     engine.score(other, able)
-    assert engine.trunks.served == before
+    assert engine.prefix_cache.served == before
 
 
 def test_what_generation_has_read_serves_likelihood() -> None:
     model, head = make("LLaVA")
     engine, window = engine_of(model), asked(head)
-    engine.abilities = ALL
+    engine.fast_paths = ALL
     engine.write([one.context for one in window], greedy, 5)
     found = engine.score(window)
-    assert engine.trunks.served == 2
+    assert engine.prefix_cache.served == 2
     assert difference(engine_of(model, rows=1).score(window, PLAIN), found) < 1e-4
 
 
-def test_kept_trunks_stay_within_their_room_and_the_first_ones_stay() -> None:
+def test_kept_prefixes_stay_within_their_room_and_the_first_ones_stay() -> None:
     model, head = make("LLaVA")
     first = asked(head)[0]
     window = [replace(first, context=replace(first.context, digests=(str(i),))) for i in range(6)]
     engine = engine_of(model)
     tokens_kept = len(first.context.ids)
     row = 2 * tokens_kept * 3 * 2 * 16 * 4  # keys and values, 3 layers of 2 heads of 16 numbers of 4 bytes
-    engine.trunks = KeptTrunks(int(3.5 * row))
+    engine.prefix_cache = PrefixCache(int(3.5 * row))
     for _ in range(2):
         engine.score(window, ALL)
-    assert engine.trunks.served == 3
+    assert engine.prefix_cache.served == 3
     later = [replace(first, context=replace(first.context, digests=(f"later {i}",))) for i in range(6)]
     for _ in range(RECENT + 2):
         engine.score(later, ALL)
-    assert engine.trunks.served == 3 + 3
+    assert engine.prefix_cache.served == 3 + 3
 
 
 def greedy(members: Any) -> Any:
@@ -156,10 +156,10 @@ def test_replies_that_end_early_leave_the_others_as_they_are(name: str) -> None:
     engine, window = engine_of(model), [one.context for one in asked(head)]
     more = [replace(extend(head, tokens(40 + i, 3 + i), 0), digests=("cat",)) for i in range(4)]
     prompts = [*window, *more] if "qformer_input_ids" not in window[0].extras else window
-    engine.abilities = check(engine, asked(head)).abilities
+    engine.fast_paths = choose_fast_paths(engine, asked(head)).fast_paths
     together = engine.write(prompts, greedy, 12)
     alone = engine_of(model)
-    alone.abilities = Abilities(cache=True)
+    alone.fast_paths = FastPaths(cache=True)
     assert together == [alone.write([prompt], greedy, 12)[0] for prompt in prompts]
     assert len({len(reply) for reply in together}) > 1
 
@@ -168,7 +168,7 @@ def test_replies_that_end_early_leave_the_others_as_they_are(name: str) -> None:
 def test_the_vision_tower_runs_once_a_picture(name: str) -> None:
     model, head = make(name)
     engine, window = engine_of(model, rows=3), asked(head)
-    able = check(engine, window).abilities
+    able = choose_fast_paths(engine, window).fast_paths
     assert engine.tower is not None
     seen = engine.tower.runs
     engine.score(
@@ -181,7 +181,7 @@ def test_an_encoder_reads_each_prompt_once() -> None:
     model, head = make("InstructBLIP FlanT5")
     engine, window = engine_of(model), asked(head)
     assert engine.reader is not None
-    engine.score(window, Abilities(memo=True))
+    engine.score(window, FastPaths(vision_cache=True))
     assert engine.reader.runs == len(window)
 
 
@@ -200,21 +200,21 @@ def test_the_last_block_works_where_logits_are_read_and_nowhere_else() -> None:
 
 def test_continuations_of_a_prompt_stay_in_one_batch_where_they_fit() -> None:
     owners = [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]
-    assert packed(range(10), owners, 4) == [[0, 1, 2], [3, 4], [5, 6, 7, 8], [9]]
-    assert packed(range(10), owners, 5) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    assert in_batch_order(range(10), owners, 4) == [[0, 1, 2], [3, 4], [5, 6, 7, 8], [9]]
+    assert in_batch_order(range(10), owners, 5) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
 
 
 def test_a_window_larger_than_the_budget_gives_the_same_scores() -> None:
     model, head = make("LLaVA-NeXT")
-    able = replace(ALL, memo=False)
+    able = replace(ALL, vision_cache=False)
     window = asked(head) * 3
     whole = engine_of(model).score(window, able)
     for rows, budget in ((1, 4096), (2, 60), (5, 100)):
-        assert difference(whole, Engine(dissect(model, 0), rows, budget).score(window, able)) < 1e-4
+        assert difference(whole, Engine(read_layout(model, 0), rows, budget).score(window, able)) < 1e-4
 
 
-@pytest.mark.parametrize("able", [PLAIN, Abilities(cache=True, shared=True, ragged=True, tree=True)])
-def test_running_out_of_memory_halves_the_batch_and_loses_nothing(able: Abilities) -> None:
+@pytest.mark.parametrize("able", [PLAIN, FastPaths(cache=True, shared=True, ragged=True, tree=True)])
+def test_running_out_of_memory_halves_the_batch_and_loses_nothing(able: FastPaths) -> None:
     model, head = make("LLaVA")
     first = asked(head)[0]
     window = [replace(first, context=replace(first.context, digests=(str(i),))) for i in range(6)]
@@ -238,7 +238,7 @@ def test_running_out_of_memory_halves_the_batch_and_loses_nothing(able: Abilitie
     assert max(sizes) <= 2
 
 
-def test_kept_trunks_give_way_before_batches_are_halved() -> None:
+def test_kept_prefixes_give_way_before_batches_are_halved() -> None:
     model, head = make("LLaVA")
     engine, window = engine_of(model), asked(head)
     expected = engine.score(window, ALL)

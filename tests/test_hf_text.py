@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 pytest.importorskip("torch", reason="waits for torch")
 pytest.importorskip("transformers", reason="waits for transformers")
 
-from snellen.models.hf.conversation import Conversation, Prompt, formats
-from snellen.models.hf.encode import Encoded, Encoder, Spelled, border
+from snellen.models.hf.conversation import ChatPrompt, Conversation, formats
+from snellen.models.hf.encode import Encoded, EncodedReply, Encoder, continuation_boundary
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 from tiny_archs import CHAT, byte_level, sentence_piece, word_piece
 
@@ -49,7 +49,7 @@ def test_context_and_tail_spell_what_tokenising_all_together_gives(
     kind: str, prompt: list[str], replies: list[list[str]], join: str
 ) -> None:
     encoder = Encoder(Processor(TOKENIZERS[kind]))
-    asked = Prompt(" ".join(prompt), (), join)
+    asked = ChatPrompt(" ".join(prompt), (), join)
     texts = [" ".join(reply) for reply in replies]
     found = encoder.continue_with(asked, encoded(encoder, asked.text), texts)
     for text, tail in zip(texts, found.tails, strict=True):
@@ -64,27 +64,27 @@ def test_context_and_tail_spell_what_tokenising_all_together_gives(
 
 def test_a_token_that_straddles_the_border_is_scored_for_every_option() -> None:
     # "is (" + "A" is one token "(A" for the first option and two tokens for the second.
-    one = Spelled((1, 2, 9), (2, 3, 5))
-    two = Spelled((1, 2, 3, 4), (2, 3, 4, 5))
-    assert border([one], 4) == 2
-    assert border([two], 4) == 3
-    assert border([one, two], 4) == 2
+    one = EncodedReply((1, 2, 9), (2, 3, 5))
+    two = EncodedReply((1, 2, 3, 4), (2, 3, 4, 5))
+    assert continuation_boundary([one], 4) == 2
+    assert continuation_boundary([two], 4) == 3
+    assert continuation_boundary([one, two], 4) == 2
 
 
 def test_a_blank_joins_reply_and_prompt_into_one_token_where_the_tokenizer_wants_it() -> None:
     encoder = Encoder(Processor(TOKENIZERS["byte-level BPE"]))
-    asked = Prompt("The answer is", (), " ")
+    asked = ChatPrompt("The answer is", (), " ")
     found = encoder.continue_with(asked, encoded(encoder, asked.text), ["red"])
     assert encoder.decode(found.tails[0]) == " red"
     # The blank at the end of this prompt is scored with the word, never left alone before it.
-    ended = Prompt("The answer is ", (), "")
+    ended = ChatPrompt("The answer is ", (), "")
     same = encoder.continue_with(ended, encoded(encoder, ended.text), ["red"])
     assert same == found
 
 
 def test_an_empty_continuation_is_refused() -> None:
     encoder = Encoder(Processor(TOKENIZERS["byte-level BPE"]))
-    asked = Prompt("The answer is", (), "")
+    asked = ChatPrompt("The answer is", (), "")
     with pytest.raises(ValueError, match="continuation 1 has no tokens"):
         encoder.continue_with(asked, encoded(encoder, asked.text), ["red", ""])
 
@@ -92,7 +92,7 @@ def test_an_empty_continuation_is_refused() -> None:
 def test_what_a_processor_adds_unasked_is_noticed() -> None:
     encoder = Encoder(Processor(TOKENIZERS["byte-level BPE"]))
     with pytest.raises(ValueError, match="ends the prompt with other tokens"):
-        encoder.continue_with(Prompt("The answer is", (), " "), encoded(encoder, "The answer is\n"), ["red"])
+        encoder.continue_with(ChatPrompt("The answer is", (), " "), encoded(encoder, "The answer is\n"), ["red"])
 
 
 VICUNA = (

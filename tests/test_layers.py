@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 from collections.abc import Iterator
 from functools import cache
@@ -12,27 +13,43 @@ import pytest
 
 import snellen
 from slow_model import PROTOCOLS, Slow
-from snellen.api import settings_for
 from snellen.benchmark import Benchmark
-from snellen.builder import ANSWERS
+from snellen.building.builder import ANSWERS
 from snellen.records import Answer, Sample, Turn
-from snellen.run.plan import find_benchmarks
-from snellen.run.runner import run
+from snellen.runs.plan import plan_run
+from snellen.runs.runner import run_plan
+from snellen.runs.spec import RunSpec
 
 ROOT = Path(snellen.__file__).parent
 LAYERS = (
-    ("records", "errors", "registry", "seeds", "images", "home", "where", "parquet", "worker", "__version__"),
-    ("catalogue", "sources", "reformulate", "eyechart", "benchmark", "workshop", "builder"),
-    ("prompts", "extract", "protocols"),
+    (
+        "records",
+        "errors",
+        "reasons",
+        "registry",
+        "seeds",
+        "images",
+        "paths",
+        "conditions",
+        "drafts",
+        "quantities",
+        "dates",
+        "formats",
+        "worker",
+        "__version__",
+    ),
+    ("catalogue", "reformulation", "readers", "benchmark", "building"),
+    ("prompts", "extraction", "protocols"),
     ("models",),
-    ("run",),
-    ("judge", "metrics"),
-    ("meaning",),
-    ("api", "cli", "__init__", "__main__"),
+    ("runs",),
+    ("scoring", "metrics"),
+    ("analysis", "report"),
+    ("suites",),
+    ("api", "cli", "evaluation", "extending", "__init__", "__main__"),
 )
 """A module imports from its own layer or from earlier ones: the table of docs/architecture.md."""
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
-ASKING = ("prompts", "protocols", "extract", "models", "run")
+ASKING = ("prompts", "protocols", "extraction", "models", "runs")
 """The rooms that put questions to a model."""
 FILES = {str(path.relative_to(ROOT).with_suffix("")).replace("/", "."): path for path in sorted(ROOT.rglob("*.py"))}
 
@@ -97,10 +114,111 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
         visit(module, ())
 
 
+# --- suites ------------------------------------------------------------------------------------------------------
+
+SUITES = re.compile(r"mmbench|reform.?eval|e-?hub|visdial", re.IGNORECASE)
+EMBEDDED = re.compile(r"eye-?chart|snellen:tiny|easy.?vqa", re.IGNORECASE)
+NAMES_SUITES = ("registry", "suites")
+"""Where suites may be named: in the registry's strings, and by themselves."""
+SHOWS_EMBEDDED = ("registry", "suites", "cli", "models")
+"""The embedded benchmarks and models also serve as examples of the command line; models name those that ship."""
+
+
+@pytest.mark.parametrize("module", [module for module in FILES if room(module) not in NAMES_SUITES])
+def test_no_module_outside_suites_names_a_suite(module: str) -> None:
+    patterns = [SUITES] if room(module) in SHOWS_EMBEDDED else [SUITES, EMBEDDED]
+    named = [(word, line) for word, line in words_of(module) for pattern in patterns if pattern.search(word)]
+    assert not named, f"{FILES[module]}: {named}"
+
+
+@pytest.mark.parametrize("module", [module for module in FILES if room(module) != "suites"])
+def test_nothing_imports_a_suite(module: str) -> None:
+    assert not [(name, line) for name, line in imports(module) if room(name) == "suites"]
+
+
+def test_no_suite_imports_another() -> None:
+    assert not [
+        (module, name)
+        for module in FILES
+        if room(module) == "suites"
+        for name, _ in imports(module)
+        if room(name) == "suites" and name.split(".")[1] != module.split(".")[1]
+    ]
+
+
+# --- protocols and reasons ---------------------------------------------------------------------------------------
+
+PROTOCOL_CLASSES = {
+    node.name
+    for module in FILES
+    if room(module) == "protocols"
+    for node in ast.walk(tree(module))
+    if isinstance(node, ast.ClassDef) and any(isinstance(n, ast.FunctionDef) and n.name == "ask" for n in node.body)
+} - {"Protocol"}
+KNOWS_NO_PROTOCOL = ("runs", "scoring", "metrics", "analysis", "report", "api", "cli")
+TEXT_TESTS = {"startswith", "endswith", "partition", "rpartition", "split", "removeprefix", "removesuffix", "find"}
+
+
+def test_the_classes_of_protocols_are_found() -> None:
+    assert {"Vanilla", "Circular", "Instability", "Likelihood", "Dialogue", "Blind"} == PROTOCOL_CLASSES
+
+
+@pytest.mark.parametrize("module", [module for module in FILES if room(module) != "protocols"])
+def test_nothing_outside_their_room_asks_for_a_protocol_by_its_class(module: str) -> None:
+    """What they are is declared (`snellen.protocols.declaration`), so that another package's protocol is no less."""
+    classes = [(name, line) for name, line in imports(module) if name.rpartition(".")[2] in PROTOCOL_CLASSES]
+    assert not classes, f"{FILES[module]}: {classes}"
+
+
+@pytest.mark.parametrize("module", [module for module in FILES if room(module) in KNOWS_NO_PROTOCOL])
+def test_nothing_is_read_out_of_the_label_of_a_protocol(module: str) -> None:
+    labels = [line for text, line in texts_asked_about(module) if is_called(text, "label", "protocol")]
+    assert not labels, f"{FILES[module]}: {labels}"
+
+
+@pytest.mark.parametrize("module", [module for module in FILES if room(module) in (*KNOWS_NO_PROTOCOL, "protocols")])
+def test_no_meaning_is_read_out_of_the_texts_beside_a_reason(module: str) -> None:
+    details = [line for text, line in texts_asked_about(module) if is_called(text, "detail", "why", "notes", "message")]
+    assert not details, f"{FILES[module]}: {details}"
+
+
+def texts_asked_about(module: str) -> Iterator[tuple[str, int]]:
+    """Expressions that are compared with a text that is not empty, or taken apart as a text; and the line."""
+    for node in ast.walk(tree(module)):
+        match node:
+            case ast.Call(func=ast.Attribute(value=asked, attr=attr)) if attr in TEXT_TESTS:
+                yield ast.unparse(asked), node.lineno
+            case ast.Compare(left=left, comparators=[right]):
+                for asked, text in ((left, right), (right, left)):
+                    if any(
+                        isinstance(n, ast.Constant) and isinstance(n.value, str) and n.value for n in ast.walk(text)
+                    ):
+                        yield ast.unparse(asked), node.lineno
+
+
+def is_called(text: str, *names: str) -> bool:
+    return text.rpartition(".")[2] in names
+
+
+def test_no_two_rooms_import_each_other() -> None:
+    doors = {(room(module), room(name)) for module in FILES for name, _ in imports(module, for_types=False)}
+    rooms = {"formats", "drafts", "readers", "reformulation", "building", "catalogue", "suites"}
+    assert rooms <= {importing for importing, _ in doors}
+    mutual = {(one, other) for one, other in doors if one < other and (other, one) in doors}
+    assert not mutual, sorted(mutual)
+
+
+def test_what_draws_distractors_knows_neither_readers_nor_entries_and_a_format_knows_no_data_set() -> None:
+    doors = {(room(module), room(name)) for module in FILES for name, _ in imports(module)}
+    assert {other for one, other in doors if one == "reformulation"}.isdisjoint({"readers", "catalogue", "suites"})
+    assert {other for one, other in doors if one == "formats"} <= {"formats", "drafts", "errors", "records"}
+    assert {other for one, other in doors if one == "readers"}.isdisjoint({"suites", "building"})
+
+
 # --- answers -----------------------------------------------------------------------------------------------------
 
 FORBIDDEN_NAMES = {"Answer", "open_answers", "ANSWERS"}
-FORBIDDEN_TEXTS = ("answers.parquet", "snellen.judge", "snellen.metrics")
+FORBIDDEN_TEXTS = ("answers.parquet", "snellen.scoring", "snellen.metrics")
 
 
 def words_of(module: str) -> Iterator[tuple[str, int]]:
@@ -129,13 +247,15 @@ def test_what_asks_a_model_can_neither_name_nor_import_an_answer(module: str) ->
 
 
 def test_the_registry_names_judges_and_metrics_only_as_strings() -> None:
-    assert not [name for name, _ in imports("registry") if room(name) in ("judge", "metrics")]
+    assert not [name for name, _ in imports("registry") if room(name) in ("scoring", "metrics")]
 
 
 def test_the_files_answers_are_opened_in_one_place() -> None:
-    builder_and_judge = {"builder", "judge.answers"}
-    assert {module for module in FILES for word, _ in words_of(module) if word == "ANSWERS"} == builder_and_judge
-    assert {module for module in FILES for word, _ in words_of(module) if "answers.parquet" in word} == {"builder"}
+    builder_and_scoring = {"building.builder", "scoring.answers"}
+    assert {module for module in FILES for word, _ in words_of(module) if word == "ANSWERS"} == builder_and_scoring
+    assert {module for module in FILES for word, _ in words_of(module) if "answers.parquet" in word} == {
+        "building.builder"
+    }
 
 
 def test_a_sample_has_no_field_that_could_hold_an_answer() -> None:
@@ -152,6 +272,13 @@ def test_a_run_is_the_same_without_the_file_of_answers(questions: Benchmark, tmp
     (hidden / ANSWERS).unlink()
     journals = []
     for folder in (questions.folder, hidden):
-        run(Slow(), find_benchmarks([str(folder)]), settings_for(PROTOCOLS), tmp_path / f"run-{folder.name}")
+        spec = RunSpec(
+            models=("slow",),
+            benchmarks=(str(folder),),
+            protocols=PROTOCOLS,
+            runs=str(tmp_path),
+            name=f"run-{folder.name}",
+        )
+        run_plan(Slow(), plan_run(spec))
         journals.append((tmp_path / f"run-{folder.name}" / "journal-0.jsonl").read_bytes())
     assert journals[0] == journals[1] != b""

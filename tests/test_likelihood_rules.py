@@ -16,9 +16,9 @@ from small import rows
 from snellen.benchmark import Benchmark
 from snellen.errors import UnknownNameError
 from snellen.images import BLANK, BLANK_PNG, ImageStore, inspect_image
-from snellen.protocols.reading import above_baseline, option_values
+from snellen.protocols.prediction import above_baseline, option_values
 from snellen.records import ContinuationScore, Failure, ImagePart, Prediction, Request, Response
-from snellen.run.store import read_exchanges
+from snellen.runs.journal import read_exchanges
 
 LENGTHS = {"cat": 1, "dog": 1, "horse": 2, "cow": 4}
 """Tokens of each option in the model below."""
@@ -82,10 +82,15 @@ def test_every_rule_reads_the_same_journal(instead: str, questions: Benchmark, t
     assert len([request for request in model.asked if not request.variant.baseline]) == 12
     expected = {"mean": (COW, COW), "softmax": (COW, COW), "conditional": (CAT, CAT), "byte": (CAT, COW)}
     for rule, (plain, without) in expected.items():
-        again = snellen.score(tmp_path / "run", rule=rule)
+        again = snellen.score(tmp_path / "run", likelihood_rule=rule)
         assert choices(again) == {"likelihood": {plain}, pmi: {without}}, rule
-    assert choices(snellen.score(tmp_path / "run", rule="pmi")) == {"likelihood": {None}, pmi: {COW}}
-    assert {p.way for p in predictions(snellen.score(tmp_path / "run", rule="pmi"))} == {"no baseline", "likelihood"}
+    assert choices(snellen.score(tmp_path / "run", likelihood_rule="pmi")) == {"likelihood": {None}, pmi: {COW}}
+    assert {
+        (p.extraction_method, p.reason) for p in predictions(snellen.score(tmp_path / "run", likelihood_rule="pmi"))
+    } == {
+        (None, "no baseline"),
+        ("likelihood", None),
+    }
 
 
 def test_a_baseline_shows_no_picture_or_a_grey_one(questions: Benchmark, tmp_path: Path) -> None:
@@ -104,15 +109,17 @@ def test_a_baseline_shows_no_picture_or_a_grey_one(questions: Benchmark, tmp_pat
             assert one.continuations == other.continuations
 
 
-def test_a_missing_baseline_leaves_its_question_unread(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_missing_baseline_is_an_error_of_its_question(questions: Benchmark, tmp_path: Path) -> None:
     model = Prior()
     model.broken = {"q003"}
     results = snellen.evaluate(
         model, str(questions.folder), "likelihood?pmi=text", runs=tmp_path, name="run", error_budget=1.0
     )
-    assert {p.sample_id for p in predictions(results) if p.way == "no baseline"} == {"q003"}
+    assert {p.sample_id for p in predictions(results) if p.reason == "no baseline"} == {"q003"}
     [row] = [r for r in results.rows if r.metric == "accuracy" and r.benchmark == questions.name and not r.slice]
-    assert (row.estimate.n, row.estimate.unscored) == (11, 1)
+    assert (row.estimate.n, row.estimate.unscored, row.estimate.errors) == (11, 0, 1)
+    [lost] = [s for s in results.runs[0].benchmarks[0].scores if s.metric == "accuracy" and s.value is None]
+    assert (lost.sample_id, lost.reason, lost.detail) == ("q003", "no baseline", "")
     model.broken = set()
     again = snellen.evaluate(model, str(questions.folder), "likelihood?pmi=text", runs=tmp_path, name="run")
     assert choices(again) == {"likelihood?pmi=text": {COW}}
@@ -127,7 +134,7 @@ def test_a_journal_without_baselines_is_read_once(questions: Benchmark, tmp_path
 def test_values_of_options_are_kept_and_softmax_makes_them_shares(questions: Benchmark, tmp_path: Path) -> None:
     first = predictions(snellen.evaluate(Prior(), str(questions.folder), "likelihood", runs=tmp_path, name="run"))[0]
     assert first.scores == (-1.0, -2.0, -2.0, -3.0)
-    shares = predictions(snellen.score(tmp_path / "run", rule="softmax"))[0].scores
+    shares = predictions(snellen.score(tmp_path / "run", likelihood_rule="softmax"))[0].scores
     weights = [math.exp(value) for value in (-1.0, -2.0, -1.0, -0.75)]
     assert shares == pytest.approx([weight / sum(weights) for weight in weights])
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import random
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +19,17 @@ from scipy import stats as witness
 import small
 import snellen as sn
 from snellen import registry
+from snellen.analysis.lint import Finding, lint, text_only
+from snellen.analysis.lint.chance import chi_square_p, hits_p, uniform_p
+from snellen.analysis.lint.material import fold_text
 from snellen.benchmark import Benchmark
-from snellen.builder import build
+from snellen.building.builder import build_benchmark
 from snellen.catalogue import Expected, SourceSpec
 from snellen.cli import main
-from snellen.meaning.lint import Finding, lint, text_only
-from snellen.meaning.lint.chance import chi_square_p, hits_p, uniform_p
-from snellen.meaning.lint.material import folded
-from snellen.prompts.render import prompt_for
+from snellen.drafts import Draft, QuestionDraft
+from snellen.prompts.rendering import prompt_for
 from snellen.protocols.base import parse_protocol
 from snellen.records import ImagePart, Region
-from snellen.sources.base import Draft, Round
 
 Rows = list[dict[str, Any]]
 Make = Callable[..., Benchmark]
@@ -135,7 +135,7 @@ def test_the_same_question_about_another_picture_is_no_repetition(make: Make) ->
 
 
 def test_a_round_of_a_dialogue_is_no_repetition_of_another_after_another_history(
-    eyechart: dict[str, Benchmark],
+    eyechart: Mapping[str, Benchmark],
 ) -> None:
     checks = found(eyechart["dialogue"])
     assert not checks.keys() & {"duplicates", "conflicting-golds"}
@@ -145,7 +145,7 @@ def test_a_round_of_a_dialogue_is_no_repetition_of_another_after_another_history
 def read_boxes(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """Two questions in the same words, with different answers, about boxes of one picture."""
     for name, box, gold in (("a", (0, 0, 9, 9), 0), ("b", params["second"], 1)):
-        asked = Round("What is in the box?", ("cat", "dog"), (gold,))
+        asked = QuestionDraft("What is in the box?", ("cat", "dog"), (gold,))
         yield Draft(name, (asked,), (small.picture(1, size=(64, 64)),), regions=(Region(tuple(box)),))
 
 
@@ -155,9 +155,9 @@ def read_boxes(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 def test_a_region_makes_the_same_question_about_one_picture_another_one(
     second: tuple[int, ...], expected: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry._NAMES["sources"], "boxes", "test_lint:read_boxes")
+    monkeypatch.setitem(registry._NAMES["readers"], "boxes", "test_lint:read_boxes")
     spec = replace(small.spec_of(tmp_path / "none"), source=SourceSpec("boxes", {"second": second}))
-    checks = found(build(spec, to=tmp_path / "made"))
+    checks = found(build_benchmark(spec, to=tmp_path / "made"))
     assert checks.keys() & {"duplicates", "near-duplicates", "conflicting-golds"} == expected
 
 
@@ -326,7 +326,7 @@ def test_findings_do_not_depend_on_the_order_of_rows(rng: random.Random) -> None
     ],
 )
 def test_folding_drops_what_says_nothing_and_keeps_what_does(one: str, other: str, same: bool) -> None:
-    assert (folded(one) == folded(other)) is same
+    assert (fold_text(one) == fold_text(other)) is same
 
 
 @given(st.floats(0.001, 200), st.integers(1, 60))
@@ -355,7 +355,7 @@ def test_hits_against_unlike_chances_have_the_normal_tail() -> None:
 # --- without the picture -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("label", ["blind", "blind?by=likelihood", "blind?marks=number"])
+@pytest.mark.parametrize("label", ["blind", "blind?by=likelihood", "blind?labels=number"])
 def test_blind_asks_what_vanilla_asks_without_the_picture(label: str, questions: Benchmark) -> None:
     blind = parse_protocol(label)
     assert blind.label == label
@@ -379,7 +379,7 @@ def test_a_model_that_knows_the_answers_by_their_words_is_serious_and_a_guesser_
         asked = request.messages[-2 if request.messages[-1].role == "assistant" else -1].text
         order, options = request.variant.order, next(r for r in rows if r["id"] == request.sample_id)["options"]
         best = next(place for place, i in enumerate(order) if f"({options[i]})" in asked)
-        return f"({request.variant.marks[best]})"
+        return f"({request.variant.labels[best]})"
 
     runs = tmp_path / "runs"
     for model, severity in ((sn.Scripted(reads), "serious"), ("snellen:uniform", "note")):

@@ -1,4 +1,4 @@
-"""Replies that no rule could read: matched by a judge, drawn by lot, or left unscored between two bounds."""
+"""Replies that no rule could read: matched by a judge, guessed at random, or left unscored between two bounds."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from snellen.api import Results, evaluate, score
 from snellen.benchmark import Benchmark
 from snellen.cli import main
 from snellen.errors import ErrorBudgetError, ModelError, UnknownNameError
-from snellen.judge import choice
-from snellen.judge.panel import estimate, stored
 from snellen.models.instruments import Scripted
-from snellen.prompts.judging import LONGEST, form, shortened
-from snellen.protocols.matching import DELIMITED, PAPER, Matching, none_of, read_mark
-from snellen.protocols.verdict import Verdict, deliberate, majority, settle, user
+from snellen.prompts.judge_prompts import MAX_REPLY_LENGTH, judge_prompt, shortened
+from snellen.protocols.judge_matching import DELIMITED, JudgeMatching, matching_prompt, none_label, read_label
+from snellen.protocols.verdict import Verdict, ask_for_verdict, majority_verdict, settle_verdict, user_message
 from snellen.records import Answer, Failure, Prediction, Request, Response, Usage, Variant
-from snellen.run.store import journals
+from snellen.runs.journal import journals
+from snellen.runs.spec import JudgeSpec
+from snellen.scoring import choice_metrics
+from snellen.scoring.judges.ensemble import estimate_cost, stored_verdicts
 
 PRINTED = """\
 You are an AI assistant to help me matching an answer with several options of a multiple choice question. \
@@ -43,17 +44,22 @@ Answer: a purring one\nYour output: """
 """MMBench, section 4.2, with its slots filled."""
 
 
-def matching(reply: str = "a purring one", marks: tuple[str, ...] = ("A", "B", "C"), version: str = PAPER) -> Matching:
-    options = ("cat", "dog", "horse", "cow", "sheep", "goat")[: len(marks)]
-    return Matching("b", "s", Variant(marks=marks), "Which animal is it?", options, marks, reply, version)
+PAPER = matching_prompt("paper")
 
 
-def request_of(errand: Matching) -> Request:
+def matching(
+    reply: str = "a purring one", labels: tuple[str, ...] = ("A", "B", "C"), version: str = PAPER
+) -> JudgeMatching:
+    options = ("cat", "dog", "horse", "cow", "sheep", "goat")[: len(labels)]
+    return JudgeMatching("b", "s", Variant(labels=labels), "Which animal is it?", options, labels, reply, version)
+
+
+def request_of(errand: JudgeMatching) -> Request:
     [request] = next(errand.start())
     return request
 
 
-def verdict_of(errand: Matching, *said: str | Response) -> Verdict | None:
+def verdict_of(errand: JudgeMatching, *said: str | Response) -> Verdict | None:
     """What comes of a judge that says these, one after the other."""
     words = iter(said)
     answers = {request_of(errand).key: next(words)}
@@ -62,7 +68,7 @@ def verdict_of(errand: Matching, *said: str | Response) -> Verdict | None:
         word = answers[request.key] if request.key in answers else answers.setdefault(request.key, next(words))
         return word if isinstance(word, Response) else Response(text=word)
 
-    return settle(errand.start(), find)
+    return settle_verdict(errand.start(), find)
 
 
 # --- the prompt --------------------------------------------------------------------------------------------------
@@ -76,8 +82,8 @@ def test_the_paper_s_prompt_is_sent_as_printed() -> None:
 
 
 def test_other_marks_than_the_first_letters_are_listed_as_they_are() -> None:
-    assert "character in A, B, C, D, E, and X." in request_of(matching(marks=tuple("ABCDE"))).messages[0].text
-    text = request_of(matching(marks=("1", "2", "3"))).messages[0].text
+    assert "character in A, B, C, D, E, and X." in request_of(matching(labels=tuple("ABCDE"))).messages[0].text
+    text = request_of(matching(labels=("1", "2", "3"))).messages[0].text
     assert "character in 1, 2, 3, and X." in text
     assert "Options: 1. cat 2. dog 3. horse\n" in text
 
@@ -89,13 +95,15 @@ def test_the_key_of_a_verdict_digests_question_options_reply_and_wording() -> No
             matching(),
             matching("another"),
             matching(version=DELIMITED),
-            matching(marks=("a", "b", "c")),
-            Matching("b", "s", Variant(), "Another?", ("cat", "dog", "horse"), ("A", "B", "C"), "a purring one"),
+            matching(labels=("a", "b", "c")),
+            JudgeMatching(
+                "b", "s", Variant(), "Another?", ("cat", "dog", "horse"), ("A", "B", "C"), "a purring one", PAPER
+            ),
         )
     ]
     assert len(set(keys)) == 5
-    elsewhere = Matching("other", "x", Variant(test=3), "Which animal is it?", ("cat", "dog", "horse"),
-                         ("A", "B", "C"), "a purring one")  # fmt: skip
+    elsewhere = JudgeMatching("other", "x", Variant(test=3), "Which animal is it?", ("cat", "dog", "horse"),
+                         ("A", "B", "C"), "a purring one", PAPER)  # fmt: skip
     assert request_of(elsewhere).key == keys[0]
 
 
@@ -114,11 +122,11 @@ def test_a_reply_with_braces_fills_no_slot() -> None:
     assert "Answer: {options} {none}\n" in request_of(matching("{options} {none}")).messages[0].text
 
 
-@given(st.text(max_size=50), st.integers(LONGEST, 3 * LONGEST))
+@given(st.text(max_size=50), st.integers(MAX_REPLY_LENGTH, 3 * MAX_REPLY_LENGTH))
 def test_what_a_judge_reads_has_a_longest_length_and_keeps_both_ends(words: str, length: int) -> None:
     reply = "first " + words.replace("<", "") + "x" * length + " last"
     shown = shortened(reply)
-    assert len(shown) <= LONGEST
+    assert len(shown) <= MAX_REPLY_LENGTH
     assert (shown[:5], shown[-4:]) == ("first", "last")
 
 
@@ -135,30 +143,30 @@ def test_reasoning_is_not_shown_to_the_judge() -> None:
     [("B", 1), (" b\n", 1), ("(B)", 1), ("**B**", 1), ('"B".', 1), ("Your output: B", 1), ("<think>A?</think>B", 1)],
 )
 def test_one_mark_is_a_verdict(said: str, place: int) -> None:
-    assert read_mark(said, ("A", "B", "C"), "X") == Verdict("given", place)
+    assert read_label(said, ("A", "B", "C"), "X") == Verdict("given", place)
 
 
 @pytest.mark.parametrize("said", ["", "E", "A or B", "B. dog", "The answer is B", "AB", "dog", "B B", "<think>B"])
 def test_anything_else_is_none(said: str) -> None:
-    assert read_mark(said, ("A", "B", "C"), "X") is None
+    assert read_label(said, ("A", "B", "C"), "X") is None
 
 
 def test_x_means_no_option_unless_it_is_one() -> None:
-    assert read_mark("X", ("A", "B"), none_of(("A", "B"))) == Verdict("none")
-    assert none_of(("W", "X")) == "NONE"
-    assert read_mark("X", ("W", "X"), "NONE") == Verdict("given", 1)
+    assert read_label("X", ("A", "B"), none_label(("A", "B"))) == Verdict("none")
+    assert none_label(("W", "X")) == "NONE"
+    assert read_label("X", ("W", "X"), "NONE") == Verdict("given", 1)
 
 
 def test_marks_that_differ_in_case_alone_are_told_apart() -> None:
-    assert read_mark("a", ("A", "a"), "X") == Verdict("given", 1)
+    assert read_label("a", ("A", "a"), "X") == Verdict("given", 1)
 
 
 def test_a_malformed_verdict_is_asked_for_once_more_and_then_given_up() -> None:
     assert verdict_of(matching(), "I think it is the cat", "A") == Verdict("given", 0)
-    assert verdict_of(matching(), "hm", "hm hm", "A") == Verdict("malformed", why="hm hm")
+    assert verdict_of(matching(), "hm", "hm hm", "A") == Verdict("malformed", detail="hm hm")
     failed = Response(error=Failure("timeout", "slow"))
-    assert verdict_of(matching(), failed, "A") == Verdict("error", why="timeout")
-    assert verdict_of(matching(), "hm", failed) == Verdict("error", why="timeout")
+    assert verdict_of(matching(), failed, "A") == Verdict("error", detail="timeout")
+    assert verdict_of(matching(), "hm", failed) == Verdict("error", detail="timeout")
 
 
 def test_the_second_request_reminds_of_the_format() -> None:
@@ -180,21 +188,21 @@ VOTES = st.lists(
 
 @given(VOTES, st.randoms(use_true_random=False))
 def test_the_majority_of_valid_votes_counts_in_any_order(votes: list[Verdict], random: Any) -> None:
-    verdict = majority(votes)
+    verdict = majority_verdict(votes)
     shuffled = random.sample(votes, len(votes))
     valid = Counter((v.outcome, v.value) for v in votes if not v.failed)
     if not valid:
         assert verdict.failed
         return
-    assert majority(shuffled) == verdict
+    assert majority_verdict(shuffled) == verdict
     best = max(valid.values())
     winners = [vote for vote, count in valid.items() if count == best]
     assert (verdict.outcome, verdict.value) == (winners[0] if len(winners) == 1 else ("tie", None))
 
 
 def test_a_deliberation_without_its_response_has_no_verdict_yet() -> None:
-    request = Request("b", "s", Variant(), (user("?"),))
-    assert settle(deliberate(request, "!", lambda text: None), lambda asked: None) is None
+    request = Request("b", "s", Variant(), (user_message("?"),))
+    assert settle_verdict(ask_for_verdict(request, "!", lambda text: None), lambda asked: None) is None
 
 
 # --- in scoring --------------------------------------------------------------------------------------------------
@@ -257,13 +265,16 @@ def test_a_judge_reads_what_the_rules_left_open_and_nothing_else(questions: Benc
     assert sorted(judge.replies) == ["q004", "q005", "q007", "q008", "q010", "q011"]
     read = predictions(results)
     assert {read[name].choice for name in judge.replies} == {3}
-    assert {read[name].way for name in judge.replies} == {"judge"}
-    assert read["q004"].reader.endswith(f" + snellen:judge ({PAPER})")
-    assert read["q004"].notes == ("rules: no-match",)
-    assert (read["q000"].way, read["q001"].way, read["q002"].way) == ("mark", "empty", "error")
-    assert results.runs[0].reading.aids == (f"snellen:judge ({PAPER})",)
+    assert {read[name].extraction_method for name in judge.replies} == {"judge"}
+    assert read["q004"].extractor_version.endswith(f" + snellen:judge ({PAPER})")
+    assert read["q004"].notes == ("rules: no match",)
+    assert (read["q000"].extraction_method, read["q000"].reason) == ("label", None)
+    assert [(read[name].extraction_method, read[name].reason) for name in ("q001", "q002")] == [
+        (None, "empty"), (None, "request failed")
+    ]  # fmt: skip
+    assert results.runs[0].reading_stages == (f"snellen:judge ({PAPER})",)
     [row] = [r for r in results.rows if r.metric == "accuracy" and r.benchmark == "mine" and not r.slice]
-    assert (row.estimate.n, row.estimate.unscored, row.estimate.errors) == (10, 1, 1)
+    assert (row.estimate.n, row.estimate.unscored, row.estimate.errors) == (11, 0, 1)
 
 
 def test_a_verdict_is_the_option_by_identity_in_every_rotation(questions: Benchmark, tmp_path: Path) -> None:
@@ -275,10 +286,11 @@ def test_a_verdict_is_the_option_by_identity_in_every_rotation(questions: Benchm
     assert value(results, "circular_accuracy") == pytest.approx(3 / 12)
 
 
-def test_x_leaves_a_reply_unread_and_says_so(questions: Benchmark, tmp_path: Path) -> None:
+def test_x_leaves_a_reply_unparsed_and_says_so(questions: Benchmark, tmp_path: Path) -> None:
     results = score(hard_run(questions, tmp_path), judge=Judge(lambda request: "X"))
     read = predictions(results)
-    assert (read["q004"].choice, read["q004"].way) == (None, "judge: none")
+    assert (read["q004"].choice, read["q004"].extraction_method) == (None, None)
+    assert (read["q004"].reason, read["q004"].detail) == ("no match", "judge: none")
     assert value(results, "accuracy") == value(score(tmp_path / "run"), "accuracy")
 
 
@@ -290,7 +302,7 @@ def test_verdicts_are_kept_and_asked_for_again_only_in_other_words(questions: Be
     again = Judge(lambda request: "X")
     assert score(run, judge=again, announce=lines.append).rows == first.rows
     assert (again.asked, len(lines)) == ([], 2)
-    score(run, judge=again, judge_prompt="delimited")
+    score(run, judge=JudgeSpec(models=(again,), prompt="delimited"))
     assert len(again.replies) == 6
     assert score(run, judge=Judge(lambda request: "X", name="another")).rows != first.rows
     folders = sorted(path.name for path in run.glob("judge-*"))
@@ -318,8 +330,8 @@ def test_a_judge_that_gives_no_verdicts_is_refused_unless_asked_for(questions: B
     assert caught.value.exit_code == 3
     assert "\n" not in str(caught.value)
     assert len(judge.replies) == 12  # each was asked once more
-    results = score(run, judge=judge, judge_failures=None)
-    assert predictions(results)["q004"].way == "judge: malformed"
+    results = score(run, judge=JudgeSpec(models=(judge,), failures=1.0))
+    assert predictions(results)["q004"].detail == "judge: malformed"
     assert results.runs[0].judges[0].failed == 6
 
 
@@ -339,7 +351,7 @@ def test_several_judges_vote_and_a_tie_decides_nothing(questions: Benchmark, tmp
     run = hard_run(questions, tmp_path)
     says = [Judge(lambda request, mark=mark: mark, name=f"j-{i}") for i, mark in enumerate("DDX")]
     assert predictions(score(run, judge=says))["q004"].choice == 3
-    assert predictions(score(run, judge=[says[0], says[2]]))["q004"].way == "judge: tie"
+    assert predictions(score(run, judge=[says[0], says[2]]))["q004"].detail == "judge: tie"
 
 
 def test_a_judge_behind_a_server_is_asked_for_one_word(questions: Benchmark, tmp_path: Path) -> None:
@@ -354,14 +366,14 @@ def test_a_judge_behind_a_server_is_asked_for_one_word(questions: Benchmark, tmp
         assert predictions(results)["q004"].choice == 3
         server.script(broken(401))
         with pytest.raises((ModelError, ErrorBudgetError)):
-            score(run, judge=name, judge_prompt="delimited")
+            score(run, judge=JudgeSpec(models=(name,), prompt="delimited"))
 
 
 def test_a_server_can_be_held_to_valid_verdicts(questions: Benchmark, tmp_path: Path) -> None:
     run = hard_run(questions, tmp_path)
     with start_server(reply='{"verdict": "D"}') as server:
         name = f"openai:any@http://127.0.0.1:{server.port}/v1?retries=0"
-        results = score(run, judge=name, judge_structured=True)
+        results = score(run, judge=JudgeSpec(models=(name,), structured=True))
         check, *asked = [seen.asked for seen in server.seen()]
     assert predictions(results)["q004"].choice == 3
     assert "response_format" not in check
@@ -375,15 +387,15 @@ def test_a_server_that_refuses_the_schema_is_asked_without_it(questions: Benchma
         name = f"openai:any@http://127.0.0.1:{server.port}/v1?retries=0&concurrency=1"
         score(run, judge=name)
         server.script(broken(400, message="'response_format' is not supported", code="unsupported_parameter"))
-        results = score(run, judge=name, judge_structured=True)
+        results = score(run, judge=JudgeSpec(models=(name,), structured=True))
         assert "response_format" not in server.seen()[-1].asked
     assert predictions(results)["q004"].choice == 3
 
 
 def test_an_object_that_is_no_verdict_is_none() -> None:
-    assert read_mark('{"verdict": "B"}', ("A", "B"), "X") == Verdict("given", 1)
+    assert read_label('{"verdict": "B"}', ("A", "B"), "X") == Verdict("given", 1)
     for text in ('{"verdict": 1}', '{"answer": "B"}', '{"verdict": "B", "why": "x"}', '{"verdict": "B"'):
-        assert read_mark(text, ("A", "B"), "X") is None
+        assert read_label(text, ("A", "B"), "X") is None
 
 
 def test_the_judge_s_journal_is_that_of_a_run(questions: Benchmark, tmp_path: Path) -> None:
@@ -392,18 +404,19 @@ def test_the_judge_s_journal_is_that_of_a_run(questions: Benchmark, tmp_path: Pa
     [folder] = run.glob("judge-*")
     assert [path.name for path in journals(folder)] == ["journal-0.jsonl"]
     assert json.loads((folder / "judge.json").read_text())["name"] == "snellen:judge"
-    assert len(stored(folder)) == 7
+    assert len(stored_verdicts(folder)) == 7
 
 
-# --- what stays unread -------------------------------------------------------------------------------------------
+# --- what stays unparsed -------------------------------------------------------------------------------------------
 
 
-def test_the_bounds_are_all_unread_wrong_and_all_unread_right(questions: Benchmark, tmp_path: Path) -> None:
+def test_the_bounds_are_all_unparsed_wrong_and_all_unparsed_right(questions: Benchmark, tmp_path: Path) -> None:
     results = score(hard_run(questions, tmp_path))
-    # Of eleven answered replies four are "(A)", of which q000 (gold 0) is right; seven are unread.
-    assert value(results, "accuracy") == pytest.approx(1 / 4)
-    assert value(results, "accuracy_strict") == pytest.approx(1 / 11)
-    assert value(results, "accuracy_high") == pytest.approx(8 / 11)
+    # Of eleven answered replies four are "(A)", of which q000 (gold 0) is right; seven are unparsed.
+    assert value(results, "accuracy") == pytest.approx(1 / 11)
+    assert value(results, "accuracy_of_parsed") == pytest.approx(1 / 4)
+    assert value(results, "accuracy_upper") == pytest.approx(8 / 11)
+    assert value(results, "unparsed_rate") == pytest.approx(7 / 11)
 
 
 CHOICES = st.lists(st.one_of(st.none(), st.integers(0, 3)), min_size=1, max_size=8)
@@ -414,16 +427,19 @@ def made(choices: list[int | None]) -> list[Prediction]:
 
 
 @given(CHOICES, st.lists(st.integers(0, 3), min_size=8, max_size=8))
-def test_the_truth_lies_between_the_bounds_whatever_the_unread_replies_mean(
+def test_the_truth_lies_between_the_bounds_whatever_the_unparsed_replies_mean(
     choices: list[int | None], meant: list[int]
 ) -> None:
     answer, some = Answer("s", options=(1,)), made(choices)
     whole = made([m if c is None else c for c, m in zip(choices, meant, strict=False)])
-    truth = choice.accuracy(whole, answer)
-    assert truth is not None
-    assert choice.accuracy_strict(some, answer) <= truth <= choice.accuracy_high(some, answer)
+    truth = choice_metrics.accuracy(whole, answer)
+    assert choice_metrics.accuracy(some, answer) <= truth <= choice_metrics.accuracy_upper(some, answer)
     count = len(choices)
-    verdict, high = choice.circular(whole, answer, count), choice.circular_high(some, answer, count)
+    verdict, high = choice_metrics.circular(whole, answer, count), choice_metrics.circular_upper(some, answer, count)
+    low = choice_metrics.circular(some, answer, count)
+    assert low is not None
+    assert verdict is not None
+    assert low <= verdict
     assert verdict is not None
     assert high is not None
     assert verdict <= high
@@ -431,37 +447,37 @@ def test_the_truth_lies_between_the_bounds_whatever_the_unread_replies_mean(
         assert high == verdict
 
 
-def test_lots_are_drawn_on_request_alone_and_are_marked_and_repeat(questions: Benchmark, tmp_path: Path) -> None:
+def test_random_guesses_are_made_on_request_alone_and_are_told_and_repeat(questions: Benchmark, tmp_path: Path) -> None:
     run = hard_run(questions, tmp_path)
-    drawn = predictions(score(run, unread="legacy-random", seed=7))
-    assert drawn == predictions(score(run, unread="legacy-random", seed=7))
-    assert drawn != predictions(score(run, unread="legacy-random", seed=8))
-    ways = {name: p.way for name, p in drawn.items()}
-    assert {name for name, way in ways.items() if way == "random"} == {
+    drawn = predictions(score(run, unparsed="legacy-random", guess_seed=7))
+    assert drawn == predictions(score(run, unparsed="legacy-random", guess_seed=7))
+    assert drawn != predictions(score(run, unparsed="legacy-random", guess_seed=8))
+    ways = {name: p.extraction_method for name, p in drawn.items()}
+    assert {name for name, way in ways.items() if way == "random guess"} == {
         "q001", "q004", "q005", "q007", "q008", "q010", "q011"
     }  # fmt: skip
-    assert drawn["q004"].reader.endswith(" + legacy-random-1 (seed 7)")
-    assert drawn["q004"].notes == ("before the lot: no-match",)
-    assert "random" not in {p.way for p in predictions(score(run)).values()}
+    assert drawn["q004"].extractor_version.endswith(" + legacy-random-1 (seed 7)")
+    assert drawn["q004"].notes == ("before the random guess: no match",)
+    assert "random guess" not in {p.extraction_method for p in predictions(score(run)).values()}
 
 
-def test_a_lot_falls_on_each_option_and_on_none_alike(tmp_path: Path) -> None:
+def test_a_random_guess_falls_on_each_option_and_on_none_alike(tmp_path: Path) -> None:
     rows = [{k: v for k, v in row.items() if k != "image"} for row in small.rows(1000)]
     many = small.built(rows, tmp_path / "made", name="mine")
     run = hard_run(many, tmp_path, reply=lambda request: HARD)
-    counts = Counter(p.choice for p in predictions(score(run, unread="legacy-random")).values())
+    counts = Counter(p.choice for p in predictions(score(run, unparsed="legacy-random")).values())
     assert set(counts) == {0, 1, 2, 3, None}
     # Five standard errors of a binomial with p = 1/5.
     assert all(abs(count - 200) < 5 * (1000 * 0.2 * 0.8) ** 0.5 for count in counts.values())
 
 
-def test_lots_come_last(questions: Benchmark, tmp_path: Path) -> None:
+def test_random_guesses_come_last(questions: Benchmark, tmp_path: Path) -> None:
     judge = Judge(lambda request: "X" if request.sample_id == "q004" else cow(request))
     ways = {
-        name: p.way
-        for name, p in predictions(score(hard_run(questions, tmp_path), judge=judge, unread="legacy-random")).items()
+        name: p.extraction_method
+        for name, p in predictions(score(hard_run(questions, tmp_path), judge=judge, unparsed="legacy-random")).items()
     }
-    assert (ways["q001"], ways["q004"], ways["q005"]) == ("random", "random", "judge")
+    assert (ways["q001"], ways["q004"], ways["q005"]) == ("random guess", "random guess", "judge")
 
 
 # --- the door ----------------------------------------------------------------------------------------------------
@@ -470,8 +486,8 @@ def test_lots_come_last(questions: Benchmark, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"unread": "random"}, "unknown way with unread replies 'random'"),
-        ({"judge_prompt": "papre"}, "did you mean paper?"),
+        ({"unparsed": "random"}, "unknown value of unparsed 'random'"),
+        ({"judge": JudgeSpec(models=("snellen:oracle",), prompt="papre")}, "did you mean paper?"),
         ({"metrics": ["anlz"]}, "did you mean anls"),
     ],
 )
@@ -493,13 +509,13 @@ def test_the_command_scores_with_a_judge(
     assert "6 calls to make" in " ".join(said.err.split())
     rows = [json.loads(line) for line in said.out.splitlines()]
     [row] = [r for r in rows if (r["metric"], r["benchmark"], r.get("slice", "")) == ("accuracy", "mine", "")]
-    assert (row["n"], row["unscored"]) == (10, 1)
+    assert (row["n"], row["unscored"]) == (11, 0)
 
 
 def test_all_forms_say_how_a_verdict_looks() -> None:
     for version in (PAPER, DELIMITED):
-        assert form(version).text.endswith("Your output: ")
-        assert form(version).ask_again.endswith("Your output: ")
+        assert judge_prompt(version).text.endswith("Your output: ")
+        assert judge_prompt(version).ask_again.endswith("Your output: ")
 
 
 def test_what_a_judge_is_to_read_is_estimated_before_it_is_asked() -> None:
@@ -509,14 +525,14 @@ def test_what_a_judge_is_to_read_is_estimated_before_it_is_asked() -> None:
     read = -(-len(text) // 4)
     most = request.decoding.max_new_tokens
     line = f"3 calls to make, some {3 * read:,} tokens to read and at most {3 * most:,} to write"
-    assert estimate([request] * 3) == line
+    assert estimate_cost([request] * 3) == line
     cost = (3 * read * 2 + 3 * most * 8) / 1e6
-    assert estimate([request] * 3, (2.0, 8.0)) == f"{line}, at most {cost:,.3g} at the price given"
+    assert estimate_cost([request] * 3, (2.0, 8.0)) == f"{line}, at most {cost:,.3g} at the price given"
 
 
 def test_a_letter_beyond_ascii_counts_as_a_token() -> None:
     plain, chinese = request_of(matching("a cat")), request_of(matching("一只猫在睡觉"))
-    more = int(estimate([chinese]).split()[5]) - int(estimate([plain]).split()[5])
+    more = int(estimate_cost([chinese]).split()[5]) - int(estimate_cost([plain]).split()[5])
     assert more in (4, 5)  # six signs for the one or two tokens of `a cat`
 
 

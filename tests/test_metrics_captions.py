@@ -16,10 +16,11 @@ from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
 
 from snellen.errors import DataError, MissingExtraError
-from snellen.metrics import captions, legacy
+from snellen.metrics import captions
 from snellen.metrics._caption_arrays import _sorted
-from snellen.metrics.captions import bleu, cider, document_frequencies, rouge_l, tokenize
+from snellen.metrics.captions import bleu, caption_tokens, cider, document_frequencies, rouge_l
 from snellen.metrics.meteor import meteor
+from snellen.suites.lvlm_ehub.metrics import legacy_cider
 
 PICTURES = [
     ("A man's dog runs on the beach.", ["A dog is running on a beach.", "The man's dog runs, happily, by the sea."]),
@@ -38,8 +39,8 @@ corpora = st.lists(st.tuples(lines, st.lists(lines, min_size=1, max_size=4)), mi
 
 def as_coco(replies, references, tokens):
     """The two dictionaries that pycocoevalcap's scorers read."""
-    gts = {i: [" ".join(tokenize(text, tokens)) for text in group] for i, group in enumerate(references)}
-    return gts, {i: [" ".join(tokenize(reply, tokens))] for i, reply in enumerate(replies)}
+    gts = {i: [" ".join(caption_tokens(text, tokens)) for text in group] for i, group in enumerate(references)}
+    return gts, {i: [" ".join(caption_tokens(reply, tokens))] for i, reply in enumerate(replies)}
 
 
 def assert_equal_to_coco(replies, references, tokens):
@@ -123,8 +124,8 @@ def test_all_caption_scores_at_once_are_those_one_by_one(tokens):
 
 
 def test_legacy_cider_is_that_of_the_words_between_blanks():
-    assert legacy.cider(REPLIES, REFERENCES) == cider(REPLIES, REFERENCES, tokens="legacy")
-    assert legacy.cider(REPLIES, REFERENCES) != cider(REPLIES, REFERENCES)
+    assert legacy_cider(REPLIES, REFERENCES) == cider(REPLIES, REFERENCES, tokens="legacy")
+    assert legacy_cider(REPLIES, REFERENCES) != cider(REPLIES, REFERENCES)
 
 
 @settings(max_examples=40, deadline=None)

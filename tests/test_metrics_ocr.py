@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.errors import DataError
-from snellen.metrics import legacy
 from snellen.metrics.kie import entity_f1, field_exact_match, word_f1
 from snellen.metrics.ocr import (
     anls,
@@ -18,6 +17,8 @@ from snellen.metrics.ocr import (
     exact_match,
     word_accuracy,
 )
+from snellen.suites.lvlm_ehub.metrics import class_match, kie_word_f1
+from snellen.suites.reform_eval.metrics import ocr_match
 
 PER_SAMPLE = [word_accuracy, contains_answer, exact_match, anls, edit_similarity, word_f1]
 
@@ -42,19 +43,19 @@ def test_reading_by_hand(reply, gold, words, contained, exact, legacy_hit):
     assert word_accuracy(reply, [gold]) == words
     assert contains_answer(reply, [gold]) == contained
     assert exact_match(reply, [gold]) == exact
-    assert legacy.ocr_match(reply, [gold]) == legacy_hit
+    assert ocr_match(reply, [gold]) == legacy_hit
 
 
 def test_legacy_joins_the_references_and_standard_takes_the_best():
-    assert legacy.ocr_match("happy new year", ["happy", "new"]) == 1.0
-    assert legacy.ocr_match("new happy year", ["happy", "new"]) == 0.0
-    assert legacy.class_match("a tabby", ["cat", "tabby"]) == 1.0
+    assert ocr_match("happy new year", ["happy", "new"]) == 1.0
+    assert ocr_match("new happy year", ["happy", "new"]) == 0.0
+    assert class_match("a tabby", ["cat", "tabby"]) == 1.0
     assert word_accuracy("a tabby", ["cat", "tabby"]) == 1.0
 
 
 def test_a_gold_without_letters_matches_any_reply_in_legacy_and_is_an_error_in_standard():
-    assert legacy.ocr_match("anything", ["\u65e5\u672c"]) == 1.0
-    assert legacy.ocr_match("", ["\u65e5\u672c"]) == 0.0
+    assert ocr_match("anything", ["\u65e5\u672c"]) == 1.0
+    assert ocr_match("", ["\u65e5\u672c"]) == 0.0
     assert contains_answer("anything", ["\u65e5\u672c"]) == 0.0
     for metric in (word_accuracy, contains_answer, exact_match, word_f1):
         with pytest.raises(DataError, match="no letter or digit"):
@@ -172,7 +173,7 @@ def test_word_f1_by_hand():
 
 
 def test_legacy_word_f1_keeps_case_and_is_undefined_without_a_match():
-    score = legacy.kie_word_f1(["ABC ltd", "12.50"], ["ABC Ltd", "12.50 EUR"])
+    score = kie_word_f1(["ABC ltd", "12.50"], ["ABC Ltd", "12.50 EUR"])
     assert (score.precision, score.recall) == (pytest.approx(2 / 3), pytest.approx(2 / 4))
     assert score.f1 == pytest.approx(2 * (2 / 3) * 0.5 / (2 / 3 + 0.5))
-    assert legacy.kie_word_f1(["abc"], ["ABC"]).f1 is None
+    assert kie_word_f1(["abc"], ["ABC"]).f1 is None

@@ -10,9 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from snellen.errors import DataError
-from snellen.metrics import legacy
 from snellen.metrics.dialogue import round_trend, student_cdf, student_quantile
 from snellen.metrics.ranking import gold_rank, ndcg, ranking
+from snellen.suites.lvlm_ehub.metrics import visdial_reciprocal_rank
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=12)
 
@@ -55,8 +55,8 @@ def test_the_ranks_of_all_candidates_sum_to_the_triangular_number(values):
 def test_legacy_reciprocal_rank_reads_the_file_order_and_not_the_gold():
     """The right answer stands third; a short wrong one stands first and inside every reply."""
     options = ["no", "yes", "no, it is a cat"]
-    assert legacy.visdial_reciprocal_rank("no, it is a cat", options) == 1.0
-    assert legacy.visdial_reciprocal_rank("maybe", options) == 0.0
+    assert visdial_reciprocal_rank("no, it is a cat", options) == 1.0
+    assert visdial_reciprocal_rank("maybe", options) == 0.0
     assert ranking([[-2.0, -3.0, -0.1]], [2]).mrr == 1.0
 
 

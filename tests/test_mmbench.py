@@ -16,17 +16,19 @@ from hypothesis import strategies as st
 import small
 import snellen as sn
 from mmbench_rows import LETTERS, MILLION, Cells, built, options_of, rotated, rotation, row, spec_of, write
-from snellen.api import build_table, write_mmbench
+from snellen.api import build_table
 from snellen.benchmark import Benchmark
-from snellen.builder import build
+from snellen.building.builder import build_benchmark
 from snellen.catalogue import select, suites
 from snellen.cli import main
 from snellen.errors import DataError
-from snellen.judge.answers import open_answers
-from snellen.records import Placed, Sample
-from snellen.run.plan import find_benchmarks
-from snellen.sources.mmbench import read, recognises, taxonomy
-from snellen.sources.mmbench.writer import write_file
+from snellen.records import RowRef, Sample
+from snellen.runs.plan import find_benchmarks
+from snellen.scoring.answers import open_answers
+from snellen.suites.mmbench import taxonomy
+from snellen.suites.mmbench.reader import read, recognises
+from snellen.suites.mmbench.table_form import write_mmbench
+from snellen.suites.mmbench.writer import write_file
 
 FOUR = ("cat", "dog", "cow", "hen")
 
@@ -173,7 +175,7 @@ def test_g_index_groups_whatever_the_indexes_are(tmp_path: Path) -> None:
     for form in (rows, [*bases, *named]):
         made = built(write(form, tmp_path / "t.tsv"))
         assert golds(made) == {"5": 0, "1500000": 1}
-        assert made.origins()["1500000"].rows[1] == Placed(form[-1]["index"], (1, 0))
+        assert made.origins()["1500000"].rows[1] == RowRef(form[-1]["index"], (1, 0))
         (tmp_path / "o").mkdir(exist_ok=True)
         write_file(made, tmp_path / "o" / "t.tsv", golds(made))
         assert built(tmp_path / "o" / "t.tsv").origins() == made.origins()
@@ -318,7 +320,7 @@ WRONG: dict[str, tuple[list[Cells], str]] = {
     "one option": ([row(1, ("a",), B="")], "t.tsv:2: two options are needed, there is 1"),
     "no options": ([row(1, ("", ""))], "t.tsv:2: two options are needed, there are none"),
     "blank option": ([row(1, ("a", " "))], "t.tsv:2: option B is blank"),
-    "option twice": ([row(1, ("a", "a "))], "t.tsv:2: the option 'a' is there twice; options must differ"),
+    "option twice": ([row(1, ("a", "a "))], "t.tsv:2: the option 'a' appears twice; options must differ"),
     "other options": (
         [*rotated(row(1))[:3], rotation(row(1, ("cat", "dog", "cow", "ox")), 3)],
         "t.tsv:5: the set of options of index 3000001 differs from that of its base row 1 (t.tsv:2)",
@@ -530,13 +532,13 @@ def test_an_entry_is_built_from_a_folder_or_the_file_itself(name: str, tmp_path:
     path = write(rotated(row(1)), tmp_path / name)
     other = write(rotated(row(1)), tmp_path / "renamed.tsv")
     for source in (tmp_path, path, other):
-        made = build(spec, source=source, to=tmp_path / "made")
+        made = build_benchmark(spec, source=source, to=tmp_path / "made")
         assert made.manifest.warnings[0] == "samples: built 1, expected 1164"
     path.unlink()
     with pytest.raises(DataError, match=r"MMBench_DEV_EN.tsv or .* is missing"):
-        build(spec, source=tmp_path, to=tmp_path / "made2")
+        build_benchmark(spec, source=tmp_path, to=tmp_path / "made2")
     with pytest.raises(DataError, match="name it with --source"):
-        build(spec, to=tmp_path / "made2")
+        build_benchmark(spec, to=tmp_path / "made2")
 
 
 # --- writing -----------------------------------------------------------------------------------------------------
@@ -605,7 +607,7 @@ def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
 def test_a_spec_with_an_unknown_parameter_is_refused(tmp_path: Path) -> None:
     path = write([row(1)], tmp_path / "t.tsv")
     with pytest.raises(DataError, match="unknown field `strict`"):
-        build(spec_of(path, strict=True), source=tmp_path, to=tmp_path / "made")
+        build_benchmark(spec_of(path, strict=True), source=tmp_path, to=tmp_path / "made")
 
 
 # --- through the front door --------------------------------------------------------------------------------------

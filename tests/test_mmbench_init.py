@@ -17,9 +17,9 @@ from snellen.api import build_table
 from snellen.benchmark import Benchmark
 from snellen.cli import main
 from snellen.errors import DataError
-from snellen.judge.answers import open_answers
-from snellen.sources.mmbench.balance import Item, choose_dev, parts, weaknesses
-from snellen.sources.mmbench.scaffold import Made, scaffold
+from snellen.scoring.answers import open_answers
+from snellen.suites.mmbench.balance import BalanceItem, balance_by_leaf, balance_warnings, choose_dev
+from snellen.suites.mmbench.scaffold import ScaffoldedBenchmark, scaffold
 
 LEAVES = {"ocr": 30, "image_style": 20, "bar_charts": 11}
 
@@ -51,7 +51,7 @@ def question(number: int, leaf: str = "ocr", **cells: str) -> dict[str, str]:
     }
 
 
-def made(table: Path, folder: str = "mine", **how: Any) -> Made:
+def made(table: Path, folder: str = "mine", **how: Any) -> ScaffoldedBenchmark:
     return scaffold(table, table.parent / "pictures", table.parent / folder, **how)
 
 
@@ -128,7 +128,9 @@ leaves = st.lists(st.integers(1, 40), min_size=1, max_size=12)
 @given(leaves, st.text(max_size=5))
 def test_dev_has_two_fifths_of_each_ability_and_of_all(sizes: list[int], name: str) -> None:
     items = [
-        Item(f"{leaf}-{number}", ("", str(leaf)), 4, 0, "") for leaf, size in enumerate(sizes) for number in range(size)
+        BalanceItem(f"{leaf}-{number}", ("", str(leaf)), 4, 0, "")
+        for leaf, size in enumerate(sizes)
+        for number in range(size)
     ]
     dev = choose_dev(items, name)
     for leaf, size in enumerate(sizes):
@@ -140,9 +142,9 @@ def test_dev_has_two_fifths_of_each_ability_and_of_all(sizes: list[int], name: s
     assert dev == choose_dev(items, name) <= {item.index for item in items}
 
 
-def items(count: int, leaf: str = "ocr", options: int = 4, gold: int | None = None) -> list[Item]:
+def items(count: int, leaf: str = "ocr", options: int = 4, gold: int | None = None) -> list[BalanceItem]:
     return [
-        Item(f"{leaf}{i}", ("l2", leaf), options, i % options if gold is None else gold, f"{leaf}{i}")
+        BalanceItem(f"{leaf}{i}", ("l2", leaf), options, i % options if gold is None else gold, f"{leaf}{i}")
         for i in range(count)
     ]
 
@@ -150,8 +152,8 @@ def items(count: int, leaf: str = "ocr", options: int = 4, gold: int | None = No
 def test_balanced_questions_have_no_weakness_and_their_parts_add_up() -> None:
     even = [*items(80), *items(80, "style", options=2)]
     dev = choose_dev(even, "x")
-    assert weaknesses(even, dev) == []
-    ocr, style, whole = parts(even, dev)
+    assert balance_warnings(even, dev) == []
+    ocr, style, whole = balance_by_leaf(even, dev)
     assert (ocr.total, style.total, whole.total) == (80, 80, 160)
     assert (ocr.chance, style.chance, whole.chance) == (0.25, 0.5, 0.375)
     assert ocr.letters == (20, 20, 20, 20) and style.letters == (40, 40)
@@ -168,13 +170,13 @@ def test_balanced_questions_have_no_weakness_and_their_parts_add_up() -> None:
         ([*items(80), *items(80, "style", gold=1)], "style: B is correct 100% of the time, 25% would be even"),
         ([*items(80), *items(80, "style", gold=1)], "all questions: B is correct 62% of the time, 25% would be even"),
         (
-            [Item(i.index, i.leaf, i.count, i.gold, "one") for i in items(80)],
+            [BalanceItem(i.index, i.leaf, i.count, i.gold, "one") for i in items(80)],
             "pictures in both splits: 1; whoever trains on dev has seen them",
         ),
     ],
 )
-def test_what_would_make_numbers_weak_is_said(found: list[Item], line: str) -> None:
-    assert any(said.startswith(line) for said in weaknesses(found, choose_dev(found, "x"))), line
+def test_what_would_make_numbers_weak_is_said(found: list[BalanceItem], line: str) -> None:
+    assert any(said.startswith(line) for said in balance_warnings(found, choose_dev(found, "x"))), line
 
 
 WRONG: dict[str, tuple[dict[str, str], str]] = {
@@ -184,13 +186,13 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
     "no answer": ({"answer": ""}, "q.csv:3: the answer is empty"),
     "answer without option": ({"answer": "D"}, "q.csv:3: the answer 'D' is not one of the letters A-C"),
     "one option": ({"B": "", "C": ""}, "q.csv:3: two options are needed, there is 1"),
-    "equal options": ({"B": "NA"}, "q.csv:3: the option 'NA' is there twice; options must differ"),
+    "equal options": ({"B": "NA"}, "q.csv:3: the option 'NA' appears twice; options must differ"),
     "missing picture": ({"image": "no.png"}, "q.csv:3: cannot read the image no.png (No such file or directory)"),
     "NUL": ({"image": "no\0.png"}, "q.csv:3: cannot read the image no\0.png (embedded null byte)"),
     "text for a picture": ({"image": "q.csv"}, "q.csv:3: q.csv: not a readable image"),
     "text for an index": ({"index": "x"}, "q.csv:3: the index 'x' is not a whole number under 1000000"),
     "large index": ({"index": "1000000"}, "q.csv:3: the index '1000000' is not a whole number under 1000000"),
-    "index twice": ({"index": "01"}, "q.csv:3: the index 1 is there twice"),
+    "index twice": ({"index": "01"}, "q.csv:3: the index 1 appears twice"),
 }
 
 

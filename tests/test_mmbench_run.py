@@ -15,15 +15,15 @@ import snellen as sn
 from mmbench_rows import LETTERS, MILLION, Cells, built, options_of, rotated, rotation, row, write
 from snellen.api import Results, build_table, evaluate, score
 from snellen.errors import DataError, StoreError, UnknownNameError
-from snellen.meaning.report.abilities import ability_tables
-from snellen.meaning.report.sheet import sheets_of
+from snellen.formats.text_table import read_cells, write_cells
 from snellen.models.instruments import Scripted
 from snellen.records import Estimate, Failure, Request, Response
-from snellen.run.predictions import take_in
-from snellen.run.store import read_manifest
-from snellen.run.submission import submit
+from snellen.report.run_view import run_views
+from snellen.runs.journal import read_manifest
 from snellen.seeds import rng_for
-from snellen.sources.cells import read_cells, write_cells
+from snellen.suites.mmbench.ability_table import ability_tables
+from snellen.suites.mmbench.predictions import import_predictions
+from snellen.suites.mmbench.submission import write_submission
 
 FORMS = ("xlsx", "tsv", "csv", "json", "jsonl")
 ALL = "circular?all_passes=true"
@@ -51,7 +51,7 @@ def hand_in(rows: list[Cells], reply: Reply, name: str = "p.tsv") -> Path:
 def scored(rows: list[Cells], reply: Reply, **how: str) -> tuple[Results, tuple[str, ...]]:
     """Results of predictions to all rows of a file, and what was noted."""
     answers = write(rows, Path("answers.tsv"))
-    folder = take_in(hand_in(rows, reply), str(answers), Path("taken"))
+    folder = import_predictions(hand_in(rows, reply), str(answers), Path("taken"))
     return score(folder, **how), read_manifest(folder).notes
 
 
@@ -133,7 +133,7 @@ def test_stopping_early_gives_the_verdicts_of_all_passes_for_fewer_calls(
         evaluate(Scripted(reply), str(made.folder), protocol, runs=folder, name=str(number))
         for number, protocol in enumerate(("circular", ALL))
     )
-    metrics = ("circular_accuracy", "circular_accuracy_strict", "circular_drop", "consistency", "accuracy")
+    metrics = ("circular_accuracy", "circular_drop", "consistency", "accuracy", "unparsed_rate")
     for metric in metrics:
         assert verdicts(early, metric) == verdicts(whole, metric), metric
     assert whole.runs[0].asked == 4 * len(said) >= early.runs[0].asked
@@ -148,15 +148,15 @@ def test_a_question_whose_options_must_not_be_turned_is_asked_once_and_has_no_ci
     assert value(results, "accuracy").n == 2
     circular = value(results, "circular_accuracy")
     assert (circular.value, circular.n, circular.unscored, circular.errors) == (1.0, 1, 1, 0)
-    assert {s.why for s in results.runs[0].benchmarks[0].scores if s.value is None and s.sample_id == "2"} == {
-        "its options must not be turned"
+    assert {s.reason for s in results.runs[0].benchmarks[0].scores if s.value is None and s.sample_id == "2"} == {
+        "not rotated"
     }
-    assert submit(results.runs[0].folder, Path("s.tsv")).rows == 5
+    assert write_submission(results.runs[0].folder, Path("s.tsv")).rows == 5
 
 
 def test_the_table_of_abilities_stands_in_the_papers_order_and_its_levels_add_up() -> None:
     results, _ = scored(rotated(*bases(60)), uniform)
-    [table] = ability_tables(sheets_of(results.runs, results.rows))
+    [table] = ability_tables(run_views(results.runs, results.rows))
     assert [str(cells[0]) for cells in table.rows] == [
         "Overall", "Perception", "· Coarse perception", "· · Image style", "· · Image scene", "Reasoning",
         "· Attribute reasoning", "· · Function reasoning",
@@ -200,7 +200,7 @@ def test_a_submission_has_the_official_rows_with_the_replies_as_they_came(form: 
     made = built(write(rows, tmp_path / "t.tsv"))
     said = {"1": "=B", "2": "http://a.b/c\x01", "3": "NA"}
     evaluate(Scripted(said), str(made.folder), ALL, name="r")
-    done = submit(Path("runs/r"), Path(f"s.{form}"))
+    done = write_submission(Path("runs/r"), Path(f"s.{form}"))
     assert (done.rows, done.never, done.failed, done.empty) == (9, (), (), 0)
     table = read_cells(Path(f"s.{form}"))
     kept = [name for name in rows[0] if name not in ("image", "answer")]
@@ -238,8 +238,8 @@ def test_requests_that_failed_are_not_handed_in_as_replies(tmp_path: Path) -> No
     with pytest.raises(sn.ErrorBudgetError):
         evaluate(Scripted(reply), str(made.folder), ALL, name="r")
     with pytest.raises(DataError, match=r"4 requests failed \(2, 1000002, 2000002, \.\.\.\): the same run asks them"):
-        submit(Path("runs/r"), Path("s.tsv"))
-    done = submit(Path("runs/r"), Path("s.tsv"), partial=True)
+        write_submission(Path("runs/r"), Path("s.tsv"))
+    done = write_submission(Path("runs/r"), Path("s.tsv"), partial=True)
     assert (done.rows, len(done.failed), done.empty) == (4, 4, 4)
 
 
@@ -247,7 +247,7 @@ def test_a_likelihood_is_handed_in_as_the_letter_of_its_option_in_each_row(tmp_p
     rows = rotated(*bases(4))
     made = built(write(rows, tmp_path / "t.tsv"))
     evaluate("snellen:oracle", str(made.folder), "likelihood", name="r")
-    submit(Path("runs/r"), Path("s.tsv"))
+    write_submission(Path("runs/r"), Path("s.tsv"))
     said = {cells["index"]: cells["prediction"] for _, cells in read_cells(Path("s.tsv")).rows}
     assert said == {cells["index"]: cells["answer"] for cells in rows}
 
@@ -259,13 +259,13 @@ def test_a_submission_names_what_it_cannot_choose(tmp_path: Path) -> None:
     folders = [str(tmp_path / name / "made") for name in ("one", "two")]
     evaluate("snellen:uniform", folders, ["vanilla", "instability"], name="r")
     with pytest.raises(DataError, match="2 benchmarks; name one with --benchmark: one, two"):
-        submit(Path("runs/r"), Path("s.tsv"))
+        write_submission(Path("runs/r"), Path("s.tsv"))
     with pytest.raises(UnknownNameError, match="did you mean one"):
-        submit(Path("runs/r"), Path("s.tsv"), benchmark="onee")
+        write_submission(Path("runs/r"), Path("s.tsv"), benchmark="onee")
     with pytest.raises(UnknownNameError, match="protocol with one reply a row"):
-        submit(Path("runs/r"), Path("s.tsv"), benchmark="one", protocol="instability")
+        write_submission(Path("runs/r"), Path("s.tsv"), benchmark="one", protocol="instability")
     evaluate("snellen:uniform", str(small.built(small.rows(3), tmp_path / "own").folder), ALL, name="own")
-    assert submit(Path("runs/own"), Path("s.tsv")).rows == 12
+    assert write_submission(Path("runs/own"), Path("s.tsv")).rows == 12
 
 
 # --- files that others made --------------------------------------------------------------------------------------
@@ -275,9 +275,9 @@ def test_a_submission_names_what_it_cannot_choose(tmp_path: Path) -> None:
 def test_a_run_and_the_file_it_hands_in_have_the_same_scores(form: str, tmp_path: Path) -> None:
     made = built(write(rotated(*bases(40, 3)), tmp_path / "t.tsv"))
     own = evaluate("snellen:biased?p=0.6", str(made.folder), ALL, name="r")
-    submit(Path("runs/r"), Path(f"s.{form}"))
+    write_submission(Path("runs/r"), Path(f"s.{form}"))
     for answers in (str(made.folder), str(tmp_path / "t.tsv")):
-        folder = take_in(Path(f"s.{form}"), answers)
+        folder = import_predictions(Path(f"s.{form}"), answers)
         again = score(folder)
         for metric in ("accuracy", "circular_accuracy", "circular_drop", "consistency", "hit_rate"):
             assert verdicts(again, metric) == verdicts(own, metric)
@@ -289,18 +289,18 @@ def test_a_run_and_the_file_it_hands_in_have_the_same_scores(form: str, tmp_path
 
 def test_a_row_is_read_against_its_own_options_whichever_way_it_was_turned() -> None:
     write(rotated(*bases(8)), Path("answers.tsv"))
-    folder = take_in(hand_in(rotated(*bases(8), left=True), correct), "answers.tsv", Path("taken"))
+    folder = import_predictions(hand_in(rotated(*bases(8), left=True), correct), "answers.tsv", Path("taken"))
     assert value(score(folder), "circular_accuracy").value == 1.0
     # A benchmark of base rows knows no rotations: the options of the row tell its order.
     build_table(write(bases(8), Path("plain.tsv")), to="plain")
     for left in (True, False):
-        folder = take_in(hand_in(rotated(*bases(8), left=left), correct), "./plain", Path(f"plain-{left}"))
+        folder = import_predictions(hand_in(rotated(*bases(8), left=left), correct), "./plain", Path(f"plain-{left}"))
         assert value(score(folder), "circular_accuracy").value == 1.0
 
 
 def test_base_rows_alone_give_vanilla_accuracy_and_say_that_there_is_no_circular_one() -> None:
     write(rotated(*bases(8)), Path("answers.tsv"))
-    folder = take_in(hand_in(bases(8), correct), "answers.tsv", Path("taken"))
+    folder = import_predictions(hand_in(bases(8), correct), "answers.tsv", Path("taken"))
     results = score(folder)
     assert value(results, "accuracy").value == 1.0
     assert not [row for row in results.rows if "circular" in row.metric]
@@ -313,7 +313,7 @@ def test_base_rows_alone_give_vanilla_accuracy_and_say_that_there_is_no_circular
 def notes_of(rows: list[Cells], reply: Reply = correct) -> tuple[Results, list[str]]:
     """Results and notes of predictions that do not fit eight questions of four options well."""
     write(rotated(*bases(8)), Path("answers.tsv"))
-    folder = take_in(hand_in(rows, reply), "answers.tsv", Path("taken"))
+    folder = import_predictions(hand_in(rows, reply), "answers.tsv", Path("taken"))
     return score(folder), list(read_manifest(folder).notes[1:])
 
 
@@ -365,7 +365,7 @@ def test_empty_predictions_and_the_toolkits_failures_are_counted_and_long_replie
         "replies that never came, by the toolkit's own word; counted as errors: 1 (2)",
     ]
     accuracy = value(results, "accuracy")
-    assert (accuracy.n, accuracy.unscored, accuracy.errors) == (6, 1, 1)
+    assert (accuracy.n, accuracy.unscored, accuracy.errors) == (7, 0, 1)
     [long] = [p for p in results.runs[0].benchmarks[0].predictions if p.sample_id == "3" and p.variant.test == 0]
     assert long.choice == 2
 
@@ -380,7 +380,7 @@ def test_options_that_a_spreadsheet_has_emptied_or_retyped_are_still_those_optio
         shown = [spoilt.get(cells[letter], cells[letter]) for letter in "ABCD"]
         book.active.append([float(cells["index"]), *shown, cells["answer"]])
     book.save("p.xlsx")
-    folder = take_in(Path("p.xlsx"), "answers.tsv")
+    folder = import_predictions(Path("p.xlsx"), "answers.tsv")
     assert "rows with an option that a spreadsheet has emptied (NA, None, ...): 4 (1, 1000001, 2000001, ...)" in (
         read_manifest(folder).notes
     )
@@ -393,7 +393,7 @@ def test_a_formula_is_a_reply_like_any_other(tmp_path: Path) -> None:
     for cells in (["index", "prediction"], [1, "=dog"]):
         book.active.append(cells)
     book.save("p.xlsx")
-    folder = take_in(Path("p.xlsx"), "answers.tsv")
+    folder = import_predictions(Path("p.xlsx"), "answers.tsv")
     assert "cells that are formulas, taken as their text: 1" in read_manifest(folder).notes
     assert value(score(folder), "accuracy").value == 1.0
 
@@ -406,7 +406,7 @@ def test_a_file_without_its_columns_is_refused(header: tuple[str, ...], fault: s
     write(rotated(*bases(2)), Path("answers.tsv"))
     write_cells(Path("p.tsv"), header, [dict.fromkeys(header, "1")])
     with pytest.raises(DataError, match=fault):
-        take_in(Path("p.tsv"), "answers.tsv")
+        import_predictions(Path("p.tsv"), "answers.tsv")
 
 
 def test_other_files_are_refused_in_a_line_that_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
@@ -435,14 +435,14 @@ def test_other_files_are_refused_in_a_line_that_says_what_to_do(capsys: pytest.C
 def test_the_same_file_is_the_same_run_and_another_one_does_not_take_its_place() -> None:
     rows = rotated(*bases(2))
     write(rows, Path("answers.tsv"))
-    first = take_in(hand_in(rows, correct), "answers.tsv")
+    first = import_predictions(hand_in(rows, correct), "answers.tsv")
     journal = (first / "journal-0.jsonl").read_bytes()
-    assert take_in(Path("p.tsv"), "answers.tsv") == first
+    assert import_predictions(Path("p.tsv"), "answers.tsv") == first
     assert (first / "journal-0.jsonl").read_bytes() == journal
     hand_in(rows, lambda cells: "A")
-    assert take_in(Path("p.tsv"), "answers.tsv") != first
+    assert import_predictions(Path("p.tsv"), "answers.tsv") != first
     with pytest.raises(StoreError, match="holds another run"):
-        take_in(Path("p.tsv"), "answers.tsv", first)
+        import_predictions(Path("p.tsv"), "answers.tsv", first)
 
 
 # --- the same questions ------------------------------------------------------------------------------------------
@@ -454,7 +454,9 @@ def refusing(every: int) -> Reply:
 
 
 def taken(name: str, reply: Reply, count: int = 12) -> Path:
-    return take_in(hand_in(rotated(*bases(count)), reply, f"{name}.tsv"), "./mine", Path(f"runs/{name}"), name)
+    return import_predictions(
+        hand_in(rotated(*bases(count)), reply, f"{name}.tsv"), "./mine", Path(f"runs/{name}"), name
+    )
 
 
 def test_models_are_compared_on_the_questions_that_all_of_them_answered(capsys: pytest.CaptureFixture[str]) -> None:
@@ -464,8 +466,8 @@ def test_models_are_compared_on_the_questions_that_all_of_them_answered(capsys: 
     ids = [set(run.benchmarks[0].samples) for run in results.runs]
     # 4, 8, 12 were refused by the first, 6 and 12 by the third.
     assert ids == [{"1", "2", "3", "5", "7", "9", "10", "11"}] * 3
-    assert {(one.sample_id, one.why) for one in results.runs[0].left_out or ()} == {
-        ("4", "refused"), ("8", "refused"), ("12", "refused"), ("6", ""),
+    assert {(one.sample_id, one.reason) for one in results.runs[0].left_out or ()} == {
+        ("4", "refused"), ("8", "refused"), ("12", "refused"), ("6", None),
     }  # fmt: skip
     assert {row.estimate.n for row in results.rows if row.metric == "accuracy" and not row.slice} == {8}
     assert results.value("accuracy", benchmark="mine", model="shy") == 1.0
@@ -474,7 +476,7 @@ def test_models_are_compared_on_the_questions_that_all_of_them_answered(capsys: 
     text = Path("c.md").read_text()
     assert "| shyer | 12 | 10 | refused 2 | 8 |" in text
     assert "| mine | 12 | shy: refused; shyer: refused |" in text
-    assert "| mine | accuracy | shy - a | 1.000 [1.000, 1.000] n=8 | 8 | 0 |" in text
+    assert "| mine | accuracy | shy - a | 1.000 [0.351, 1.000] n=8¹ | 8 | 0 |" in text
     words = ("--common-answered", "--where", "l1 == 'reasoning'", "-o", "c.html")
     assert small.command(capsys, "report", *map(str, folders), *words)[0] == 0
     assert "Questions left out" in Path("c.html").read_text()
@@ -498,7 +500,7 @@ def test_runs_on_other_questions_are_not_compared() -> None:
     build_table(write(rotated(*bases(12)), Path("mine.tsv")), to="mine")
     one = score(taken("one", correct))
     build_table(write(rotated(*bases(11)), Path("mine.tsv")), to="mine")
-    other = score(take_in(hand_in(rotated(*bases(11)), correct), "./mine", Path("runs/other")))
+    other = score(import_predictions(hand_in(rotated(*bases(11)), correct), "./mine", Path("runs/other")))
     with pytest.raises(DataError, match="are on different builds of mine"):
         Results([*one.runs, *other.runs]).only(common_answered=True)
     nobody = [score(taken(name, lambda cells: "I cannot help with that, sorry.", 11)) for name in ("x", "y")]

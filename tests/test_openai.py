@@ -146,7 +146,7 @@ def test_an_image_is_read_once_for_the_requests_that_travel_together(server: Ser
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.integers(1, 1000))
 def test_cached_pictures_stay_within_their_bytes_and_are_what_was_stored(order: list[int], most: int) -> None:
-    pictures = chat.Pictures(most)
+    pictures = chat.ImagePartCache(most)
     for i in order:
         part = pictures.part(ImageRef(str(i), "image/png", 1, 1), lambda image: image.digest.encode() * 100)
         assert base64.b64encode(str(i).encode() * 100) in bytes(part)
@@ -277,11 +277,11 @@ def test_a_prefix_that_the_user_insists_on_is_not_dropped() -> None:
 
 
 def test_detection_waits_for_a_server_that_is_not_up_yet() -> None:
-    def list_of(reply: Fault) -> bool | chat.Fault:
-        return chat.continues(chat.Reply(reply.status, reply.headers, (reply.body or "").encode()), NOW)
+    def list_of(reply: Fault) -> bool | chat.ServerFault:
+        return chat.continues(chat.HttpReply(reply.status, reply.headers, (reply.body or "").encode()), NOW)
 
     waiting = list_of(broken(503))
-    assert isinstance(waiting, chat.Fault)
+    assert isinstance(waiting, chat.ServerFault)
     assert waiting.retry
     assert list_of(broken(404)) is False
     assert list_of(malformed()) is False
@@ -318,7 +318,7 @@ def test_a_refused_temperature_is_left_out_and_noted(server: Server) -> None:
 def test_adapting_comes_to_an_end(name: str) -> None:
     dialect: chat.Dialect | None = chat.Dialect("send", "max_tokens")
     for _ in range(3):
-        dialect = dialect and chat.adapt(dialect, chat.Fault("bad_request", "", refuses=name), frozenset())
+        dialect = dialect and chat.adapt(dialect, chat.ServerFault("bad_request", "", refuses=name), frozenset())
     assert dialect is None
 
 

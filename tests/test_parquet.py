@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen import parquet
-from snellen.parquet import RecordWriter, read_records, sort_by_group
+from snellen.formats import parquet
+from snellen.formats.parquet import RecordWriter, read_records, sort_by_group
 from snellen.records import Answer, ImageRef, Region, Sample, Turn
 
 

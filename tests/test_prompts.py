@@ -15,24 +15,24 @@ import small
 from snellen.api import evaluate
 from snellen.catalogue import entries
 from snellen.errors import DataError, UnknownNameError
-from snellen.extract import EXTRACTORS
-from snellen.eyechart.scenes import COLOURS, KINDS, PLACES
-from snellen.prompts.marks import MARK_STYLES, MarkStyle, alphabet_of, marks_for
-from snellen.prompts.render import Reply, prompt_for
+from snellen.extraction import STANDARD
+from snellen.prompts.option_labels import LABEL_STYLES, LabelStyle, alphabet_of, labels_for
+from snellen.prompts.rendering import EarlierReply, prompt_for
 from snellen.prompts.templates import default_templates, load_templates, parse_templates
 from snellen.records import Decoding, ImagePart, ImageRef, Sample, Turn, Variant
 from snellen.seeds import rng_for
+from snellen.suites.eyechart.scenes import PLACES, SHAPE_COLOURS, SHAPE_KINDS
 
 IMAGE = ImageRef("ab" * 32, "image/png", 8, 6)
 SAMPLE = Sample("q", "b", "Which?", (IMAGE,), ("cat", "dog", "cow"))
-SHOWN = Variant(template="choice.generation.0", order=(2, 0, 1), marks=("A", "B", "C"))
+SHOWN = Variant(template="choice.generation.0", order=(2, 0, 1), labels=("A", "B", "C"))
 DIALOGUE = Sample(
     "d", "b", images=(IMAGE,), turns=(Turn("Which?", ("cat", "dog")), Turn("What?"), Turn("And?", ("a", "b")))
 )
 
 
 def said(sample: Sample, variant: Variant, *history: str, **settings: object) -> list[tuple[str, str]]:
-    request = prompt_for("choice", **settings).generate(sample, variant, tuple(map(Reply, history)))
+    request = prompt_for("choice", **settings).generate(sample, variant, tuple(map(EarlierReply, history)))
     return [(message.role, message.text) for message in request.messages]
 
 
@@ -60,20 +60,22 @@ def test_the_picture_opens_the_conversation_even_before_the_in_context_sample() 
     assert (prefix.role, prefix.text) == ("assistant", "The answer is")
 
 
-@pytest.mark.parametrize("style", [*MARK_STYLES])
+@pytest.mark.parametrize("style", [*LABEL_STYLES])
 @pytest.mark.parametrize("count", range(2, 9))
-def test_the_in_context_sample_has_as_many_options_as_the_question_and_its_marks(style: MarkStyle, count: int) -> None:
-    marks = marks_for(style, count, rng_for(style, count))
+def test_the_in_context_sample_has_as_many_options_as_the_question_and_its_labels(
+    style: LabelStyle, count: int
+) -> None:
+    labels = labels_for(style, count, rng_for(style, count))
     sample = replace(SAMPLE, options=tuple(f"option {i}" for i in range(count)))
-    [example, reply, question, _] = said(sample, replace(SHOWN, order=(), marks=marks, in_context=True))
-    assert re.findall(r"\((\w+)\)", example[1]) == list(marks) == re.findall(r"\((\w+)\)", question[1])
-    assert f"({marks[0]})" in reply[1]
+    [example, reply, question, _] = said(sample, replace(SHOWN, order=(), labels=labels, in_context=True))
+    assert re.findall(r"\((\w+)\)", example[1]) == list(labels) == re.findall(r"\((\w+)\)", question[1])
+    assert f"({labels[0]})" in reply[1]
 
 
 def test_the_in_context_sample_says_nothing_of_any_picture() -> None:
     example = default_templates().in_context
     words = set(" ".join((example.question, *example.options)).casefold().split())
-    assert not words & {word for name in (*KINDS, *COLOURS, *PLACES) for word in name.split()}
+    assert not words & {word for name in (*SHAPE_KINDS, *SHAPE_COLOURS, *PLACES) for word in name.split()}
     assert len(example.options) == len(set(example.options)) >= 8
 
 
@@ -94,7 +96,7 @@ def test_under_likelihood_options_are_continuations_in_the_samples_own_order_and
 
 
 def test_earlier_rounds_of_a_dialogue_are_history_and_only_the_last_is_asked() -> None:
-    variant = Variant(turn=2, template="dialogue.generation.0", order=(0, 1), marks=("A", "B"))
+    variant = Variant(turn=2, template="dialogue.generation.0", order=(0, 1), labels=("A", "B"))
     instruction = default_templates().named("dialogue.generation.0")
     assert said(DIALOGUE, variant, "The answer is (B) dog.", "a cat") == [
         ("user", f"{instruction}\nWhich? Options: (A) cat; (B) dog."),
@@ -107,8 +109,8 @@ def test_earlier_rounds_of_a_dialogue_are_history_and_only_the_last_is_asked() -
 
 
 def test_braces_in_a_question_or_an_option_stay_as_they_are() -> None:
-    sample = replace(SAMPLE, question="{x} {0}?", options=("{mark}", "{}"))
-    assert said(sample, replace(SHOWN, order=(0, 1)))[0][1].endswith("{x} {0}? Options: (A) {mark}; (B) {}.")
+    sample = replace(SAMPLE, question="{x} {0}?", options=("{label}", "{}"))
+    assert said(sample, replace(SHOWN, order=(0, 1)))[0][1].endswith("{x} {0}? Options: (A) {label}; (B) {}.")
 
 
 def test_sampling_is_seeded_by_the_presentation_only_when_there_is_chance() -> None:
@@ -124,33 +126,33 @@ def test_sampling_is_seeded_by_the_presentation_only_when_there_is_chance() -> N
     assert seeds == {0.0: [0, 0, 0], 0.7: [9, 1, 2]}
 
 
-@given(st.integers(1, 26), st.sampled_from(MARK_STYLES), st.integers())
-def test_marks_are_distinct_and_of_one_alphabet(count: int, style: MarkStyle, seed: int) -> None:
-    marks = marks_for(style, count, rng_for(seed))
-    assert len(set(marks)) == count
+@given(st.integers(1, 26), st.sampled_from(LABEL_STYLES), st.integers())
+def test_labels_are_distinct_and_of_one_alphabet(count: int, style: LabelStyle, seed: int) -> None:
+    labels = labels_for(style, count, rng_for(seed))
+    assert len(set(labels)) == count
     alphabets = {"upper": string.ascii_uppercase, "lower": string.ascii_lowercase}
     if style in alphabets:
-        assert "".join(marks) == alphabets[style][:count]
-    # Options of another number have marks of the same alphabet, as many as there are options.
-    assert alphabet_of(marks, range(count)) == marks
-    assert alphabet_of(marks, range(5))[:count] == marks[:5]
+        assert "".join(labels) == alphabets[style][:count]
+    # Options of another number have labels of the same alphabet, as many as there are options.
+    assert alphabet_of(labels, range(count)) == labels
+    assert alphabet_of(labels, range(5))[:count] == labels[:5]
     assert alphabet_of((), range(5)) == ()
 
 
-def test_random_marks_are_of_all_three_alphabets() -> None:
-    assert {marks_for("random", 2, rng_for(i)) for i in range(60)} == {("A", "B"), ("a", "b"), ("1", "2")}
+def test_random_labels_are_of_all_three_alphabets() -> None:
+    assert {labels_for("random", 2, rng_for(i)) for i in range(60)} == {("A", "B"), ("a", "b"), ("1", "2")}
 
 
-@given(st.integers(27, 120), st.sampled_from(MARK_STYLES), st.integers())
-def test_above_26_options_all_marks_are_numbers(count: int, style: MarkStyle, seed: int) -> None:
-    marks = marks_for(style, count, rng_for(seed))
-    assert marks == tuple(str(i + 1) for i in range(count)) == alphabet_of(("A", "B"), range(count))
+@given(st.integers(27, 120), st.sampled_from(LABEL_STYLES), st.integers())
+def test_above_26_options_all_labels_are_numbers(count: int, style: LabelStyle, seed: int) -> None:
+    labels = labels_for(style, count, rng_for(seed))
+    assert labels == tuple(str(i + 1) for i in range(count)) == alphabet_of(("A", "B"), range(count))
     # A reply that names one is read as that one.
     options = tuple(f"thing {chr(97 + i % 26)}{i}" for i in range(count))
     for place in (0, 26, count - 1):
-        for reply in (f"({marks[place]})", f"The answer is ({marks[place]}).", marks[place], options[place]):
-            assert EXTRACTORS["standard"](reply, options, marks).choice == place
-    assert EXTRACTORS["standard"](f"({count + 1})", options, marks).choice is None
+        for reply in (f"({labels[place]})", f"The answer is ({labels[place]}).", labels[place], options[place]):
+            assert STANDARD.read(reply, options, labels).choice == place
+    assert STANDARD.read(f"({count + 1})", options, labels).choice is None
 
 
 @pytest.mark.parametrize("protocol", ["vanilla", "circular", "likelihood", "instability?m=3&perturb=all"])
@@ -206,11 +208,11 @@ def test_ones_own_templates_stand_beside_those_that_the_file_lacks(tmp_path: Pat
 
 LAYOUT = """[layout]
 heading = "H"
-mark = "<{mark}>"
+label = "<{label}>"
 separator = ", "
 stop = ""
 response_prefix = "R"
-reply = "{mark}: {option}"
+reply = "{label}: {option}"
 """
 
 
@@ -231,8 +233,8 @@ def test_ones_own_layout_is_used(tmp_path: Path) -> None:
         ("[choice.generation]\ninstructions = []", r"t.toml: \[choice.generation\] has no instructions"),
         ("[choice.generation]\ninstructions = ['Say {this}']", r"leaves \{this\} unfilled in 'Say \{this\}'"),
         ("[layout]\nheading = 'Options'", "t.toml: not a template file .*missing required field"),
-        (LAYOUT.replace("<{mark}>", "<{m}>"), r"t.toml: \[layout\] mark = '<\{m\}>' must hold \{mark\}"),
-        (LAYOUT.replace("<{mark}>", "-"), r"t.toml: \[layout\] mark = '-' must hold \{mark\}"),
+        (LAYOUT.replace("<{label}>", "<{m}>"), r"t.toml: \[layout\] label = '<\{m\}>' must hold \{label\}"),
+        (LAYOUT.replace("<{label}>", "-"), r"t.toml: \[layout\] label = '-' must hold \{label\}"),
         (LAYOUT.replace("{option}", "{option"), r"t.toml: \[layout\] reply = .*expected '}'"),
     ],
 )

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from snellen.errors import UnknownNameError
-from snellen.judge import choice as metrics
-from snellen.prompts.render import Prompt, prompt_for
+from snellen.prompts.rendering import PromptRenderer, prompt_for
 from snellen.protocols.base import Protocol, needed_kind, parse_protocol
 from snellen.protocols.choice import Circular, Instability, Likelihood, Vanilla, rotations
 from snellen.protocols.dialogue import Dialogue
-from snellen.protocols.reading import LIKELIHOOD_RULES, most_likely, predict
+from snellen.protocols.prediction import LIKELIHOOD_RULES, most_likely, predict
 from snellen.records import (
     Answer,
     ContinuationScore,
@@ -31,7 +30,8 @@ from snellen.records import (
     Turn,
     Variant,
 )
-from snellen.run.drivers import step
+from snellen.runs.drivers import advance_item
+from snellen.scoring import choice_metrics as metrics
 
 WORDS = ("cat", "dog", "horse", "cow", "sheep", "goat")
 IMAGE = ImageRef("ab" * 32, "image/png", 8, 6)
@@ -44,7 +44,11 @@ def sample_of(count: int, name: str = "q") -> Sample:
 
 
 def converse(
-    protocol: Protocol, sample: Sample, reply: Replies, prompt: Prompt | None = None, history: tuple[str, ...] = ()
+    protocol: Protocol,
+    sample: Sample,
+    reply: Replies,
+    prompt: PromptRenderer | None = None,
+    history: tuple[str, ...] = (),
 ) -> Asked:
     """All that the protocol asks of a model that replies so, in order."""
     wave = protocol.ask(sample, prompt or prompt_for("dialogue" if sample.turns else "choice"), history)
@@ -52,7 +56,7 @@ def converse(
     responses: list[Response] = []
     while True:
         try:
-            requests = step(wave, responses)
+            requests = advance_item(wave, responses)
         except StopIteration:
             return asked
         given = [reply(request) for request in requests]
@@ -68,12 +72,12 @@ def predictions(protocol: Protocol, sample: Sample, asked: Asked) -> list[Predic
 
 def naming(option: int) -> Replies:
     """A model that knows the option by what it is, wherever it stands."""
-    return lambda request: f"({request.variant.marks[request.variant.order.index(option)]})"
+    return lambda request: f"({request.variant.labels[request.variant.order.index(option)]})"
 
 
 def placing(place: int) -> Replies:
     """A model that names a place, whatever stands there."""
-    return lambda request: f"({request.variant.marks[place]})"
+    return lambda request: f"({request.variant.labels[place]})"
 
 
 # --- names -------------------------------------------------------------------------------------------------------
@@ -82,7 +86,7 @@ settings_of = {
     "vanilla": st.builds(
         Vanilla,
         by=st.sampled_from(["generation", "likelihood"]),
-        marks=st.sampled_from(["upper", "lower", "number", "random"]),
+        labels=st.sampled_from(["upper", "lower", "number", "random"]),
         in_context=st.booleans(),
     ),
     "circular": st.builds(
@@ -91,7 +95,7 @@ settings_of = {
     "instability": st.builds(
         Instability,
         m=st.integers(1, 9),
-        perturb=st.sampled_from(["order", "template", "order,marks", "all", "template,order"]),
+        perturb=st.sampled_from(["order", "template", "order,labels", "all", "template,order"]),
         in_context=st.booleans(),
         seed=st.integers(0, 99),
     ),
@@ -121,12 +125,12 @@ def test_only_what_differs_from_the_defaults_is_in_the_label() -> None:
     [
         ("circlar", "unknown protocol 'circlar'; did you mean circular"),
         ("instability?n=5", "unknown option of instability 'n'; known: "),
-        ("vanilla?mark=upper", r"unknown option of vanilla 'mark'; did you mean marks"),
+        ("vanilla?label=upper", r"unknown option of vanilla 'label'; did you mean labels"),
         ("instability?m=many", "protocol 'instability.m=many': Expected `int`"),
         ("instability?m=0", "instability needs m >= 1, not 0"),
         ("likelihood?m=0", "likelihood needs m >= 1, not 0"),
         ("dialogue?m=-1", "dialogue needs m >= 1, not -1"),
-        ("instability?perturb=colour", "perturb=colour is not one of template, order, marks, all"),
+        ("instability?perturb=colour", "perturb=colour is not one of template, order, labels, all"),
         ("vanilla?by=magic", "Invalid enum value 'magic'"),
         ("circular?extractor=standrad", "unknown extractor 'standrad'; did you mean standard"),
         ("dialogue?history=silver", "Invalid enum value 'silver'"),
@@ -142,16 +146,64 @@ def test_a_protocol_says_what_it_applies_to() -> None:
     dialogue = Sample("d", "b", turns=(Turn("Which?", ("cat", "dog")),))
     applies = {
         name: [parse_protocol(name).applies(sample) for sample in (text, choice, dialogue)]
-        for name in ("vanilla", "vanilla?by=likelihood", "circular", "instability", "likelihood", "dialogue")
+        for name in (
+            "vanilla",
+            "vanilla?by=likelihood",
+            "circular",
+            "instability",
+            "instability?by=likelihood",
+            "likelihood",
+            "likelihood?pmi=text",
+            "dialogue",
+        )
     }
     assert applies == {
         "vanilla": [True, True, True],
         "vanilla?by=likelihood": [False, True, True],
         "circular": [False, True, False],
         "instability": [True, True, True],
+        "instability?by=likelihood": [False, True, True],
         "likelihood": [False, True, True],
+        "likelihood?pmi=text": [False, True, False],
         "dialogue": [False, False, True],
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "presentations", "vanilla", "words"),
+    [
+        ("vanilla", 1, 1, ""),
+        ("circular", 4, 1, "stops_early circular"),
+        ("circular?all_passes", 4, 1, "circular"),
+        ("instability", 5, 5, "instability"),
+        ("instability?m=1", 1, 1, ""),
+        ("likelihood?m=2", 2, 2, "instability"),
+        ("likelihood?pmi=text", 1, 1, "baselines"),
+        ("dialogue?m=3", 3, 3, "instability"),
+    ],
+)
+def test_a_protocol_declares_what_its_presentations_are_good_for(
+    name: str, presentations: int, vanilla: int, words: str
+) -> None:
+    """`vanilla`: how many of its presentations make a vanilla accuracy, the first ones."""
+    declared = parse_protocol(name).declaration  # type: ignore[attr-defined]
+    assert declared.n_presentations(sample_of(4)) == presentations
+    assert declared.n_unbiased == vanilla
+    unbiased = [declared.is_unbiased(Variant(test=test)) for test in range(presentations)]
+    assert unbiased == [test < vanilla for test in range(presentations)]
+    flags = ("stops_early", "baselines", "circular", "instability")
+    assert [flag for flag in flags if getattr(declared, flag)] == words.split()
+    assert declared.sees_images
+
+
+def test_without_a_seed_the_first_presentation_is_asked_with_seed_0() -> None:
+    def reply(request: Request) -> Response:
+        return Response(text="(A)", scores=tuple(ContinuationScore(-float(i), 1) for i in range(2)))
+
+    sample = replace(TALK, turns=(TALK.turns[2],))
+    for name in ("vanilla", "instability?m=2", "likelihood?m=2", "dialogue?m=2"):
+        seeds = [request.variant.seed for request, _ in converse(parse_protocol(name), sample, reply)]
+        assert seeds == list(range(len(seeds))), name
 
 
 # --- vanilla -----------------------------------------------------------------------------------------------------
@@ -166,7 +218,7 @@ def test_vanilla_asks_once_in_the_stored_order() -> None:
 @given(st.permutations(range(5)), st.integers(0, 4))
 def test_a_prediction_is_the_option_and_not_its_letter(order: list[int], place: int) -> None:
     request = prompt_for("choice").generate(
-        sample_of(5), Variant(template="choice.generation.0", order=tuple(order), marks=tuple("ABCDE"))
+        sample_of(5), Variant(template="choice.generation.0", order=tuple(order), labels=tuple("ABCDE"))
     )
     question = Turn("Which animal?", WORDS[:5])
     for reply in (
@@ -177,16 +229,38 @@ def test_a_prediction_is_the_option_and_not_its_letter(order: list[int], place: 
         assert predict("vanilla", question, request, Response(text=reply)).choice == order[place]
 
 
+def test_a_presentation_that_says_no_order_shows_the_options_as_they_are_stored() -> None:
+    request = prompt_for("choice").generate(
+        sample_of(3), Variant(template="choice.generation.0", order=(0, 1, 2), labels=("A", "B", "C"))
+    )
+    unordered = replace(request, variant=replace(request.variant, order=()))
+    prediction = predict("mine", Turn("Which animal?", WORDS[:3]), unordered, Response(text="(C) horse"))
+    assert (prediction.choice, prediction.follows_format) == (2, True)
+
+
 def test_open_questions_are_predicted_by_their_text() -> None:
     sample = Sample("t", "b", "What?")
     asked = converse(Vanilla(), sample, lambda request: " a cat ", prompt_for("text"))
-    assert [(p.text, p.choice, p.way) for p in predictions(Vanilla(), sample, asked)] == [(" a cat ", None, "text")]
+    assert [(p.text, p.choice, p.extraction_method) for p in predictions(Vanilla(), sample, asked)] == [
+        (" a cat ", None, "verbatim")
+    ]
+
+
+def test_what_could_not_be_parsed_is_kept_as_it_came_and_only_that() -> None:
+    replies = ["  Well. ", "", "(B)"]
+    texts = [
+        p.unparsed_text
+        for reply in replies
+        for p in predictions(Vanilla(), sample_of(3), converse(Vanilla(), sample_of(3), lambda r, reply=reply: reply))
+    ]
+    assert texts == ["  Well. ", "", None]
 
 
 def test_an_error_is_predicted_as_one() -> None:
     failed = Response(error=Failure("timeout", "too late", 3))
     [prediction] = predictions(Vanilla(), sample_of(3), converse(Vanilla(), sample_of(3), lambda request: failed))
-    assert (prediction.choice, prediction.way, prediction.error) == (None, "error", failed.error)
+    assert (prediction.choice, prediction.extraction_method, prediction.error) == (None, None, failed.error)
+    assert (prediction.reason, prediction.detail) == ("request failed", "timeout")
 
 
 # --- circular ----------------------------------------------------------------------------------------------------
@@ -216,6 +290,11 @@ def test_circular_stops_at_a_reply_that_names_no_option_and_at_an_error() -> Non
     assert len(converse(Circular(), sample_of(4), lambda request: Response(error=Failure("server", "500")))) == 1
 
 
+def test_what_ends_a_question_early_is_read_by_the_extractor_of_the_protocol() -> None:
+    assert len(converse(Circular(), sample_of(4), lambda request: "It is a cat.")) == 4
+    assert len(converse(Circular(extractor="strict"), sample_of(4), lambda request: "It is a cat.")) == 1
+
+
 scripts = st.integers(2, 6).flatmap(
     lambda count: st.tuples(
         st.just(count),
@@ -237,7 +316,7 @@ def test_stopping_early_gives_the_verdict_of_all_passes(script: tuple[int, int, 
         if pick is None:
             return "Who knows?"
         place = request.variant.order.index(pick) if what == "option" else pick
-        return f"({request.variant.marks[place]})"
+        return f"({request.variant.labels[place]})"
 
     early, whole = (
         predictions(protocol, sample, converse(protocol, sample, reply))
@@ -291,16 +370,16 @@ def test_orders_are_the_same_for_the_same_seed_and_new_for_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("perturb", "templates", "orders", "marks"),
-    [("template", 5, 1, 1), ("order", 1, 4, 1), ("marks", 1, 1, 3), ("template,order", 5, 4, 1), ("all", 5, 4, 3)],
+    ("perturb", "templates", "orders", "labels"),
+    [("template", 5, 1, 1), ("order", 1, 4, 1), ("labels", 1, 1, 3), ("template,order", 5, 4, 1), ("all", 5, 4, 3)],
 )
-def test_only_what_is_perturbed_differs(perturb: str, templates: int, orders: int, marks: int) -> None:
+def test_only_what_is_perturbed_differs(perturb: str, templates: int, orders: int, labels: int) -> None:
     variants = [
         request.variant for request, _ in converse(Instability(m=24, perturb=perturb), sample_of(4), placing(0))
     ]
     assert len({v.template for v in variants[:5]}) == templates
     assert len({v.order for v in variants[:4]}) == orders
-    assert len({v.marks for v in variants}) == marks
+    assert len({v.labels for v in variants}) == labels
 
 
 def test_all_presentations_come_in_one_wave() -> None:
@@ -358,19 +437,24 @@ def test_instability_is_bounded_by_the_options_and_by_the_presentations(count: i
 def test_the_metrics_of_one_question_by_hand() -> None:
     def of(*choices: int | None) -> list[Prediction]:
         return [
-            Prediction("p", "generation", "b", "q", Variant(test=i), "k", choice=c, hit=c is not None)
+            Prediction("p", "generation", "b", "q", Variant(test=i), "k", choice=c, follows_format=c is not None)
             for i, c in enumerate(choices)
         ]
 
     answer = Answer("q", options=(1,))
-    assert metrics.accuracy(of(1, 0, None, 1), answer) == pytest.approx(2 / 3)
-    assert metrics.accuracy_strict(of(1, 0, None, 1), answer) == pytest.approx(2 / 4)
-    assert metrics.accuracy(of(None), answer) is None
+    assert metrics.accuracy(of(1, 0, None, 1), answer) == pytest.approx(2 / 4)
+    assert metrics.accuracy_of_parsed(of(1, 0, None, 1), answer) == pytest.approx(2 / 3)
+    assert metrics.accuracy_upper(of(1, 0, None, 1), answer) == pytest.approx(3 / 4)
+    assert metrics.accuracy(of(None), answer) == 0.0
+    assert metrics.accuracy_of_parsed(of(None), answer) is None
     assert metrics.hit_rate(of(1, 0, None, 1)) == pytest.approx(3 / 4)
     assert metrics.circular(of(1, 1), answer, 2) == 1.0
-    assert metrics.circular(of(1, None), answer, 2) is None
+    assert metrics.circular(of(1, None), answer, 2) == 0.0
+    assert metrics.circular_of_parsed(of(1, None), answer, 2) is None
     assert metrics.circular(of(1), answer, 2) is None
-    assert metrics.circular(of(None, 0), answer, 2) is None
+    assert (
+        metrics.circular_of_parsed(of(None, 0), answer, 2) == metrics.circular_of_parsed(of(0, None), answer, 2) == 0.0
+    )
     # Two right options, but not the same one twice.
     assert metrics.circular(of(1, 2), Answer("q", options=(1, 2)), 2) == 0.0
 
@@ -386,7 +470,7 @@ def test_likelihood_scores_the_options_in_their_own_order_under_m_templates() ->
     )
     assert [request.continuations for request, _ in asked] == [("cat", "dog", "horse")] * 3
     assert [request.variant.template for request, _ in asked] == [f"choice.likelihood.{i}" for i in range(3)]
-    assert {p.choice for p in predictions(Likelihood(m=3), sample_of(3), asked)} == {1}
+    assert {(p.choice, p.method) for p in predictions(Likelihood(m=3), sample_of(3), asked)} == {(1, "likelihood")}
 
 
 def test_rotations_under_likelihood_are_one_request_and_one_choice() -> None:
@@ -410,29 +494,32 @@ def scores(*sums: float, tokens: tuple[int, ...] = (), octets: tuple[int, ...] =
 
 def test_a_tie_goes_to_the_lower_index_and_is_said() -> None:
     for rule in LIKELIHOOD_RULES:
-        assert most_likely(scores(-2.0, -1.0, -1.0), rule) == (1, "tie")
+        assert most_likely(scores(-2.0, -1.0, -1.0), rule) == (1, "tie", None)
 
 
 def test_nan_and_scores_all_the_same_decide_nothing() -> None:
-    assert most_likely(scores(-1.0, math.nan), "sum") == (None, "nan")
-    assert most_likely(scores(-1.0, -1.0, -1.0), "sum") == (None, "identical")
-    assert most_likely([], "sum") == (None, "nan")
-    assert most_likely(scores(-1.0, -2.0), "sum") == (0, "likelihood")
+    assert most_likely(scores(-1.0, math.nan), "sum") == (None, None, "not a number")
+    assert most_likely(scores(-1.0, -1.0, -1.0), "sum") == (None, None, "all alike")
+    assert most_likely([], "sum") == (None, None, "not a number")
+    assert most_likely(scores(-1.0, -2.0), "sum") == (0, "likelihood", None)
+    assert most_likely(scores(-1.0), "sum") == (0, "likelihood", None)  # one option is no tie with itself
 
 
 def test_rules_differ_in_what_a_score_is_divided_by() -> None:
     three = scores(-4.0, -5.0, -6.0, tokens=(1, 4, 2), octets=(4, 5, 12))
     assert [most_likely(three, rule)[0] for rule in ("sum", "mean", "byte")] == [0, 1, 2]
     assert [most_likely(three, rule)[0] for rule in ("conditional", "softmax", "pmi")] == [0, 1, 0]
-    assert most_likely(scores(-1.0, -2.0, tokens=(0, 0), octets=(0, 0)), "byte") == (0, "likelihood")
+    assert most_likely(scores(-1.0, -2.0, tokens=(0, 0), octets=(0, 0)), "byte") == (0, "likelihood", None)
 
 
 @given(st.lists(st.floats(-1e6, 0), min_size=2, max_size=6), st.randoms())
 def test_the_most_likely_option_does_not_depend_on_the_order_of_the_others(sums: list[float], rng: object) -> None:
-    choice, way = most_likely(scores(*sums), "sum")
-    assert way == ("identical" if len(set(sums)) == 1 else "tie" if sums.count(max(sums)) > 1 else "likelihood")
+    choice, method, reason = most_likely(scores(*sums), "sum")
+    assert (method or reason) == (
+        "all alike" if len(set(sums)) == 1 else "tie" if sums.count(max(sums)) > 1 else "likelihood"
+    )
     assert choice is None or sums[choice] == max(sums)
-    if way == "likelihood":
+    if method == "likelihood":
         assert most_likely(scores(*sums[::-1]), "sum")[0] == len(sums) - 1 - choice  # type: ignore[operator]
 
 
@@ -460,6 +547,11 @@ def test_a_dialogue_tells_the_model_its_own_answers() -> None:
     asked = converse(Dialogue(), TALK, lambda request: replies[request.variant.turn])
     assert histories(asked) == [[], ["The answer is (B) dog."], ["The answer is (B) dog.", "a small cat"]]
     assert [p.choice for p in predictions(Dialogue(), TALK, asked)] == [1, None, 0]
+
+
+def test_a_dialogue_reads_its_history_by_the_extractor_of_the_protocol() -> None:
+    told = [histories(converse(Dialogue(extractor=name), TALK, lambda r: " dog"))[1] for name in ("standard", "strict")]
+    assert told == [["The answer is (B) dog."], ["The answer is dog"]]
 
 
 def test_a_dialogue_with_gold_history_tells_the_published_answers() -> None:
@@ -536,6 +628,21 @@ def test_a_dialogue_is_asked_by_the_other_protocols_too_under_their_own_name(nam
         (turn, test) for turn in (0, 1) for test in range(tests)
     ]
     assert {p.protocol for p in predictions(protocol, sample, asked)} == {name}
+
+
+@pytest.mark.parametrize("name", ["vanilla", "instability?m=2&seed=4", "dialogue?m=2&seed=4"])
+def test_the_rounds_of_a_dialogue_are_asked_with_all_settings_of_their_protocol(name: str) -> None:
+    sample = replace(TALK, turns=(TALK.turns[0], TALK.turns[2]))
+    prompt = prompt_for("dialogue", decoding=Decoding(temperature=1.0))
+    for labels, in_context in (("lower", True), ("number", False)):
+        text = f"{name}{'&' if '?' in name else '?'}labels={labels}&in_context={str(in_context).lower()}"
+        protocol = parse_protocol(text)
+        asked = converse(protocol, sample, lambda request: f"({request.variant.labels[1]})", prompt)
+        first, seed = ("a" if labels == "lower" else "1"), getattr(protocol, "seed", 0)
+        assert {request.variant.labels[0] for request, _ in asked} == {first}
+        assert {request.variant.in_context for request, _ in asked} == {in_context}
+        assert [r.decoding.seed for r, _ in asked] == [seed + r.variant.test for r, _ in asked]
+        assert [r.variant.seed for r, _ in asked] == [seed + r.variant.test for r, _ in asked]
 
 
 def test_sampled_presentations_differ_by_seed() -> None:

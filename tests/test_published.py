@@ -20,8 +20,8 @@ from snellen.api import build, evaluate
 from snellen.benchmark import Benchmark
 from snellen.catalogue import suites
 from snellen.errors import DataError, UnknownNameError
-from snellen.run.store import read_manifest
-from snellen.sources.published import importable, instructions, published
+from snellen.runs.journal import read_manifest
+from snellen.suites.reform_eval.published import importable_benchmarks, instructions, published_entries
 
 COUNT = 8
 WORDS = ("cat", "dog", "cow", "hen", "pig", "fox", "owl", "bee")
@@ -42,7 +42,7 @@ def core(number: int, **fields: Any) -> dict[str, Any]:
 
 def miniature(name: str, folder: Path) -> Path:
     """The files of one benchmark with eight records, as they are published. The gold is option `number % 4`."""
-    entry = published()[name]
+    entry = published_entries()[name]
     contents = list(_FORMS[entry.form](name))
     for file, content in zip(entry.files, contents, strict=True):
         reform.write_json(folder / file, content)
@@ -157,7 +157,7 @@ def _count(name: str) -> Iterator[Any]:
 
 def _tdiuc(name: str) -> Iterator[Any]:
     """All tasks share one pair of files."""
-    kinds = [*(entry.type for entry in published().values() if entry.form == "tdiuc"), "other"]
+    kinds = [*(entry.type for entry in published_entries().values() if entry.form == "tdiuc"), "other"]
     asked = [(COUNT * place + n, kind) for place, kind in enumerate(kinds) for n in range(COUNT)]
     yield [{"question_id": n, "image_id": picture(n), "question": f"What is {n}?"} for n, _ in asked]
     yield [
@@ -199,16 +199,16 @@ _FORMS = {
 
 
 def imported(name: str, source: Path, to: Path, images: Path | None = None) -> Benchmark:
-    [spec] = importable(source, [name], images)
+    [spec] = importable_benchmarks(source, [name], images)
     return build(spec, source=source, to=to / name)
 
 
 def test_the_data_hold_the_61_benchmarks_of_the_catalogue() -> None:
-    assert len(published()) == 61
-    assert {spec.short for spec in suites()["reform-eval"]} == set(published())
+    assert len(published_entries()) == 61
+    assert {spec.short for spec in suites()["reform-eval"]} == set(published_entries())
 
 
-@pytest.mark.parametrize("name", sorted(published()))
+@pytest.mark.parametrize("name", sorted(published_entries()))
 def test_each_file_goes_through_build_run_and_score(name: str, tmp_path: Path) -> None:
     benchmark = imported(name, miniature(name, tmp_path / "data"), tmp_path)
     assert benchmark.manifest.counts.samples == COUNT
@@ -218,7 +218,7 @@ def test_each_file_goes_through_build_run_and_score(name: str, tmp_path: Path) -
 
 
 def test_golds_are_those_of_the_records(tmp_path: Path) -> None:
-    from snellen.judge.answers import open_answers
+    from snellen.scoring.answers import open_answers
 
     for name, wanted in {
         "vsr": [n % 4 for n in range(COUNT)],
@@ -256,7 +256,7 @@ def test_context_and_reasons_reach_the_question(tmp_path: Path) -> None:
 
 def test_the_raw_variant_takes_pictures_from_a_folder(tmp_path: Path) -> None:
     data = miniature("okvqa".replace("okvqa", "ok-vqa"), tmp_path / "data")
-    path = data / published()["ok-vqa"].files[0]
+    path = data / published_entries()["ok-vqa"].files[0]
     content = json.loads(path.read_text())
     for number, record in enumerate(content["data"]):
         record["image_id"] = number + 1
@@ -300,14 +300,14 @@ def test_a_broken_record_is_refused_with_file_and_place(
     name: str, old: str, new: str, fault: str, tmp_path: Path
 ) -> None:
     data = miniature(name, tmp_path / "data")
-    reform.broken(data / published()[name].files[0], old, new)
+    reform.broken(data / published_entries()[name].files[0], old, new)
     with pytest.raises(DataError, match=fault):
         imported(name, data, tmp_path)
 
 
 def test_questions_about_regions_of_one_picture_are_one_group(tmp_path: Path) -> None:
     data = miniature("mscoco-goi", tmp_path / "data")
-    path = data / published()["mscoco-goi"].files[0]
+    path = data / published_entries()["mscoco-goi"].files[0]
     content = json.loads(path.read_text())
     for number, record in enumerate(content["data"]):
         record["image"], record["bbox"] = picture(number // 2), [5 + number, 5, 20, 20]
@@ -335,7 +335,7 @@ def test_published_data_and_official_files_are_asked_in_the_same_words(tmp_path:
 def test_a_record_with_the_same_option_twice_is_left_out_and_counted(tmp_path: Path) -> None:
     data = miniature("gqa", tmp_path / "data")
     reform.broken(
-        data / published()["gqa"].files[0], '"answer_options": ["cat", "dog"', '"answer_options": ["cat", "cat"'
+        data / published_entries()["gqa"].files[0], '"answer_options": ["cat", "dog"', '"answer_options": ["cat", "cat"'
     )
     benchmark = imported("gqa", data, tmp_path)
     assert benchmark.manifest.counts.samples == COUNT - 1
@@ -384,6 +384,6 @@ def test_files_come_from_the_hubs_cache_when_there_is_no_network(
 
 def test_a_folder_without_the_data_and_an_unknown_name_are_met_with_a_way_out(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no file of ReForm-Eval-Data is there; it has folders such as CLEVR"):
-        importable(tmp_path)
+        importable_benchmarks(tmp_path)
     with pytest.raises(UnknownNameError, match="did you mean vsr"):
-        importable(tmp_path, ["vsrr"])
+        importable_benchmarks(tmp_path, ["vsrr"])

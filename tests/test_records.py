@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from snellen.reasons import UnscoredReason
 from snellen.records import (
     Answer,
     ContinuationScore,
@@ -44,7 +45,7 @@ variants = st.builds(
     turn=st.integers(0, 9),
     template=words,
     order=st.permutations(range(4)).map(tuple),
-    marks=st.sampled_from([(), ("A", "B"), ("1", "2", "3")]),
+    labels=st.sampled_from([(), ("A", "B"), ("1", "2", "3")]),
     in_context=st.booleans(),
     seed=st.integers(0, 2**62),
 )
@@ -103,7 +104,7 @@ predictions = st.builds(
     key=words,
     choice=st.none() | st.integers(0, 9),
     text=st.none() | words,
-    hit=st.booleans(),
+    follows_format=st.booleans(),
     error=st.none() | failures,
 )
 verdicts = st.builds(
@@ -115,7 +116,8 @@ verdicts = st.builds(
     turn=st.integers(0, 9),
     metric=words,
     value=st.none() | numbers,
-    why=words,
+    reason=st.none() | st.sampled_from(get_args(UnscoredReason)),
+    detail=words,
 )
 results = st.builds(
     Result, model=words, benchmark=words, protocol=words, method=methods, metric=words, estimate=estimates
@@ -162,7 +164,7 @@ IMAGE = ImageRef("ab" * 32, "image/png", 8, 6)
 ASKED = Request(
     benchmark="b",
     sample_id="q",
-    variant=Variant(test=0, template="choice.generation.0", order=(0, 1), marks=("A", "B")),
+    variant=Variant(test=0, template="choice.generation.0", order=(0, 1), labels=("A", "B")),
     messages=(Message("user", (ImagePart(IMAGE), TextPart("What?"))), Message("assistant", (TextPart("The"),))),
 )
 
@@ -173,7 +175,7 @@ ASKED = Request(
         {"benchmark": "c"},
         {"sample_id": "r"},
         {"variant": Variant(test=3, seed=7)},
-        {"variant": Variant(turn=1, order=(1, 0), marks=("1", "2"), in_context=True)},
+        {"variant": Variant(turn=1, order=(1, 0), labels=("1", "2"), in_context=True)},
     ],
 )
 def test_the_key_does_not_depend_on_what_the_model_never_sees(change: dict[str, Any]) -> None:

@@ -11,13 +11,13 @@ import mini_text
 import reform
 from mini_text import ANSWERS, QUESTIONS
 from snellen.benchmark import Benchmark
-from snellen.builder import HISTORY
-from snellen.judge.answers import open_answers
-from snellen.parquet import read_records
+from snellen.building.builder import HISTORY
+from snellen.building.recipe import Recipe
+from snellen.drafts import Draft
+from snellen.formats.parquet import read_records
 from snellen.records import History
-from snellen.reformulate.recipe import Recipe
-from snellen.sources.base import Draft
-from snellen.sources.visdial import PAD, read
+from snellen.scoring.answers import open_answers
+from snellen.suites.visdial.reader import VISDIAL_FILLERS, read
 
 CAPTIONS = ("coco-caption", "textcaps", "nocaps", "flickr30k")
 AFFIRMING = {"yes", "yes, it is"}
@@ -76,7 +76,7 @@ def test_a_dialogue_has_ten_rounds_of_four_options_its_caption_and_the_published
             (gold,) = golds[sample.id, number].options
             assert turn.options[gold] == histories[sample.id][number]
             assert len(turn.options) == 4
-            assert set(turn.options) <= {*ANSWERS, *PAD}
+            assert set(turn.options) <= {*ANSWERS, *VISDIAL_FILLERS}
             for side in (AFFIRMING, DENYING):
                 # A second answer that affirms would be as right as the gold.
                 assert turn.options[gold] not in side or len(side & set(turn.options)) == 1
@@ -91,8 +91,10 @@ def test_what_annotators_call_right_too_is_no_distractor(tmp_path: Path) -> None
     asked = _drafts(official)[0].rounds
     # Candidates 1 and 3 of round 4 are right by 0.5 and 0.4; the gold itself is candidate 0.
     others = [text for text in ANSWERS if text != asked[4].texts[0]]
-    assert asked[4].wanted and asked[4].wanted.avoid == (others[0], others[2])
-    assert [bool(one.wanted and one.wanted.avoid) for one in asked] == [number == 4 for number in range(10)]
+    assert asked[4].distractors and asked[4].distractors.also_right == (others[0], others[2])
+    assert [bool(one.distractors and one.distractors.also_right) for one in asked] == [
+        number == 4 for number in range(10)
+    ]
     sample = next(iter(reform.made("visdial", official, tmp_path / "built").samples()))
     assert not {others[0], others[2]} & set(sample.turns[4].options)
 
@@ -100,8 +102,8 @@ def test_what_annotators_call_right_too_is_no_distractor(tmp_path: Path) -> None
 def test_answers_to_questions_that_begin_alike_are_the_nearest_candidates(tmp_path: Path) -> None:
     for draft in _drafts(mini_text.visdial(tmp_path)):
         for one in draft.rounds:
-            assert one.wanted and one.wanted.written == "dialogue"
-            near, every = one.wanted.tiers
+            assert one.distractors and one.distractors.prompt == "dialogue"
+            near, every = one.distractors.tiers
             assert set(near) <= set(every) <= set(ANSWERS)
             if one.question.startswith("what color"):
                 assert set(near) <= {"red", "dark blue", "a green one", "white"}
@@ -119,7 +121,7 @@ def test_answers_to_questions_that_begin_alike_are_the_nearest_candidates(tmp_pa
         ),
         ("coco-caption", "annotations/captions_val2017.json", '"caption"', '"text"', "annotations.0.: .*`caption`"),
         ("nocaps", "nocaps_val_4500_captions.json", '"id": 13, "file', '"id": 13, "pile', "images.3.: .*`file_name`"),
-        ("textcaps", "TextCaps_0.1_val.json", "t0", "t99", "data.0.: the picture t99.jpg is in none of .*train_images"),
+        ("textcaps", "TextCaps_0.1_val.json", "t0", "t99", "data.0.: cannot read the image .*train_images/t99.jpg"),
         ("flickr30k", "dataset_flickr30k.json", '"sentences"', '"captions"', "images.0.: .*`sentences`"),
         ("visdial", "visdial_1.0_val.json", '"val2018"', '"test2018"', "the split is test2018, not val2018"),
         (
@@ -154,7 +156,7 @@ def test_a_picture_without_captions_and_a_line_without_a_tab_are_refused(tmp_pat
     official = mini_text.flickr30k_tokens(tmp_path / "official")
     with (official / "test.txt").open("a") as file:
         file.write("4711\n")
-    reform.refused("flickr30k", official, tmp_path, r"test.txt:12: the picture 4711.jpg has no caption")
+    reform.refused("flickr30k", official, tmp_path, r"test.txt:12: captions.caption is empty")
     reform.broken(official / "results_20130124.token", "1.jpg#0\t", "1.jpg#0 ")
     reform.refused("flickr30k", official, tmp_path, r"results_20130124.token:6: '1.jpg#0 A 7 .* is not NAME.jpg#0")
 

@@ -15,12 +15,12 @@ from PIL import Image
 
 import reform
 from snellen.benchmark import Benchmark
+from snellen.building.recipe import Recipe
 from snellen.errors import DataError
 from snellen.images import ImageStore
-from snellen.reformulate.recipe import Recipe
-from snellen.reformulate.wordnet import open_wordnet
-from snellen.sources.cifar import UNFIT
-from snellen.sources.vizwiz_quality import NAMES
+from snellen.readers.cifar import UNFIT
+from snellen.reformulation.wordnet import open_wordnet
+from snellen.suites.reform_eval.readers.vizwiz_quality import FLAW_NAMES
 
 scipy_io = pytest.importorskip("scipy.io", reason="waits for scipy")
 
@@ -315,14 +315,14 @@ def test_the_issue_with_the_most_votes_is_right_and_the_next_three_are_wrong(tmp
     benchmark = reform.made("vizwiz-4", vizwiz(tmp_path / "official"), tmp_path)
     found, codes = texts(benchmark), FLAWS[:6]
     for place, sample in enumerate(list(benchmark.samples())[:6]):
-        assert found[sample.id] == NAMES[codes[place]]
-        assert {NAMES[codes[(place + step) % 6]] for step in range(3)} < set(sample.options)
+        assert found[sample.id] == FLAW_NAMES[codes[place]]
+        assert {FLAW_NAMES[codes[(place + step) % 6]] for step in range(3)} < set(sample.options)
     for place, sample in enumerate(list(benchmark.samples())[6:], 1):
-        assert found[sample.id] == NAMES[codes[place]] and NAMES["FRM"] in sample.options
+        assert found[sample.id] == FLAW_NAMES[codes[place]] and FLAW_NAMES["FRM"] in sample.options
 
 
 def test_without_wordnet_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snellen.reformulate.wordnet.DEBIAN", tmp_path)
+    monkeypatch.setattr("snellen.reformulation.wordnet.DEBIAN", tmp_path)
     monkeypatch.delenv("WNSEARCHDIR", raising=False)
     monkeypatch.setattr("nltk.data.path", [])
     open_wordnet.cache_clear()
@@ -336,8 +336,8 @@ def test_without_wordnet_the_error_says_what_to_install(tmp_path: Path, monkeypa
         ("pets37", "annotations/test.txt", "pug_2 4 2 1", "pug_2 4 2", r"txt:16: 'pug_2 4 2' is not a file's"),
         ("pets37", "annotations/test.txt", "pug_2 4 2", "pug_2 3 2", r"txt:16: class 3 is pug here and Bengal"),
         ("pets37", "annotations/test.txt", "pug_2 4", "pug_9 4", r"test.txt:16: cannot read the image .*pug_9.jpg"),
-        ("medic-dts", "MEDIC/MEDIC_test.tsv", "flood", "floods", r"MEDIC_test.tsv:4: .*floods.*disaster_types"),
-        ("medic-dts", "MEDIC/MEDIC_test.tsv", "\tdisaster_types", "\tdisasters", r"MEDIC_test.tsv:2: .*disaster_types"),
+        ("medic-dts", "MEDIC/MEDIC_test.tsv", "flood", "floods", r"tsv:4: .*'floods' is none of"),
+        ("medic-dts", "MEDIC/MEDIC_test.tsv", "\tdisaster_types", "\tdisasters", r"tsv:1: the column 'disaster_types'"),
         ("medic-dts", "MEDIC/MEDIC_test.tsv", "images/7.jpg", "images/77.jpg", r"tsv:9: cannot read .*77.jpg"),
         ("vizwiz-4", "annotations/val.json", '"FRM": 4', '"FRM": 6', r"val.json: items\[0\]: .*<= 5.*flaws.FRM"),
         ("vizwiz-4", "annotations/val.json", '"ROT": 0', '"RTO": 0', r"val.json: items\[0\]: .*ROT.*flaws"),

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import reform
+from snellen.building.recipe import Recipe
 from snellen.images import ImageStore
-from snellen.reformulate.recipe import Recipe
 
 ANIMALS = ("cat", "dog", "horse", "cow", "sheep")
 VEHICLES = ("car", "bus", "train", "boat")

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 import reform
 import small
 from snellen.benchmark import Benchmark
-from snellen.builder import build
+from snellen.building.builder import build_benchmark
+from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
-from snellen.reformulate.captions import coco_words, namer
-from snellen.reformulate.recipe import Recipe
-from snellen.reformulate.sampling import Sampling
-from snellen.sources.wikihow import read as read_wikihow
+from snellen.reformulation.sampling import Sampling
+from snellen.reformulation.similar_captions import category_finder, coco_words
+from snellen.suites.reform_eval.readers.wikihow import read as read_wikihow
 
 THINGS = ("person", "dog", "cat", "horse", "bench", "car")
 SAID = {"person": "man", "dog": "dog", "cat": "kitten", "horse": "pony", "bench": "bench", "car": "taxi"}
@@ -134,7 +134,7 @@ def whole(name: str, source: Path, to: Path) -> Benchmark:
     """The benchmark of all that the source has."""
     spec = entries()[f"reform-eval/{name}"]
     spec = replace(spec, source=replace(spec.source, select=Sampling(), sample=Sampling()))
-    return build(spec, source=source, to=to / name)
+    return build_benchmark(spec, source=source, to=to / name)
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_the_paper_draws_a_part(name: str, source: Path, built: int, tmp_path: P
 @pytest.mark.parametrize("source", ["mscoco-itm"], indirect=True)
 def test_a_caption_that_does_not_match_is_a_similar_pictures_own(source: Path, tmp_path: Path) -> None:
     benchmark = reform.made("mscoco-itm", source, tmp_path)
-    name = namer(THINGS, coco_words())
+    name = category_finder(THINGS, coco_words())
     answers = Counter(sample.tags["answer"] for sample in benchmark.samples())
     assert answers.total() == 30 and min(answers.values()) > 5
     shown = {n: {THINGS[n % 6], THINGS[(n + 1 + n // 6) % 6]} for n in range(10)}
@@ -188,7 +188,7 @@ def test_a_caption_that_does_not_match_is_a_similar_pictures_own(source: Path, t
 @pytest.mark.parametrize("source", ["mscoco-its"], indirect=True)
 def test_texts_to_choose_from_name_what_the_picture_lacks(source: Path, tmp_path: Path) -> None:
     benchmark = reform.made("mscoco-its", source, tmp_path)
-    name = namer(THINGS, coco_words())
+    name = category_finder(THINGS, coco_words())
     shown = {n: {THINGS[n % 6], THINGS[(n + 1 + n // 6) % 6]} for n in range(10)}
     for sample in benchmark.samples():
         right = [option for option in sample.options if name(option) <= shown[int(sample.group)]]
@@ -201,8 +201,8 @@ def test_other_steps_of_the_task_come_first_then_of_the_skill(source: Path) -> N
     assert "0_0_4" not in drafts
     (first,) = drafts["0_0_0"].rounds
     assert first.question == 'The picture shows one step of the task "Cooking carrots". Which step is it?'
-    assert first.wanted is not None
-    task, skill, everything = first.wanted.tiers
+    assert first.distractors is not None
+    task, skill, everything = first.distractors.tiers
     assert len(task) == 5 and set(skill) == {"Buy carrots that are ready."} and len(everything) == 24
     # A method without a name goes by the article's goal.
     (alone,) = drafts["1_1_0"].rounds
@@ -273,7 +273,13 @@ QRELS = "test/img_evidence_qrels.csv"
         ("snli-ve", "snli_ve_test.jsonl", '"4001"', '""', r"snli_ve_test.jsonl:4: Flickr30K_ID is empty"),
         ("snli-ve", "snli_ve_test.jsonl", '"4001"', '"5001"', r"jsonl:4: cannot read the image .*5001.jpg"),
         ("mocheg", "test/Corpus2.csv", "refuted", "false", r"Corpus2.csv:6: Invalid enum value 'false'"),
-        ("mocheg", "test/Corpus2.csv", "cleaned_truthfulness", "truth", r"Corpus2.csv:3: .*cleaned_truthfulness"),
+        (
+            "mocheg",
+            "test/Corpus2.csv",
+            "cleaned_truthfulness",
+            "truth",
+            r"Corpus2.csv:1: the column .cleaned_truthfulness. is missing",
+        ),
         ("mocheg", QRELS, "1-proof-1-photo.jpg", "nowhere.jpg", r"cannot read the image .*nowhere.jpg"),
     ],
     indirect=["source"],

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import reform
+from snellen import registry
+from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
-from snellen.reformulate.recipe import Recipe
-from snellen.reformulate.sampling import Sampling
-from snellen.reformulate.writing import request_text
-from snellen.sources.a_okvqa import read
-from snellen.sources.viquae import cut
+from snellen.reformulation.distractor_prompts import request_text
+from snellen.reformulation.sampling import Sampling
+from snellen.suites.reform_eval.readers.passages import cut
 
 ANIMALS = ("cat", "dog", "horse", "cow", "sheep", "goat")
 SINGERS = ("Jackie Wilson", "Marian Gold", "Chris de Burgh", "Kate Bush", "Nina Hagen", "Edith Piaf")
@@ -315,27 +315,27 @@ def test_imagenetvc_draws_a_picture_of_the_class_and_answers_of_the_same_kind(tm
     ("name", "file", "old", "new", "fault"),
     [
         ("gqa", "testdev_balanced_questions.json", '"answer": "horse"', '"answer": " "',
-         r"testdev_balanced_questions.json: 20000002: the answer is empty"),
+         r"testdev_balanced_questions.json: 20000002: answer is empty"),
         ("gqa", "testdev_balanced_questions.json", '"imageId": "n2"', '"imageId": "n9"', r"20000002: cannot read"),
         ("gqa", "testdev_balanced_questions.json", '"semantic": "obj"', '"sem": "obj"', r"20000000: .*`semantic`"),
         ("whoops", "whoops_dataset.csv", "question_answering_pairs", "question_answer_pairs",
          r"whoops_dataset.csv:1: the column 'question_answering_pairs' is missing"),
         ("whoops", "whoops_dataset.csv", '""horse""]', '""horse""', r"dataset.csv:5: question_answering_pairs: "),
-        ("whoops", "whoops_dataset.csv", '""horse""', '""""', r"dataset.csv:5: the answer to 'And, so\?' is empty"),
+        ("whoops", "whoops_dataset.csv", '""horse""', '""""', r"dataset.csv:5: question_answering_pairs.1 is empty"),
         ("scienceqa", "problems.json", '1, "hint": "Beasts have hint 3', '7, "hint": "Beasts have hint 3',
-         r"problems.json: 3: answer 7 but options are 0-4"),
+         r"problems.json: 3: answer 7 but choices are 0-4"),
         ("scienceqa", "pid_splits.json", '"test": ["3"', '"test": ["33"',
-         r"pid_splits.json: test\[0\]: there is no problem '33' in problems.json"),
+         r"pid_splits.json: test\[0\]: there is no record '33' in problems.json"),
         ("scienceqa", "pid_splits.json", '"test"', '"dev"', r"there is no split 'test'; it has train, dev"),
         ("viquae", "test.jsonl", '"original_answer": "Volvo"', '"original_answer": ""',
-         r"test.jsonl:4: the original_answer is empty"),
+         r"test.jsonl:4: output.original_answer is empty"),
         ("viquae", "test.jsonl", "512px-3.png", "512px-33.png", r"test.jsonl:4: cannot read the image .*512px-33.png"),
         ("k-viquae", "non_humans.jsonl", '"wikipedia_title"', '"title"', r"non_humans.jsonl:1: .*wikipedia_title"),
         ("k-viquae", "humans_without_faces.jsonl", '"paragraph"', '"par"',
          r"humans_without_faces.jsonl:1: text: .*paragraph"),
         ("a-okvqa", "aokvqa_v1p0_val.json", '"correct_choice_idx": 3', '"correct_choice_idx": 4',
          r"aokvqa_v1p0_val.json: \[3\]: correct_choice_idx 4 but choices are 0-3"),
-        ("a-okvqar", "aokvqa_v1p0_val.json", '"Second cause 2."', '""', r"\[2\]: a rationale is missing or empty"),
+        ("a-okvqar", "aokvqa_v1p0_val.json", '"Second cause 2."', '""', r"\[2\]: rationales\[1\] is empty"),
         ("a-okvqra", "aokvqa_v1p0_val.json", '"rationales"', '"reasons"', r"\[0\]: .*rationales"),
         ("imagenetvc", "datasets/shape.csv", "tench", "trench", r"shape.csv:2: there is no category 'trench'"),
         ("imagenetvc", "datasets/shape.csv", "square", "", r"shape.csv:4: the answer is empty"),
@@ -369,8 +369,9 @@ def test_the_three_forms_of_a_okvqa_ask_of_the_same_questions(tmp_path: Path) ->
 
 
 def test_a_writer_of_rationales_is_told_the_question_itself(tmp_path: Path) -> None:
-    spec = entries()["reform-eval/a-okvqar"]
-    asked = next(read(spec.source.params, a_okvqa(tmp_path / "files"))).rounds[0]
-    told = request_text(asked, 3)
-    assert asked.wanted and asked.question == f"{asked.wanted.asked} The answer is {asked.wanted.rationale}. Why?"
-    assert told.splitlines()[1] == f"Question: {asked.wanted.asked}"
+    source = entries()["reform-eval/a-okvqar"].source
+    read = registry.find("readers", source.reader)
+    question = next(read(source.params, a_okvqa(tmp_path / "files"))).rounds[0]
+    told, spec = request_text(question, 3), question.distractors
+    assert spec and question.question == f"{spec.question} The answer is {spec.rationale}. Why?"
+    assert told.splitlines()[1] == f"Question: {spec.question}"

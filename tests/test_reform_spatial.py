@@ -16,10 +16,16 @@ from PIL import Image as Pictures
 
 import reform
 import small
+from snellen.building.recipe import Recipe
 from snellen.images import ImageStore
-from snellen.reformulate.recipe import Recipe
-from snellen.sources.matterport_house import Image, Thing
-from snellen.sources.matterport_relations import WRONG, Relation, View, facts, project
+from snellen.suites.reform_eval.readers.matterport_house import HouseImage, HouseObject
+from snellen.suites.reform_eval.readers.matterport_relations import (
+    WRONG_RELATIONS,
+    Relation,
+    View,
+    project,
+    spatial_facts,
+)
 
 OBJECTS = (("dog", "animal"), ("cat", "animal"), ("horse", "animal"), ("cow", "animal"), ("person", "person"))
 
@@ -396,12 +402,12 @@ views = st.builds(
 @given(st.lists(views, max_size=5, unique_by=lambda view: view.name), st.floats(50, 500))
 def test_no_wrong_option_holds_of_the_same_things(shown: list[View], focal: float) -> None:
     held: dict[tuple[str, str], set[Relation]] = {}
-    for fact in facts(shown, focal):
+    for fact in spatial_facts(shown, focal):
         held.setdefault((fact.subject, fact.object), set()).add(fact.relation)
     mirrored: dict[Relation, Relation] = {"left": "right", "right": "left", "above": "under", "under": "above"}
     for (subject, other), relations in held.items():
         for relation in relations:
-            assert not relations & set(WRONG[relation])
+            assert not relations & set(WRONG_RELATIONS[relation])
             if relation in mirrored:
                 assert mirrored[relation] in held[other, subject]
 
@@ -430,9 +436,9 @@ def test_a_camera_that_looks_sideways_sees_what_lies_there() -> None:
     assert project(_thing((-4, 0, 0)), image) is None
 
 
-def _thing(centre: tuple[float, float, float]) -> Thing:
-    return Thing(0, "vase", "objects", centre, ((1, 0, 0), (0, 1, 0)), (0.2, 0.2, 0.2))
+def _thing(centre: tuple[float, float, float]) -> HouseObject:
+    return HouseObject(0, "vase", "objects", centre, ((1, 0, 0), (0, 1, 0)), (0.2, 0.2, 0.2))
 
 
-def _image(extrinsics: tuple[float, ...]) -> Image:
-    return Image("", 0, "pano", 1, 0, extrinsics, (FOCAL, FOCAL), CENTRE, SIZE)
+def _image(extrinsics: tuple[float, ...]) -> HouseImage:
+    return HouseImage("", 0, "pano", 1, 0, extrinsics, (FOCAL, FOCAL), CENTRE, SIZE)

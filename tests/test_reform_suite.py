@@ -15,9 +15,9 @@ import test_reform_inference as inference
 import test_reform_knowledge as knowledge
 import test_reform_spatial as spatial
 import test_reform_vqa as vqa
-from snellen.catalogue import DIMENSIONS
-from snellen.run.store import read_manifest
-from snellen.sources.published import published
+from snellen.catalogue import dimension_titles
+from snellen.runs.journal import read_manifest
+from snellen.suites.reform_eval.published import published_entries
 from test_published import miniature
 from test_reform_coco import coco_objects
 
@@ -27,7 +27,7 @@ def test_the_tiny_model_takes_the_whole_suite_by_both_methods(
 ) -> None:
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    for name in published():
+    for name in published_entries():
         miniature(name, tmp_path / "data")
     assert small.command(capsys, "import", "reform-eval", "data")[0] == 0
     asked = ["--method", "both", "--limit", "2", "--name", "all", "--json"]
@@ -41,14 +41,14 @@ def test_the_tiny_model_takes_the_whole_suite_by_both_methods(
         method: {row["dimension"] for row in rows if row["metric"] == "capability" and row["method"] == method}
         for method in ("generation", "likelihood")
     }
-    assert capable["generation"] == {*DIMENSIONS, "*"}
+    assert capable["generation"] == {*dimension_titles(), "*"}
     # The paper evaluates no likelihood of scene text and descriptions.
-    assert capable["likelihood"] == {*DIMENSIONS, "*"} - {"STP", "Desc"}
+    assert capable["likelihood"] == {*dimension_titles(), "*"} - {"STP", "Desc"}
     assert all(row["errors"] == 0 for row in rows)
     page = (tmp_path / "runs" / "all" / "report.html").read_text("utf-8")
     assert 'aria-label="Capability by dimension, generation"' in page
     assert "partial, without" not in page
-    for title in DIMENSIONS.values():
+    for title in dimension_titles().values():
         # The radar breaks names into two lines.
         assert f"{title} (" in page
 
@@ -79,7 +79,7 @@ def test_all_61_are_counted_and_built_from_official_files_in_one_command_each(
     source = str(official(tmp_path / "official"))
     code, shown, _ = small.command(capsys, "verify", "reform-eval", "--source", source, "--json")
     counted = {row["benchmark"].partition("/")[2]: row for row in map(json.loads, shown.splitlines())}
-    assert code == 0 and set(counted) == set(published())
+    assert code == 0 and set(counted) == set(published_entries())
     assert {row["state"] for row in counted.values()} <= {"differs", "as published"}
     assert all(row["why"] for row in counted.values() if row["state"] == "differs")
     asked = ["--source", source, "--distractors", "pool", "--ratio", "1"]

@@ -8,10 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 import reform
-from snellen.reformulate.recipe import Recipe
-from snellen.sources import streams, vqa
+from snellen.building.recipe import Recipe
+from snellen.formats import json_stream
+
+
+class Annotation(Struct, frozen=True):
+    question_id: int
+    answers: list[dict[str, Any]]
+
 
 ANIMALS = ("cat", "dog", "horse", "cow", "sheep", "goat")
 TASKS = {
@@ -226,18 +233,20 @@ def test_tdiuc_leaves_visual_genome_out_and_says_when_a_file_has_none(tmp_path: 
     source = tdiuc(tmp_path / "files")
     benchmark = reform.made("tdiuc-sport", source, tmp_path)
     assert {option for sample in benchmark.samples() for option in sample.options} == set(TASKS["sport"][1])
-    assert not any("Visual Genome" in warning for warning in benchmark.manifest.warnings)
+    (left_out,) = [warning for warning in benchmark.manifest.warnings if "Visual Genome" in warning]
+    assert "9 left out: the question comes from Visual Genome, which models were trained on" in left_out
     notes = source / "Annotations" / "mscoco_val2014_annotations.json"
     notes.write_text(notes.read_text().replace("imported_genome", "imported"))
     warnings = reform.made("tdiuc-sport", source, tmp_path / "unmarked").manifest.warnings
-    assert any(
-        "no answer comes from Visual Genome by its ans_source (generation, imported, " in text for text in warnings
-    )
+    assert any("no answer comes from Visual Genome by its ans_source; the paper leaves" in text for text in warnings)
 
 
-@pytest.mark.parametrize("source", ["imported_genome", "genome", "Visual Genome", "vg"])
-def test_visual_genome_is_known_by_its_names(source: str) -> None:
-    assert vqa.is_genome(source) and not vqa.is_genome("imported_vqa") and not vqa.is_genome("generation")
+@pytest.mark.parametrize("name", ["genome", "Visual Genome", "vg"])
+def test_visual_genome_is_known_by_its_names(name: str, tmp_path: Path) -> None:
+    source = tdiuc(tmp_path / "files")
+    notes = source / "Annotations" / "mscoco_val2014_annotations.json"
+    notes.write_text(notes.read_text().replace("imported_genome", name))
+    assert reform.made("tdiuc-sport", source, tmp_path).manifest.counts.samples == 81
 
 
 def test_coco_qa_gives_the_first_number_question_of_each_picture_as_many_as_the_paper_has(tmp_path: Path) -> None:
@@ -253,15 +262,15 @@ def test_coco_qa_gives_the_first_number_question_of_each_picture_as_many_as_the_
     ("name", "file", "old", "new", "fault"),
     [
         ("vqav2", "v2_OpenEnded_mscoco_val2014_questions.json", '"question_id": 10}', '"question_id": 11}',
-         r"questions\[3\]: the question 11 has no annotation in .*annotations.json"),
+         r"questions\[3\]: the question_id 11 has no record in .*annotations.json"),
         ("vqav2", "v2_OpenEnded_mscoco_val2014_questions.json", '"image_id": 3, "qu', '"image_id": 2, "qu',
-         r"questions\[3\]: the picture is 2, but 3 in .*annotations.json: annotations\[3\]"),
+         r"questions\[3\]: the image_id is 2, but 3 in .*annotations.json: annotations\[3\]"),
         ("vqav2", "v2_OpenEnded_mscoco_val2014_questions.json", '"question": "how many thing 1?"', '"question": 1',
          r"questions.json: questions\[1\]: Expected `str`, got `int` - at `\$.question`"),
         ("vqav2", "v2_OpenEnded_mscoco_val2014_questions.json", '"questions":', '"question":',
          r"questions.json: there is no list 'questions'"),
         ("vqav2", "v2_mscoco_val2014_annotations.json", '"question_id": 10,', '"question_id": 7,',
-         r"annotations\[3\]: there is no question 7 in|has no annotation"),
+         r"questions\[3\]: the question_id 10 has no record in .*annotations.json"),
         ("vqav2", "v2_mscoco_val2014_annotations.json", '"answer_id": 3}', '"answer_id": 3',
          r"annotations.json: annotations\[0\]: not JSON"),
         ("ok-vqa", "mscoco_val2014_annotations.json", '"answer": "goat"', '"answer": null',
@@ -271,7 +280,7 @@ def test_coco_qa_gives_the_first_number_question_of_each_picture_as_many_as_the_
          r"val.json: \[4\]: cannot read the image .*VizWiz_val_00000099.jpg"),
         ("tdiuc-scene", "Annotations/mscoco_val2014_annotations.json", '"scene_recognition", "answers": [{"answer": '
          '"kitchen"', '"scene_recognition", "answers": [{"answer": " "',
-         r"annotations\[90\]: nobody answered the question"),
+         r"questions\[90\]: note.answers.answer is empty; is this the file of a split with hidden"),
     ],
 )  # fmt: skip
 def test_a_broken_pair_is_refused_with_file_and_place(
@@ -288,19 +297,26 @@ def test_an_annotation_without_a_question_is_refused(tmp_path: Path) -> None:
     content = json.loads(path.read_text())
     content["annotations"].append({**content["annotations"][0], "question_id": 777})
     path.write_text(json.dumps(content))
-    reform.refused("ok-vqa", source, tmp_path, r"annotations\[12\]: there is no question 777 in .*questions.json")
+    reform.refused(
+        "ok-vqa", source, tmp_path, r"annotations.json: annotations\[12\]: there is no record with the question_id 777"
+    )
 
 
 def test_a_file_of_another_set_is_no_tdiuc(tmp_path: Path) -> None:
-    reform.refused("tdiuc-color", ok_vqa(tmp_path / "files"), tmp_path, "no question is of the type 'color'")
+    reform.refused(
+        "tdiuc-color",
+        ok_vqa(tmp_path / "files"),
+        tmp_path,
+        r"questions.json: no record meets .note.question_type == 'color'.; is this the right file",
+    )
 
 
 @pytest.mark.parametrize(
     ("file", "line", "new", "fault"),
     [
-        ("types", 3, "7", r"types.txt:4: the type '7' is none of 0-3"),
-        ("img_ids", 3, "x3", r"img_ids.txt:4: 'x3' is no id of a picture"),
-        ("answers", 3, "", r"answers.txt:4: the answer is empty"),
+        ("types", 3, "7", r"types.txt:4: Invalid enum value '7' - at `\$.type`"),
+        ("img_ids", 3, "x3", r"img_ids.txt:4: Expected `int`, got `str` - at `\$.image`"),
+        ("answers", 3, "", r"questions.txt:4: answer is empty"),
         ("answers", 3, None, r"answers.txt: 3599 lines, but questions.txt has 3600"),
         ("img_ids", 0, "9999", r"questions.txt:1: cannot read the image .*COCO_val2014_000000009999.jpg"),
     ],
@@ -331,8 +347,8 @@ def test_the_order_of_the_annotations_does_not_matter(tmp_path: Path) -> None:
 def test_a_small_window_reads_what_a_large_one_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tdiuc(tmp_path / "files")
     path = source / "Annotations" / "mscoco_val2014_annotations.json"
-    large = list(streams.long_list(path, "annotations", vqa.Annotation))
+    large = list(json_stream.stream_list(path, "annotations", Annotation))
     assert [note.question_id for _, note in large] == [n * 3 + 1 for n in range(630)]
     for window in (7, 64, 1000):
-        monkeypatch.setattr(streams, "WINDOW", window)
-        assert list(streams.long_list(path, "annotations", vqa.Annotation)) == large
+        monkeypatch.setattr(json_stream, "WINDOW", window)
+        assert list(json_stream.stream_list(path, "annotations", Annotation)) == large

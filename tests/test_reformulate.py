@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import small
+from snellen.building.recipe import BuildStats, Recipe, needs_writing, reformulate
 from snellen.catalogue import BenchmarkSpec, SourceSpec
+from snellen.drafts import DistractorSpec, Draft, Outline, PictureSpec, QuestionDraft
 from snellen.errors import DataError
 from snellen.records import Box
-from snellen.reformulate.answers import opposite, says_the_same
-from snellen.reformulate.options import ENOUGH, as_choice
-from snellen.reformulate.recipe import Making, Recipe, reformed, to_write
-from snellen.reformulate.regions import PALETTE, from_corners, shown
-from snellen.reformulate.sampling import Sampling, choose
-from snellen.sources.base import Draft, Outline, Picture, Round, Wanted
+from snellen.reformulation.answer_equality import opposite_answer, same_answer
+from snellen.reformulation.distractors import ENOUGH, to_multiple_choice
+from snellen.reformulation.regions import PALETTE, from_corners, render_picture
+from snellen.reformulation.sampling import Sampling, draw_sample
 
 # --- sampling --------------------------------------------------------------------------------------------------
 
@@ -49,9 +49,9 @@ def samplings(draw: st.DrawFn, size: int) -> Sampling:
 @given(data=st.data(), strata=strata)
 def test_places_are_ascending_distinct_and_the_same_again(data: st.DataObject, strata: list[str]) -> None:
     sampling = data.draw(samplings(len(strata)))
-    places = choose(strata, sampling, "bench", "sample", 0)
+    places = draw_sample(strata, sampling, "bench", "sample", 0)
     assert places == sorted(set(places)) and set(places) <= set(range(len(strata)))
-    assert places == choose(tuple(strata), sampling, "bench", "sample", 0)
+    assert places == draw_sample(tuple(strata), sampling, "bench", "sample", 0)
 
 
 @given(data=st.data(), strata=strata)
@@ -67,7 +67,7 @@ def test_a_rule_takes_as_many_as_it_says(data: st.DataObject, strata: list[str])
         expected = max(int(sampling.ratio * count + 1e-9), 1)
     else:
         expected = sampling.count or count
-    assert len(choose(strata, sampling, "bench")) == expected
+    assert len(draw_sample(strata, sampling, "bench")) == expected
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ def test_a_rule_takes_as_many_as_it_says(data: st.DataObject, strata: list[str])
 )
 def test_a_ratio_takes_the_whole_part_of_its_share_and_one_at_least(count: int, ratio: float, taken: int) -> None:
     # The first four are sizes behind the paper's published scores.
-    assert len(choose(["x"] * count, Sampling("random", ratio=ratio), "b")) == taken
+    assert len(draw_sample(["x"] * count, Sampling("random", ratio=ratio), "b")) == taken
 
 
 @pytest.mark.parametrize(("count", "step", "taken"), [(8696, 40, 218), (21320, 100, 214), (38267, 100, 383)])
 def test_equidistant_sampling_gives_the_papers_sizes(count: int, step: int, taken: int) -> None:
-    assert len(choose(["x"] * count, Sampling("equidistant", step=step), "b")) == taken
+    assert len(draw_sample(["x"] * count, Sampling("equidistant", step=step), "b")) == taken
 
 
 @given(data=st.data(), strata=strata)
 def test_balanced_shares_are_within_one_of_proportional(data: st.DataObject, strata: list[str]) -> None:
     wanted = data.draw(st.integers(1, len(strata)))
-    places = choose(strata, Sampling("balanced", count=wanted), "b")
+    places = draw_sample(strata, Sampling("balanced", count=wanted), "b")
     taken = Counter(strata[place] for place in places)
     for name, size in Counter(strata).items():
         assert abs(taken[name] - wanted * size / len(strata)) < 1
@@ -95,7 +95,7 @@ def test_balanced_shares_are_within_one_of_proportional(data: st.DataObject, str
 
 @given(data=st.data(), strata=strata)
 def test_equal_shares_differ_only_where_a_stratum_is_exhausted(data: st.DataObject, strata: list[str]) -> None:
-    places = choose(strata, Sampling("equal", count=data.draw(st.integers(1, len(strata)))), "b")
+    places = draw_sample(strata, Sampling("equal", count=data.draw(st.integers(1, len(strata)))), "b")
     sizes, taken = Counter(strata), Counter(strata[place] for place in places)
     most = max(taken.values())
     for name, size in sizes.items():
@@ -106,30 +106,30 @@ def test_equal_shares_differ_only_where_a_stratum_is_exhausted(data: st.DataObje
 def test_only_the_order_of_the_strata_names_matters_and_not_the_names(strata: list[str], seed: int) -> None:
     renamed = [f"stratum {name}" for name in strata]
     half = Sampling("balanced", ratio=0.5)
-    assert choose(strata, half, "b", seed) == choose(renamed, half, "b", seed)
+    assert draw_sample(strata, half, "b", seed) == draw_sample(renamed, half, "b", seed)
 
 
 def test_names_seed_the_draw() -> None:
-    draws = {tuple(choose(["x"] * 50, Sampling("random", count=5), "bench", seed)) for seed in range(20)}
+    draws = {tuple(draw_sample(["x"] * 50, Sampling("random", count=5), "bench", seed)) for seed in range(20)}
     assert len(draws) == 20
 
 
 def test_every_sample_is_drawn_as_often_as_any_other() -> None:
     counts: Counter[int] = Counter()
     for seed in range(2000):
-        counts.update(choose(list("aab" * 4), Sampling("balanced", count=3), seed))
+        counts.update(draw_sample(list("aab" * 4), Sampling("balanced", count=3), seed))
     # 12 samples, 3 of them each time: 500 of 2000 for each, give or take 4.5 standard errors (19.4).
     assert all(abs(counts[place] - 500) < 88 for place in range(12))
 
 
 @given(strata=strata, sampling=st.sampled_from([Sampling("random", ratio=0.1, keep_below=121)]))
 def test_a_small_source_is_kept_whole(strata: list[str], sampling: Sampling) -> None:
-    assert choose(strata, sampling, "b") == list(range(len(strata)))
+    assert draw_sample(strata, sampling, "b") == list(range(len(strata)))
 
 
 def test_more_samples_than_there_are_cannot_be_drawn() -> None:
     with pytest.raises(DataError, match="the source has 3 samples, 4 are to be drawn"):
-        choose(list("abc"), Sampling("balanced", count=4), "b")
+        draw_sample(list("abc"), Sampling("balanced", count=4), "b")
 
 
 @pytest.mark.parametrize(
@@ -167,18 +167,18 @@ DIFFERENT = [
 
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_two_answers_say_the_same(one: str, other: str) -> None:
-    assert says_the_same(one, other) and says_the_same(other, one)
+    assert same_answer(one, other) and same_answer(other, one)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_two_answers_say_different_things(one: str, other: str) -> None:
-    assert not says_the_same(one, other) and not says_the_same(other, one)
+    assert not same_answer(one, other) and not same_answer(other, one)
 
 
 @given(one=st.text(max_size=12), other=st.text(max_size=12))
 def test_saying_the_same_is_symmetric_and_every_answer_says_the_same_as_itself(one: str, other: str) -> None:
-    assert says_the_same(one, one) and says_the_same(one, f" {one} ")
-    assert says_the_same(one, other) == says_the_same(other, one)
+    assert same_answer(one, one) and same_answer(one, f" {one} ")
+    assert same_answer(one, other) == same_answer(other, one)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_saying_the_same_is_symmetric_and_every_answer_says_the_same_as_itself(o
     [("yes", "no"), ("No", "Yes"), ("YES", "NO"), ("yes.", "no."), ("maybe", None), ("no one", None), ("", None)],
 )
 def test_the_opposite_of_an_answer(answer: str, other: str | None) -> None:
-    assert opposite(answer) == other
+    assert opposite_answer(answer) == other
 
 
 # --- options ---------------------------------------------------------------------------------------------------
@@ -196,9 +196,11 @@ words = st.sampled_from(WORDS)
 tiers = st.lists(st.lists(words | words.map(str.upper) | words.map(lambda w: f"the {w}s"), max_size=8), max_size=3)
 
 
-def choice(texts: Iterable[str], wanted: Wanted, count: int = 4, seed: int = 0, rejected: Any = None) -> Round:
-    return as_choice(
-        Round("Which?", texts=tuple(texts), wanted=wanted),
+def choice(
+    texts: Iterable[str], wanted: DistractorSpec, count: int = 4, seed: int = 0, rejected: Any = None
+) -> QuestionDraft:
+    return to_multiple_choice(
+        QuestionDraft("Which?", texts=tuple(texts), distractors=wanted),
         count,
         random.Random(seed),
         rejected or Counter(),
@@ -210,30 +212,32 @@ def choice(texts: Iterable[str], wanted: Wanted, count: int = 4, seed: int = 0, 
 def test_the_gold_is_there_once_and_no_distractor_is_right(
     tiers: list[list[str]], texts: list[str], count: int, seed: int
 ) -> None:
-    wanted = Wanted(tuple(tiers), pad=("Not sure", "Unknown"), avoid=("wolf",), fewer=True)
+    wanted = DistractorSpec(tuple(tiers), fillers=("Not sure", "Unknown"), also_right=("wolf",), allow_fewer=True)
     found = choice(texts, wanted, count, seed)
     [gold] = found.gold
     assert found.options[gold] == texts[0] and 2 <= len(found.options) <= count
-    assert found.texts == () and found.wanted is None
+    assert found.texts == () and found.distractors is None
     others = [option for place, option in enumerate(found.options) if place != gold]
-    assert not any(says_the_same(option, right) for option in others for right in (*texts, "wolf"))
-    assert not any(says_the_same(one, other) for place, one in enumerate(others) for other in others[:place])
+    assert not any(same_answer(option, right) for option in others for right in (*texts, "wolf"))
+    assert not any(same_answer(one, other) for place, one in enumerate(others) for other in others[:place])
     assert found == choice(texts, wanted, count, seed)
 
 
 @given(count=st.integers(2, len(WORDS)), gold=words)
 def test_as_many_options_are_made_as_are_asked_for(count: int, gold: str) -> None:
-    assert len(choice([gold], Wanted((WORDS,)), count).options) == count
+    assert len(choice([gold], DistractorSpec((WORDS,)), count).options) == count
 
 
 def test_the_gold_stands_in_each_place_equally_often() -> None:
-    golds = Counter(choice(["cat"], Wanted((WORDS,)), seed=seed).gold[0] for seed in range(2000))
+    golds = Counter(choice(["cat"], DistractorSpec((WORDS,)), seed=seed).gold[0] for seed in range(2000))
     # 500 each, give or take 4.5 standard errors (19.4).
     assert all(abs(golds[place] - 500) < 88 for place in range(4))
 
 
 def test_each_candidate_of_a_tier_is_drawn_equally_often() -> None:
-    drawn = Counter(option for seed in range(2000) for option in choice(["cat"], Wanted((WORDS,)), seed=seed).options)
+    drawn = Counter(
+        option for seed in range(2000) for option in choice(["cat"], DistractorSpec((WORDS,)), seed=seed).options
+    )
     # 3 of 13: 461.5 of 2000 each, give or take 4.5 standard errors (18.8).
     assert drawn.pop("cat") == 2000 and len(drawn) == 13
     assert all(abs(times - 461.5) < 85 for times in drawn.values())
@@ -241,40 +245,40 @@ def test_each_candidate_of_a_tier_is_drawn_equally_often() -> None:
 
 @given(seed=st.integers(0, 999))
 def test_the_nearest_tier_comes_first(seed: int) -> None:
-    found = choice(["cat"], Wanted((("dog",), ("cow", "hen"), ("pig", "fox"))), seed=seed)
+    found = choice(["cat"], DistractorSpec((("dog",), ("cow", "hen"), ("pig", "fox"))), seed=seed)
     assert set(found.options) == {"cat", "dog", "cow", "hen"}
-    found = choice(["cat"], Wanted((("dog",), ("fox",), ("cow", "hen"))), seed=seed)
+    found = choice(["cat"], DistractorSpec((("dog",), ("fox",), ("cow", "hen"))), seed=seed)
     assert {"cat", "dog", "fox"} < set(found.options) and len(found.options) == 4
 
 
 def test_different_seeds_give_different_options() -> None:
-    assert len({choice(["cat"], Wanted((WORDS,)), seed=seed).options for seed in range(30)}) == 30
+    assert len({choice(["cat"], DistractorSpec((WORDS,)), seed=seed).options for seed in range(30)}) == 30
 
 
 @pytest.mark.parametrize("pool", [("cat", "cat", "cats"), ("", " ", "Cat"), ()])
 def test_too_few_candidates_are_an_error_with_its_place(pool: tuple[str, ...]) -> None:
     with pytest.raises(DataError, match=r"a\.json:3: 3 distractors are wanted for 'cat', the source has 1 that fit"):
-        choice(["cat"], Wanted((pool, ("dog",))))
+        choice(["cat"], DistractorSpec((pool, ("dog",))))
     with pytest.raises(DataError, match=r"a\.json:3: no distractor for 'cat' in the source"):
-        choice(["cat"], Wanted((pool,), fewer=True))
+        choice(["cat"], DistractorSpec((pool,), allow_fewer=True))
 
 
 def test_padding_fills_up_in_its_order() -> None:
-    wanted = Wanted((("dog",),), pad=("Not sure", "Unknown", "Other"))
+    wanted = DistractorSpec((("dog",),), fillers=("Not sure", "Unknown", "Other"))
     assert set(choice(["cat"], wanted).options) == {"cat", "dog", "Not sure", "Unknown"}
 
 
 @pytest.mark.parametrize("gold", ["yes", "No"])
 def test_a_yes_no_question_gets_the_other_one_unless_it_is_padded(gold: str) -> None:
-    other = opposite(gold)
-    assert set(choice([gold], Wanted((WORDS,))).options) == {gold, other}
-    padded = choice([gold], Wanted((("yes", "no"),), pad=("Not sure", "Unknown")))
+    other = opposite_answer(gold)
+    assert set(choice([gold], DistractorSpec((WORDS,))).options) == {gold, other}
+    padded = choice([gold], DistractorSpec((("yes", "no"),), fillers=("Not sure", "Unknown")))
     assert sorted(option.casefold() for option in padded.options) == ["no", "not sure", "unknown", "yes"]
 
 
 def test_what_is_left_out_is_counted_by_reason() -> None:
     rejected: Counter[str] = Counter({"earlier": 1})
-    wanted = Wanted((("", "cats", "kitten", "dog", "dogs"), ("cow", "hen")), avoid=("felines",))
+    wanted = DistractorSpec((("", "cats", "kitten", "dog", "dogs"), ("cow", "hen")), also_right=("felines",))
     choice(["cat", "kitten"], wanted, rejected=rejected)
     assert rejected == {
         "earlier": 1, "empty": 1, "says the same as the answer": 1, "accepted by an annotator": 1,
@@ -283,13 +287,13 @@ def test_what_is_left_out_is_counted_by_reason() -> None:
 
 
 def test_a_question_that_has_its_options_keeps_them() -> None:
-    given = Round("Which?", options=("a", "b"), gold=(1,))
-    assert as_choice(given, 4, random.Random(0), Counter(), "here") is given
+    given = QuestionDraft("Which?", options=("a", "b"), gold=(1,))
+    assert to_multiple_choice(given, 4, random.Random(0), Counter(), "here") is given
 
 
 def test_options_for_a_hidden_answer_cannot_be_made() -> None:
     with pytest.raises(DataError, match=r"a\.json:3: no answer to make options for"):
-        choice([], Wanted((WORDS,)))
+        choice([], DistractorSpec((WORDS,)))
 
 
 def test_a_large_tier_is_drawn_from_and_not_shuffled() -> None:
@@ -300,7 +304,7 @@ def test_a_large_tier_is_drawn_from_and_not_shuffled() -> None:
             Counted.read += 1
             return super().__getitem__(place)
 
-    assert len(choice(["0x"], Wanted((Counted(f"{number}y" for number in range(100_000)),))).options) == 4
+    assert len(choice(["0x"], DistractorSpec((Counted(f"{number}y" for number in range(100_000)),))).options) == 4
     assert 3 <= Counted.read < ENOUGH
 
 
@@ -322,7 +326,7 @@ class Source:
             texts = (WORDS[number % len(WORDS)],)
             yield Draft(
                 id=str(number),
-                rounds=(Round("Which?", texts=texts, wanted=Wanted((WORDS,), written="options")),),
+                rounds=(QuestionDraft("Which?", texts=texts, distractors=DistractorSpec((WORDS,), prompt="options")),),
                 where=f"file:{number}",
                 stratum="abc"[number % 3],
             )
@@ -340,15 +344,19 @@ class Scripted:
         self.asked.append(len(drafts))
         tier = tuple(f"written {number}" for number in range(count))
         return [
-            Draft(d.id, (Round("Which?", texts=d.rounds[0].texts, wanted=Wanted((tier,))),), where=d.where)
+            Draft(
+                d.id,
+                (QuestionDraft("Which?", texts=d.rounds[0].texts, distractors=DistractorSpec((tier,))),),
+                where=d.where,
+            )
             for d in drafts
         ]
 
 
 def test_a_source_is_selected_from_sampled_and_made_multiple_choice_in_its_order() -> None:
-    source, making = Source(), Making()
+    source, making = Source(), BuildStats()
     select, sample = Sampling("equal", each=10), Sampling("balanced", ratio=0.2)
-    drafts = list(reformed(spec(select=select, sample=sample), source, Recipe(distractors="pool"), None, making))
+    drafts = list(reformulate(spec(select=select, sample=sample), source, Recipe(distractors="pool"), None, making))
     assert (making.read, making.complete, len(drafts), source.readings) == (60, 30, 6, 2)
     assert [int(draft.id) for draft in drafts] == sorted(int(draft.id) for draft in drafts)
     assert Counter(draft.stratum for draft in drafts) == {"a": 2, "b": 2, "c": 2}
@@ -356,8 +364,8 @@ def test_a_source_is_selected_from_sampled_and_made_multiple_choice_in_its_order
 
 
 def test_a_benchmark_that_takes_everything_is_read_once() -> None:
-    source, making = Source(), Making()
-    drafts = list(reformed(spec(), source, Recipe(distractors="pool"), None, making))
+    source, making = Source(), BuildStats()
+    drafts = list(reformulate(spec(), source, Recipe(distractors="pool"), None, making))
     assert (making.read, making.complete, len(drafts), source.readings) == (60, 60, 60, 1)
 
 
@@ -370,7 +378,7 @@ def test_a_question_has_the_same_options_whatever_else_is_sampled(ratio: float, 
 
 
 def made(recipe: Recipe) -> list[Draft]:
-    return list(reformed(spec(), Source(), recipe, None, Making()))
+    return list(reformulate(spec(), Source(), recipe, None, BuildStats()))
 
 
 def test_another_seed_gives_other_options_and_another_sample() -> None:
@@ -382,22 +390,24 @@ def test_another_seed_gives_other_options_and_another_sample() -> None:
 
 def test_written_distractors_come_from_the_writer_and_a_benchmark_without_one_is_refused() -> None:
     writer = Scripted()
-    drafts = list(reformed(spec(), Source(), Recipe(), writer, Making()))
+    drafts = list(reformulate(spec(), Source(), Recipe(), writer, BuildStats()))
     assert [draft.id for draft in drafts] == [str(number) for number in range(60)]
     for number, draft in enumerate(drafts):
         assert set(draft.rounds[0].options) == {WORDS[number % 14], "written 0", "written 1", "written 2"}
     assert sum(writer.asked) == 60
     with pytest.raises(DataError, match=r"file:0: .* name one with --writer MODEL, or .* --distractors pool"):
-        list(reformed(spec(), Source(), Recipe(), None, Making()))
+        list(reformulate(spec(), Source(), Recipe(), None, BuildStats()))
 
 
 def test_nobody_writes_options_for_yes_or_no() -> None:
-    wanted = Wanted(written="options")
-    assert to_write(Round("?", texts=("cat",), wanted=wanted))
-    assert not to_write(Round("?", texts=("Yes",), wanted=wanted))
-    assert to_write(Round("?", texts=("Yes",), wanted=Wanted(written="dialogue", pad=("Unknown",))))
-    assert not to_write(Round("?", texts=("cat",), wanted=Wanted((WORDS,))))
-    assert not to_write(Round("?", options=("a", "b"), gold=(0,)))
+    wanted = DistractorSpec(prompt="options")
+    assert needs_writing(QuestionDraft("?", texts=("cat",), distractors=wanted))
+    assert not needs_writing(QuestionDraft("?", texts=("Yes",), distractors=wanted))
+    assert needs_writing(
+        QuestionDraft("?", texts=("Yes",), distractors=DistractorSpec(prompt="dialogue", fillers=("Unknown",)))
+    )
+    assert not needs_writing(QuestionDraft("?", texts=("cat",), distractors=DistractorSpec((WORDS,))))
+    assert not needs_writing(QuestionDraft("?", options=("a", "b"), gold=(0,)))
 
 
 # --- regions ---------------------------------------------------------------------------------------------------
@@ -415,7 +425,7 @@ def plain_picture() -> bytes:
 def pixels(outlines: Iterable[Outline], crop: Box | None = None) -> list[str]:
     """The picture with its outlines, a letter a pixel, a line a row."""
     content = plain_picture()
-    picture = Image.open(io.BytesIO(shown(Picture(content, crop, tuple(outlines)), content, "here")))
+    picture = Image.open(io.BytesIO(render_picture(PictureSpec(content, crop, tuple(outlines)), content, "here")))
     letters = {GREY: ".", **dict(zip(PALETTE, "rgbyMCOP", strict=True))}
     assert picture.mode == "RGB"
     return ["".join(letters[picture.getpixel((x, y))] for x in range(picture.width)) for y in range(picture.height)]
@@ -496,12 +506,12 @@ def test_a_cut_shows_the_pixels_of_its_box(x: float, y: float, w: float, h: floa
         for row in range(HEIGHT):
             numbered.putpixel((column, row), (column, row, 0))
     numbered.save(content, "PNG")
-    picture = Picture(content.getvalue(), (x, y, w, h))
+    picture = PictureSpec(content.getvalue(), (x, y, w, h))
     if x >= WIDTH or y >= HEIGHT or x + w <= 0 or y + h <= 0:
         with pytest.raises(DataError, match="has no area inside the picture of 24 x 20"):
-            shown(picture, content.getvalue(), "here")
+            render_picture(picture, content.getvalue(), "here")
         return
-    cut = Image.open(io.BytesIO(shown(picture, content.getvalue(), "here")))
+    cut = Image.open(io.BytesIO(render_picture(picture, content.getvalue(), "here")))
     columns = [c for c in range(WIDTH) if int(x) <= c < int(x + w)] or [max(int(x), 0)]
     rows = [r for r in range(HEIGHT) if int(y) <= r < int(y + h)] or [max(int(y), 0)]
     assert cut.size == (len(columns), len(rows))
@@ -519,19 +529,19 @@ def test_outlines_are_drawn_on_what_was_cut_out() -> None:
      (0, 0, float("inf"), 5)],
 )  # fmt: skip
 def test_a_box_without_area_in_the_picture_is_refused_with_its_place(box: Box) -> None:
-    for picture in (Picture(b"", outlines=(Outline(box),)), Picture(b"", crop=box)):
+    for picture in (PictureSpec(b"", outlines=(Outline(box),)), PictureSpec(b"", crop=box)):
         with pytest.raises(DataError, match=r"val.json:7: the box .* has no area inside the picture of 24 x 20"):
-            shown(picture, plain_picture(), "val.json:7")
+            render_picture(picture, plain_picture(), "val.json:7")
 
 
 def test_a_picture_without_regions_keeps_its_bytes() -> None:
     content = small.picture(3, "JPEG")
-    assert shown(Picture(content), content, "here") is content
+    assert render_picture(PictureSpec(content), content, "here") is content
 
 
 def test_a_picture_cut_short_is_refused_with_its_place() -> None:
     with pytest.raises(DataError, match=r"val\.json:7: not a readable image"):
-        shown(Picture(b"", outlines=(Outline((0, 0, 2, 2)),)), plain_picture()[:60], "val.json:7")
+        render_picture(PictureSpec(b"", outlines=(Outline((0, 0, 2, 2)),)), plain_picture()[:60], "val.json:7")
 
 
 @given(corners=st.tuples(*[st.floats(0, 500)] * 4))

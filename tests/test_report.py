@@ -22,15 +22,15 @@ from rich.console import Console
 import small
 import snellen as sn
 from snellen.benchmark import Benchmark
-from snellen.meaning.report import other_tables, summary_rows, summary_table
-from snellen.meaning.report.gallery import OUTCOMES, Bounds, choose_gallery
-from snellen.meaning.report.markdown import escape
-from snellen.meaning.report.markup import esc
-from snellen.meaning.report.sheet import sheets_of
-from snellen.meaning.report.svg import Axis, Group, Mark, intervals
-from snellen.meaning.report.table import Absent, Number
-from snellen.meaning.report.words import figure_text
 from snellen.records import Estimate, Failure
+from snellen.report import other_tables, summary_rows, summary_table
+from snellen.report.formatting import figure_text
+from snellen.report.gallery import OUTCOMES, GalleryBounds, choose_gallery
+from snellen.report.markdown import escape
+from snellen.report.markup import esc
+from snellen.report.run_view import run_views
+from snellen.report.svg import Axis, PlotGroup, PlotPoint, intervals
+from snellen.report.table import AbsentCell, NumberCell
 
 NASTY = "</script><img src=x onerror=alert(1)>|`**\x00\u202e\"'&amp;"
 VOID = {"meta", "img", "br", "input", "link", "hr"}
@@ -86,7 +86,7 @@ def four(make: Callable[..., Benchmark]) -> str:
 
 
 def mixed(request: sn.Request) -> str | sn.Response:
-    """Right, wrong, unread, lost."""
+    """Right, wrong, unparsed, lost."""
     replies: dict[str, str | sn.Response] = {
         "q000": "(A)",
         "q001": "(B)",
@@ -116,7 +116,9 @@ def test_the_terminal_shows_what_else_was_measured_by_benchmark(
     # Not a yes-or-no question: one line says that nothing was counted, and the rows are all in results.json.
     [pope] = [line for line in lines if "POPE" in line]
     assert "n=0" in pope and "3 / 0" in pope
-    assert sum(row.metric.startswith("pope_") and not row.slice for row in results.rows) == 6
+    assert (
+        sum(row.metric.startswith("pope_") and row.benchmark == "mine" and not row.slice for row in results.rows) == 6
+    )
     choices = [row for row in results.rows if row.metric == "accuracy"]
     assert other_tables(results.runs, choices) == []
 
@@ -124,33 +126,35 @@ def test_the_terminal_shows_what_else_was_measured_by_benchmark(
 def test_summary_of_four_replies_is_what_a_pencil_finds(four: str) -> None:
     results = sn.evaluate(sn.Scripted(mixed), four, "vanilla", error_budget=1.0)
     [row] = summary_rows(results.runs, results.rows)
-    assert (row.model, row.method, row.unscored, row.errors) == ("snellen:scripted", "generation", 1, 1)
-    assert isinstance(row.accuracy, Number)
-    # Lenient: 1 of 2, Wilson on 1 effective question. Strict: 1 of 3, Wilson on 2. High: 2 of 3, as the hit rate.
-    assert row.accuracy.text == "50.0% [5.5, 94.5] n=2; strict 33.3% [4.5, 84.1] n=3; high 66.7% [15.9, 95.5] n=3"
-    assert isinstance(row.hit_rate, Number)
-    assert row.hit_rate.text.startswith("66.7% [15.9, 95.5] n=3")
-    assert row.circular_accuracy == Absent("no circular protocol in this run, or no questions that it applies to")
-    assert row.instability == Absent("needs several presentations of a question, e.g. instability?m=5")
+    assert (row.model, row.method, row.unscored, row.errors) == ("snellen:scripted", "generation", 0, 1)
+    assert isinstance(row.unparsed, NumberCell) and row.unparsed.text.startswith("33.3% [6.1, 79.2] n=3")
+    assert isinstance(row.accuracy, NumberCell)
+    # Wilson's intervals: 1 of 3; of parsed 1 of 2; at most 2 of 3, as the hit rate.
+    assert row.accuracy.text == "33.3% [6.1, 79.2] n=3; of parsed 50.0% [9.5, 90.5] n=2; at most 66.7% [20.8, 93.9] n=3"
+    assert isinstance(row.hit_rate, NumberCell)
+    assert row.hit_rate.text.startswith("66.7% [20.8, 93.9] n=3")
+    assert row.circular_accuracy == AbsentCell("no circular protocol in this run, or no questions that it applies to")
+    assert row.instability == AbsentCell("needs several presentations of a question, e.g. instability?m=5")
 
 
 def test_each_dash_of_a_likelihood_has_its_reason(questions: Benchmark) -> None:
     results = sn.evaluate("snellen:oracle", str(questions.folder), ["circular", "likelihood"])
     spoken, likely = summary_rows(results.runs, results.rows)
-    assert isinstance(spoken.circular_accuracy, Number)
+    assert isinstance(spoken.circular_accuracy, NumberCell)
     assert "one request" in likely.circular_accuracy.note
     assert "no reply" in likely.hit_rate.note
     text = read(results, "r.md")
     assert "| snellen:oracle | likelihood | 100.0%" in text
-    assert "¹ needs several presentations" in text
-    assert "² likelihood does not show the options" in text
+    assert "¹ fewer than 10 pictures or dialogues" in text
+    assert "² needs several presentations" in text
+    assert "³ likelihood does not show the options" in text
 
 
 def test_accuracy_comes_from_the_protocol_that_asks_most_often(questions: Benchmark) -> None:
     protocols = ["circular", "vanilla", "instability?m=2", "instability?m=4"]
     results = sn.evaluate("snellen:uniform", str(questions.folder), protocols)
     [row] = summary_rows(results.runs, results.rows)
-    assert isinstance(row.accuracy, Number)
+    assert isinstance(row.accuracy, NumberCell)
     assert row.accuracy.estimate.value == results.value("accuracy", protocol="instability?m=4")
     assert "By generation: accuracy from instability?m=4 and circular accuracy from circular." in read(results, "r.md")
 
@@ -214,7 +218,7 @@ def test_every_number_of_markdown_has_its_interval_and_n() -> None:
     ]
     figures = [cell for cell in cells if "[" in cell]
     assert len(figures) > 60
-    assert [cell for cell in figures if not re.fullmatch(FIGURE, cell)] == []
+    assert [cell for cell in figures if not re.fullmatch(FIGURE, cell.rstrip("¹²³⁴⁵"))] == []
     # What has a decimal point and no interval is the chance level, which is not measured.
     assert {cell for cell in cells if "." in cell and "[" not in cell} <= {"25.0%", "29.2%", "31.2%", "33.3%", "37.5%"}
 
@@ -305,12 +309,12 @@ def test_wrong_ones_come_first_and_each_entry_tells_the_whole_story(four: str) -
     results = sn.evaluate(sn.Scripted(mixed), four, "vanilla", error_budget=1.0)
     parsed = Page(read(results))
     outcomes = parsed.attributes("article", "data-outcome")
-    assert outcomes == ["wrong", "unread", "error", "right"]
+    assert outcomes == ["wrong", "unparsed", "error", "right"]
     words = parsed.words
     assert "Which animal is number 1?" in words
     assert "assistant, to be continued The answer is" in words
     assert "reply (B)" in words
-    assert "read as (B) dog by mark, in the form asked for gold cat" in words
+    assert "read as (B) dog by label, in the form asked for gold cat" in words
     assert "reply I would rather not say. finish: stop" in words
     assert "read as nothing (" in words
     assert "error timeout after 3 attempts: no answer in 60 s" in words
@@ -320,7 +324,7 @@ def test_wrong_ones_come_first_and_each_entry_tells_the_whole_story(four: str) -
 def test_an_entry_of_several_presentations_shows_the_first_that_was_wrong(questions: Benchmark) -> None:
     results = sn.evaluate("snellen:always-a", str(questions.folder), "instability?m=4")
     [scored] = results.runs[0].benchmarks
-    for entry in choose_gallery(sheets_of(results.runs, results.rows)).entries:
+    for entry in choose_gallery(run_views(results.runs, results.rows)).entries:
         answer = scored.answers[entry.sample.id, 0]
         wrong = [p for p in entry.predictions if p.choice not in answer.options]
         assert entry.outcome == "wrong"
@@ -332,20 +336,20 @@ def test_likelihoods_are_bars_and_nan_is_none(four: str) -> None:
     scores = {"q000": [-1.0, -2.0, -3.0, -4.0], "q001": [-9.0, -1.5, -3.0, -4.0]}
     model = sn.Scripted({}, lambda request: scores.get(request.sample_id, [-1.0] * 4))
     page = Page(read(sn.evaluate(model, four, "likelihood")))
-    assert page.attributes("article", "data-outcome") == ["wrong", "unread", "unread", "right"]
+    assert page.attributes("article", "data-outcome") == ["wrong", "unparsed", "unparsed", "right"]
     assert "-9.000" in page.words
-    assert "nothing (identical)" in page.words
+    assert "nothing (all alike)" in page.words
 
 
 def test_what_does_not_fit_is_counted(make: Callable[..., Benchmark]) -> None:
     folder = make(small.rows(40), name="forty").folder
     results = sn.evaluate("snellen:always-a", str(folder), "vanilla")
-    sheets = sheets_of(results.runs, results.rows)
+    sheets = run_views(results.runs, results.rows)
     parsed = Page(read(results))
     outcomes = parsed.attributes("article", "data-outcome")
     assert (outcomes.count("wrong"), outcomes.count("right")) == (12, 4)
     assert "Not shown: 18 wrong, 6 right" in parsed.words
-    few = choose_gallery(sheets, Bounds(entries=5))
+    few = choose_gallery(sheets, GalleryBounds(entries=5))
     assert [entry.outcome for entry in few.entries] == ["wrong"] * 4 + ["right"]
     assert sum(few.left_out.values()) == 35
 
@@ -373,8 +377,8 @@ def test_pictures_are_the_stored_bytes_each_once(questions: Benchmark) -> None:
 def test_pictures_beyond_the_budget_and_lost_ones_are_named(make: Callable[..., Benchmark]) -> None:
     benchmark = make(small.rows(4, pictures=4))
     results = sn.evaluate("snellen:always-a", str(benchmark.folder))
-    sheets = sheets_of(results.runs, results.rows)
-    assert choose_gallery(sheets, Bounds(image_bytes=0)).images == {}
+    sheets = run_views(results.runs, results.rows)
+    assert choose_gallery(sheets, GalleryBounds(image_bytes=0)).images == {}
     for sample in benchmark.samples():
         benchmark.images.path(sample.images[0].digest).unlink()
     assert Page(read(results)).words.count("missing from the benchmark's folder") == 4
@@ -384,13 +388,13 @@ def test_hidden_answers_still_make_a_report(make: Callable[..., Benchmark]) -> N
     hidden = [{name: value for name, value in row.items() if name != "answer"} for row in small.rows(6)]
     results = sn.evaluate("snellen:uniform", str(make(hidden).folder), ["instability", "circular"])
     [row] = summary_rows(results.runs, results.rows)
-    assert row.accuracy == row.circular_accuracy == Absent("the answers are hidden")
-    assert isinstance(row.instability, Number)
+    assert row.accuracy == row.circular_accuracy == AbsentCell("the answers are hidden")
+    assert isinstance(row.instability, NumberCell)
     assert row.unscored == 6
     parsed = Page(read(results))
     assert set(parsed.attributes("article", "data-outcome")) == {"no gold"}
     assert "gold hidden" in parsed.words
-    assert "the answer is hidden 6" in read(results, "r.md")
+    assert "hidden answer 6" in read(results, "r.md")
 
 
 def test_a_hidden_benchmark_beside_an_open_one_says_so_in_its_own_cell(make: Callable[..., Benchmark]) -> None:
@@ -401,9 +405,9 @@ def test_a_hidden_benchmark_beside_an_open_one_says_so_in_its_own_cell(make: Cal
     assert "| closed | 25.0% | —¹ |" in part
     assert "¹ the answers are hidden" in part
     [row] = summary_rows(results.runs, results.rows)
-    # Nothing was unread, so there is nothing to be strict about.
-    assert isinstance(row.accuracy, Number)
-    assert row.accuracy.strict is None
+    # Nothing was unparsed, so nothing stands beside it.
+    assert isinstance(row.accuracy, NumberCell)
+    assert row.accuracy.beside == ()
 
 
 def test_what_is_true_of_all_runs_is_said_once(questions: Benchmark) -> None:
@@ -427,9 +431,9 @@ def test_an_unfinished_run_makes_a_report_that_counts_what_was_never_asked(quest
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:5]) + b'{"torn')
     results = sn.score("runs/half")
     [row] = summary_rows(results.runs, results.rows)
-    assert isinstance(row.accuracy, Number)
+    assert isinstance(row.accuracy, NumberCell)
     assert (row.accuracy.estimate.n, row.errors) == (5, 7)
-    assert "error: never asked 7" in read(results, "r.md")
+    assert "not asked 7" in read(results, "r.md")
     parsed = Page(read(results))
     assert parsed.attributes("article", "data-outcome") == ["right"] * 4
     assert "Not shown: 1 right" in parsed.words
@@ -439,7 +443,7 @@ def test_a_run_without_any_answer_makes_a_report(four: str) -> None:
     lost = sn.Scripted(lambda request: sn.Response(error=Failure("server", "HTTP 500")))
     results = sn.evaluate(lost, four, "vanilla", error_budget=1.0)
     [row] = summary_rows(results.runs, results.rows)
-    assert row.accuracy == Absent("no question was answered; see the errors")
+    assert row.accuracy == AbsentCell("no question was answered; see the errors")
     assert (row.unscored, row.errors) == (0, 4)
     assert "| server 4 |" in read(results, "r.md")
     assert Page(read(results)).attributes("article", "data-outcome") == ["error"] * 4
@@ -459,7 +463,7 @@ def test_runs_of_the_same_model_are_told_apart(questions: Benchmark) -> None:
     results = sn.Results(runs)
     rows = summary_rows(results.runs, results.rows)
     assert [row.model for row in rows] == ["snellen:uniform (first-4)", "snellen:uniform (first-8)"]
-    assert [row.accuracy.estimate.n for row in rows if isinstance(row.accuracy, Number)] == [4, 8]
+    assert [row.accuracy.estimate.n for row in rows if isinstance(row.accuracy, NumberCell)] == [4, 8]
     assert len({row["model"] for row in json.loads(read(results, "r.json"))}) == 2
 
 
@@ -480,16 +484,18 @@ def test_dimensions_are_a_radar_from_three_on() -> None:
         assert 'aria-label="Capability by dimension, generation"' in page
 
 
-def test_a_capability_is_the_mean_of_the_first_metrics_whatever_they_are() -> None:
+def test_a_capability_is_the_mean_of_first_metrics_and_accuracy_is_never_averaged_with_cider() -> None:
     names = ["eyechart/shape", "eyechart/word", "eyechart/caption", "eyechart/caption-choice"]
     results = sn.evaluate("snellen:uniform", names, limit=8)
     firsts = {"eyechart/shape": "accuracy", "eyechart/word": "exact_match", "eyechart/caption": "cider"}
     value = {row.dimension: row.estimate.value for row in results.rows if row.metric == "capability"}
     one = {name: results.value(metric, benchmark=name) for name, metric in firsts.items()}
     assert value["STP"] == one["eyechart/word"] and value["Desc"] == one["eyechart/caption"]
-    dimensions = [found for name, found in value.items() if name != "*" and found is not None]
-    assert value["*"] == pytest.approx(sum(dimensions) / len(dimensions)) and len(dimensions) == 4
+    assert len(value) == 5 and value["*"] is None
+    [overall] = [row for row in results.rows if (row.metric, row.dimension) == ("capability", "*")]
+    assert overall.reason == "scales differ" and {"CIDEr", "accuracy"} <= set(overall.detail.split(", "))
     page = Page(read(results))
+    assert overall.reason in page.words
     assert "Capability by dimension" in page.words and "mean of the dimensions" in page.words
     # The suite has three benchmarks of coarse-grained perception, the run one.
     assert "CMI: accuracy of 1 benchmark; partial, without match." in page.words
@@ -509,16 +515,16 @@ def test_no_path_of_the_machine_is_in_a_report(questions: Benchmark, tmp_path: P
 
 
 def test_a_metric_that_is_no_share_is_written_as_it_is() -> None:
-    assert figure_text(Estimate(0.625, 0.02, 0.58, 0.667, 1440), "accuracy") == "62.5% [58.0, 66.7] n=1,440"
-    assert figure_text(Estimate(0.6931, 0.02, 0.65, 0.73, 40), "instability") == "0.693 [0.650, 0.730] n=40"
-    assert figure_text(Estimate(3.2, 0.1, 3.0, 3.4, 40), "theirs") == "3.200 [3.000, 3.400] n=40"
-    assert figure_text(Estimate(-0.0, 0.0, None, None, 1), "instability") == "0.000 [no interval] n=1"
+    assert figure_text(Estimate(0.625, 0.02, 0.58, 0.667, 1440), "share") == "62.5% [58.0, 66.7] n=1,440"
+    assert figure_text(Estimate(0.6931, 0.02, 0.65, 0.73, 40), "nats") == "0.693 [0.650, 0.730] n=40"
+    assert figure_text(Estimate(3.2, 0.1, 3.0, 3.4, 40), "") == "3.200 [3.000, 3.400] n=40"
+    assert figure_text(Estimate(-0.0, 0.0, None, None, 1), "nats") == "0.000 [no interval] n=1"
 
 
 def test_a_chart_names_each_mark_and_keeps_within_its_frame() -> None:
     half = Estimate(0.5, 0.1, 0.3, 0.7, 10)
-    groups = [Group(NASTY * 3, tuple(Mark(i, f"model {i}", half) for i in range(30)), 0.25)]
-    drawn = intervals("many", groups, Axis("accuracy", "accuracy", 1.0))
+    groups = [PlotGroup(NASTY * 3, tuple(PlotPoint(i, f"model {i}", half) for i in range(30)), 0.25)]
+    drawn = intervals("many", groups, Axis("accuracy"))
     parsed = Page(drawn)
     assert drawn.count("model 29: 50.0% [30.0, 70.0] n=10") == 1
     assert len({attrs["class"] for tag, attrs in parsed.tags if tag == "g"}) == 8

@@ -21,14 +21,15 @@ from msgspec.structs import replace
 
 import slow_model
 from slow_model import PROTOCOLS, Slow, SlowAsync
-from snellen.api import evaluate, score, settings_for
+from snellen.api import evaluate, score
 from snellen.benchmark import Benchmark
 from snellen.errors import ErrorBudgetError, ModelError, StoreError
 from snellen.images import Images
 from snellen.records import Exchange, Request, Response
-from snellen.run.plan import find_benchmarks
-from snellen.run.runner import run
-from snellen.run.store import journals, read_exchanges
+from snellen.runs.journal import journals, read_exchanges
+from snellen.runs.plan import RunPlan, plan_run
+from snellen.runs.runner import run_plan
+from snellen.runs.spec import RunSpec
 
 SECONDS_TO_WAIT = 60
 
@@ -136,8 +137,7 @@ def test_however_often_a_run_is_stopped_it_ends_the_same(
 @pytest.mark.parametrize("window", [1, 2, 7, 64, 10_000])
 def test_the_size_of_the_window_changes_nothing(window: int, questions: Benchmark, whole: Path, tmp_path: Path) -> None:
     model = Slow()
-    run(model, find_benchmarks([str(questions.folder)]), settings_for(PROTOCOLS), tmp_path / "run", window=window)
-    score(tmp_path / "run")
+    evaluate(model, str(questions.folder), PROTOCOLS, window=window, runs=tmp_path, name="run")
     same_as(whole, tmp_path / "run")
     assert len(model.asked) == len(set(model.asked))
 
@@ -153,14 +153,27 @@ def test_the_number_of_requests_in_flight_changes_nothing(
     assert model.closed
 
 
+def share_of(questions: Benchmark, protocols: tuple[str, ...], runs: Path, number: int, workers: int) -> RunPlan:
+    """What one of several workers is to do."""
+    spec = RunSpec(
+        models=("slow",),
+        benchmarks=(str(questions.folder),),
+        protocols=protocols,
+        runs=str(runs),
+        name="run",
+        workers=workers,
+    )
+    return replace(plan_run(spec), worker=number)
+
+
 @pytest.mark.parametrize("workers", [2, 3])
 def test_workers_share_a_run_and_none_asks_what_another_did(
     workers: int, questions: Benchmark, whole: Path, tmp_path: Path
 ) -> None:
     asked: list[set[str]] = []
     for number in range(workers):
-        model, settings = Slow(), replace(settings_for(PROTOCOLS), shard=(number, workers))
-        run(model, find_benchmarks([str(questions.folder)]), settings, tmp_path / "run")
+        model = Slow()
+        run_plan(model, share_of(questions, PROTOCOLS, tmp_path, number, workers))
         asked.append(set(model.asked))
     assert len(journals(tmp_path / "run")) == workers
     assert all(asked)
@@ -172,8 +185,7 @@ def test_workers_share_a_run_and_none_asks_what_another_did(
 def test_samples_of_one_picture_go_to_the_same_worker(questions: Benchmark, tmp_path: Path) -> None:
     seen: dict[str, set[int]] = {}
     for number in range(2):
-        settings = replace(settings_for("vanilla"), shard=(number, 2))
-        run(Slow(), find_benchmarks([str(questions.folder)]), settings, tmp_path / "run")
+        run_plan(Slow(), share_of(questions, ("vanilla",), tmp_path, number, 2))
         for line in (tmp_path / "run" / f"journal-{number}.jsonl").read_bytes().splitlines():
             exchange = msgspec.json.decode(line, type=Exchange)
             seen.setdefault(exchange.request.images[0].digest, set()).add(number)
@@ -206,8 +218,10 @@ def test_failures_are_counted_and_asked_again_until_the_run_is_whole(
         evaluate(make_model(failing=0.3), str(questions.folder), PROTOCOLS, runs=tmp_path, name="run")
     partly = score(tmp_path / "run")
     assert sum(row.estimate.errors for row in partly.rows) > 0
-    reasons = {s.why for scored in partly.runs for b in scored.benchmarks for s in b.scores if s.value is None}
-    assert reasons == {"error: server", "unread"}
+    reasons = {
+        (s.reason, s.detail) for scored in partly.runs for b in scored.benchmarks for s in b.scores if s.value is None
+    }
+    assert reasons == {("request failed", "server"), ("refused", "")}
     before = answered(tmp_path / "run")
     model = make_model()
     evaluate(model, str(questions.folder), PROTOCOLS, runs=tmp_path, name="run")
@@ -222,11 +236,12 @@ def test_every_question_of_a_run_without_an_answer_is_an_error_under_every_metri
     rows = [row for row in results.rows if row.benchmark == "mine" and not row.slice]
     metrics = (
         "accuracy",
-        "accuracy_strict",
-        "accuracy_high",
+        "accuracy_of_parsed",
+        "accuracy_upper",
+        "unparsed_rate",
         "circular_accuracy",
-        "circular_accuracy_strict",
-        "circular_accuracy_high",
+        "circular_accuracy_of_parsed",
+        "circular_accuracy_upper",
         "hit_rate",
         "instability",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,16 @@ from scipy import stats as witness
 
 import small
 import snellen as sn
+from snellen.analysis.sampling_study import SampleStability, SamplingPlan, _ranks, sampling_study
 from snellen.benchmark import Benchmark
-from snellen.builder import build
+from snellen.building.builder import build_benchmark
 from snellen.cli import main
-from snellen.judge.answers import open_answers
-from snellen.judge.resample import read, stratum_of, subset
-from snellen.judge.scoring import ScoredRun
-from snellen.meaning.sampling_study import Plan, Stability, _ranks, study
-from snellen.metrics.pooled import BLEU_2
+from snellen.metrics.corpus import BLEU_2
 from snellen.records import Request, Response
-from snellen.reformulate.sampling import Sampling, choose
+from snellen.reformulation.sampling import Sampling, draw_sample
+from snellen.scoring.answers import open_answers
+from snellen.scoring.resampling import draw_subset, read, stratum_of
+from snellen.scoring.scored_run import ScoredRun
 from snellen.seeds import rng_for
 
 SKILLS = (0.2, 0.45, 0.7, 0.9)
@@ -50,7 +50,7 @@ def skilled(skill: float) -> sn.Scripted:
         number = int(request.sample_id[1:])
         right = rng_for("skill", request.benchmark, request.sample_id, f"{skill}").random() < skill
         place = (number if right else number + 1) % 4
-        return Response(text=f"({request.variant.marks[place]})", finish="stop", seconds=1.0 + number)
+        return Response(text=f"({request.variant.labels[place]})", finish="stop", seconds=1.0 + number)
 
     return sn.Scripted(reply, name=f"skilled-{skill}")
 
@@ -61,14 +61,14 @@ def runs(wholes: list[Benchmark], tmp_path_factory: pytest.TempPathFactory) -> t
     return sn.evaluate([skilled(skill) for skill in SKILLS], folders, runs=tmp_path_factory.mktemp("runs")).runs
 
 
-def of(found: list[Stability], benchmark: str, ratio: float) -> Stability:
+def of(found: list[SampleStability], benchmark: str, ratio: float) -> SampleStability:
     [row] = [row for row in found if (row.benchmark, row.ratio) == (benchmark, ratio)]
     return row
 
 
 def test_the_quantities_are_those_of_a_second_program(runs: tuple[ScoredRun, ...], wholes: list[Benchmark]) -> None:
-    plan = Plan(ratios=(0.1, 0.25), draws=7, rule="random", seed=3)
-    found = study(runs, plan)
+    plan = SamplingPlan(ratios=(0.1, 0.25), draws=7, rule="random", seed=3)
+    found = sampling_study(runs, plan)
     for whole in wholes:
         ids = [sample.id for sample in whole.samples()]
         values = np.array([
@@ -79,7 +79,7 @@ def test_the_quantities_are_those_of_a_second_program(runs: tuple[ScoredRun, ...
         seconds = 1.0 + np.array([int(name[1:]) for name in ids])
         for ratio in plan.ratios:
             draws = [
-                choose([""] * len(ids), Sampling("random", ratio=ratio), whole.name, f"study {ratio} {draw}", 3)
+                draw_sample([""] * len(ids), Sampling("random", ratio=ratio), whole.name, f"study {ratio} {draw}", 3)
                 for draw in range(7)
             ]
             parts = np.array([100 * values[:, places].mean(axis=1) for places in draws])
@@ -93,7 +93,7 @@ def test_the_quantities_are_those_of_a_second_program(runs: tuple[ScoredRun, ...
 
 
 def test_random_parts_vary_as_sampling_without_replacement_does(runs: tuple[ScoredRun, ...]) -> None:
-    row = of(study(runs, Plan(ratios=(0.2,), draws=600, rule="random")), "large", 0.2)
+    row = of(sampling_study(runs, SamplingPlan(ratios=(0.2,), draws=600, rule="random")), "large", 0.2)
     spreads = []
     for run in runs:
         values = [s.value for s in run.benchmarks[0].scores if s.metric == "accuracy"]
@@ -103,26 +103,28 @@ def test_random_parts_vary_as_sampling_without_replacement_does(runs: tuple[Scor
 
 def test_parts_balanced_by_what_decides_the_score_vary_less(wholes: list[Benchmark], tmp_path: Path) -> None:
     # Right about the first two answers, wrong about the others: a part that is balanced by answer cannot err.
-    model = sn.Scripted(lambda request: f"({request.variant.marks[int(request.sample_id[1:]) % 2]})")
+    model = sn.Scripted(lambda request: f"({request.variant.labels[int(request.sample_id[1:]) % 2]})")
     [run] = sn.evaluate(model, str(wholes[0].folder), runs=tmp_path).runs
-    balanced, random = (of(study([run], Plan((0.2,), rule=rule)), "large", 0.2) for rule in ("balanced", "random"))
+    balanced, random = (
+        of(sampling_study([run], SamplingPlan((0.2,), rule=rule)), "large", 0.2) for rule in ("balanced", "random")
+    )
     assert balanced.variance == balanced.deviation == 0.0
     assert random.variance is not None and random.variance > 1
 
 
 def test_the_whole_as_its_own_part_tells_everything(runs: tuple[ScoredRun, ...]) -> None:
-    row = of(study(runs, Plan((1.0,))), "large", 1.0)
+    row = of(sampling_study(runs, SamplingPlan((1.0,))), "large", 1.0)
     assert (row.rho, row.rank_rho, row.deviation, row.variance, row.time) == pytest.approx((1, 1, 0, 0, 1))
 
 
 def test_one_model_has_no_correlation_but_deviates(runs: tuple[ScoredRun, ...]) -> None:
-    row = of(study(runs[:1], Plan((0.1,))), "large", 0.1)
+    row = of(sampling_study(runs[:1], SamplingPlan((0.1,))), "large", 0.1)
     assert row.rho is None and row.rank_rho is None
     assert row.deviation is not None and row.deviation > 0
 
 
 def test_the_mean_counts_benchmarks_alike(runs: tuple[ScoredRun, ...]) -> None:
-    found = study(runs, Plan((0.1,)))
+    found = sampling_study(runs, SamplingPlan((0.1,)))
     large, lesser, mean = (of(found, name, 0.1) for name in ("large", "lesser", "*"))
     for name in ("rho", "rank_rho", "deviation", "variance", "time"):
         assert getattr(mean, name) == pytest.approx((getattr(large, name) + getattr(lesser, name)) / 2)
@@ -130,23 +132,27 @@ def test_the_mean_counts_benchmarks_alike(runs: tuple[ScoredRun, ...]) -> None:
 
 
 def test_the_draws_are_the_same_for_any_set_of_models(runs: tuple[ScoredRun, ...]) -> None:
-    alone = of(study(runs[2:3], Plan((0.1,))), "large", 0.1)
-    three = [of(study([run], Plan((0.1,))), "large", 0.1) for run in runs]
-    together = of(study(runs, Plan((0.1,))), "large", 0.1)
+    alone = of(sampling_study(runs[2:3], SamplingPlan((0.1,))), "large", 0.1)
+    three = [of(sampling_study([run], SamplingPlan((0.1,))), "large", 0.1) for run in runs]
+    together = of(sampling_study(runs, SamplingPlan((0.1,))), "large", 0.1)
     assert alone == three[2]
     assert together.variance == pytest.approx(np.mean([one.variance for one in three if one.variance is not None]))
-    assert study(runs, Plan((0.1,), seed=1)) != study(runs, Plan((0.1,)))
+    assert sampling_study(runs, SamplingPlan((0.1,), seed=1)) != sampling_study(runs, SamplingPlan((0.1,)))
 
 
 def test_requests_stand_for_time_where_none_was_noted(wholes: list[Benchmark], tmp_path: Path) -> None:
     [run] = sn.evaluate("snellen:uniform", str(wholes[0].folder), "instability?m=2", runs=tmp_path).runs
-    assert of(study([run], Plan((0.1,))), "large", 0.1).time == pytest.approx(0.1)
+    assert of(sampling_study([run], SamplingPlan((0.1,))), "large", 0.1).time == pytest.approx(0.1)
 
 
-def test_unread_replies_are_counted_and_left_out(wholes: list[Benchmark], tmp_path: Path) -> None:
-    mute = sn.Scripted(lambda r: "hm" if int(r.sample_id[1:]) % 2 else f"({r.variant.marks[0]})", name="mute")
+def test_unparsed_replies_are_not_right_and_are_left_out_of_those_parsed(
+    wholes: list[Benchmark], tmp_path: Path
+) -> None:
+    mute = sn.Scripted(lambda r: "hm" if int(r.sample_id[1:]) % 2 else f"({r.variant.labels[0]})", name="mute")
     [run] = sn.evaluate(mute, str(wholes[0].folder), runs=tmp_path).runs
-    assert of(study([run], Plan((0.01,))), "large", 0.01).unscored == 100
+    assert of(sampling_study([run], SamplingPlan((0.01,))), "large", 0.01).unscored == 0
+    of_parsed = sampling_study([run], SamplingPlan((0.01,), metric="accuracy_of_parsed"))
+    assert of(of_parsed, "large", 0.01).unscored == 100
 
 
 def test_runs_of_different_samples_are_refused(
@@ -154,11 +160,11 @@ def test_runs_of_different_samples_are_refused(
 ) -> None:
     [short] = sn.evaluate("snellen:uniform", str(wholes[0].folder), limit=20, runs=tmp_path).runs
     with pytest.raises(sn.DataError, match="asked different samples of large"):
-        study([*runs, short], Plan())
+        sampling_study([*runs, short], SamplingPlan())
     with pytest.raises(sn.DataError, match="no run has a value of anls on any benchmark"):
-        study(runs, Plan(metric="anls"))
+        sampling_study(runs, SamplingPlan(metric="anls"))
     with pytest.raises(sn.DataError, match="two draws or more, not 1"):
-        study(runs, Plan(draws=1))
+        sampling_study(runs, SamplingPlan(draws=1))
 
 
 def test_a_metric_that_is_no_mean_is_worked_out_anew_on_each_part(tmp_path: Path) -> None:
@@ -177,8 +183,10 @@ def test_a_metric_that_is_no_mean_is_worked_out_anew_on_each_part(tmp_path: Path
         [value] = BLEU_2.of(tuple(np.sum([counts[ids[place]] for place in places], axis=0)))
         return 100 * (value or 0.0)
 
-    row = of(study([run], Plan((0.25,), draws=5, rule="random")), "mine", 0.25)
-    draws = [choose([""] * 40, Sampling("random", ratio=0.25), "mine", f"study 0.25 {draw}", 0) for draw in range(5)]
+    row = of(sampling_study([run], SamplingPlan((0.25,), draws=5, rule="random")), "mine", 0.25)
+    draws = [
+        draw_sample([""] * 40, Sampling("random", ratio=0.25), "mine", f"study 0.25 {draw}", 0) for draw in range(5)
+    ]
     parts = [bleu(places) for places in draws]
     assert (row.metric, row.samples) == ("bleu_2", 10)
     assert row.deviation == pytest.approx(np.mean([abs(part - bleu(range(40))) for part in parts]))
@@ -197,7 +205,7 @@ def test_a_part_holds_its_samples_answers_and_pictures_and_says_where_it_is_from
     wholes: list[Benchmark], tmp_path: Path
 ) -> None:
     whole = wholes[0]
-    part = subset(whole, Sampling("balanced", ratio=0.1), name="part", seed=5, to=tmp_path / "part")
+    part = draw_subset(whole, Sampling("balanced", ratio=0.1), name="part", seed=5, to=tmp_path / "part")
     there = {sample.id: sample for sample in whole.samples()}
     samples = list(part.samples())
     assert [replace(sample, benchmark="large") for sample in samples] == [there[sample.id] for sample in samples]
@@ -213,31 +221,33 @@ def test_a_part_holds_its_samples_answers_and_pictures_and_says_where_it_is_from
 
 
 def test_a_balanced_part_has_its_answers_as_often_as_the_whole(wholes: list[Benchmark], tmp_path: Path) -> None:
-    part = subset(wholes[0], Sampling("balanced", count=40), name="part", to=tmp_path / "part")
+    part = draw_subset(wholes[0], Sampling("balanced", count=40), name="part", to=tmp_path / "part")
     answers = open_answers(part.folder)
     assert Counter(stratum_of(sample, answers) for sample in part.samples()) == dict.fromkeys(small.ANIMALS[:4], 10)
-    by_tag = subset(wholes[0], Sampling("equal", each=3), name="tags", by="level", to=tmp_path / "tags")
+    by_tag = draw_subset(wholes[0], Sampling("equal", each=3), name="tags", by="level", to=tmp_path / "tags")
     assert by_tag.manifest.tags == {"level": {"easy": 3, "hard": 3}}
 
 
 def test_the_same_draw_gives_the_same_version_and_another_seed_another(wholes: list[Benchmark], tmp_path: Path) -> None:
     versions = [
-        subset(wholes[0], Sampling("random", ratio=0.1), name="part", seed=seed, to=tmp_path / f"{i}").manifest.version
+        draw_subset(
+            wholes[0], Sampling("random", ratio=0.1), name="part", seed=seed, to=tmp_path / f"{i}"
+        ).manifest.version
         for i, seed in enumerate((0, 0, 1))
     ]
     assert versions[0] == versions[1] != versions[2]
 
 
 def test_a_part_runs_and_scores_as_any_other(wholes: list[Benchmark], tmp_path: Path) -> None:
-    part = subset(wholes[0], Sampling("random", count=30), name="part", to=tmp_path / "part")
+    part = draw_subset(wholes[0], Sampling("random", count=30), name="part", to=tmp_path / "part")
     results = sn.evaluate("snellen:oracle", [str(part.folder), str(wholes[0].folder)], "circular", runs=tmp_path)
     assert results.value("circular_accuracy", benchmark="part") == 1.0
     assert {row.estimate.n for row in results.rows if row.benchmark == "part" and not row.slice} == {30}
 
 
-def test_dialogues_are_kept_whole_with_their_histories(eyechart: dict[str, Benchmark], tmp_path: Path) -> None:
+def test_dialogues_are_kept_whole_with_their_histories(eyechart: Mapping[str, Benchmark], tmp_path: Path) -> None:
     whole = eyechart["dialogue"]
-    part = subset(whole, Sampling("random", count=5), name="part", to=tmp_path / "part")
+    part = draw_subset(whole, Sampling("random", count=5), name="part", to=tmp_path / "part")
     histories = whole.histories()
     assert part.histories() == {sample.id: histories[sample.id] for sample in part.samples()}
     assert part.manifest.counts.questions == 20 and part.spec.formulation == "dialogue"
@@ -256,14 +266,14 @@ def test_a_part_that_cannot_be_drawn_is_refused(
 ) -> None:
     count = settings.pop("count", 10)
     with pytest.raises(sn.DataError, match=complaint):
-        subset(wholes[0], Sampling("random", count=count), **{**settings, "to": tmp_path / "part"})
+        draw_subset(wholes[0], Sampling("random", count=count), **{**settings, "to": tmp_path / "part"})
     assert not (tmp_path / "part").exists()
 
 
 def test_a_whole_that_has_changed_since_is_refused(wholes: list[Benchmark], tmp_path: Path) -> None:
-    part = subset(wholes[0], Sampling("random", count=5), name="part", to=tmp_path / "part")
+    part = draw_subset(wholes[0], Sampling("random", count=5), name="part", to=tmp_path / "part")
     with pytest.raises(sn.DataError, match=r"lesser version .*, not large version"):
-        build(part.spec, source=wholes[1].folder, to=tmp_path / "other")
+        build_benchmark(part.spec, source=wholes[1].folder, to=tmp_path / "other")
     with pytest.raises(sn.DataError, match="drawn from its built folder"):
         list(read(part.spec.source.params, None))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,15 @@ import pytest
 import small
 from snellen.api import Results, evaluate, score
 from snellen.benchmark import Benchmark
-from snellen.builder import ANSWERS, build
+from snellen.building.builder import ANSWERS, build_benchmark
 from snellen.catalogue import select
 from snellen.errors import DataError, UnknownNameError
+from snellen.metrics.declaration import declared
 from snellen.models.instruments import Scripted
+from snellen.reasons import word_reason
 from snellen.records import Failure, Prediction, Request, Response, Score
-from snellen.run.store import journals
+from snellen.runs.journal import journals
+from snellen.scoring.choice_metrics import CIRCULAR_ACCURACY
 
 CHOICES = (
     "vanilla",
@@ -27,7 +31,7 @@ CHOICES = (
     "instability?m=3",
     "likelihood?m=2",
     "circular?by=likelihood",
-    "vanilla?marks=random&in_context=true",
+    "vanilla?labels=random&in_context=true",
 )
 CHANCE_PROTOCOLS = ("vanilla", "circular?all_passes=true", "likelihood")
 
@@ -42,15 +46,25 @@ def scores_of(results: Results, metric: str) -> dict[str, float | None]:
     return {s.sample_id: s.value for s in found}
 
 
-def whys_of(results: Results, metric: str) -> Counter[str]:
-    return Counter(s.why for scored in results.runs for b in scored.benchmarks for s in b.scores if s.metric == metric)
+def every_score(results: Results) -> list[Score]:
+    return [s for scored in results.runs for b in scored.benchmarks for s in b.scores]
+
+
+def reasons_of(results: Results, metric: str) -> Counter[str]:
+    return Counter(
+        word_reason(s.reason, s.detail)
+        for scored in results.runs
+        for b in scored.benchmarks
+        for s in b.scores
+        if s.metric == metric
+    )
 
 
 # --- the oracle --------------------------------------------------------------------------------------------------
 
 
 def test_the_oracle_is_right_on_the_whole_eye_chart_under_every_protocol(
-    eyechart: dict[str, Benchmark], tmp_path: Path
+    eyechart: Mapping[str, Benchmark], tmp_path: Path
 ) -> None:
     protocols = (*CHOICES, "dialogue?m=2", "dialogue?history=gold", "dialogue?by=likelihood")
     results = run("snellen:oracle", "eyechart", protocols, tmp_path, limit=60)
@@ -59,11 +73,11 @@ def test_the_oracle_is_right_on_the_whole_eye_chart_under_every_protocol(
     assert {row.protocol for row in rows} == set(protocols)
     for row in rows:
         assert (row.estimate.unscored, row.estimate.errors) == (0, 0), row
-        if row.metric in ("instability", "template_spread", "tie_rate", "round_slope", "circular_drop"):
+        if declared(row.metric).better == "lower" or row.metric in ("tie_rate", "round_slope"):
             assert row.estimate.value == 0.0, row
         elif row.metric == "round_correlation":  # not defined where all rounds are the same
             assert row.estimate.value is None, row
-        elif row.metric != "cider":
+        elif row.metric not in ("cider", "capability"):
             assert row.estimate.value == pytest.approx(1.0, abs=1e-12), row
     assert results.value("accuracy", protocol="vanilla") == 1.0
 
@@ -80,7 +94,7 @@ def test_the_oracle_is_right_on_easy_vqa(home: Path, tmp_path: Path) -> None:
 def test_the_oracle_has_nothing_to_say_where_answers_are_hidden(questions: Benchmark, tmp_path: Path) -> None:
     hidden = small.built([{**row, "answer": None} for row in small.rows(4)], tmp_path / "hidden")
     results = run("snellen:oracle", str(hidden.folder), "vanilla", tmp_path, error_budget=1.0)
-    assert whys_of(results, "accuracy") == {"error: model": 4}
+    assert reasons_of(results, "accuracy") == {"request failed: model": 4}
 
 
 # --- chance and bias ---------------------------------------------------------------------------------------------
@@ -128,7 +142,7 @@ def test_always_a_has_the_share_of_its_place_and_no_circular_accuracy(
     results = run("snellen:always-a", str(benchmark.folder), ("vanilla", "circular"), tmp_path)
     assert results.value("accuracy", protocol="vanilla") == pytest.approx(1 / count)
     assert results.value("circular_accuracy", protocol="circular") == 0.0
-    assert results.value("circular_accuracy_strict", protocol="circular") == 0.0
+    assert results.value("circular_accuracy_of_parsed", protocol="circular") == 0.0
     assert results.value("hit_rate", protocol="vanilla") == 1.0
 
 
@@ -167,20 +181,22 @@ def test_a_biased_models_instability_is_the_entropy_of_its_closed_form(
 # --- what a question's score is ----------------------------------------------------------------------------------
 
 
-def test_unread_is_not_wrong_and_both_are_counted(questions: Benchmark, tmp_path: Path) -> None:
-    """q000..q011 have golds 0 1 2 3 0 1 ...: four right, four wrong, four unread."""
+def test_unparsed_is_not_right_and_what_was_parsed_stands_beside_it(questions: Benchmark, tmp_path: Path) -> None:
+    """q000..q011 have golds 0 1 2 3 0 1 ...: four right, four wrong, four unparsed."""
     replies = {
         f"q{i:03d}": ["({})".format("ABCD"[i % 4]), f"({'ABCD'[(i + 1) % 4]})", "Well."][i % 3] for i in range(12)
     }
     results = run(Scripted(replies), str(questions.folder), "vanilla", tmp_path)
     rows = {row.metric: row.estimate for row in results.rows if row.benchmark == "mine" and not row.slice}
-    assert (rows["accuracy"].value, rows["accuracy"].n, rows["accuracy"].unscored) == (0.5, 8, 4)
-    assert (rows["accuracy_strict"].value, rows["accuracy_strict"].n) == (pytest.approx(1 / 3), 12)
+    assert (rows["accuracy"].value, rows["accuracy"].n, rows["accuracy"].unscored) == (pytest.approx(1 / 3), 12, 0)
+    assert (rows["accuracy_of_parsed"].value, rows["accuracy_of_parsed"].n) == (0.5, 8)
+    assert rows["accuracy_of_parsed"].unscored == 4
+    assert (rows["accuracy_upper"].value, rows["unparsed_rate"].value) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
     assert rows["hit_rate"].value == pytest.approx(8 / 12)
-    assert whys_of(results, "accuracy") == {"": 8, "unread": 4}
+    assert reasons_of(results, "accuracy_of_parsed") == {"": 8, "unparsed": 4}
 
 
-def test_circular_accuracy_and_its_strict_form(questions: Benchmark, tmp_path: Path) -> None:
+def test_circular_accuracy_counts_an_unparsed_rotation_as_not_right(questions: Benchmark, tmp_path: Path) -> None:
     def reply(request: Request) -> str:
         number = int(request.sample_id[1:])
         gold, test = number % 4, request.variant.test
@@ -194,15 +210,16 @@ def test_circular_accuracy_and_its_strict_form(questions: Benchmark, tmp_path: P
 
     results = run(Scripted(reply), str(questions.folder), "circular", tmp_path)
     values = scores_of(results, "circular_accuracy")
-    assert [values[f"q{i:03d}"] for i in range(4)] == [None, 0.0, 0.0, 1.0]
-    assert results.value("circular_accuracy") == pytest.approx(9 / 11)
-    assert results.value("circular_accuracy_strict") == pytest.approx(9 / 12)
+    assert [values[f"q{i:03d}"] for i in range(4)] == [0.0, 0.0, 0.0, 1.0]
+    assert results.value("circular_accuracy") == pytest.approx(9 / 12)
+    assert results.value("circular_accuracy_of_parsed") == pytest.approx(9 / 11)
+    assert results.value("circular_accuracy_upper") == pytest.approx(10 / 12)
     # Accuracy is that of the first pass, which an early stop cannot bend.
     assert results.value("accuracy") == pytest.approx(11 / 12)
 
 
 def naming(request: Request, option: int) -> str:
-    return f"({request.variant.marks[request.variant.order.index(option)]})"
+    return f"({request.variant.labels[request.variant.order.index(option)]})"
 
 
 def test_a_failed_first_pass_is_an_error_and_not_a_question_less(questions: Benchmark, tmp_path: Path) -> None:
@@ -213,18 +230,43 @@ def test_a_failed_first_pass_is_an_error_and_not_a_question_less(questions: Benc
 
     results = run(Scripted(reply), str(questions.folder), "circular?all_passes=true", tmp_path, error_budget=1.0)
     rows = {row.metric: row.estimate for row in results.rows if row.benchmark == "mine" and not row.slice}
-    for metric in ("accuracy", "accuracy_strict", "circular_accuracy", "hit_rate"):
+    for metric in ("accuracy", "accuracy_of_parsed", "circular_accuracy", "hit_rate", "circular_accuracy_upper"):
         assert (rows[metric].value, rows[metric].n, rows[metric].errors) == (1.0, 8, 4), metric
 
 
 def test_the_entropy_of_a_question_waits_for_all_its_presentations(questions: Benchmark, tmp_path: Path) -> None:
     results = run(Scripted(lambda request: "(A)"), str(questions.folder), "instability?m=4", tmp_path)
-    assert whys_of(results, "instability") == {"": 12}
+    assert reasons_of(results, "instability") == {"": 12}
     [journal] = journals(tmp_path / "run")
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-2]))
     stopped = score(tmp_path / "run")
-    assert whys_of(stopped, "instability") == {"": 11, "error: never asked": 1}
+    assert reasons_of(stopped, "instability") == {"": 11, "not asked": 1}
     assert stopped.value("instability") == pytest.approx(results.value("instability"))
+
+
+def test_no_verdict_of_circular_eval_is_given_while_a_right_pass_was_never_asked(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    """Not even the upper bound: an unparsed reply may be counted as right, a question that nobody asked may not."""
+    model = Scripted(lambda request: naming(request, int(request.sample_id[1:]) % 4))
+    run(model, str(questions.folder), "circular?all_passes=true", tmp_path)
+    [journal] = journals(tmp_path / "run")
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
+    stopped = score(tmp_path / "run")
+    for metric in (*CIRCULAR_ACCURACY.names, "circular_drop", "consistency"):
+        assert reasons_of(stopped, metric) == {"": 11, "not asked": 1}, metric
+
+
+def test_why_nothing_could_be_parsed_is_said_where_all_presentations_have_the_same_reason(
+    tmp_path: Path,
+) -> None:
+    refusal, chatter = "I'm sorry, I cannot tell.", "Well."
+    replies = {"q000": (refusal, refusal), "q001": (refusal, chatter), "q002": (chatter, ""), "q003": (refusal, "(A)")}
+    model = Scripted(lambda request: replies[request.sample_id][request.variant.test])
+    four = small.built(small.rows(4), tmp_path / "four")
+    results = run(model, str(four.folder), "instability?m=2", tmp_path)
+    told = {s.sample_id: (s.reason, s.detail) for s in every_score(results) if s.metric == "accuracy_of_parsed"}
+    assert told == {"q000": ("refused", ""), "q001": ("unparsed", ""), "q002": ("unparsed", ""), "q003": (None, "")}
 
 
 def test_an_unfinished_run_counts_what_was_never_asked(questions: Benchmark, tmp_path: Path) -> None:
@@ -232,14 +274,16 @@ def test_an_unfinished_run_counts_what_was_never_asked(questions: Benchmark, tmp
     [journal] = journals(tmp_path / "run")
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:5]))
     results = score(tmp_path / "run")
-    assert whys_of(results, "accuracy") == {"": 5, "error: never asked": 7}
+    assert reasons_of(results, "accuracy") == {"": 5, "not asked": 7}
 
 
 def test_hidden_answers_give_no_accuracy_but_the_hit_rate(tmp_path: Path) -> None:
     hidden = small.built([{**row, "answer": None} for row in small.rows(4)], tmp_path / "hidden")
     results = run(Scripted(lambda request: "(A)"), str(hidden.folder), ("vanilla", "circular"), tmp_path)
-    assert whys_of(results, "accuracy") == whys_of(results, "circular_accuracy_strict") | whys_of(results, "accuracy")
-    assert set(whys_of(results, "circular_accuracy")) == {"the answer is hidden"}
+    assert reasons_of(results, "accuracy") == reasons_of(results, "circular_accuracy_upper") | reasons_of(
+        results, "accuracy"
+    )
+    assert set(reasons_of(results, "circular_accuracy")) == {"hidden answer"}
     rows = [r for r in results.rows if r.metric == "accuracy" and r.benchmark == "mine" and not r.slice]
     assert {(r.estimate.value, r.estimate.n, r.estimate.unscored, r.estimate.errors) for r in rows} == {(None, 0, 4, 0)}
     assert results.value("hit_rate", protocol="vanilla") == 1.0
@@ -295,18 +339,20 @@ def test_a_run_is_read_anew_with_another_extractor_or_rule(questions: Benchmark,
     results = run(model, str(questions.folder), ("vanilla", "likelihood"), tmp_path)
     assert results.value("accuracy", protocol="vanilla") == 0.25
     readers = {
-        p.reader
-        for b in score(tmp_path / "run", extractor="strict", rule="byte").runs[0].benchmarks
+        p.extractor_version
+        for b in score(tmp_path / "run", extractor="strict", likelihood_rule="byte").runs[0].benchmarks
         for p in b.predictions
     }
     assert readers >= {"likelihood-byte-1"}
     assert len(readers) == 2
     # Per byte all options are alike: nothing can be said.
-    assert score(tmp_path / "run", rule="byte").value("accuracy", protocol="likelihood") is None
+    alike = score(tmp_path / "run", likelihood_rule="byte")
+    assert alike.value("accuracy", protocol="likelihood") == 0.0
+    assert alike.value("accuracy_of_parsed", protocol="likelihood") is None
     with pytest.raises(UnknownNameError, match="unknown extractor 'stric'; did you mean strict"):
         score(tmp_path / "run", extractor="stric")
-    with pytest.raises(UnknownNameError, match="unknown likelihood rule 'sums'; did you mean sum"):
-        score(tmp_path / "run", rule="sums")
+    with pytest.raises(UnknownNameError, match="unknown value of likelihood_rule 'sums'; did you mean sum"):
+        score(tmp_path / "run", likelihood_rule="sums")
 
 
 def test_a_benchmark_that_changed_since_is_not_scored(tmp_path: Path) -> None:
@@ -323,7 +369,7 @@ def test_the_names_of_options_and_not_their_places_are_scored_under_every_protoc
     golds = {row["id"]: row["options"][row["answer"]] for row in rows}
     for name, kept in (("same", rows), ("turned", [_turned(row) for row in rows])):
         made = small.built(kept, tmp_path / name, name=name)
-        protocols = ("vanilla", "circular", "instability?m=5&perturb=all", "vanilla?marks=number")
+        protocols = ("vanilla", "circular", "instability?m=5&perturb=all", "vanilla?labels=number")
         model = Scripted(lambda request: golds[request.sample_id])
         results = evaluate(model, str(made.folder), protocols, runs=tmp_path / "runs", name=name)
         for protocol in protocols:
@@ -345,5 +391,5 @@ def test_a_sample_and_a_limit_narrow_what_is_scored(questions: Benchmark, tmp_pa
 
 def test_a_table_of_ones_own_goes_the_whole_way(tmp_path: Path) -> None:
     path = small.write(small.rows(3), tmp_path / "t.jsonl")
-    made = build(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
+    made = build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
     assert run("snellen:oracle", str(made.folder), "vanilla", tmp_path).value("accuracy") == 1.0

@@ -22,9 +22,9 @@ from snellen.errors import ModelError
 from snellen.images import inspect_image
 from snellen.models import served
 from snellen.models.base import load_model
-from snellen.models.chat import Fault
+from snellen.models.chat import ServerFault
 from snellen.models.openai import OpenAIModel, OpenAIOptions
-from snellen.models.served import Tokens, border_scores
+from snellen.models.served import PromptTokens, border_scores
 from snellen.records import ImagePart, ImageRef, Message, Request, Response, TextPart, Variant
 
 BYTES = picture(3)
@@ -194,7 +194,7 @@ def letters_reply(*positions: dict[str, float]) -> Any:
         for p in positions
     ]
     body = msgspec.json.encode({"choices": [{"logprobs": {"content": content}}]})
-    return served.read_letters(served.Reply(200, {}, body), 3, 0.0)
+    return served.read_letters(served.HttpReply(200, {}, body), 3, 0.0)
 
 
 def test_ways_to_write_a_letter_add_up() -> None:
@@ -223,33 +223,33 @@ ids = st.lists(st.integers(0, 3), max_size=5)
 def test_all_continuations_are_scored_from_one_border_which_no_token_of_theirs_precedes(
     alone: list[int], tails: list[list[int]]
 ) -> None:
-    prompts = [Tokens((9, *alone, *tail), (None, *(-1.0 for _ in (*alone, *tail)))) for tail in tails]
-    outcome = border_scores(Tokens((9, *alone)), prompts, ["x"] * len(tails))
+    prompts = [PromptTokens((9, *alone, *tail), (None, *(-1.0 for _ in (*alone, *tail)))) for tail in tails]
+    outcome = border_scores(PromptTokens((9, *alone)), prompts, ["x"] * len(tails))
     assert isinstance(outcome, Response)
     assert [score.tokens for score in outcome.scores] == [len(tail) for tail in tails]
 
 
 def test_where_a_token_straddles_for_one_continuation_all_begin_before_it() -> None:
-    straddles = Tokens((1, 2, 34), (None, -1.0, -2.0))
-    whole = Tokens((1, 2, 3, 5), (None, -1.0, -0.5, -0.25))
-    outcome = border_scores(Tokens((1, 2, 3)), [straddles, whole], ["a", "b"])
+    straddles = PromptTokens((1, 2, 34), (None, -1.0, -2.0))
+    whole = PromptTokens((1, 2, 3, 5), (None, -1.0, -0.5, -0.25))
+    outcome = border_scores(PromptTokens((1, 2, 3)), [straddles, whole], ["a", "b"])
     assert isinstance(outcome, Response)
     assert [(score.sum, score.tokens) for score in outcome.scores] == [(-2.0, 1), (-0.75, 2)]
 
 
 def test_a_scored_token_without_a_log_probability_is_malformed() -> None:
-    outcome = border_scores(Tokens((1,)), [Tokens((1, 2), (None, None))], ["a"])
-    assert isinstance(outcome, Fault)
+    outcome = border_scores(PromptTokens((1,)), [PromptTokens((1, 2), (None, None))], ["a"])
+    assert isinstance(outcome, ServerFault)
     assert outcome.kind == "malformed"
 
 
 def test_positions_with_several_tokens_need_the_ids() -> None:
     body = {"prompt_logprobs": [None, {"5": {"logprob": -2.0}, "6": {"logprob": -0.5}}]}
-    unnamed = served.read_prompt(served.Reply(200, {}, msgspec.json.encode(body)), 0.0)
-    assert isinstance(unnamed, Fault)
+    unnamed = served.read_prompt(served.HttpReply(200, {}, msgspec.json.encode(body)), 0.0)
+    assert isinstance(unnamed, ServerFault)
     assert unnamed.fatal
-    named = served.read_prompt(served.Reply(200, {}, msgspec.json.encode(body | {"prompt_token_ids": [4, 5]})), 0.0)
-    assert named == Tokens((4, 5), (None, -2.0))
+    named = served.read_prompt(served.HttpReply(200, {}, msgspec.json.encode(body | {"prompt_token_ids": [4, 5]})), 0.0)
+    assert named == PromptTokens((4, 5), (None, -2.0))
 
 
 # --- a whole run -------------------------------------------------------------------------------------------------

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.reformulate.captions import Named, Neighbours, coco_words, differs, most_similar, namer, overlap
+from snellen.reformulation.similar_captions import (
+    Categories,
+    SimilarPictures,
+    category_finder,
+    coco_words,
+    differs_from_all,
+    most_similar,
+    overlap,
+)
 
 COCO = (
     "person",
@@ -39,18 +47,18 @@ named = st.frozensets(st.sampled_from("abcde"), max_size=4)
     ],
 )
 def test_a_caption_names_categories_by_whole_words(caption: str, found: set[str]) -> None:
-    assert namer(COCO, coco_words())(caption) == found
+    assert category_finder(COCO, coco_words())(caption) == found
 
 
 def test_every_category_is_named_by_its_own_name_and_its_other_words() -> None:
-    name = namer(coco_words(), coco_words())
+    name = category_finder(coco_words(), coco_words())
     for category, words in coco_words().items():
         for word in (category, *words):
             assert category in name(f"There is a {word} here."), word
 
 
 @given(named, named)
-def test_overlap_is_symmetric_and_one_for_the_same(one: Named, other: Named) -> None:
+def test_overlap_is_symmetric_and_one_for_the_same(one: Categories, other: Categories) -> None:
     assert overlap(one, other) == overlap(other, one)
     assert 0 <= overlap(one, other) <= 1
     assert (overlap(one, other) == 1) == (one == other != frozenset())
@@ -59,9 +67,11 @@ def test_overlap_is_symmetric_and_one_for_the_same(one: Named, other: Named) -> 
 
 
 @given(st.lists(named, min_size=1, max_size=12), st.integers(1, 6), st.integers(0, 99))
-def test_neighbours_show_something_else_and_are_the_most_similar(shown: list[Named], count: int, seed: int) -> None:
+def test_neighbours_show_something_else_and_are_the_most_similar(
+    shown: list[Categories], count: int, seed: int
+) -> None:
     pictures = dict(enumerate(shown))
-    near = Neighbours(pictures).of(0, count, random.Random(seed))
+    near = SimilarPictures(pictures).of(0, count, random.Random(seed))
     rivals = {key: overlap(shown[0], names) for key, names in pictures.items() if names - shown[0]}
     assert len(near) == len(set(near)) == min(count, len(rivals))
     likeness = [rivals[key] for key in near]
@@ -70,9 +80,9 @@ def test_neighbours_show_something_else_and_are_the_most_similar(shown: list[Nam
 
 def test_of_equally_similar_pictures_another_seed_draws_others() -> None:
     pictures = {0: frozenset("a"), **{key: frozenset("ab") for key in range(1, 40)}}
-    neighbours = Neighbours(pictures)
+    neighbours = SimilarPictures(pictures)
     assert len({tuple(neighbours.of(0, 3, random.Random(seed))) for seed in range(8)}) > 1
-    assert neighbours.of(0, 3, random.Random(1)) == Neighbours(pictures).of(0, 3, random.Random(1))
+    assert neighbours.of(0, 3, random.Random(1)) == SimilarPictures(pictures).of(0, 3, random.Random(1))
 
 
 def test_a_caption_that_may_be_true_of_the_picture_comes_last() -> None:
@@ -86,5 +96,5 @@ def test_a_caption_that_may_be_true_of_the_picture_comes_last() -> None:
 
 
 def test_a_caption_differs_when_it_says_none_of_the_others() -> None:
-    assert not differs("The dogs, on a sofa.", ["A cat.", "the dogs on sofa"])
-    assert differs("A dog on a sofa.", ["A cat on a sofa."])
+    assert not differs_from_all("The dogs, on a sofa.", ["A cat.", "the dogs on sofa"])
+    assert differs_from_all("A dog on a sofa.", ["A cat on a sofa."])

@@ -11,7 +11,7 @@ from snellen.api import evaluate
 from snellen.benchmark import Benchmark
 from snellen.catalogue import suites
 from snellen.errors import UnknownNameError
-from snellen.run.store import read_manifest
+from snellen.runs.journal import read_manifest
 
 
 def choices(folder: Path, **facts: object) -> Benchmark:
@@ -46,7 +46,7 @@ def test_protocols_that_are_named_win_over_the_suites_own(tmp_path: Path) -> Non
 
 
 def test_an_unknown_method_is_named() -> None:
-    with pytest.raises(UnknownNameError, match="unknown method 'likelyhood'; did you mean likelihood"):
+    with pytest.raises(UnknownNameError, match="unknown value of method 'likelyhood'; did you mean likelihood"):
         evaluate("snellen:oracle", "eyechart", method="likelyhood")
 
 

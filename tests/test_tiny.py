@@ -77,7 +77,7 @@ def easy(tmp_path_factory: pytest.TempPathFactory) -> sn.Results:
 
 
 def mean(results: sn.Results, model: str, protocol: str) -> float:
-    value = results.value("accuracy_strict", model=model, protocol=protocol)
+    value = results.value("accuracy", model=model, protocol=protocol)
     assert value is not None
     return value
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 import reform
 import small
+from snellen.building.source_counts import SourceCounts, count_differences, count_source, difference_reasons
 from snellen.catalogue import Expected, entries
-from snellen.reformulate.census import Census, census, differences, reasons
 from test_reform_coco import coco
 
 __all__ = ["coco"]
@@ -19,7 +19,7 @@ GOI = entries()["reform-eval/mscoco-goi"]
 
 
 def test_a_census_counts_as_a_build_does(coco: Path, tmp_path: Path) -> None:
-    counted = census(GOI, coco)
+    counted = count_source(GOI, coco)
     made = reform.made("mscoco-goi", coco, tmp_path, reform.Recipe())
     assert (counted.read, counted.complete, counted.images, counted.sampled) == (36, 36, 12, 3)
     assert (made.manifest.made.read, made.manifest.made.complete, made.manifest.counts.samples) == (36, 36, 3)
@@ -27,15 +27,15 @@ def test_a_census_counts_as_a_build_does(coco: Path, tmp_path: Path) -> None:
 
 def test_differences_are_told_with_both_numbers_and_a_reason() -> None:
     spec = replace(GOI, complete=Expected(40, 12), expected=Expected(4))
-    counted = Census(read=36, complete=36, images=12, sampled=3)
-    assert differences(spec, counted) == ["samples 36, paper 40", "evaluated 3, published data 4"]
-    assert reasons(spec, counted) == [
+    counted = SourceCounts(read=36, complete=36, images=12, sampled=3)
+    assert count_differences(spec, counted) == ["samples 36, paper 40", "evaluated 3, published data 4"]
+    assert difference_reasons(spec, counted) == [
         "the files give fewer questions than the paper has: another release, or not whole"
     ]
-    assert reasons(replace(spec, remark="Known."), counted) == ["Known."]
-    assert reasons(spec, replace(counted, notes=("3 left out: empty",))) == ["3 left out: empty"]
+    assert difference_reasons(replace(spec, remark="Known."), counted) == ["Known."]
+    assert difference_reasons(spec, replace(counted, notes=("3 left out: empty",))) == ["3 left out: empty"]
     fitting = replace(spec, complete=Expected(36, 12), expected=Expected(3))
-    assert differences(fitting, counted) == reasons(fitting, counted) == []
+    assert count_differences(fitting, counted) == difference_reasons(fitting, counted) == []
 
 
 def test_one_command_counts_a_suite_and_names_missing_files(coco: Path, capsys: pytest.CaptureFixture[str]) -> None:

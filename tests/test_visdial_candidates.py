@@ -14,14 +14,14 @@ import mini_text
 import small
 from snellen.api import Results, evaluate, score
 from snellen.benchmark import Benchmark, Selection
-from snellen.builder import build
+from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.errors import DataError
-from snellen.judge.answers import open_answers
-from snellen.judge.resample import subset
 from snellen.models.instruments import Scripted
 from snellen.records import Estimate, Request
-from snellen.reformulate.sampling import Sampling
+from snellen.reformulation.sampling import Sampling
+from snellen.scoring.answers import open_answers
+from snellen.scoring.resampling import draw_subset
 from snellen.seeds import rng_for
 
 FILE = "visdial_1.0_val.json"
@@ -31,7 +31,7 @@ MANY = 100
 
 
 def official(to: Path) -> Path:
-    """The miniature with a hundred candidates a question, the right one in a place drawn by lot; in the first
+    """The miniature with a hundred candidates a question, the right one in a random place; in the first
     dialogue, round 4 is annotated: the right one 1.0, the next place 0.5, the one after that 0.25."""
     mini_text.visdial(to)
     content = json.loads((to / FILE).read_text())
@@ -60,7 +60,7 @@ def edited(folder: Path, edit: Any) -> Path:
 
 
 def made(tmp_path: Path, name: str = "visdial/candidates") -> Benchmark:
-    return build(entries()[name], source=official(tmp_path / "official"), to=tmp_path / "built")
+    return build_benchmark(entries()[name], source=official(tmp_path / "official"), to=tmp_path / "built")
 
 
 def rows(results: Results, name: str = "visdial/candidates") -> dict[str, Estimate]:
@@ -102,7 +102,7 @@ def test_by_likelihood_a_run_that_names_no_protocol_takes_the_published_history(
 def test_the_oracle_ranks_every_answer_first_and_the_guesser_lands_on_the_closed_form(tmp_path: Path) -> None:
     benchmark = made(tmp_path)
     evaluate("snellen:oracle", str(benchmark.folder), GOLD_HISTORY, runs=tmp_path, name="oracle")
-    found = rows(score(tmp_path / "oracle", metrics=["ranking"], rule="mean"))
+    found = rows(score(tmp_path / "oracle", metrics=["ranking"], likelihood_rule="mean"))
     for name in ("mrr", "recall_at_1", "recall_at_5", "recall_at_10", "mean_rank"):
         assert (found[name].value, found[name].n) == (1.0, 80)
     # The other candidates are all alike: two thirds of NDCG's three places are left to their mean.
@@ -111,7 +111,7 @@ def test_the_oracle_ranks_every_answer_first_and_the_guesser_lands_on_the_closed
     assert (found["ndcg"].n, found["ndcg"].unscored) == (1, 0)
 
     evaluate("snellen:uniform", str(benchmark.folder), GOLD_HISTORY, runs=tmp_path, name="uniform")
-    found = rows(score(tmp_path / "uniform", metrics=["ranking"], rule="mean"))
+    found = rows(score(tmp_path / "uniform", metrics=["ranking"], likelihood_rule="mean"))
     # One candidate is drawn; the others share the places 2 to 100, whose mean is 51.
     hits = found["recall_at_1"].value * 80
     assert hits == pytest.approx(round(hits)) and hits <= 5  # 4 sigma above 80 / 100
@@ -146,12 +146,12 @@ def test_a_question_of_a_hundred_options_is_answered_by_number_too(tmp_path: Pat
 def test_an_annotated_round_without_a_right_candidate_has_no_ndcg_and_says_so(tmp_path: Path) -> None:
     source = official(tmp_path / "official")
     (source / DENSE).write_text(json.dumps([{"image_id": 185565, "round_id": 5, "gt_relevance": [0.0] * MANY}]))
-    benchmark = build(entries()["visdial/candidates"], source=source, to=tmp_path / "built")
+    benchmark = build_benchmark(entries()["visdial/candidates"], source=source, to=tmp_path / "built")
     evaluate("snellen:oracle", str(benchmark.folder), GOLD_HISTORY, runs=tmp_path, name="run")
     results = score(tmp_path / "run", metrics=["ranking"])
     assert (rows(results)["ndcg"].value, rows(results)["ndcg"].unscored) == (None, 1)
-    [why] = {s.why for s in results.runs[0].benchmarks[0].scores if s.metric == "ndcg"}
-    assert "one above 0" in why
+    [(reason, detail)] = {(s.reason, s.detail) for s in results.runs[0].benchmarks[0].scores if s.metric == "ndcg"}
+    assert reason == "metric undefined" and "one above 0" in detail
     assert rows(results)["mrr"].value == 1.0
 
 
@@ -163,7 +163,7 @@ def test_candidates_that_are_the_same_but_for_blanks_are_one_and_counted(tmp_pat
         turn["answer_options"][(other + 1) % MANY] = len(data["answers"]) - 1
 
     source = edited(official(tmp_path / "official"), twice)
-    benchmark = build(entries()["visdial/candidates"], source=source, to=tmp_path / "built")
+    benchmark = build_benchmark(entries()["visdial/candidates"], source=source, to=tmp_path / "built")
     assert len([*benchmark.samples()][2].turns[3].options) == MANY - 2
     [note] = [line for line in benchmark.manifest.warnings if "left out" in line]
     assert note.endswith("data.dialogs[2]: 2 candidates left out: empty, or the same as another but for blanks")
@@ -179,7 +179,7 @@ def test_candidates_that_are_the_same_but_for_blanks_are_one_and_counted(tmp_pat
 def test_what_does_not_fit_together_is_refused_with_its_place(edit: Any, fault: str, tmp_path: Path) -> None:
     source = edited(official(tmp_path / "official"), edit)
     with pytest.raises(DataError, match=fault):
-        build(entries()["visdial/candidates"], source=source, to=tmp_path / "built")
+        build_benchmark(entries()["visdial/candidates"], source=source, to=tmp_path / "built")
 
 
 def test_the_published_rule_takes_the_first_candidate_of_the_file_that_stands_in_the_reply(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_relevance_of_own_questions_gives_ndcg(tmp_path: Path) -> None:
     [
         ({"relevance": [1, 0]}, "2 relevance values for 3 options"),
         ({"relevance": [1, 0, -0.5]}, "the relevance of an option is -0.5; give numbers from 0 up"),
-        ({"relevance": "1, 0, 0"}, "relevance must be a list of numbers, one an option, in JSONL"),
+        ({"relevance": "1, 0, 0"}, "relevance must be a list of numbers, one per option, in JSONL"),
         ({"relevance": [1, True, 0]}, "relevance must be a list of numbers"),
         ({"relevance": [1, 0, 0], "answer": None}, "relevance is given, but no answer"),
         ({"relevance": [1], "options": None, "answer": "cat"}, "1 relevance values for 0 options"),
@@ -236,8 +236,8 @@ def test_relevance_that_cannot_be_is_refused(fields: dict[str, Any], fault: str,
 
 def test_a_part_of_a_benchmark_keeps_the_relevance(tmp_path: Path) -> None:
     source = official(tmp_path / "official")
-    whole = build(entries()["visdial/candidates"], source=source, to=tmp_path / "whole")
-    part = subset(whole, Sampling("random", count=7), name="part", to=tmp_path / "part")
+    whole = build_benchmark(entries()["visdial/candidates"], source=source, to=tmp_path / "whole")
+    part = draw_subset(whole, Sampling("random", count=7), name="part", to=tmp_path / "part")
     kept = {key: answer.relevance for key, answer in open_answers(whole.folder).items()}
     taken = {key: answer.relevance for key, answer in open_answers(part.folder).items()}
     assert len(taken) == 70 and taken.items() <= kept.items() and any(taken.values())

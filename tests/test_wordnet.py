@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from snellen.errors import DataError
-from snellen.reformulate import wordnet
-from snellen.reformulate.wordnet import DEBIAN, WordNet, open_wordnet
+from snellen.reformulation import wordnet
+from snellen.reformulation.wordnet import DEBIAN, WordNet, open_wordnet
 
 nltk_data = pytest.importorskip("nltk.data", reason="waits for nltk")
 

@@ -11,18 +11,20 @@ import pytest
 import small
 from snellen import registry
 from snellen.api import build
+from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec, SourceSpec
+from snellen.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.errors import DataError, ModelError
 from snellen.records import Failure, Request, Response
-from snellen.reformulate.recipe import Recipe
-from snellen.reformulate.wordnet import open_wordnet
-from snellen.reformulate.writing import proposals, request_text, usable
-from snellen.sources.base import Draft, Round, Wanted
+from snellen.reformulation.distractor_prompts import parse_proposals, request_text, usable_proposals
+from snellen.reformulation.wordnet import open_wordnet
 
-OPTIONS = Round("What animal is it?", texts=("dog", "puppy"), wanted=Wanted(written="options"))
+OPTIONS = QuestionDraft("What animal is it?", texts=("dog", "puppy"), distractors=DistractorSpec(prompt="options"))
 REASON = "It barks."
-RATIONALES = Round(
-    "Why is it a dog?", texts=(REASON,), wanted=Wanted(written="rationales", rationale="dog", tiers=(("It flies.",),))
+RATIONALES = QuestionDraft(
+    "Why is it a dog?",
+    texts=(REASON,),
+    distractors=DistractorSpec(prompt="rationales", rationale="dog", tiers=(("It flies.",),)),
 )
 
 
@@ -37,7 +39,7 @@ def test_writers_are_asked_in_the_words_of_the_paper() -> None:
         "relevant while also being sufficiently distinct from the correct rationale.\n"
         "Question: Why is it a dog?\nAnswer: dog\nRationale: It barks."
     )
-    dialogue = Round("Is it old?", texts=("about ten years",), wanted=Wanted(written="dialogue"))
+    dialogue = QuestionDraft("Is it old?", texts=("about ten years",), distractors=DistractorSpec(prompt="dialogue"))
     assert request_text(dialogue, 3) == (
         "I will provide a question with the correct answer, please give me 3 incorrect options to help me get a "
         "single-choice question.\nQuestion: Is it old?\nAnswer: about ten years"
@@ -64,13 +66,13 @@ def test_writers_are_asked_in_the_words_of_the_paper() -> None:
     ],
 )
 def test_the_options_of_a_reply_are_found_however_they_are_listed(reply: str) -> None:
-    assert proposals(reply) == ["cat", "horse", "cow"]
+    assert parse_proposals(reply) == ["cat", "horse", "cow"]
 
 
 def test_what_cannot_be_a_distractor_is_left_out_and_counted() -> None:
     rejected: dict[str, int] = {}
     reply = "1. The dog.\n2. puppies\n3. cat\n4. a Cat\n5. horse"
-    assert usable(reply, OPTIONS, ["cow"], rejected) == ["cat", "horse"]
+    assert usable_proposals(reply, OPTIONS, ["cow"], rejected) == ["cat", "horse"]
     assert rejected == {
         "says the same as the answer": 1,
         "accepted by an annotator": 1,
@@ -83,9 +85,9 @@ def test_a_synonym_is_no_distractor_where_wordnet_is_there() -> None:
         wordnet = open_wordnet()
     except DataError as error:
         pytest.skip(f"waits for wordnet-base: {error}")
-    couch = Round("What is it?", texts=("couch",), wanted=Wanted(written="options"))
+    couch = QuestionDraft("What is it?", texts=("couch",), distractors=DistractorSpec(prompt="options"))
     rejected: dict[str, int] = {}
-    assert usable("sofa\na lounge\nbed\nautomobile\ncar", couch, [], rejected, wordnet.synonymous) == [
+    assert usable_proposals("sofa\na lounge\nbed\nautomobile\ncar", couch, [], rejected, wordnet.synonymous) == [
         "bed",
         "automobile",
     ]
@@ -99,14 +101,16 @@ QUESTIONS = {"q0": ("What animal is it?", "dog"), "q1": ("What colour is it?", "
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     for number, (name, (question, answer)) in enumerate(QUESTIONS.items()):
-        wanted = Wanted(tiers=(("pool one", "pool two", "pool three"),), written="options")
-        yield Draft(name, (Round(question, texts=(answer,), wanted=wanted),), (small.picture(number),), where=name)
+        wanted = DistractorSpec(tiers=(("pool one", "pool two", "pool three"),), prompt="options")
+        yield Draft(
+            name, (QuestionDraft(question, texts=(answer,), distractors=wanted),), (small.picture(number),), where=name
+        )
 
 
 @pytest.fixture
 def spec(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> BenchmarkSpec:
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
-    registry.register("sources", "test-open", "test_writing:read")
+    registry.register("readers", "test-open", "test_writing:read")
     return BenchmarkSpec(name="open", title="open", formulation="choice", source=SourceSpec("test-open"))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import transformers as tf
 
-from snellen.models.hf.encode import Continued, Encoded, extend
+from snellen.models.hf.encode import ContinuedPrompt, Encoded, extend
 
 # Waking threads takes longer than a forward of these models, much longer on busy cores.
 torch.set_num_threads(1)
@@ -69,7 +69,7 @@ def sharpen(model: Any) -> Any:
     return model.eval()
 
 
-def asked(head: Encoded) -> list[Continued]:
+def asked(head: Encoded) -> list[ContinuedPrompt]:
     """Two questions of unequal length and a third equal in length about one picture, one about another.
 
     Continuations have 1, 3, 5 and 1 tokens.
@@ -84,7 +84,7 @@ def asked(head: Encoded) -> list[Continued]:
             words = torch.tensor([tokens(60 + seed, 6 + seed)])
             extras |= {"qformer_input_ids": words, "qformer_attention_mask": torch.ones_like(words)}
         tails = tuple(tokens(20 + 4 * seed + i, count) for i, count in enumerate((1, 3, 5, 1)))
-        made.append(Continued(replace(question, extras=extras, digests=(picture,)), tails))
+        made.append(ContinuedPrompt(replace(question, extras=extras, digests=(picture,)), tails))
     return made
 
 

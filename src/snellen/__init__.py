@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from snellen.api import build as build
     from snellen.api import evaluate as evaluate
     from snellen.api import score as score
+    from snellen.catalogue import add_suites as add_suites
     from snellen.errors import DataError as DataError
     from snellen.errors import ErrorBudgetError as ErrorBudgetError
     from snellen.errors import ModelError as ModelError
@@ -31,9 +32,13 @@ if TYPE_CHECKING:
     from snellen.records import Request as Request
     from snellen.records import Response as Response
     from snellen.records import Sample as Sample
+    from snellen.runs.progress import RunProgress as RunProgress
+    from snellen.runs.spec import JudgeSpec as JudgeSpec
+    from snellen.runs.spec import ScoringSpec as ScoringSpec
 
 _HOMES = {
     "snellen.api": ("Results", "build", "evaluate", "score"),
+    "snellen.catalogue": ("add_suites",),
     "snellen.errors": (
         "DataError",
         "ErrorBudgetError",
@@ -46,6 +51,8 @@ _HOMES = {
     "snellen.models.instruments": ("Scripted",),
     "snellen.protocols.base": ("parse_protocol",),
     "snellen.records": ("ContinuationScore", "Decoding", "Request", "Response", "Sample"),
+    "snellen.runs.progress": ("RunProgress",),
+    "snellen.runs.spec": ("JudgeSpec", "ScoringSpec"),
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -55,15 +62,19 @@ __all__ = [  # noqa: RUF022 - sorted as written in the table above
     "DataError",
     "Decoding",
     "ErrorBudgetError",
+    "JudgeSpec",
     "ModelError",
     "Request",
     "Response",
     "Results",
+    "RunProgress",
     "Sample",
+    "ScoringSpec",
     "Scripted",
     "SnellenError",
     "StoreError",
     "UnknownNameError",
+    "add_suites",
     "build",
     "evaluate",
     "load_model",

@@ -2,54 +2,51 @@
 
 from __future__ import annotations
 
-import gc
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from snellen.analysis import subset
+from snellen.analysis.aggregate import flat_row, results_of
 from snellen.benchmark import Benchmark
-from snellen.builder import DEFAULT as DEFAULT_RECIPE
-from snellen.builder import Progress
-from snellen.builder import build as build_spec
-from snellen.catalogue import DIMENSIONS, BenchmarkSpec, Dimension, SourceSpec, select
-from snellen.errors import DataError, ErrorBudgetError
-from snellen.extract import EXTRACTORS, semantic
-from snellen.home import slug
-from snellen.judge.answers import open_answers
-from snellen.judge.panel import MOST_FAILURES, Panel, Price
-from snellen.judge.scoring import Reading, ScoredRun, score_run
-from snellen.judge.unread import RANDOM_VERSION, Step, drawn_by_lot, matched_by, nearest_in_meaning
-from snellen.meaning import subset
-from snellen.meaning.aggregate import flat, results_of
+from snellen.building.builder import DEFAULT as DEFAULT_RECIPE
+from snellen.building.builder import Progress
+from snellen.building.builder import build_benchmark as build_spec
+from snellen.building.recipe import Recipe
+from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, select
+from snellen.catalogue.forms import recognised_form, titles_of_forms
+from snellen.catalogue.hooks import params_with
+from snellen.errors import DataError
+from snellen.evaluation import check_budget, evaluate_spec, score_folders, silent
 from snellen.models.base import load_model
-from snellen.prompts.templates import named_templates
 from snellen.protocols.base import parse_protocol
-from snellen.protocols.matching import PROMPTS
-from snellen.protocols.reading import LIKELIHOOD_RULES, LikelihoodRule
-from snellen.records import Decoding, Method, Result
-from snellen.reformulate.recipe import Recipe
-from snellen.registry import metric_group, unknown
-from snellen.run.drivers import Report
-from snellen.run.plan import Settings, digest, find_benchmarks, seen_data
-from snellen.run.runner import run as run_once
-from snellen.run.store import write_whole
-from snellen.run.writer import ModelWriter
-from snellen.sources import mmbench
-from snellen.sources.hub import from_hub
-from snellen.sources.mmbench.writer import write_file
+from snellen.protocols.prediction import LikelihoodRule
+from snellen.readers.hub import from_hub
+from snellen.records import Result
+from snellen.registry import unknown
+from snellen.runs.distractor_writer import ModelDistractorWriter
+from snellen.runs.plan import Announce
+from snellen.runs.progress import ProgressListener, ignore_progress
+from snellen.runs.spec import (
+    JudgeSpec,
+    MethodChoice,
+    ScoringSpec,
+    Unparsed,
+    as_names,
+    judge_spec,
+    run_spec,
+    scoring_spec,
+)
+from snellen.scoring.run_scoring import check_metrics
+from snellen.scoring.scored_run import ScoredRun
 
 if TYPE_CHECKING:
     import polars
 
-METHODS: dict[str, tuple[Method, ...]] = {
-    "generation": ("generation",),
-    "likelihood": ("likelihood",),
-    "both": ("generation", "likelihood"),
-}
+DEFAULT_SCORING = ScoringSpec()
 
 
 class Results:
@@ -66,10 +63,10 @@ class Results:
         import polars as pl
 
         rows = [row for row in self.rows if slices or not row.slice]
-        return pl.DataFrame([flat(row) for row in rows], infer_schema_length=None)
+        return pl.DataFrame([flat_row(row) for row in rows], infer_schema_length=None)
 
     def scores(self) -> polars.DataFrame:
-        """One row a question and metric; a missing value is unscored, and `why` says what happened."""
+        """One row a question and metric; a missing value is unscored, and `reason` says what happened."""
         import polars as pl
 
         scores = (
@@ -98,12 +95,12 @@ class Results:
     def only(self, *, where: str = "", common_answered: bool = False) -> Results:
         """The same runs on fewer questions: where a condition on tags and facts holds, and of these, with
         `common_answered`, the ones that every run answered. Raises DataError when none is left."""
-        runs: Sequence[ScoredRun] = subset.where(self.runs, where) if where else self.runs
+        runs: Sequence[ScoredRun] = subset.runs_where(self.runs, where) if where else self.runs
         return Results(subset.common_answered(runs) if common_answered else runs)
 
     def report(self, path: str | Path) -> Path:
         """Write one report: `.html` (self-contained), `.md`, `.csv` or `.json`."""
-        from snellen.meaning.report import write_report
+        from snellen.report import write_report
 
         return write_report(self.runs, self.rows, Path(path))
 
@@ -113,54 +110,60 @@ def evaluate(
     benchmarks: str | Iterable[str],
     protocols: str | Iterable[str] = (),
     *,
-    method: str = "generation",
+    method: MethodChoice = "generation",
     where: str = "",
-    held_out_for: Sequence[str] = (),
+    held_out_for: str | Iterable[str] = (),
+    cards: str | Path = "",
     limit: int | None = None,
-    runs: str | Path = "runs",
     name: str = "",
-    templates: str | Path | None = None,
-    decoding: Decoding | None = None,
-    max_new_tokens: int | None = None,
+    runs: str | Path = "runs",
+    templates: str | Path = "",
     prefix: bool = True,
+    temperature: float = 0.0,
+    top_p: float = 1.0,
+    seed: int = 0,
+    stop: str | Iterable[str] = (),
+    max_new_tokens: int | None = None,
+    workers: int = 1,
+    window: int = 0,
     error_budget: float = 0.0,
-    report: Report = lambda tick: None,
+    report: bool = False,
+    scoring: ScoringSpec = DEFAULT_SCORING,
+    judge: JudgeSpec | Any = (),
+    progress: ProgressListener = ignore_progress,
+    announce: Announce = silent,
 ) -> Results:
     """Evaluate a model and score it; the same call goes on with a run that was interrupted.
 
     `model` is a model string (`hf:org/name`, `openai:name@url`, `snellen:tiny`, ...), an object with
-    `generate(requests, images)` and, where it can, `loglikelihood`, or a list of these.
-    `benchmarks` are names, globs, suites or folders; `protocols` such as "circular" or
-    "instability?m=5". Without protocols each benchmark is asked as its suite is by `method` (generation,
-    likelihood or both), or once. Benchmarks whose data one of the models `held_out_for` was trained on, by its
-    model card, are left out. `templates` is a file, or "data" for the instructions that a benchmark's
-    data bring; `max_new_tokens` the longest reply, instead of each benchmark's own. The run lies in `runs/name`.
+    `generate(requests, images)` and, where it can, `loglikelihood`, or a list of these; each has a run of its own.
+    `benchmarks` are names, globs, suites or folders; `protocols` such as "circular" or "instability?m=5". Without
+    protocols each benchmark is asked as its suite is by `method` (generation, likelihood or both), or once.
 
-    Raises UnknownNameError, DataError, ModelError or StoreError, each with one line that says what to
-    do, and ErrorBudgetError when more than `error_budget` (a share) of the requests failed.
+    The keywords are the fields of a `RunSpec` (docs/runs.md has them one by one, with those of an exam.toml), but
+    that `report` is off unless asked for. `workers` are processes, each with the model, which has to be a model string
+    then. `scoring` and `judge` say how replies are read, as in `score`. `progress` is called with a `RunProgress`
+    whenever something was answered, from one thread at a time; `announce` with lines for a reader (what is built,
+    left out, or asked of a judge).
+
+    Raises UnknownNameError, DataError, ModelError or StoreError, each with one line that says what to do, and, when
+    all models have been asked, ErrorBudgetError when more than `error_budget` (a share) of a run's requests failed.
     """
-    if isinstance(model, (list, tuple)):
-        each = [
-            evaluate(
-                one, benchmarks, protocols, method=method, where=where, held_out_for=held_out_for, limit=limit,
-                runs=runs,
-                name=f"{name}-{i}" if name else "", templates=templates, decoding=decoding,
-                max_new_tokens=max_new_tokens, prefix=prefix, error_budget=error_budget, report=report,
-            )
-            for i, one in enumerate(model)
-        ]  # fmt: skip
-        return Results([run for results in each for run in results.runs])
-    settings = settings_for(
-        protocols, method=method, templates=templates, decoding=decoding, max_new_tokens=max_new_tokens, prefix=prefix
-    )
-    without = seen_data(_listed(benchmarks), held_out_for)
-    uses = find_benchmarks(_listed(benchmarks), where, limit, without=without)
-    opened = load_model(model)
-    folder = Path(runs) / (name or run_name(opened.name, _listed(benchmarks), settings, where, limit, without))
-    outcome = run_once(opened, uses, settings, folder, report=report)
-    results = score(folder)
-    check_budget(outcome.answered, outcome.failed, error_budget, folder)
-    return results
+    models = list(model) if isinstance(model, (list, tuple)) else [model]
+    spec = run_spec(
+        {
+            "benchmarks": as_names(benchmarks), "protocols": as_names(protocols), "method": method, "where": where,
+            "held_out_for": as_names(held_out_for), "cards": str(cards), "limit": limit, "name": name,
+            "runs": str(runs), "templates": str(templates), "prefix": prefix, "temperature": temperature,
+            "top_p": top_p, "seed": seed, "stop": as_names(stop), "max_new_tokens": max_new_tokens,
+            "workers": workers, "window": window, "error_budget": error_budget, "report": report,
+            "scoring": scoring, "judge": as_judge(judge),
+        }
+    )  # fmt: skip
+    finished = evaluate_spec(spec, models, progress=progress, announce=announce)
+    for run in finished:
+        check_budget(run.outcome, spec.error_budget)
+    return Results([run.scored for run in finished])
 
 
 def build(
@@ -192,7 +195,7 @@ def build(
     folder = Path(source) if source else None
     if hub:
         benchmark, folder = from_hub(benchmark, folder, revision)
-    with ModelWriter(load_model(writer)) if writer is not None else nullcontext() as author:
+    with ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author:
         return build_spec(
             benchmark,
             source=folder,
@@ -217,203 +220,69 @@ def build_table(
 ) -> Benchmark:
     """Build a benchmark from your own questions in a .jsonl, .tsv or .csv file (docs/own-data.md).
 
-    `images` is the folder that image paths are relative to (default: the file's own). A table of MMBench's
-    form is read as such (docs/mmbench.md): `answers` is a file with the answers it hides, and `lenient`
+    `images` is the folder that image paths are relative to (default: the file's own). A table of a suite's
+    form is read as such (MMBench's: docs/mmbench.md): `answers` is a file with the answers it hides, and `lenient`
     leaves its wrong questions out, counted. Raises DataError naming file and line of wrong rows; nothing
     half-built is left.
     """
     path = Path(file)
-    if dimension and dimension not in DIMENSIONS:
-        raise unknown("dimension", dimension, DIMENSIONS)
+    if dimension and dimension not in dimension_titles():
+        raise unknown("dimension", dimension, dimension_titles())
     check_metrics(metrics)
-    circular = mmbench.recognises(path)
-    if (answers or lenient) and not circular:
-        raise DataError(f"{path}: answers apart and lenient reading are for files of MMBench's form (docs/mmbench.md)")
-    params = {"images": str(images or ""), **({"files": [path.name]} if circular else {"file": path.name})}
+    form = recognised_form(path)
+    if (answers or lenient) and not form:
+        raise DataError(f"{path}: answers apart and lenient reading are for files of {titles_of_forms()}")
+    params = {"images": str(images or ""), **({"files": [path.name]} if form else {"file": path.name})}
     spec = BenchmarkSpec(
         name=name or path.stem,
         title=path.name,
         formulation="choice",
-        dimension=cast(Dimension, dimension),
+        dimension=dimension,
         metrics=tuple(metrics),
-        source=SourceSpec("mmbench" if circular else "table", mmbench.asked(params, answers=answers, lenient=lenient)),
+        source=SourceSpec(form.reader if form else "table", params_with(params, answers=answers, lenient=lenient)),
     )
-    return build_spec(spec, source=path if circular else path.parent, to=Path(to) if to else None, progress=progress)
-
-
-def write_mmbench(benchmark: Benchmark, path: str | Path, *, answers: bool = True, rotated: bool = True) -> int:
-    """Write a benchmark of choices as a file of MMBench's form (.tsv or .csv), and return how many rows it has.
-
-    All rotations stand in it, or with `rotated` off the base rows; `answers` off leaves the column out.
-    Raises DataError for a benchmark that the form cannot hold.
-    """
-    known = open_answers(benchmark.folder) if answers else {}
-    golds = {name: answer.options[0] for (name, _), answer in known.items() if len(answer.options) == 1}
-    if len(golds) < len(known):
-        raise DataError(f"{benchmark.name}: some questions have several correct options; MMBench's form holds one")
-    return write_file(benchmark, Path(path), golds, rotated=rotated)
-
-
-def settings_for(
-    protocols: str | Iterable[str],
-    *,
-    method: str = "generation",
-    templates: str | Path | None = None,
-    decoding: Decoding | None = None,
-    max_new_tokens: int | None = None,
-    prefix: bool = True,
-) -> Settings:
-    """Parsed settings of a run. Raises UnknownNameError or DataError."""
-    if decoding and decoding.max_new_tokens != Decoding().max_new_tokens:
-        raise DataError("each benchmark has its own longest reply; for another say max_new_tokens=N beside decoding")
-    return Settings(
-        tuple(parse_protocol(text) for text in _listed(protocols)),
-        named_templates(templates or ""),
-        decoding or Decoding(),
-        prefix,
-        methods_of(method),
-        max_new_tokens,
-    )
-
-
-def methods_of(name: str) -> tuple[Method, ...]:
-    """The methods that `generation`, `likelihood` or `both` stands for. Raises UnknownNameError."""
-    if name not in METHODS:
-        raise unknown("method", name, METHODS)
-    return METHODS[name]
-
-
-def run_name(
-    model: str,
-    benchmarks: Sequence[str],
-    settings: Settings,
-    where: str,
-    limit: int | None,
-    without: Sequence[str] = (),
-) -> str:
-    """The folder of a run when none is named: the same question gives the same folder."""
-    how = tuple(p.label for p in settings.protocols) or settings.methods
-    asked = (*benchmarks, *how, where, str(limit), *without, settings.templates.id, str(settings.decoding))
-    return f"{slug(model)[:60]}-{digest(model, *asked, str(settings.prefix), str(settings.max_new_tokens))}"
+    return build_spec(spec, source=path if form else path.parent, to=Path(to) if to else None, progress=progress)
 
 
 def score(
     folder: str | Path,
     *,
     extractor: str = "standard",
-    rule: str = "sum",
-    metrics: Sequence[str] = (),
-    judge: Any = (),
-    judge_prompt: str = "paper",
-    judge_tokens: int = 16,
-    judge_structured: bool = False,
-    judge_failures: float | None = MOST_FAILURES,
-    judge_price: Price | None = None,
+    likelihood_rule: LikelihoodRule = "sum",
+    metrics: str | Iterable[str] = (),
     semantic: bool = False,
-    unread: str = "unscored",
-    seed: int = 0,
-    announce: Callable[[str], object] = lambda line: None,
+    unparsed: Unparsed = "not-right",
+    guess_seed: int = 0,
+    as_published: bool = False,
+    judge: JudgeSpec | Any = (),
+    announce: Announce = silent,
 ) -> Results:
     """Read and score a run again, without asking its model; writes `predictions.jsonl`, `scores.jsonl`
     and `results.json` beside its journal.
 
-    What the extractor leaves unread is read by a sentence-embedding model (`semantic`), then by a `judge`: a
-    model string, an object, or a list of these, of which the majority counts; verdicts are kept in the run's
-    folder, and `judge_price` (of a million tokens read, and written) lets the line before say what they may cost.
-    What is still unread is unscored, or drawn by lot as published (`unread="legacy-random"`, `seed`).
-    `metrics` are computed on open questions too; the judged ones need a judge. docs/judging.md says more.
+    What the extractor leaves unparsed is read by a sentence-embedding model (`semantic`), then by a `judge`: a
+    model string, an object, a list of these, of which the majority counts, or a `JudgeSpec` that also says how they
+    are asked; verdicts are kept in the run's folder. What is still unparsed counts as not right, or is a random guess
+    as published (`unparsed="legacy-random"`, `guess_seed`). `metrics` are computed besides each benchmark's own; the
+    judged ones need a judge. With `as_published` the results are those of the rules behind the tables of each suite's
+    paper (extractor, metrics, scale); `results.json` has them beside the standard ones, by `convention`, the other
+    files are the standard ones. The keywords but the last two are the fields of a `ScoringSpec`; docs/judging.md says
+    more.
 
     Raises StoreError for a folder that is no run, UnknownNameError for a name that nobody has, ModelError for a
-    judge that cannot answer, and ErrorBudgetError when a judge gave no verdict on more than `judge_failures`
-    (a share; None: any) of the replies.
+    judge that cannot answer, and ErrorBudgetError when a judge gave no verdict on more than its `failures` allow.
     """
-    check_names(extractor=extractor, rule=rule, judge_prompt=judge_prompt, unread=unread, metrics=metrics)
-    judges = [load_model(one) for one in (judge if isinstance(judge, (list, tuple)) else [judge])]
-    panel = None
-    if judges:
-        panel = Panel(
-            judges, Path(folder), max_new_tokens=judge_tokens, structured=judge_structured, failures=judge_failures,
-            price=judge_price, announce=announce,
-        )  # fmt: skip
-    elif wrong := [name for name in metrics if metric_group(name) == "judged_metrics"]:
-        raise DataError(f"the metric {wrong[0]} needs a judge; name a model with --judge (judge=)")
-    steps, aids = _steps(panel, judge_prompt, semantic, unread, seed)
-    reading = Reading(extractor, cast(LikelihoodRule, rule), aids)
-    # A judge may be a model in this process, which wants its memory back while it works.
-    with nullcontext() if panel or semantic else _collector_off():
-        scored = score_run(Path(folder), reading, steps=steps, metrics=metrics, panel=panel)
-        results = Results([scored])
-        _write_scored(scored, results)
-    return results
+    scoring = scoring_spec(
+        {
+            "extractor": extractor, "likelihood_rule": likelihood_rule, "metrics": as_names(metrics),
+            "semantic": semantic, "unparsed": unparsed, "guess_seed": guess_seed, "as_published": as_published,
+        }
+    )  # fmt: skip
+    return Results(score_folders([Path(folder)], scoring, as_judge(judge), announce))
 
 
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    """Scoring makes records without cycles; looking through them for cycles takes a quarter of its time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-UNREAD = ("unscored", "legacy-random")
-
-
-def check_names(*, extractor: str, rule: str, judge_prompt: str, unread: str, metrics: Sequence[str]) -> None:
-    """Raise UnknownNameError for a name of scoring that nobody has."""
-    check_metrics(metrics)
-    for what, name, known in (
-        ("extractor", extractor, EXTRACTORS),
-        ("likelihood rule", rule, LIKELIHOOD_RULES),
-        ("judge prompt", judge_prompt, PROMPTS),
-        ("way with unread replies", unread, UNREAD),
-    ):
-        if name not in known:
-            raise unknown(what, name, known)
-
-
-def check_metrics(metrics: Sequence[str]) -> None:
-    """Raise UnknownNameError for a metric of open questions that nobody has."""
-    for metric in metrics:
-        metric_group(metric)
-
-
-def _steps(
-    panel: Panel | None, judge_prompt: str, meaning: bool, unread: str, seed: int
-) -> tuple[list[Step], tuple[str, ...]]:
-    """What reads on after the extractor, in order, and what it is called."""
-    steps: list[tuple[Step, str]] = []
-    if meaning:
-        steps.append((nearest_in_meaning, semantic.VERSION))
-    if panel:
-        version = PROMPTS[judge_prompt]
-        steps.append((matched_by(panel, version), f"{panel.name} ({version})"))
-    if unread == "legacy-random":
-        steps.append((drawn_by_lot(seed), f"{RANDOM_VERSION} (seed {seed})"))
-    return [step for step, _ in steps], tuple(aid for _, aid in steps)
-
-
-def _write_scored(scored: ScoredRun, results: Results) -> None:
-    lines = msgspec.json.Encoder().encode_lines
-    predictions = [prediction for benchmark in scored.benchmarks for prediction in benchmark.predictions]
-    write_whole(scored.folder / "predictions.jsonl", lines(predictions))
-    write_whole(scored.folder / "scores.jsonl", lines([s for benchmark in scored.benchmarks for s in benchmark.scores]))
-    rows = [flat(row) for row in results.rows]
-    write_whole(scored.folder / "results.json", json.dumps(rows, indent=1, ensure_ascii=False).encode())
-
-
-def check_budget(answered: int, failed: int, budget: float, folder: Path) -> None:
-    """Raise ErrorBudgetError when too large a share of this session's requests failed."""
-    total = answered + failed
-    if failed and failed > budget * total:
-        raise ErrorBudgetError(
-            f"{failed} of {total} requests failed ({failed / total:.1%}, --error-budget {budget:.1%}); they are "
-            f"counted as errors in {folder}; run the same command to ask them again"
-        )
-
-
-def _listed(names: str | Iterable[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+def as_judge(judge: JudgeSpec | Any) -> JudgeSpec:
+    """The record behind a judge: itself, or that of one model or of several. Raises DataError."""
+    if isinstance(judge, JudgeSpec):
+        return judge_spec(judge)
+    return JudgeSpec(models=tuple(judge) if isinstance(judge, (list, tuple)) else (judge,))

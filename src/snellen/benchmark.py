@@ -1,4 +1,4 @@
-"""A built benchmark: a folder with questions and pictures. Its answers lie beside, and stay shut here."""
+"""A built benchmark: a folder with questions and pictures. The answers beside them are not opened here."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import msgspec
 from msgspec import Struct
 
 from snellen.catalogue import BenchmarkSpec
+from snellen.conditions import Condition
 from snellen.errors import DataError
+from snellen.formats.parquet import read_records
 from snellen.images import ImageStore
-from snellen.parquet import read_records
-from snellen.records import History, Origin, Sample
-from snellen.where import Condition
+from snellen.records import History, Sample, SourceRows
 
 FORMAT = 1
 MANIFEST = "benchmark.json"
@@ -26,42 +26,42 @@ HISTORY = "history.parquet"
 ORIGINS = "origins.parquet"
 
 
-class Counts(Struct, frozen=True):
+class BenchmarkCounts(Struct, frozen=True):
     samples: int
     questions: int
     images: int
     answers: int
-    """Questions whose gold is known here; 0 for a split with hidden answers."""
+    """Questions with a known answer; 0 for a split with hidden answers."""
 
 
-class Made(Struct, frozen=True, omit_defaults=True):
-    """How a benchmark was made, beside its entry."""
+class BuildInfo(Struct, frozen=True, omit_defaults=True):
+    """How a benchmark was built, besides its entry."""
 
     read: int = 0
-    """Questions that the source has."""
+    """Questions in the source."""
     complete: int = 0
-    """Questions of the complete benchmark, before it was sampled."""
+    """Questions of the complete benchmark, before sampling."""
     recipe: dict[str, Any] = {}
     """Settings that differ from the entry's."""
     writer: str = ""
     """The model that wrote distractors."""
     rejected: dict[str, int] = {}
-    """Candidates for distractors that were left out, by reason."""
+    """Rejected distractor candidates, by reason."""
 
 
 class BenchmarkManifest(Struct, frozen=True):
-    """What a built folder says of itself. `version` is a digest of all questions, answers and pictures."""
+    """The manifest of a built folder. `version` is a digest of all questions, answers and pictures."""
 
     format: int
     spec: BenchmarkSpec
     version: str
-    counts: Counts
+    counts: BenchmarkCounts
     warnings: tuple[str, ...] = ()
     tags: dict[str, dict[str, int]] = {}
     """How many samples carry each value of each tag; empty for a tag with more than 100 values."""
-    made: Made = Made()
+    made: BuildInfo = BuildInfo()
     questions: str = ""
-    """A digest of all but the answers: the same for a build that hides them."""
+    """A digest of everything but the answers: the same for a build that hides them."""
 
 
 class Selection(Struct, frozen=True):
@@ -69,14 +69,14 @@ class Selection(Struct, frozen=True):
 
     where: str = ""
     limit: int | None = None
-    """At most so many, chosen by the hash of their ids: a larger limit keeps the ones of a smaller."""
+    """At most this many samples, chosen by the hash of their ids: a larger limit includes those of a smaller one."""
 
 
 ALL = Selection()
 
 
 class Benchmark:
-    """Questions and pictures of a built folder. Raises DataError when it is none."""
+    """Questions and pictures of a built folder. Raises DataError for any other folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -104,7 +104,7 @@ class Benchmark:
         return self.manifest.spec.name
 
     def samples(self, selection: Selection = ALL) -> Iterator[Sample]:
-        """The chosen samples; those of one group (picture) come one after the other."""
+        """The chosen samples; those of one group (picture) are consecutive."""
         chosen = self._chosen(selection)
         for sample in read_records(self.folder / SAMPLES, Sample):
             if chosen is None or sample.id in chosen:
@@ -136,16 +136,16 @@ class Benchmark:
         return frozenset(heapq.nsmallest(selection.limit, ids, key=_place))
 
     def histories(self) -> dict[str, tuple[str, ...]]:
-        """The published replies of dialogues, for a protocol that was asked for gold history."""
+        """The published replies of dialogues, for a protocol with gold history."""
         path = self.folder / HISTORY
         if not path.exists():
             raise DataError(f"{self.name} has no published dialogue history; use history=online")
         return {history.sample_id: history.replies for history in read_records(path, History)}
 
-    def origins(self) -> dict[str, Origin]:
-        """By sample the rows of the file it was built from; empty for a benchmark that keeps none."""
+    def origins(self) -> dict[str, SourceRows]:
+        """For each sample the file rows it was built from; empty for a benchmark that does not store them."""
         path = self.folder / ORIGINS
-        return {origin.sample_id: origin for origin in read_records(path, Origin)} if path.exists() else {}
+        return {origin.sample_id: origin for origin in read_records(path, SourceRows)} if path.exists() else {}
 
 
 def _place(sample_id: str) -> bytes:

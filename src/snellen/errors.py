@@ -1,10 +1,10 @@
-"""Errors that a user meets: one line each, saying what, where and what to do."""
+"""Errors that a user sees: one line each, saying what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
 
 class SnellenError(Exception):
-    """A fault that the user can mend. Its text names the fault, the place and the way out."""
+    """An error that the user can fix. Its message names the fault, the place and the remedy."""
 
     exit_code = 2
 
@@ -18,7 +18,7 @@ class UnknownNameError(SnellenError):
 
 
 class ModelError(SnellenError):
-    """A model that cannot be loaded or does not do what was asked of it."""
+    """A model that cannot be loaded or does not support what was asked of it."""
 
 
 class StoreError(SnellenError):
@@ -26,7 +26,7 @@ class StoreError(SnellenError):
 
 
 class MissingExtraError(SnellenError):
-    """An optional dependency that the asked-for feature needs."""
+    """An optional dependency is missing that the requested feature needs."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
@@ -36,6 +36,6 @@ class MissingExtraError(SnellenError):
 
 
 class ErrorBudgetError(SnellenError):
-    """More requests failed than --error-budget allows; what was answered is stored."""
+    """More requests failed than --error-budget allows; the answers received are stored."""
 
     exit_code = 3

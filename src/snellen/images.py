@@ -1,4 +1,4 @@
-"""Images by content: checked once on the way in, stored once, their bytes never changed."""
+"""Content-addressed images: checked once when added, stored once, never modified."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ BLANK_PNG = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAOAAAADgAQMAAAAg4/iiAAAAA1BMVEWAgICQdD0xAAAA"
     "HUlEQVR42u3BMQEAAADCoPVPbQZ/oAAAAAAAAHgMGWAAAQrTbh4AAAAASUVORK5CYII="
 )
-"""224 x 224 pixels of middle grey: the picture of a request that is to show none."""
+"""224 x 224 pixels of mid-grey: the picture of a request that is meant to show none."""
 BLANK = ImageRef(hashlib.sha256(BLANK_PNG).hexdigest(), "image/png", 224, 224)
 
 
 class Images(Protocol):
-    """Where a model finds the bytes of an image that a request names."""
+    """Gives a model the bytes of the images that a request refers to."""
 
     def read(self, image: ImageRef) -> bytes: ...
 
 
 def inspect_image(content: bytes, where: str) -> ImageRef:
-    """The reference for `content`, after decoding it whole.
+    """The reference for `content`, after decoding it completely.
 
-    Raises DataError, naming `where`, for bytes that are no picture, are cut short, are of an
-    unsupported format, or would unpack to more than MAX_PIXELS.
+    Raises DataError, naming `where`, for bytes that are not a picture, are truncated, are in an
+    unsupported format, or would decode to more than MAX_PIXELS.
     """
     from PIL import Image
 
@@ -53,7 +53,7 @@ def inspect_image(content: bytes, where: str) -> ImageRef:
         raise DataError(f"{where}: the image file is empty; replace it")
     try:
         with warnings.catch_warnings():
-            # Pillow warns of oddities that either spoil the decoding, and are refused, or do not matter.
+            # Pillow warns about oddities that either break decoding, which raises below, or do not matter.
             warnings.simplefilter("ignore")
             with Image.open(io.BytesIO(content)) as picture:
                 width, height = picture.size
@@ -92,7 +92,7 @@ class ImageStore:
         return self.root / digest[:2] / digest
 
     def put(self, content: bytes, where: str) -> ImageRef:
-        """Check and keep `content`; the same bytes twice are kept once. Raises DataError."""
+        """Check and store `content`; identical bytes are stored once. Raises DataError."""
         image = inspect_image(content, where)
         path = self.path(image.digest)
         if not path.exists():
@@ -101,7 +101,7 @@ class ImageStore:
         return image
 
     def read(self, image: ImageRef) -> bytes:
-        """The stored bytes, unchanged. Raises DataError when they are missing; BLANK never is."""
+        """The stored bytes, unchanged. Raises DataError when they are missing; BLANK is always available."""
         try:
             return self.path(image.digest).read_bytes()
         except FileNotFoundError:

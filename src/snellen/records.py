@@ -1,9 +1,12 @@
-"""The records that flow through Snellen, left to right, frozen and written once.
+"""The records that flow through Snellen, from left to right, frozen and written once.
 
     Sample + Answer -> Request -> Response -> Prediction -> Score -> Estimate
 
-A `Sample` has no answer field: answers live in a file of their own that only scoring opens
-(`snellen.judge.answers`), so a hidden-answer test split runs through the same code.
+A `Sample` has no answer field: answers live in a separate file that only scoring opens
+(`snellen.scoring.answers`), so a test split with hidden answers runs through the same code.
+
+Records never form reference cycles, so the garbage collector need not track them (`gc=False`): a scored run
+holds hundreds of thousands, and tracking took a quarter of the time.
 """
 
 from __future__ import annotations
@@ -15,16 +18,22 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from snellen.reasons import NEVER_ANSWERED, Reason
+
 Box = tuple[float, float, float, float]
 """x, y, width, height in pixels of the stored image."""
 
 Formulation = Literal["choice", "text", "dialogue"]
 Kind = Literal["generate", "loglikelihood"]
+"""What a request wants: a reply, or how likely each continuation is."""
 Method = Literal["generation", "likelihood"]
+"""How a protocol finds the model's choice: in its reply, or by the likelihood of each option."""
+Better = Literal["higher", "lower", "neither"]
+Convention = Literal["standard", "as-published"]
 
 
-class ImageRef(Struct, frozen=True):
-    """An image by content: its bytes lie once in a content-addressed store."""
+class ImageRef(Struct, frozen=True, gc=False):
+    """An image by content: its bytes are stored once in a content-addressed store."""
 
     digest: str
     """sha256 of the stored bytes, hexadecimal."""
@@ -33,19 +42,21 @@ class ImageRef(Struct, frozen=True):
     height: int
 
 
-class Region(Struct, frozen=True, omit_defaults=True):
+class Region(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A part of a sample's picture that the question is about."""
+
     box: Box
     label: str | None = None
 
 
-class Turn(Struct, frozen=True, omit_defaults=True):
+class Turn(Struct, frozen=True, gc=False, omit_defaults=True):
     """One question of a dialogue."""
 
     question: str
     options: tuple[str, ...] = ()
 
 
-class Sample(Struct, frozen=True, omit_defaults=True):
+class Sample(Struct, frozen=True, gc=False, omit_defaults=True):
     """One question about one picture (or one dialogue: then `turns` holds the questions)."""
 
     id: str
@@ -57,10 +68,10 @@ class Sample(Struct, frozen=True, omit_defaults=True):
     turns: tuple[Turn, ...] = ()
     regions: tuple[Region, ...] = ()
     group: str = ""
-    """What samples share, for order and for clustered intervals: the image, unless said."""
+    """What related samples share, for ordering and clustered intervals; by default the image."""
     tags: dict[str, str] = {}
     rewordings: tuple[str, ...] = ()
-    """The question in other words; an instability run takes turns with them."""
+    """Rewordings of the question; an instability run alternates between them."""
 
     @property
     def formulation(self) -> Formulation:
@@ -68,47 +79,47 @@ class Sample(Struct, frozen=True, omit_defaults=True):
 
     @property
     def rounds(self) -> tuple[Turn, ...]:
-        """The questions in order; a sample that is no dialogue has one."""
+        """The questions in order; a sample that is not a dialogue has one."""
         return self.turns or (Turn(self.question, self.options),)
 
 
-class History(Struct, frozen=True):
-    """What a dialogue's published history says was replied, turn by turn.
+class History(Struct, frozen=True, gc=False):
+    """The replies in a dialogue's published history, turn by turn.
 
-    Read only by a protocol that was asked for gold history.
+    Read only by a protocol with gold history.
     """
 
     sample_id: str
     replies: tuple[str, ...]
 
 
-class Answer(Struct, frozen=True, omit_defaults=True):
-    """The gold of one question: correct option(s) by index, or reference texts. Scoring reads it."""
+class Answer(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The gold of one question: correct options by index, or reference texts. Only scoring reads it."""
 
     sample_id: str
     turn: int = 0
     options: tuple[int, ...] = ()
     texts: tuple[str, ...] = ()
     relevance: tuple[float, ...] = ()
-    """How right each option is, by people (VisDial's dense annotations); empty when nobody said."""
+    """How right each option is according to people (VisDial's dense annotations); empty when not annotated."""
 
 
-class Placed(Struct, frozen=True):
-    """A row of a question's file: its `index` there, and which option (of the sample) it shows in each place."""
+class RowRef(Struct, frozen=True, gc=False):
+    """A row of a question's file: its `index` there, and which option of the sample it shows in each position."""
 
     index: str
     order: tuple[int, ...]
 
 
-class Origin(Struct, frozen=True):
-    """What it takes to write a question's file again: its rows there, and cells that are kept for nothing else."""
+class SourceRows(Struct, frozen=True, gc=False):
+    """What is needed to write a question's file again: its rows there, and cells kept only for that."""
 
     sample_id: str
-    rows: tuple[Placed, ...]
+    rows: tuple[RowRef, ...]
     cells: dict[str, str] = {}
 
 
-class Variant(Struct, frozen=True, omit_defaults=True):
+class Variant(Struct, frozen=True, gc=False, omit_defaults=True):
     """Which presentation of a sample a request is."""
 
     test: int = 0
@@ -116,23 +127,27 @@ class Variant(Struct, frozen=True, omit_defaults=True):
     turn: int = 0
     template: str = ""
     order: tuple[int, ...] = ()
-    """order[i] is the option (its index in the sample) that is shown in place i."""
-    marks: tuple[str, ...] = ()
-    """marks[i] is the mark in front of place i; empty when options are not shown."""
+    """order[i] is the index in the sample of the option shown in position i."""
+    labels: tuple[str, ...] = ()
+    """labels[i] is the label of the option in position i; empty when options are not shown."""
     in_context: bool = False
     seed: int = 0
     wording: int = 0
-    """Which wording of the question: 0 the first, i the sample's rewording i - 1."""
+    """Which wording of the question: 0 for the original, i for the sample's rewording i - 1."""
     baseline: str = ""
-    """What stands in place of the picture (text: nothing, blank: a grey one) in a request that only tells
-    how likely the options are without it."""
+    """What replaces the picture (text: nothing, blank: a grey image) in a request that measures how likely
+    the options are without it."""
 
 
-class TextPart(Struct, frozen=True, tag="text", tag_field="type"):
+class TextPart(Struct, frozen=True, gc=False, tag="text", tag_field="type"):
+    """Words of a message."""
+
     text: str
 
 
-class ImagePart(Struct, frozen=True, tag="image", tag_field="type"):
+class ImagePart(Struct, frozen=True, gc=False, tag="image", tag_field="type"):
+    """A picture in a message, at the place where it is shown."""
+
     image: ImageRef
 
 
@@ -140,8 +155,8 @@ Part = TextPart | ImagePart
 Role = Literal["system", "user", "assistant"]
 
 
-class Message(Struct, frozen=True):
-    """One turn of the conversation. An assistant message that comes last is to be continued."""
+class Message(Struct, frozen=True, gc=False):
+    """One turn of the conversation. A final assistant message is to be continued."""
 
     role: Role
     content: tuple[Part, ...]
@@ -151,8 +166,8 @@ class Message(Struct, frozen=True):
         return "".join(part.text for part in self.content if isinstance(part, TextPart))
 
 
-class Decoding(Struct, frozen=True, omit_defaults=True):
-    """How a reply is sampled. Greedy unless said."""
+class Decoding(Struct, frozen=True, gc=False, omit_defaults=True):
+    """How a reply is decoded. Greedy by default."""
 
     max_new_tokens: int = 30
     temperature: float = 0.0
@@ -160,14 +175,14 @@ class Decoding(Struct, frozen=True, omit_defaults=True):
     seed: int = 0
     stop: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
-    """What the reply may be; a server that takes a JSON schema is held to `{"verdict": one of them}`."""
+    """The allowed replies; a server that takes a JSON schema is constrained to `{"verdict": one of them}`."""
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Request(Struct, frozen=True, omit_defaults=True, dict=True):
-    """What a model is asked. `key` digests all that the model sees, and nothing else."""
+    """What a model is asked. `key` is a digest of everything that the model sees, and nothing else."""
 
     benchmark: str
     sample_id: str
@@ -175,7 +190,7 @@ class Request(Struct, frozen=True, omit_defaults=True, dict=True):
     messages: tuple[Message, ...]
     kind: Kind = "generate"
     continuations: tuple[str, ...] = ()
-    """For log-likelihood: the texts to score, in the sample's own order of options."""
+    """For log-likelihood: the texts to score, in the sample's order of options."""
     decoding: Decoding = Decoding()
 
     @cached_property
@@ -188,7 +203,7 @@ class Request(Struct, frozen=True, omit_defaults=True, dict=True):
         return tuple(part.image for message in self.messages for part in message.content if isinstance(part, ImagePart))
 
 
-class ContinuationScore(Struct, frozen=True, omit_defaults=True):
+class ContinuationScore(Struct, frozen=True, gc=False, omit_defaults=True):
     """Log-likelihood of one continuation, in nats, summed over its tokens."""
 
     sum: float
@@ -196,26 +211,37 @@ class ContinuationScore(Struct, frozen=True, omit_defaults=True):
     bytes: int = 0
 
 
-class Usage(Struct, frozen=True, omit_defaults=True):
+class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Tokens that a request cost, as the model counts them; None where it does not say."""
+
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
 
 ErrorKind = Literal[
-    "timeout", "connection", "rate_limit", "server", "bad_request", "auth", "refused", "malformed", "model"
+    "timeout",
+    "connection",
+    "rate_limit",
+    "server",
+    "bad_request",
+    "auth",
+    "refused",
+    "malformed",
+    "model",
+    "not recorded",
 ]
 
 
-class Failure(Struct, frozen=True, omit_defaults=True):
-    """Why no answer came. Never cached, never scored, always counted."""
+class Failure(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Why no response came. Never cached, never scored, always counted."""
 
     kind: ErrorKind
     detail: str
     attempts: int = 1
 
 
-class Response(Struct, frozen=True, omit_defaults=True):
-    """What came back: a text, or one score per continuation, or a failure."""
+class Response(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What came back: a text, one score per continuation, or a failure."""
 
     text: str | None = None
     scores: tuple[ContinuationScore, ...] = ()
@@ -224,20 +250,32 @@ class Response(Struct, frozen=True, omit_defaults=True):
     seconds: float | None = None
     error: Failure | None = None
     notes: tuple[str, ...] = ()
-    """Facts about how it was asked, e.g. that the response prefix was dropped."""
+    """Facts about how the request was sent, e.g. that the response prefix was dropped."""
 
 
-class Exchange(Struct, frozen=True, omit_defaults=True):
-    """One line of a run's journal: who asked what, and what came back."""
+class Exchange(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One line of a run's journal: a protocol's request and the response."""
 
     protocol: str
     request: Request
     response: Response
     reused: bool = False
-    """The response was given earlier in this run to the same request of another presentation."""
+    """Whether the response was copied from an identical request of another presentation earlier in the run."""
 
 
-class Prediction(Struct, frozen=True, omit_defaults=True):
+ExtractionMethod = Literal[
+    "label", "label+text", "text", "verbatim", "likelihood", "tie", "semantic", "judge", "random guess"
+]
+"""How an answer was found.
+
+By rules: `label` (its label), `label+text` (its label and its own text beside it), `text` (its text alone), `verbatim`
+(the reply to an open question, as it came). By log-likelihood: `likelihood`, or `tie` where several options are exactly
+the most likely and the first of them counts. After the rules: `semantic` (the nearest in meaning), `judge`, and
+`random guess` (as published systems do).
+"""
+
+
+class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
     """How a response was read: an option by identity (never by its letter), or a text, or None."""
 
     protocol: str
@@ -248,24 +286,30 @@ class Prediction(Struct, frozen=True, omit_defaults=True):
     key: str
     choice: int | None = None
     text: str | None = None
-    way: str = ""
-    """How it was found (mark, text, likelihood, ...), or why nothing was."""
-    hit: bool = False
-    """The reply kept the asked-for format: it names one of the marks shown."""
-    reader: str = ""
+    extraction_method: ExtractionMethod | None = None
+    """How it was found; None when nothing was. A random guess may also fall on none of the options."""
+    reason: Reason | None = None
+    """Why nothing was found: the rules' reason, even if a judge found nothing in the reply either."""
+    detail: str = ""
+    """A short explanation for people: what decided, or what a judge said."""
+    follows_format: bool = False
+    """Whether the reply follows the requested format: it names one of the labels shown."""
+    extractor_version: str = ""
     """Version of the extractor or of the likelihood rule."""
     error: Failure | None = None
     notes: tuple[str, ...] = ()
     scores: tuple[float, ...] = ()
-    """Under likelihood the value of each option by the rule, in the sample's order of options."""
+    """Under likelihood, each option's value by the rule, in the sample's order of options."""
+    unparsed_text: str | None = None
+    """The reply as it came, where it names no option."""
 
     @property
     def turn(self) -> int:
         return self.variant.turn
 
 
-class Score(Struct, frozen=True, omit_defaults=True):
-    """One metric on one question. None is unscored, which is not wrong; `why` says what happened."""
+class Score(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One metric on one question. A value of None is unscored, which is not wrong; `reason` says why."""
 
     protocol: str
     method: Method
@@ -274,13 +318,23 @@ class Score(Struct, frozen=True, omit_defaults=True):
     turn: int
     metric: str
     value: float | None
-    why: str = ""
-    of: int = 1
-    """How many presentations the value is the mean of."""
+    reason: Reason | None = None
+    detail: str = ""
+    n_presentations: int = 1
+    """Number of presentations that the value is the mean of."""
+
+    @property
+    def never_answered(self) -> bool:
+        """Whether there is no value because no response came: an error, which does not count as unscored."""
+        return self.reason in NEVER_ANSWERED
 
 
-class Estimate(Struct, frozen=True):
-    """A number with what it takes to trust it."""
+FEW_GROUPS = 10
+FEW_GROUPS_NOTE = f"fewer than {FEW_GROUPS} pictures or dialogues, which say little of how much others would differ"
+
+
+class Estimate(Struct, frozen=True, gc=False):
+    """A number with its uncertainty and the counts behind it."""
 
     value: float | None
     stderr: float | None
@@ -289,14 +343,23 @@ class Estimate(Struct, frozen=True):
     n: int
     """Questions that were scored."""
     unscored: int = 0
-    """Questions answered without a readable answer."""
+    """Questions answered that the metric has no value for: the answer is hidden, or the metric is undefined."""
     errors: int = 0
     """Questions that never got an answer."""
     groups: int = 0
-    """Pictures, or dialogues, that the scored questions are about: what is independent."""
+    """Pictures, or dialogues, that the scored questions are about: the independent units."""
+
+    @property
+    def note(self) -> str:
+        """What to know before the interval is trusted, or why there is none; empty when nothing."""
+        if self.value is None or not self.groups:
+            return ""
+        if self.low is None or self.high is None:
+            return "no interval: one picture or dialogue alone, or no two different values of a metric without bounds"
+        return FEW_GROUPS_NOTE if self.groups < FEW_GROUPS else ""
 
 
-class Result(Struct, frozen=True, omit_defaults=True):
+class Result(Struct, frozen=True, gc=False, omit_defaults=True):
     """One cell of the results: a metric of a model on a benchmark under a protocol."""
 
     model: str
@@ -308,4 +371,12 @@ class Result(Struct, frozen=True, omit_defaults=True):
     dimension: str = ""
     suite: str = ""
     slice: str = ""
-    """`tag=value` when the number is for a part of the benchmark, else empty."""
+    """`tag=value` when the number covers part of the benchmark, else empty."""
+    unit: str = ""
+    """What the value is counted in; `share` is of one."""
+    better: Better = "higher"
+    reason: Reason | None = None
+    """Why there is no value, where the estimate's counts do not say."""
+    detail: str = ""
+    convention: Convention = "standard"
+    """By whose rules: Snellen's, or those of the tables that the benchmark's suite published."""

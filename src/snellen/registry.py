@@ -1,69 +1,98 @@
-"""Names to things: written as strings here, imported when used, open to other packages.
+"""Names and their targets: strings here, imported when used, extensible by other packages.
 
-Another package adds a name by an entry point in the group `snellen.models`, `snellen.sources`,
-`snellen.protocols`, `snellen.metrics` (one reply: `metric(reply, references) -> float`),
-`snellen.corpus_metrics` (all replies, a mean over them: `metric(replies, references) -> CorpusScore`) or
-`snellen.pooled_metrics` (all replies, no mean over them: a `snellen.metrics.pooled.Pooled`); its value is
-`module:attribute`, as below.
+Another package adds a name by an entry point in the group `snellen.GROUP`, for a group listed in `Group`, with the
+value `module:attribute`, as below. The less obvious groups are
+
+- `snellen.metrics`: a declared metric (`snellen.metrics.declaration`), or a plain function
+  `metric(reply, references) -> float`
+- `snellen.transforms`: applied to texts in templates of the reader `mapped`, `transform(texts) -> texts`
+- `snellen.suites`: packages with a `suite.toml`, which adds benchmarks and, in its `hooks`, further names
+  (docs/suites.md)
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterable
-from typing import Any, Literal, get_args
+import importlib.util
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
 
 from snellen.errors import UnknownNameError
 
-MetricGroup = Literal["metrics", "corpus_metrics", "pooled_metrics", "choice_metrics", "judged_metrics"]
-Group = Literal["models", "sources", "protocols", "instruments"] | MetricGroup
+SuiteGroup = Literal[
+    "extractors",
+    "judge_prompts",
+    "matching_prompts",
+    "table_forms",
+    "submission_forms",
+    "prediction_forms",
+    "importers",
+    "scaffolds",
+    "report_tables",
+    "source_counters",
+]
+"""What suites bring; `snellen.catalogue.hooks` has the type of each."""
+Group = Literal["models", "readers", "transforms", "protocols", "instruments", "suites", "metrics"] | SuiteGroup
 
-_NAMES: dict[Group, dict[str, str]] = {
+_NAMES: dict[Group, dict[str, Any]] = {
     "models": {
         "clip": "snellen.models.clip:open_clip",
         "hf": "snellen.models.hf:open_hf",
         "openai": "snellen.models.openai:open_openai",
-        "replay": "snellen.run.replay:open_replay",
+        "replay": "snellen.runs.replay:open_replay",
         "snellen": "snellen.models.embedded:open_embedded",
         "vllm": "snellen.models.vllm:open_vllm",
     },
-    "sources": {
-        "built": "snellen.judge.resample:read",
-        "eyechart": "snellen.sources.eyechart:read",
-        "classes": "snellen.sources.classes:read",
-        "coco-objects": "snellen.sources.coco:read",
-        "clevr": "snellen.sources.clevr:read",
-        "coco-pairs": "snellen.sources.coco_pairs:read",
-        "matterport": "snellen.sources.matterport:read",
-        "mocheg": "snellen.sources.mocheg:read",
-        "refcoco": "snellen.sources.refcoco:read",
-        "snli-ve": "snellen.sources.snli_ve:read",
-        "vsr": "snellen.sources.vsr:read",
-        "wikihow": "snellen.sources.wikihow:read",
-        "winoground": "snellen.sources.winoground:read",
-        "a-okvqa": "snellen.sources.a_okvqa:read",
-        "coco-qa": "snellen.sources.coco_qa:read",
-        "dialogues": "snellen.sources.dialogues:read",
-        "easy-vqa": "snellen.sources.easy_vqa:read",
-        "gqa": "snellen.sources.gqa:read",
-        "hub-rows": "snellen.sources.hub_rows:read",
-        "imagenetvc": "snellen.sources.imagenetvc:read",
-        "medic": "snellen.sources.medic:read",
-        "mmbench": "snellen.sources.mmbench:read",
-        "reform-eval-data": "snellen.sources.published:read",
-        "captions": "snellen.sources.captions:read",
-        "key-information": "snellen.sources.key_information:read",
-        "scienceqa": "snellen.sources.science_qa:read",
-        "table": "snellen.sources.table:read",
-        "viquae": "snellen.sources.viquae:read",
-        "vizwiz-quality": "snellen.sources.vizwiz_quality:read",
-        "vqa": "snellen.sources.vqa:read",
-        "whoops": "snellen.sources.whoops:read",
-        "text-boxes": "snellen.sources.text_boxes:read",
-        "text-crops": "snellen.sources.text_crops:read",
-        "text-vqa": "snellen.sources.text_vqa:read",
-        "visdial": "snellen.sources.visdial:read",
+    "readers": {
+        "mapped": "snellen.readers.mapped:read",
+        "hub-rows": "snellen.readers.mapped:read_hub_rows",
+        "hub-classes": "snellen.readers.classes:read_hub_classes",
+        "built": "snellen.scoring.resampling:read",
+        "eyechart": "snellen.suites.eyechart.reader:read",
+        "classes": "snellen.readers.classes:read",
+        "coco-objects": "snellen.suites.reform_eval.readers.coco:read",
+        "clevr": "snellen.suites.reform_eval.readers.clevr:read",
+        "coco-pairs": "snellen.suites.reform_eval.readers.coco_pairs:read",
+        "matterport": "snellen.suites.reform_eval.readers.matterport:read",
+        "refcoco": "snellen.suites.reform_eval.readers.refcoco:read",
+        "vsr": "snellen.suites.reform_eval.readers.vsr:read",
+        "wikihow": "snellen.suites.reform_eval.readers.wikihow:read",
+        "dialogues": "snellen.readers.dialogues:read",
+        "easy-vqa": "snellen.suites.easy_vqa.reader:read",
+        "ocr-tokens": "snellen.suites.reform_eval.readers.ocr_tokens:read",
+        "imagenetvc": "snellen.suites.reform_eval.readers.imagenetvc:read",
+        "mmbench": "snellen.suites.mmbench.reader:read",
+        "reform-eval-data": "snellen.suites.reform_eval.published:read",
+        "key-information": "snellen.readers.key_information:read",
+        "table": "snellen.readers.own_table:read",
+        "passages": "snellen.suites.reform_eval.readers.passages:read",
+        "vizwiz-quality": "snellen.suites.reform_eval.readers.vizwiz_quality:read",
+        "text-boxes": "snellen.readers.text_boxes:read",
+        "text-crops": "snellen.readers.text_crops:read",
+        "visdial": "snellen.suites.visdial.reader:read",
+    },
+    # Transforms of a field in templates of the reader `mapped`.
+    "transforms": {
+        "strip": "snellen.readers.mapped.transforms:strip",
+        "lower": "snellen.readers.mapped.transforms:lower",
+        "stem": "snellen.readers.mapped.transforms:stem",
+        "name": "snellen.readers.mapped.transforms:name",
+        "suffix": "snellen.readers.mapped.transforms:suffix",
+        "without_jpg": "snellen.readers.mapped.transforms:without_jpg",
+        "png": "snellen.readers.mapped.transforms:png",
+        "sentence": "snellen.readers.mapped.transforms:sentence",
+        "plain": "snellen.readers.mapped.transforms:plain",
+        "spaced": "snellen.readers.mapped.transforms:spaced",
+        "yes_no": "snellen.readers.mapped.transforms:yes_no",
+        "votes": "snellen.readers.mapped.transforms:votes",
+        "filled": "snellen.readers.mapped.transforms:filled",
+        "first": "snellen.readers.mapped.transforms:first",
+        "readable": "snellen.readers.mapped.transforms:readable",
+        "worded": "snellen.readers.mapped.transforms:worded",
     },
     "protocols": {
         "vanilla": "snellen.protocols.choice:Vanilla",
@@ -73,100 +102,159 @@ _NAMES: dict[Group, dict[str, str]] = {
         "dialogue": "snellen.protocols.dialogue:Dialogue",
         "blind": "snellen.protocols.blind:Blind",
     },
+    # What each is computed over, and its rows, it declares itself: `snellen.metrics.declaration`.
     "metrics": {
-        "word_accuracy": "snellen.metrics.ocr:word_accuracy",
-        "contains_answer": "snellen.metrics.ocr:contains_answer",
-        "exact_match": "snellen.metrics.ocr:exact_match",
-        "anls": "snellen.metrics.ocr:anls",
-        "edit_similarity": "snellen.metrics.ocr:edit_similarity",
-        "character_error_rate": "snellen.metrics.ocr:character_error_rate",
-        "word_f1": "snellen.metrics.kie:word_f1",
-        "field_exact_match": "snellen.metrics.kie:entity_match",
-        "vqa_accuracy": "snellen.metrics.vqa:vqa_accuracy",
-        "gqa_accuracy": "snellen.metrics.vqa:gqa_accuracy",
-        "typed_match": "snellen.metrics.vqa:typed_match",
-        "legacy_ocr_match": "snellen.metrics.legacy:ocr_match",
-        "legacy_vqa_match": "snellen.metrics.legacy:vqa_match",
-        "legacy_class_match": "snellen.metrics.legacy:class_match",
-        "legacy_vqa_accuracy": "snellen.metrics.legacy:vqa_accuracy",
-        "legacy_visdial_reciprocal_rank": "snellen.metrics.legacy:visdial_reciprocal_rank",
+        "accuracy": "snellen.scoring.choice_metrics:ACCURACY",
+        "circular_accuracy": "snellen.scoring.choice_metrics:CIRCULAR_ACCURACY",
+        "circular_drop": "snellen.scoring.choice_metrics:CIRCULAR_DROP",
+        "consistency": "snellen.scoring.choice_metrics:CONSISTENCY",
+        "instability": "snellen.scoring.choice_metrics:INSTABILITY",
+        "legacy_instability": "snellen.scoring.choice_metrics:LEGACY_INSTABILITY",
+        "hit_rate": "snellen.scoring.choice_metrics:HIT_RATE",
+        "tie_rate": "snellen.scoring.choice_metrics:TIE_RATE",
+        "unparsed_rate": "snellen.scoring.choice_metrics:UNPARSED_RATE",
+        "ranking": "snellen.scoring.option_ranks:RANKING",
+        "word_accuracy": "snellen.metrics.ocr:WORD_ACCURACY",
+        "contains_answer": "snellen.metrics.ocr:CONTAINS_ANSWER",
+        "exact_match": "snellen.metrics.ocr:EXACT_MATCH",
+        "anls": "snellen.metrics.ocr:ANLS",
+        "edit_similarity": "snellen.metrics.ocr:EDIT_SIMILARITY",
+        "character_error_rate": "snellen.metrics.ocr:CHARACTER_ERROR_RATE",
+        "word_f1": "snellen.metrics.kie:WORD_F1",
+        "field_exact_match": "snellen.metrics.kie:FIELD_EXACT_MATCH",
+        "vqa_accuracy": "snellen.metrics.vqa:VQA_ACCURACY",
+        "gqa_accuracy": "snellen.metrics.vqa:GQA_ACCURACY",
+        "typed_match": "snellen.metrics.vqa:TYPED_MATCH",
+        "cider": "snellen.metrics.captions:CIDER",
+        "rouge_l": "snellen.metrics.captions:ROUGE_L",
+        "caption_similarity": "snellen.metrics.similarity:CAPTION_SIMILARITY",
+        "bleu_1": "snellen.metrics.corpus:BLEU_1",
+        "bleu_2": "snellen.metrics.corpus:BLEU_2",
+        "bleu_3": "snellen.metrics.corpus:BLEU_3",
+        "bleu_4": "snellen.metrics.corpus:BLEU_4",
+        "meteor": "snellen.metrics.corpus:METEOR",
+        "pope": "snellen.metrics.corpus:POPE",
+        "entity_f1": "snellen.metrics.corpus:ENTITY_F1",
+        "judged_correct": "snellen.scoring.judges.marking:CORRECT",
+        "judged_caption": "snellen.scoring.judges.marking:CAPTION",
+        "legacy_vqa_accuracy": "snellen.metrics.legacy:LEGACY_VQA_ACCURACY",
+        "legacy_pope": "snellen.metrics.corpus:LEGACY_POPE",
+        "round_trend": "snellen.analysis.linearisation:ROUND_TREND",
+        "field_exact_match_macro": "snellen.analysis.linearisation:FIELD_MACRO",
+        "template_spread": "snellen.analysis.aggregate:TEMPLATE_SPREAD",
+        "capability": "snellen.analysis.capability:CAPABILITY_METRIC",
+        "average_rank": "snellen.analysis.ranks:AVERAGE_RANK_METRIC",
     },
-    "corpus_metrics": {
-        "cider": "snellen.metrics.captions:cider",
-        "rouge_l": "snellen.metrics.captions:rouge_l",
-        "legacy_cider": "snellen.metrics.legacy:cider",
-        "caption_similarity": "snellen.metrics.similarity:caption_similarity",
+    # Models of known behaviour that may import more than other models: the oracle reads answers.
+    "instruments": {"oracle": "snellen.scoring.oracle:open_oracle"},
+    # Packages with a `suite.toml`, whose `hooks` add to the groups above and below.
+    "suites": {
+        "eyechart": "snellen.suites.eyechart",
+        "easy-vqa": "snellen.suites.easy_vqa",
+        "mmbench": "snellen.suites.mmbench",
+        "reform-eval": "snellen.suites.reform_eval",
+        "lvlm-ehub": "snellen.suites.lvlm_ehub",
+        "visdial": "snellen.suites.visdial",
     },
-    "pooled_metrics": {
-        "bleu_1": "snellen.metrics.pooled:BLEU_1",
-        "bleu_2": "snellen.metrics.pooled:BLEU_2",
-        "bleu_3": "snellen.metrics.pooled:BLEU_3",
-        "bleu_4": "snellen.metrics.pooled:BLEU_4",
-        "meteor": "snellen.metrics.pooled:METEOR",
-        "pope": "snellen.metrics.pooled:POPE",
-        "entity_f1": "snellen.metrics.pooled:ENTITY_F1",
-        "legacy_pope": "snellen.metrics.pooled:LEGACY_POPE",
-        "legacy_kie_word_f1": "snellen.metrics.pooled:LEGACY_KIE",
-    },
-    "choice_metrics": {"ranking": "snellen.judge.ranks:RANKING"},
-    # Each a `snellen.judge.marking.Judged`: what a judge is asked about replies, and the rows that come of it.
-    "judged_metrics": {
-        "mark": "snellen.judge.marking:MARK",
-        "judged_correct": "snellen.judge.marking:CORRECT",
-        "judged_caption": "snellen.judge.marking:CAPTION",
-    },
-    # Models of known behaviour that stand further right than models do: the oracle reads answers.
-    "instruments": {"oracle": "snellen.judge.oracle:open_oracle"},
+    "extractors": {"standard": "snellen.extraction:STANDARD", "strict": "snellen.extraction:STRICT"},
+    "judge_prompts": {},
+    "matching_prompts": {"delimited": "snellen.protocols.judge_matching:DELIMITED"},
+    "table_forms": {},
+    "submission_forms": {},
+    "prediction_forms": {},
+    "importers": {},
+    "scaffolds": {},
+    "report_tables": {},
+    "source_counters": {},
 }
+_HOOKS = "snellen.catalogue.loading:hook_targets"
+"""Gives what suites add to a group. A string, since the suites themselves are found through this registry."""
 
 
-def register(group: Group, name: str, target: str) -> None:
-    """Make `name` mean `target` (`module:attribute`) in this process."""
+def register(group: Group, name: str, target: Any) -> None:
+    """Make `name` mean `target` in this process: `module:attribute`, imported when used, or the thing itself."""
     _NAMES[group][name] = target
 
 
 def names(group: Group) -> list[str]:
-    """All names of a group, those of other packages included."""
-    return sorted({*_NAMES[group], *_entry_points(group)})
+    """All names in a group, including those of other packages and of suites."""
+    return sorted(targets(group))
 
 
-METRIC_GROUPS: tuple[MetricGroup, ...] = get_args(MetricGroup)
+def targets(group: Group) -> dict[str, Any]:
+    """What the names of a group stand for: those of this process first, then those of other packages and of suites."""
+    return {**_NAMES[group], **{name: target for name, target in _added(group).items() if name not in _NAMES[group]}}
 
 
-def metric_group(name: str) -> MetricGroup:
-    """What kind of metric a name is of. Raises UnknownNameError with a suggestion."""
-    for group in METRIC_GROUPS:
-        if name in _NAMES[group]:
-            return group
-    for group in METRIC_GROUPS:
-        if name in _entry_points(group):
-            return group
-    raise unknown("metric", name, [known for group in METRIC_GROUPS for known in names(group)])
+def own_targets(group: Group) -> Mapping[str, Any]:
+    """The names that Snellen itself gives."""
+    return _NAMES[group]
+
+
+def singular(group: Group) -> str:
+    """The singular of a group's name, for error messages."""
+    return group[:-1].replace("_", " ")
 
 
 def find(group: Group, name: str) -> Any:
-    """The thing behind a name, imported now. Raises UnknownNameError with a suggestion."""
-    target = _NAMES[group].get(name) or _entry_points(group).get(name)
+    """The object behind a name, imported now. Raises UnknownNameError with a suggestion."""
+    target = _NAMES[group].get(name) or _added(group).get(name)
     if target is None:
-        raise unknown(group[:-1].replace("_", " "), name, names(group))
-    module, _, attribute = target.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+        raise unknown(singular(group), name, names(group))
+    return load_target(target) if isinstance(target, str) else target
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
-    """The error for a name that nobody knows, with the nearest known ones."""
-    known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+def load_target(target: str) -> Any:
+    """The object `module:attribute`, imported now; the module may also be a file (`FOLDER/name.py`)."""
+    module, _, attribute = target.rpartition(":")
+    return getattr(_module_of(Path(module)) if module.endswith(".py") else importlib.import_module(module), attribute)
+
+
+def unknown(what: str, name: str, candidates: Iterable[str]) -> UnknownNameError:
+    """The error for an unknown name, suggesting the nearest known ones."""
+    candidates = sorted(candidates)
+    near = difflib.get_close_matches(name, candidates, n=3, cutoff=0.6)
     if near:
         hint = "did you mean " + " or ".join(near) + "?"
-    elif what in ("benchmark", "metric") and len(known) > 12:
-        hint = f"`snellen list {what}s` shows all {len(known)}"
+    elif what in ("benchmark", "metric") and len(candidates) > 12:
+        hint = f"`snellen list {what}s` shows all {len(candidates)}"
     else:
-        hint = "known: " + ", ".join(known)
+        hint = "known: " + ", ".join(candidates)
     return UnknownNameError(f"unknown {what} {name!r}; {hint}")
 
 
-def _entry_points(group: Group) -> dict[str, str]:
+def _added(group: Group) -> Mapping[str, str]:
+    """The names that other packages add to a group, and those of suites."""
+    if group == "suites":
+        return _entry_points(group)
+    return {**load_target(_HOOKS)(group), **_entry_points(group)}
+
+
+def _entry_points(group: Group) -> Mapping[str, str]:
+    return _installed(group, tuple(sys.path))
+
+
+@cache
+def _installed(group: Group, path: tuple[str, ...]) -> Mapping[str, str]:
+    """Entry points of the packages on `path`, which are looked for once."""
     from importlib.metadata import entry_points
 
     return {point.name: point.value for point in entry_points(group=f"snellen.{group}")}
+
+
+def _module_of(file: Path) -> Any:
+    """A file as a module, run once per process. Its errors are raised unchanged, as by an import."""
+    name = f"snellen_suite_module:{file}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, file)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{file} cannot be imported as a module")
+        module = importlib.util.module_from_spec(spec)
+        # Before it runs, as an import does: dataclasses and msgspec look their module up by its name.
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]

@@ -2,16 +2,16 @@
 
     python worker.py my_model.py:MyModel --port 9000
 
-`MyModel` is any class with `generate(messages, images, **decoding) -> str`, and where it can
-`loglikelihood(messages, images, continuations)`, one number (the summed log-likelihood in nats) or
-one pair (sum, number of tokens) a continuation. It is then evaluated from anywhere as
+`MyModel` is any class with `generate(messages, images, **decoding) -> str`, and optionally
+`loglikelihood(messages, images, continuations)`, which returns for each continuation one number (the
+summed log-likelihood in nats) or one pair (sum, number of tokens). It is then evaluated from anywhere as
 `openai:MyModel@http://127.0.0.1:9000/v1`, by every protocol. The file imports nothing of Snellen and
 runs on Python 3.8, so it can be copied into the environment of any checkpoint.
 
-What a class gets: `messages` in the form of transformers' chat templates, each with a `role` and a
-list `content` of `{"type": "text", "text": ...}` and `{"type": "image"}`; `images`, RGB pictures of
-Pillow in the order of those parts; `decoding`: max_new_tokens, temperature, top_p, seed, stop. One
-call at a time.
+Arguments of these methods: `messages` in the format of transformers' chat templates, each with a `role`
+and a list `content` of `{"type": "text", "text": ...}` and `{"type": "image"}`; `images`, RGB Pillow images
+in the order of those parts; `decoding`: max_new_tokens, temperature, top_p, seed, stop. Calls are made
+one at a time.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from typing import Any
 from PIL import Image
 
 VERSION = 1
-"""Of the extension that /v1/models announces and /v1/loglikelihood speaks."""
+"""Version of the extension announced by /v1/models and served by /v1/loglikelihood."""
 MOST_BYTES = 256 << 20
-"""A larger request is refused."""
+"""Largest request body accepted."""
 
 
 class RequestError(Exception):
-    """A request that cannot be answered as it is: HTTP status and one line."""
+    """A request that cannot be answered: HTTP status and a one-line message."""
 
     def __init__(self, status: int, message: str, code: str = "") -> None:
         super().__init__(message)
@@ -50,25 +50,25 @@ class RequestError(Exception):
 
 
 def load(target: str) -> Any:
-    """The object that `file.py:Name` or `package.module:Name` names; a class or function is called.
+    """The object named by `file.py:Name` or `package.module:Name`; a class or function is called.
 
-    Raises SystemExit with one line for a target that is not there or is no model.
+    Raises SystemExit with a one-line message for a target that does not exist or is not a model.
     """
     place, _, name = target.rpartition(":")
     if not place or not name:
         raise SystemExit(f"worker: {target!r} names no class; write my_model.py:MyModel")
-    made = getattr(_module(place), name, None)
-    if made is None:
+    model = getattr(_module(place), name, None)
+    if model is None:
         raise SystemExit(f"worker: {place} has no {name}; check the name")
-    if isinstance(made, type) or not hasattr(made, "generate"):
-        made = made() if callable(made) else made
-    if not callable(getattr(made, "generate", None)):
+    if isinstance(model, type) or not hasattr(model, "generate"):
+        model = model() if callable(model) else model
+    if not callable(getattr(model, "generate", None)):
         raise SystemExit(f"worker: {target} has no method generate(messages, images, **decoding)")
-    return made
+    return model
 
 
 def _module(place: str) -> Any:
-    """The module of a file or of a dotted name. What lies beside it can be imported by it."""
+    """The module at a path or with a dotted name; it can import its neighbours."""
     path = Path(place)
     if path.suffix != ".py":
         sys.path.insert(0, str(Path.cwd()))
@@ -81,7 +81,7 @@ def _module(place: str) -> Any:
     if not path.is_file():
         raise SystemExit(f"worker: there is no file {place}; check the path")
     sys.path.insert(0, str(path.resolve().parent))
-    # Not by name: the file may be called like a package that it imports.
+    # Not by name: the file may have the name of a package that it imports.
     spec = importlib.util.spec_from_file_location(f"worker_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise SystemExit(f"worker: {place} is no Python file")
@@ -92,7 +92,7 @@ def _module(place: str) -> Any:
 
 
 class Service:
-    """Answers the requests of one model. Nothing here knows of HTTP but the status of an error."""
+    """Answers requests to one model. Knows nothing of HTTP except the status codes of errors."""
 
     def __init__(self, model: Any, name: str) -> None:
         self.model, self.name = model, name
@@ -102,22 +102,22 @@ class Service:
     def models(self) -> dict[str, Any]:
         """The list of models: this one, with what it can do beyond the OpenAI interface."""
         extension = {"version": VERSION, "loglikelihood": self.scores}
-        # Snellen sends the opening words of a reply only where they are known to be continued.
+        # Snellen sends a response prefix only to servers that are known to continue it.
         owner = "snellen" if getattr(self.model, "continues", False) else "user"
         return {
             "object": "list",
             "data": [{"id": self.name, "object": "model", "owned_by": owner, "snellen": extension}],
         }
 
-    def chat(self, asked: dict[str, Any]) -> dict[str, Any]:
-        messages, images = self._conversation(asked)
-        stop = asked.get("stop") or []
-        limit = asked.get("max_tokens") or asked.get("max_completion_tokens") or 512
+    def chat(self, request: dict[str, Any]) -> dict[str, Any]:
+        messages, images = self._conversation(request)
+        stop = request.get("stop") or []
+        limit = request.get("max_tokens") or request.get("max_completion_tokens") or 512
         decoding = {
             "max_new_tokens": int(limit),
-            "temperature": float(asked.get("temperature") or 0.0),
-            "top_p": float(asked.get("top_p") or 1.0),
-            "seed": int(asked.get("seed") or 0),
+            "temperature": float(request.get("temperature") or 0.0),
+            "top_p": float(request.get("top_p") or 1.0),
+            "seed": int(request.get("seed") or 0),
             "stop": [stop] if isinstance(stop, str) else list(stop),
         }
         with self._lock:
@@ -134,11 +134,11 @@ class Service:
             ],
         }
 
-    def loglikelihood(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def loglikelihood(self, request: dict[str, Any]) -> dict[str, Any]:
         if not self.scores:
             raise RequestError(404, f"{type(self.model).__name__} has no method loglikelihood")
-        messages, images = self._conversation(asked)
-        continuations = asked.get("continuations")
+        messages, images = self._conversation(request)
+        continuations = request.get("continuations")
         if not isinstance(continuations, list) or not all(isinstance(text, str) for text in continuations):
             raise RequestError(400, "continuations must be a list of texts")
         with self._lock:
@@ -149,12 +149,12 @@ class Service:
             raise RequestError(500, message)
         return {"object": "loglikelihood", "model": self.name, "scores": scores}
 
-    def _conversation(self, asked: dict[str, Any]) -> tuple[list[dict[str, Any]], list[Any]]:
-        if asked.get("model") not in (None, self.name):
+    def _conversation(self, request: dict[str, Any]) -> tuple[list[dict[str, Any]], list[Any]]:
+        if request.get("model") not in (None, self.name):
             raise RequestError(
-                404, "there is no model {!r} here, only {!r}".format(asked["model"], self.name), "model_not_found"
+                404, "there is no model {!r} here, only {!r}".format(request["model"], self.name), "model_not_found"
             )
-        messages = asked.get("messages")
+        messages = request.get("messages")
         if not isinstance(messages, list) or not messages:
             raise RequestError(400, "messages must be a list that is not empty")
         images: list[Any] = []
@@ -162,13 +162,13 @@ class Service:
 
 
 def _message(message: Any, images: list[Any]) -> dict[str, Any]:
-    """A message with its content in parts; its pictures go to the end of `images`."""
+    """A message with its content in parts; its pictures are appended to `images`."""
     if not isinstance(message, dict) or not isinstance(message.get("role"), str):
         raise RequestError(400, "a message must be an object with role and content")
     content = message.get("content") or ""
-    given = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    content_parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     parts = []
-    for part in given:
+    for part in content_parts:
         kind = part.get("type") if isinstance(part, dict) else None
         if kind == "text" and isinstance(part.get("text"), str):
             parts.append({"type": "text", "text": part["text"]})
@@ -196,7 +196,7 @@ def _picture(url: Any) -> Any:
 
 
 def _score(value: Any) -> dict[str, Any]:
-    """A number, or a pair of sum and tokens, as it goes over the wire."""
+    """A number, or a pair of sum and token count, as sent over the wire."""
     pair = isinstance(value, (tuple, list))
     if pair and len(value) != 2:
         raise RequestError(500, "a score must be a number, or a pair of sum and number of tokens")
@@ -210,10 +210,10 @@ def _score(value: Any) -> dict[str, Any]:
     return {"sum": total, "tokens": tokens}
 
 
-def _call(asked: Callable[[], Any]) -> Any:
-    """What the model returns; whatever it raises becomes one line for the client, all of it on stderr."""
+def _call(query: Callable[[], Any]) -> Any:
+    """What the model returns. An exception becomes one line for the client; its traceback goes to stderr."""
     try:
-        return asked()
+        return query()
     except Exception as error:
         traceback.print_exc()
         raise RequestError(500, _line(error)) from None
@@ -225,7 +225,7 @@ def _line(error: BaseException) -> str:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Headers and body leave in one packet each; waiting for an acknowledgement costs 40 ms a reply.
+    # Headers and body are sent as separate packets; waiting for an acknowledgement costs 40 ms per reply.
     disable_nagle_algorithm = True
 
     @property
@@ -243,10 +243,10 @@ class _Handler(BaseHTTPRequestHandler):
         routes = {"/v1/chat/completions": self.service.chat, "/v1/loglikelihood": self.service.loglikelihood}
         route = routes.get(self.path.rstrip("/"))
         try:
-            asked = self._body()
+            request = self._body()
             if route is None:
                 raise RequestError(404, f"there is no {self.path}")
-            answer = route(asked)
+            answer = route(request)
         except RequestError as error:
             self._refuse(error)
         else:
@@ -258,12 +258,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # the body stays unread
             raise RequestError(413, f"the request needs a content-length of at most {MOST_BYTES} bytes")
         try:
-            asked = json.loads(self.rfile.read(int(length)))
+            request = json.loads(self.rfile.read(int(length)))
         except ValueError as error:
             raise RequestError(400, f"the request is no JSON: {_line(error)}") from None
-        if not isinstance(asked, dict):
+        if not isinstance(request, dict):
             raise RequestError(400, "the request must be a JSON object")
-        return asked
+        return request
 
     def _refuse(self, error: RequestError) -> None:
         kind = "invalid_request_error" if error.status < 500 else "server_error"
@@ -278,24 +278,24 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *args: Any) -> None:
-        """Say nothing of single requests."""
+        """Do not log single requests."""
 
 
 class Server(ThreadingHTTPServer):
-    """A server of `service`; requests wait for the model one behind the other."""
+    """An HTTP server for `service`; requests queue for the model."""
 
     daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, service: Service, host: str = "127.0.0.1", port: int = 0) -> None:
-        """`port` 0 takes a free one; `url` says which."""
+        """`port` 0 picks a free port; `url` says which."""
         super().__init__((host, port), _Handler)
         self.service = service
         self.url = f"http://{host}:{self.server_address[1]}/v1"
 
 
 def serve(target: str, host: str = "127.0.0.1", port: int = 9000, name: str = "") -> None:
-    """Load the model of `target` and serve it until Ctrl-C. Raises SystemExit with one line."""
+    """Load the model of `target` and serve it until Ctrl-C. Raises SystemExit with a one-line message."""
     service = Service(load(target), name or target.rpartition(":")[2])
     try:
         server = Server(service, host, port)
@@ -311,17 +311,17 @@ def serve(target: str, host: str = "127.0.0.1", port: int = 9000, name: str = ""
             sys.stdout.write("worker: stopped\n")
 
 
-def main() -> None:
+def serve_from_command_line() -> None:
     parser = argparse.ArgumentParser(prog="worker.py", description="Serve a model of your own to Snellen.")
     parser.add_argument("target", help="my_model.py:MyModel or package.module:MyModel")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on [127.0.0.1]")
     parser.add_argument("--port", type=int, default=9000, help="port to listen on, 0 for a free one [9000]")
     parser.add_argument("--name", default="", help="the model's name [the class's]")
-    asked = parser.parse_args()
-    serve(asked.target, asked.host, asked.port, asked.name)
+    arguments = parser.parse_args()
+    serve(arguments.target, arguments.host, arguments.port, arguments.name)
 
 
 if __name__ == "__main__":
-    # This file's folder is no place for the model to import from: its neighbours may have common names.
+    # The model must not import from this file's folder, whose modules may have common names.
     sys.path[:] = sys.path[1:]
-    main()
+    serve_from_command_line()

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from build import GRID, PATCHES, SIDE
-from snellen.eyechart.draw import paint
-from snellen.eyechart.questions import TASKS, Item, ask, captions, make
-from snellen.eyechart.scenes import CANVAS, COLOURS, KINDS, PLACES, Level, Scene, Thing
-from snellen.prompts.marks import marks_for
-from snellen.prompts.render import Prompt, Reply, prompt_for, write_reply
+from snellen.prompts.option_labels import labels_for
+from snellen.prompts.rendering import EarlierReply, PromptRenderer, prompt_for, write_reply
 from snellen.records import ImageRef, Message, Method, Sample, Turn, Variant
 from snellen.seeds import rng_for
+from snellen.suites.eyechart.draw import paint
+from snellen.suites.eyechart.questions import TASKS, DrawnQuestion, ask, captions, make_question
+from snellen.suites.eyechart.scenes import CANVAS, PLACES, SHAPE_COLOURS, SHAPE_KINDS, Level, Scene, Shape
 
 SHARES: tuple[tuple[Level, int], ...] = (("easy", 68), ("medium", 26), ("hard", 6))
 """Scenes of each level among a hundred."""
@@ -91,14 +91,14 @@ def labels_of(task: str, scene: Scene, nearest: bool) -> NDArray[np.int8]:
         own = (far[number] < thing.radius * 0.9) | (far[number] == far[number].min())
         if nearest:
             own = far.argmin(0) == number
-        table[own, column["kind"]] = KINDS.index(thing.kind) + 1
-        table[own, column["colour"]] = COLOURS.index(thing.colour) + 1
+        table[own, column["kind"]] = SHAPE_KINDS.index(thing.kind) + 1
+        table[own, column["colour"]] = SHAPE_COLOURS.index(thing.colour) + 1
         table[own, column["quadrant"]] = 2 * (thing.y >= CANVAS // 2) + (thing.x >= CANVAS // 2)
         table[own, column["alike"]] = min(sum(t.kind == thing.kind for t in scene.things), 9)
         if task == "odd":
             table[own, column["odd"]] = number == 0
         if pair:
-            other: Thing = scene.things[1 - number]
+            other: Shape = scene.things[1 - number]
             dx, dy = thing.x - other.x, thing.y - other.y
             table[own, column["relation"]] = (dx > 0) if abs(dx) > abs(dy) else 2 + (dy > 0)
             table[own, column["larger"]] = thing.radius > other.radius
@@ -127,7 +127,7 @@ def _one(job: tuple[str, Level, int]) -> tuple[NDArray[np.uint8], NDArray[np.int
     task, level, index = job
     rng = rng_for("eyechart", task, "train", level, index)
     families = TASKS[task].families
-    scene, _ = make(task, level, rng)
+    scene, _ = make_question(task, level, rng)
     family = families[0] if len(families) == 1 else "single" if len(scene.things) == 1 else "pair"
     tasks = tuple(name for name in TASKS if family in ALSO.get(name, TASKS[name].families))
     own, nearest = labels_of(task, scene, nearest=False), labels_of(task, scene, nearest=True)
@@ -172,13 +172,13 @@ class Talk:
 
 
 @cache
-def prompt(family: str) -> Prompt:
+def prompt(family: str) -> PromptRenderer:
     return prompt_for(family, prefix=False)
 
 
-MARK_FIRST = "The answer is ({mark}) {option}."
-OPTION_FIRST = "The answer is {option} ({mark})."
-MARK_ALONE = "The answer is ({mark})."
+LABEL_FIRST = "The answer is ({label}) {option}."
+OPTION_FIRST = "The answer is {option} ({label})."
+LABEL_ALONE = "The answer is ({label})."
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,8 @@ class Mix:
     told: float = 0.0
     told_unshown: float = 0.0
     reply: str = OPTION_FIRST
-    """How a question about options is answered. With the option first a model this small finds the mark of a
-    word that it has said; with the mark first it would have to find that of one that it only sees."""
+    """How a question about options is answered. With the option first a model this small finds the label of a
+    word that it has said; with the label first it would have to find that of one that it only sees."""
 
 
 def talk(source: Source, rng: random.Random, mix: Mix) -> Talk:
@@ -213,7 +213,7 @@ def talk(source: Source, rng: random.Random, mix: Mix) -> Talk:
     return Talk(task, (*_history(messages), Piece(f"{references[0]}<|end|>", True)))
 
 
-def _sample(item: Item) -> Sample:
+def _sample(item: DrawnQuestion) -> Sample:
     return Sample("train", "eyechart", item.question, (_IMAGE,), item.options)
 
 
@@ -221,45 +221,47 @@ def _variant(options: int, rng: random.Random, template: str, **more: int) -> Va
     style = rng.choices(("upper", "lower", "number"), (5, 3, 3))[0]
     order = tuple(rng.sample(range(options), options))
     in_context = rng.random() < 0.4
-    return Variant(template=template, order=order, marks=marks_for(style, options, rng), in_context=in_context, **more)
+    return Variant(
+        template=template, order=order, labels=labels_for(style, options, rng), in_context=in_context, **more
+    )
 
 
-def _choice(task: str, item: Item, rng: random.Random, method: Method, form: str, told: bool) -> Talk:
+def _choice(task: str, item: DrawnQuestion, rng: random.Random, method: Method, form: str, told: bool) -> Talk:
     asked = prompt("choice")
     variant = _variant(len(item.options), rng, rng.choice(asked.template_ids(method)))
     right = item.options[item.gold]
     if method == "generation":
         messages = asked.generate(_sample(item), variant).messages
-        reply = form.format(mark=variant.marks[variant.order.index(item.gold)], option=right)
+        reply = form.format(label=variant.labels[variant.order.index(item.gold)], option=right)
     else:
         messages, reply = asked.loglikelihood(_sample(item), variant).messages, right
     opening = (Piece(f"{right}\n", False),) if told else ()
     return Talk(f"{task}.{method[0]}", (*opening, *_history(messages), Piece(f"{reply}<|end|>", True)))
 
 
-def _dialogue(items: tuple[Item, ...], rng: random.Random, method: Method, form: str) -> Talk:
+def _dialogue(items: tuple[DrawnQuestion, ...], rng: random.Random, method: Method, form: str) -> Talk:
     asked = prompt("dialogue")
     last = rng.randrange(len(items))
     sample = Sample(
         "train", "eyechart", images=(_IMAGE,), turns=tuple(Turn(item.question, item.options) for item in items)
     )
     variant = _variant(len(items[last].options), rng, rng.choice(asked.template_ids(method)), turn=last)
-    style = "number" if variant.marks[0] == "1" else "upper" if variant.marks[0].isupper() else "lower"
+    style = "number" if variant.labels[0] == "1" else "upper" if variant.labels[0].isupper() else "lower"
     layout = asked.templates.layout
     replies = []
     for number, item in enumerate(items[: last + 1]):
         order = variant.order if number == last else tuple(range(len(item.options)))
-        mark = marks_for(style, len(order), rng)[order.index(item.gold)]
+        label = labels_for(style, len(order), rng)[order.index(item.gold)]
         right = item.options[item.gold]
-        replies.append(write_reply(layout, mark, right) if method == "generation" else right)
+        replies.append(write_reply(layout, label, right) if method == "generation" else right)
     render = asked.generate if method == "generation" else asked.loglikelihood
-    messages = render(sample, variant, tuple(Reply(reply) for reply in replies[:-1])).messages
+    messages = render(sample, variant, tuple(EarlierReply(reply) for reply in replies[:-1])).messages
     own = len(replies) - 1
     if method == "generation":
         # Earlier rounds stand in the history as Snellen writes them, which is not what this model says.
         own = 0
-        mark = variant.marks[variant.order.index(items[last].gold)]
-        replies[-1] = form.format(mark=mark, option=items[last].options[items[last].gold])
+        label = variant.labels[variant.order.index(items[last].gold)]
+        replies[-1] = form.format(label=label, option=items[last].options[items[last].gold])
     return Talk(f"dialogue.{method[0]}", (*_history(messages, own), Piece(f"{replies[-1]}<|end|>", True)))
 
 
@@ -281,6 +283,6 @@ def corpus(count: int, sources: list[Source], rng: random.Random) -> list[str]:
     """Texts for the tokenizer: prompts and replies without their special tokens."""
     texts = []
     for _ in range(count):
-        for piece in talk(rng.choice(sources), rng, Mix(reply=MARK_FIRST)).pieces:
+        for piece in talk(rng.choice(sources), rng, Mix(reply=LABEL_FIRST)).pieces:
             texts += piece.text.replace("<|assistant|>", "<|end|>").replace("<|user|>", "<|end|>").split("<|end|>")
     return texts

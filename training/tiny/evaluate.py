@@ -22,13 +22,13 @@ from data import CHOICES
 from PIL import Image
 from transformers import AutoModelForImageTextToText, AutoProcessor
 
-from snellen.eyechart.draw import paint
-from snellen.eyechart.questions import Item, make
-from snellen.eyechart.scenes import CANVAS, LEVELS, Level
-from snellen.prompts.marks import marks_for
-from snellen.prompts.render import Prompt, Reply, prompt_for
+from snellen.prompts.option_labels import labels_for
+from snellen.prompts.rendering import EarlierReply, PromptRenderer, prompt_for
 from snellen.records import ImageRef, Message, Part, Sample, TextPart, Turn, Variant
 from snellen.seeds import rng_for
+from snellen.suites.eyechart.draw import paint
+from snellen.suites.eyechart.questions import DrawnQuestion, make_question
+from snellen.suites.eyechart.scenes import CANVAS, LEVELS, Level
 
 BATCH = 64
 
@@ -39,7 +39,7 @@ class Question:
 
     name: str
     picture: Image.Image
-    items: tuple[Item, ...]
+    items: tuple[DrawnQuestion, ...]
 
     @property
     def sample(self) -> Sample:
@@ -53,7 +53,7 @@ class Question:
 def questions(task: str, level: Level, count: int) -> list[Question]:
     made = []
     for index in range(count):
-        scene, items = make(task, level, rng_for("eyechart", task, "test", level, index))
+        scene, items = make_question(task, level, rng_for("eyechart", task, "test", level, index))
         made.append(Question(f"{task}-{level}-{index}", paint(scene).convert("RGB"), items))
     return made
 
@@ -127,26 +127,26 @@ class Subject:
 
 
 def variant(question: Question, method: str, family: str = "choice", turn: int = 0, **more: Any) -> Variant:
-    """A shuffled presentation in upper-case marks, drawn by the question's name."""
+    """A shuffled presentation in upper-case labels, drawn by the question's name."""
     rng = rng_for(question.name, method, turn)
     options = len(question.items[turn].options)
     templates = prompt_for(family).template_ids(cast(Any, method))
     order = tuple(rng.sample(range(options), options))
-    settings = {"order": order, "marks": marks_for("upper", options, rng), **more}
+    settings = {"order": order, "labels": labels_for("upper", options, rng), **more}
     return Variant(template=rng.choice(templates), turn=turn, **settings)
 
 
 def named(reply: str, shown: Variant) -> int | None:
-    """The option that the reply names by its mark."""
+    """The option that the reply names by its label."""
     found = re.search(r"\((\w)\)", reply)
-    return shown.order[shown.marks.index(found[1])] if found and found[1] in shown.marks else None
+    return shown.order[shown.labels.index(found[1])] if found and found[1] in shown.labels else None
 
 
 def share(hits: Sequence[bool]) -> float:
     return 100 * sum(hits) / len(hits)
 
 
-def generation(subject: Subject, asked: Prompt, group: list[Question], shown: list[Variant]) -> list[bool]:
+def generation(subject: Subject, asked: PromptRenderer, group: list[Question], shown: list[Variant]) -> list[bool]:
     pairs = list(zip(group, shown, strict=True))
     replies = subject.generate([(question, asked.generate(question.sample, one).messages) for question, one in pairs])
     return [named(reply, one) == question.items[0].gold for reply, (question, one) in zip(replies, pairs, strict=True)]
@@ -179,8 +179,8 @@ def choice_row(subject: Subject, group: list[Question]) -> dict[str, float]:
 def dialogue_row(subject: Subject, group: list[Question]) -> dict[str, float]:
     """Four rounds, the model's own replies in the history; the share of all rounds."""
     asked = prompt_for("dialogue")
-    history: list[list[Reply]] = [[] for _ in group]
-    likely: list[list[Reply]] = [[] for _ in group]
+    history: list[list[EarlierReply]] = [[] for _ in group]
+    likely: list[list[EarlierReply]] = [[] for _ in group]
     hits: list[bool] = []
     likely_hits: list[bool] = []
     for turn in range(4):
@@ -191,7 +191,7 @@ def dialogue_row(subject: Subject, group: list[Question]) -> dict[str, float]:
         ]
         for question, one, past, reply in zip(group, shown, history, subject.generate(requests), strict=True):
             hits.append(named(reply, one) == question.items[turn].gold)
-            past.append(Reply(f"The answer is{reply}"))
+            past.append(EarlierReply(f"The answer is{reply}"))
         requests = [
             (q, asked.loglikelihood(q.sample, variant(q, "likelihood", "dialogue", turn), tuple(past)).messages)
             for q, past in zip(group, likely, strict=True)
@@ -199,7 +199,7 @@ def dialogue_row(subject: Subject, group: list[Question]) -> dict[str, float]:
         best = subject.likeliest(requests, [q.items[turn].options for q in group])
         for question, past, index in zip(group, likely, best, strict=True):
             likely_hits.append(index == question.items[turn].gold)
-            past.append(Reply(question.items[turn].options[index]))
+            past.append(EarlierReply(question.items[turn].options[index]))
     return {"generation": share(hits), "likelihood": share(likely_hits)}
 
 
@@ -207,7 +207,7 @@ def text_row(subject: Subject, family: str, group: list[Question]) -> dict[str, 
     """Share of replies that are one of the references to the letter."""
     asked = prompt_for(family)
     requests = [
-        (q, asked.generate(q.sample, variant(q, "generation", family, order=(), marks=())).messages) for q in group
+        (q, asked.generate(q.sample, variant(q, "generation", family, order=(), labels=())).messages) for q in group
     ]
     replies = subject.generate(requests)
     return {"generation": share([reply.strip() in q.items[0].texts for reply, q in zip(replies, group, strict=True)])}

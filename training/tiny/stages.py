@@ -18,10 +18,10 @@ from torch.nn.functional import cross_entropy
 from transformers import DynamicCache, LlavaForConditionalGeneration, PreTrainedTokenizerFast
 
 from build import MEAN, PATCHES, STD
-from snellen.eyechart.questions import ask
-from snellen.eyechart.scenes import COLOURS, KINDS, PLACES
-from snellen.prompts.marks import marks_for
-from snellen.prompts.render import lay_out
+from snellen.prompts.option_labels import labels_for
+from snellen.prompts.rendering import lay_out
+from snellen.suites.eyechart.questions import ask
+from snellen.suites.eyechart.scenes import PLACES, SHAPE_COLOURS, SHAPE_KINDS
 
 PREFIX = PATCHES + 1
 """Tokens of `<|user|>` and the image, which all conversations about a picture share."""
@@ -194,7 +194,7 @@ def lookups(pool: Pool, words: PreTrainedTokenizerFast, rng: random.Random) -> T
             break
     item = ask(task, source.scene, source.level, rng)[0]
     options = tuple(rng.sample(item.options, len(item.options)))
-    marks = marks_for("random", len(options), rng)
+    marks = labels_for("random", len(options), rng)
     question = f"{item.question} {lay_out(layout, options, marks)}<|end|><|assistant|>"
     pieces = [(question, False)]
     for _ in range(len(options) + 2):
@@ -243,8 +243,8 @@ def _hinted(pool: Pool, count: int, rng: random.Random) -> Iterator[Talk]:
 
 
 FACTS = {
-    "kind": ("", *KINDS),
-    "colour": ("", *COLOURS),
+    "kind": ("", *SHAPE_KINDS),
+    "colour": ("", *SHAPE_COLOURS),
     "quadrant": ("top left", "top right", "bottom left", "bottom right"),
     "relation": ("left", "right", "above", "below"),
     "larger": ("smaller", "larger"),

@@ -1,13 +1,18 @@
-"""The catalogue: one TOML file a benchmark, facts only."""
+"""The catalogue: suites and their benchmarks, one TOML file per benchmark."""
 
-from snellen.catalogue.entries import (
-    DIMENSIONS,
-    BenchmarkSpec,
-    Dimension,
-    Expected,
-    SourceSpec,
-    entries,
-)
+from snellen.catalogue.entries import BenchmarkSpec, Expected, SourceSpec
 from snellen.catalogue.finding import select, suites
+from snellen.catalogue.loading import add_suites, dimension_titles, entries, entry_folder, suite_facts
 
-__all__ = ["DIMENSIONS", "BenchmarkSpec", "Dimension", "Expected", "SourceSpec", "entries", "select", "suites"]
+__all__ = [
+    "BenchmarkSpec",
+    "Expected",
+    "SourceSpec",
+    "add_suites",
+    "dimension_titles",
+    "entries",
+    "entry_folder",
+    "select",
+    "suite_facts",
+    "suites",
+]

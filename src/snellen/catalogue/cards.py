@@ -12,72 +12,76 @@ import msgspec
 from msgspec import Struct
 
 from snellen import registry
-from snellen.catalogue.entries import CARDS, BenchmarkSpec
+from snellen.catalogue.entries import BenchmarkSpec
 from snellen.errors import DataError
 
+CARDS = "cards.toml"
 
-class Card(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of a model."""
+
+class ModelCard(Struct, frozen=True, forbid_unknown_fields=True):
+    """Facts about a model."""
 
     title: str
     trained_on: tuple[str, ...]
-    """Datasets, by the names that the `origins` of entries use: annotations, not the pictures below them."""
+    """Datasets, by the names used in the `origins` of entries: annotations, not the underlying pictures."""
     hub: tuple[str, ...] = ()
     backbone: str = ""
     connection: str = ""
 
 
-class LeftOut(Struct, frozen=True):
-    """A benchmark that a model has seen the data of."""
+class SeenBenchmark(Struct, frozen=True):
+    """A benchmark whose data a model was trained on."""
 
     benchmark: str
     seen: dict[str, tuple[str, ...]]
-    """By model: the datasets that it was trained on."""
+    """For each model the benchmark's datasets that it was trained on."""
 
     def __str__(self) -> str:
-        told = "; ".join(f"{model} was trained on {', '.join(data)}" for model, data in self.seen.items())
-        return f"{self.benchmark}: {told}"
+        reasons = "; ".join(f"{model} was trained on {', '.join(datasets)}" for model, datasets in self.seen.items())
+        return f"{self.benchmark}: {reasons}"
 
 
 @cache
-def cards() -> dict[str, Card]:
+def model_cards() -> dict[str, ModelCard]:
     """The cards that ship with Snellen, by name."""
     return parse_cards(files("snellen.catalogue").joinpath(CARDS).read_text("utf-8"), CARDS)
 
 
-def load_cards(path: Path) -> dict[str, Card]:
-    """Snellen's cards and those of a user's file, which win. Raises DataError."""
+def load_cards(path: Path) -> dict[str, ModelCard]:
+    """Snellen's cards and those in a user's file, which take precedence. Raises DataError."""
     try:
-        return {**cards(), **parse_cards(path.read_text("utf-8"), str(path))}
+        return {**model_cards(), **parse_cards(path.read_text("utf-8"), str(path))}
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot read the model cards ({error})") from None
 
 
-def parse_cards(text: str, where: str) -> dict[str, Card]:
+def parse_cards(text: str, where: str) -> dict[str, ModelCard]:
     try:
-        return msgspec.convert(tomllib.loads(text), dict[str, Card])
+        return msgspec.convert(tomllib.loads(text), dict[str, ModelCard])
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise DataError(f"{where}: no file of model cards ({error}); it has [MODEL] with trained_on = [...]") from None
+        raise DataError(
+            f"{where}: not a file of model cards ({error}); write [MODEL] with trained_on = [...]"
+        ) from None
 
 
-def find_card(name: str, known: dict[str, Card]) -> Card:
-    """The card of a model by its name, or by its name on the hub. Raises UnknownNameError with near names."""
-    if name in known:
-        return known[name]
-    found = [card for card in known.values() if name in card.hub]
-    if not found:
-        raise registry.unknown("model card", name, known)
-    return found[0]
+def find_card(name: str, cards: dict[str, ModelCard]) -> ModelCard:
+    """The card of a model by its name or its hub name. Raises UnknownNameError with similar names."""
+    if name in cards:
+        return cards[name]
+    matches = [card for card in cards.values() if name in card.hub]
+    if not matches:
+        raise registry.unknown("model card", name, cards)
+    return matches[0]
 
 
-def left_out(
-    specs: Iterable[BenchmarkSpec], models: Sequence[str], known: dict[str, Card] | None = None
-) -> list[LeftOut]:
-    """The benchmarks whose annotations one of the models was trained on, and why. Raises UnknownNameError."""
-    trained = {model: find_card(model, cards() if known is None else known).trained_on for model in models}
-    found = []
+def benchmarks_seen(
+    specs: Iterable[BenchmarkSpec], models: Sequence[str], cards: dict[str, ModelCard] | None = None
+) -> list[SeenBenchmark]:
+    """The benchmarks whose annotations any of the models was trained on. Raises UnknownNameError."""
+    trained = {model: find_card(model, model_cards() if cards is None else cards).trained_on for model in models}
+    benchmarks = []
     for spec in specs:
-        seen = {model: tuple(name for name in spec.origins if name in data) for model, data in trained.items()}
-        if seen := {model: data for model, data in seen.items() if data}:
-            found.append(LeftOut(spec.name, seen))
-    return found
+        seen = {model: tuple(name for name in spec.origins if name in datasets) for model, datasets in trained.items()}
+        if seen := {model: datasets for model, datasets in seen.items() if datasets}:
+            benchmarks.append(SeenBenchmark(spec.name, seen))
+    return benchmarks

@@ -1,38 +1,105 @@
-"""What holds for a whole suite, as its paper defines it (`suites.toml`)."""
+"""A suite's description (`suite.toml`): the facts of its paper, and what it adds besides its entries.
+
+docs/suites.md shows each field in use.
+"""
 
 from __future__ import annotations
 
+import re
 import tomllib
-from functools import cache
-from importlib.resources import files
+from typing import Literal, get_args
 
 import msgspec
 from msgspec import Struct
 
-SUITES = "suites.toml"
+from snellen.errors import DataError
+from snellen.registry import SuiteGroup, unknown
+
+HookGroup = Literal["readers", "metrics", SuiteGroup]
+"""The registry groups that a suite can add names to."""
+HOOK_GROUPS: tuple[HookGroup, ...] = get_args(HookGroup)
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
-class Protocols(Struct, frozen=True, forbid_unknown_fields=True):
-    """Protocols of a run that names none."""
+class DefaultProtocols(Struct, frozen=True, forbid_unknown_fields=True):
+    """Protocols of a run that does not name any."""
 
     generation: tuple[str, ...] = ()
     likelihood: tuple[str, ...] = ()
 
 
-class Part(Struct, frozen=True, forbid_unknown_fields=True):
-    """A named part of a suite: what is held out for these models."""
+class SuitePart(Struct, frozen=True, forbid_unknown_fields=True):
+    """A named part of a suite: the benchmarks held out for these models."""
 
     held_out_for: tuple[str, ...]
 
 
-class Suite(Protocols, frozen=True, forbid_unknown_fields=True):
-    tasks: dict[str, Protocols] = {}
-    """The same for benchmarks of a task."""
-    parts: dict[str, Part] = {}
+class Aggregation(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the suite aggregates its results into one number."""
+
+    average: Literal["macro", "micro"] = "macro"
+    """`macro`: the units named in `over` have equal weight; `micro`: all questions do, whatever their unit."""
+    over: Literal["questions", "benchmarks", "dimensions"] = "benchmarks"
 
 
-@cache
-def suite_facts() -> dict[str, Suite]:
-    """The suites that have something to say, by name."""
-    text = files("snellen.catalogue").joinpath(SUITES).read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, Suite])
+class AsPublished(Struct, frozen=True, forbid_unknown_fields=True):
+    """By what rules the tables of a suite's paper were made."""
+
+    extractor: str = "standard"
+    """Who reads the replies: a name of the registry's group `extractors`."""
+    metrics: dict[str, tuple[str, ...]] = {}
+    """By task: metrics of open questions, the headline first; those of the entry where a task is not named."""
+    headline: str = ""
+    """The row that stands for a benchmark with options; accuracy when empty."""
+    instead: dict[str, str] = {}
+    """Rows of choices that stand in the tables in place of Snellen's own."""
+    scale: dict[str, float] = {}
+    """By unit: what its values are multiplied by in print."""
+
+
+class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A suite of benchmarks, as its paper defines it. An entry's own protocols take precedence."""
+
+    name: str
+    """The usual prefix of its benchmarks' names; `snellen run MODEL NAME` runs the whole suite."""
+    title: str
+    citation: str = ""
+    url: str = ""
+    dimensions: dict[str, str] = {}
+    """Capabilities that its benchmarks test, in the order of its tables, with their titles."""
+    taxonomy: str = ""
+    """The suite whose dimensions its benchmarks use, where it has none of its own."""
+    tasks: dict[str, DefaultProtocols] = {}
+    """Protocols for the benchmarks of a task, replacing the suite's."""
+    parts: dict[str, SuitePart] = {}
+    """Named parts besides its dimensions and tasks: `snellen run MODEL SUITE:PART`."""
+    aggregation: Aggregation = Aggregation()
+    as_published: AsPublished | None = None
+    """None where its paper has no tables, or none by rules of their own."""
+    hooks: dict[HookGroup, dict[str, str]] = {}
+    """For each registry group: names and their targets (`module:attribute`)."""
+
+    def protocols_for(self, task: str) -> DefaultProtocols:
+        return self.tasks.get(task, self)
+
+
+def parse_suite(text: str, where: str) -> Suite:
+    """A suite's facts. Raises DataError naming the file for a wrong or unknown field."""
+    try:
+        content = tomllib.loads(text)
+        fields = {field.name for field in msgspec.structs.fields(Suite)}
+        if strange := set(content) - fields:
+            raise DataError(f"{where}: {unknown('field', min(strange), fields)}")
+        hooks = content.get("hooks", {})
+        if isinstance(hooks, dict) and (strange := set(hooks) - set(HOOK_GROUPS)):
+            raise DataError(f"{where}: {unknown('group of hooks', min(strange), HOOK_GROUPS)}")
+        suite = msgspec.convert(content, Suite)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise DataError(f"{where}: {error}") from None
+    if suite.dimensions and suite.taxonomy:
+        raise DataError(f"{where}: a suite has dimensions of its own or another's taxonomy, not both; leave one out")
+    for group, targets in suite.hooks.items():
+        for name, target in targets.items():
+            if not _TARGET.fullmatch(target):
+                raise DataError(f"{where}: hooks.{group}.{name} is {target!r}; write it as module:attribute")
+    return suite

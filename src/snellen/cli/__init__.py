@@ -1,4 +1,4 @@
-"""The door: flat verbs, grouped by what they act on, each loaded when it is called."""
+"""The command line: flat verbs, grouped by what they act on, each loaded when it is called."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _VERBS: dict[str, dict[str, str]] = {
 }
 
 
-class _Door(click.Group):
+class _VerbGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [verb for verbs in _VERBS.values() for verb in verbs]
 
@@ -62,22 +62,33 @@ class _Door(click.Group):
                 formatter.write_dl(list(verbs.items()))
 
 
-@click.command(cls=_Door, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=_VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="snellen")
 @click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
-def door(debug: bool) -> None:
+@click.option(
+    "--suites",
+    multiple=True,
+    metavar="FOLDER",
+    help="A folder with suites or benchmarks of your own; repeat for more.  [$SNELLEN_SUITES]",
+)
+def cli(debug: bool, suites: tuple[str, ...]) -> None:
     """Snellen, an eye chart for vision-language models: how well they see, and how stable their answers are.
 
     Start with `snellen demo`. A model is a string: hf:org/name, hf:./folder, openai:name@http://host:port/v1,
     replay:runs/x, snellen:tiny. A benchmark is a name, a glob, a suite or a folder.
     """
+    if suites:
+        from snellen.catalogue import add_suites
+
+        for folder in suites:
+            add_suites(folder)
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run a command; a SnellenError is one line on stderr and its exit code."""
     words = list(sys.argv[1:] if args is None else args)
     try:
-        code = door.main(words, prog_name="snellen", standalone_mode=False)
+        code = cli.main(words, prog_name="snellen", standalone_mode=False)
     except SnellenError as error:
         if "--debug" in words:
             raise

@@ -1,26 +1,20 @@
-"""Flags that several verbs share: how replies are read and scored."""
+"""Flags that several verbs share: how replies are read and scored, who judges, which questions, and --json."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 
-from snellen.api import Results, score
-from snellen.cli.show import announce
-from snellen.judge.agreement import Agreement, Interval
-from snellen.judge.calibration import calibrate
-from snellen.judge.panel import MOST_FAILURES, Price
-from snellen.models.base import load_model
-from snellen.protocols.matching import PROMPTS
-from snellen.registry import unknown
+from snellen.runs.spec import JudgeSpec, ScoringSpec, TokenPrice, judge_spec, scoring_spec
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+JUDGE = "judge_"
+"""What stands before a field of `JudgeSpec` in the name of its flag."""
 
 
-def _price(context: click.Context, parameter: click.Parameter, text: str) -> Price | None:
+def _price(context: click.Context, parameter: click.Parameter, text: str | None) -> TokenPrice | None:
     if not text:
         return None
     try:
@@ -32,28 +26,47 @@ def _price(context: click.Context, parameter: click.Parameter, text: str) -> Pri
     return read, written
 
 
+json_flag = click.option("--json", "as_json", is_flag=True, help="Print tables as JSON, one object a line.")
+
 _JUDGE_FLAGS = (
-    click.option("--judge-prompt", default="paper", help="How a judge is asked to match: paper, delimited.  [paper]"),
     click.option(
-        "--judge-tokens", default=16, type=click.IntRange(1), help="Longest verdict; raise it for reasoners.  [16]"
+        "--judge",
+        "judge_models",
+        multiple=True,
+        metavar="MODEL",
+        help="Model that reads what is still open, and gives judged metrics; repeat for a vote.",
     ),
-    click.option("--judge-structured", is_flag=True, help="Hold a judge behind a server to valid verdicts."),
+    click.option("--judge-prompt", help="How a judge is asked to match: paper, delimited.  [paper]"),
+    click.option(
+        "--judge-max-tokens", type=click.IntRange(1), help="Longest verdict; raise it for models that reason.  [16]"
+    ),
+    click.option(
+        "--judge-structured/--no-judge-structured",
+        default=None,
+        help="Hold a judge behind a server to valid verdicts.  [no]",
+    ),
     click.option(
         "--judge-price",
-        default="",
         metavar="IN,OUT",
         callback=_price,
         help="Price of a million tokens read and written, to say before what a judge may cost.",
     ),
-)
-
-_FLAGS = (
     click.option(
-        "--extractor", default="standard", help="Rules that read replies: standard, strict, legacy:...  [standard]"
+        "--judge-failures",
+        type=click.FloatRange(0, 1),
+        help="Share of replies without a verdict above which nothing is scored.  [0.05]",
     ),
     click.option(
-        "--rule",
-        default="sum",
+        "--judge-calibrate/--no-judge-calibrate",
+        default=None,
+        help="Say beside it how far each judge agrees with people on hard replies.  [no]",
+    ),
+)
+
+_SCORING_FLAGS = (
+    click.option("--extractor", help="Rules that read replies: standard, strict, legacy:...  [standard]"),
+    click.option(
+        "--likelihood-rule",
         help="How log-likelihoods are reduced: sum, mean, byte, softmax, pmi, conditional.  [sum]",
     ),
     click.option(
@@ -62,37 +75,21 @@ _FLAGS = (
         multiple=True,
         help="One more metric of open questions (`snellen list metrics`); repeat for more.",
     ),
-    click.option("--semantic", is_flag=True, help="Read what the rules leave open by sentence embeddings, offline."),
     click.option(
-        "--judge",
-        multiple=True,
-        help="Model that reads what is still open, and gives judged metrics; repeat for a vote.",
-    ),
-    *_JUDGE_FLAGS,
-    click.option(
-        "--judge-calibrate", is_flag=True, help="Say beside it how far each judge agrees with people on hard replies."
+        "--semantic/--no-semantic",
+        default=None,
+        help="Read what the rules leave open by sentence embeddings, offline.  [no]",
     ),
     click.option(
-        "--judge-failures",
-        default=MOST_FAILURES,
-        type=click.FloatRange(0, 1),
-        help="Share of replies without a verdict above which nothing is scored.  [0.05]",
+        "--unparsed", help="What nothing could read: not-right, or legacy-random (a random guess).  [not-right]"
     ),
-    click.option("--unread", default="unscored", help="What is left: unscored, or legacy-random (by lot).  [unscored]"),
-    click.option("--seed", default=0, help="Seed of that lot.  [0]"),
+    click.option("--guess-seed", type=int, help="Seed of that guess.  [0]"),
+    click.option(
+        "--as-published/--no-as-published",
+        default=None,
+        help="Extractor, metrics and scale of the tables of each suite's paper; results.json has both.  [no]",
+    ),
 )
-
-
-def _given(flags: Any, command: CommandT) -> CommandT:
-    for flag in reversed(flags):
-        command = flag(command)
-    return command
-
-
-def reading_flags(command: CommandT) -> CommandT:
-    """Give a command the flags of scoring; it passes what it gets on to `score_all`."""
-    return _given(_FLAGS, command)
-
 
 _SUBSET_FLAGS = (
     click.option("--where", default="", help="Only questions that a condition holds for: \"l2 != 'logic_reasoning'\"."),
@@ -102,65 +99,48 @@ _SUBSET_FLAGS = (
 )
 
 
-def subset_flags(command: CommandT) -> CommandT:
-    """Give a command the flags of fewer questions; it passes what it gets on to `Results.only`."""
-    return _given(_SUBSET_FLAGS, command)
+def _with(command: CommandT, flags: tuple[Callable[[CommandT], CommandT], ...]) -> CommandT:
+    for flag in reversed(flags):
+        command = flag(command)
+    return command
+
+
+def scoring_flags(command: CommandT) -> CommandT:
+    """Give a command the flags of how replies are read and scored, judges included; see `scoring_of` and `judge_of`."""
+    return _with(command, (*_SCORING_FLAGS, *_JUDGE_FLAGS))
 
 
 def judge_flags(command: CommandT) -> CommandT:
-    """Give a command the flags of how a judge is asked."""
-    return _given(_JUDGE_FLAGS, command)
+    """Give a command the flags of judges; see `judge_of`."""
+    return _with(command, _JUDGE_FLAGS)
 
 
-def score_all(
-    runs: Sequence[Path], *, judge: Sequence[str] = (), judge_calibrate: bool = False, **flags: Any
-) -> Results:
-    """Score runs; a judge is loaded once for all of them, and calibrated where that is asked for."""
-    judges = [load_model(one) for one in judge]
-    scored = [score(run, judge=judges, announce=announce, **flags) for run in runs]
-    if judges and judge_calibrate:
-        for one in calibrated(judges, **flags):
-            announce(in_words(one))
-    return Results([run for one in scored for run in one.runs])
+def subset_flags(command: CommandT) -> CommandT:
+    """Give a command the flags of fewer questions; it passes what it gets on to `Results.only`."""
+    return _with(command, _SUBSET_FLAGS)
 
 
-def calibrated(
-    judges: Sequence[Any],
-    *,
-    judge_prompt: str,
-    judge_tokens: int,
-    judge_structured: bool,
-    judge_price: Price | None,
-    **others: Any,
-) -> list[Agreement]:
-    """Agreement of judges with people, asked as the flags say. Raises UnknownNameError for a wrong prompt."""
-    if judge_prompt not in PROMPTS:
-        raise unknown("judge prompt", judge_prompt, PROMPTS)
-    return calibrate(
-        judges,
-        PROMPTS[judge_prompt],
-        max_new_tokens=judge_tokens,
-        structured=judge_structured,
-        price=judge_price,
-        announce=announce,
-    )
+def given(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags that the user gave, by the fields of a `RunSpec`: scoring's and judges' in tables of their own."""
+    tables: dict[str, dict[str, Any]] = {"scoring": {}, "judge": {}}
+    fields: dict[str, Any] = {}
+    for name, value in flags.items():
+        if value in (None, ()):
+            continue
+        if name.startswith(JUDGE):
+            tables["judge"][name.removeprefix(JUDGE)] = value
+        elif name in ScoringSpec.__struct_fields__:
+            tables["scoring"][name] = value
+        else:
+            fields[name] = value
+    return {**fields, **{name: table for name, table in tables.items() if table}}
 
 
-def in_words(one: Agreement) -> str:
-    """One line: agreement, kappa, and the two cases of disagreement."""
-    if not one.n:
-        return f"{one.reader} gave no verdict on the labelled hard replies"
-    return (
-        f"{one.reader} agrees with people on {written(one.share)} of {one.n} labelled hard replies, kappa "
-        f"{written(one.kappa)}; disagreements: {one.case_one} about none (case I), {one.case_two} between options "
-        "(case II)"
-    )
+def scoring_of(flags: Mapping[str, Any]) -> ScoringSpec:
+    """How the flags say that replies are scored."""
+    return scoring_spec(given(flags).get("scoring", {}))
 
 
-def written(interval: Interval) -> str:
-    """`0.87 [0.82, 0.91]`, or a dash for what is not defined."""
-    if interval.value is None:
-        return "-"
-    if interval.low is None or interval.high is None:
-        return f"{interval.value:.2f}"
-    return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+def judge_of(flags: Mapping[str, Any]) -> JudgeSpec:
+    """Who judges by the flags, and how."""
+    return judge_spec(given(flags).get("judge", {}))

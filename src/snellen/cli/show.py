@@ -9,19 +9,30 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from snellen.benchmark import Benchmark
-from snellen.builder import Progress as Built
-from snellen.run.drivers import Report, Tick
+from snellen.building.builder import Progress as Built
+from snellen.runs.progress import ProgressListener, RunProgress
 
 if TYPE_CHECKING:
     from snellen.api import Results
 
-MOST_ROWS = 24
-MOST_ABILITIES = 2
-"""More numbers of open questions than these are for a report, not for a terminal."""
+SECONDS_BETWEEN_LINES = 10
+MAX_METRIC_ROWS = 24
+"""Rows of metrics of open questions and dialogues that a terminal shows; longer tables are left to the report."""
+MAX_SUITE_TABLES = 2
+"""Tables of one suite that a terminal shows; the report has the rest."""
 err = Console(stderr=True)
 out = Console() if sys.stdout.isatty() else Console(width=200)
 
@@ -34,12 +45,30 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def progress(title: str, total: int) -> Iterator[Report]:
-    """A bar on stderr over `total` questions; on a pipe a line every 10 seconds."""
-    if not err.is_terminal:
-        with _lines(title, total) as report:
-            yield report
-        return
+def run_progress() -> Iterator[ProgressListener]:
+    """Bars on stderr, one per model; on a pipe one line every 10 seconds. Ctrl-C prints one line and exits with 130."""
+    latest: list[RunProgress] = []
+
+    def remembering(listener: ProgressListener) -> ProgressListener:
+        def listen(state: RunProgress) -> None:
+            latest[:] = [state]
+            listener(state)
+
+        return listen
+
+    try:
+        with _bars() if err.is_terminal else _lines() as listener:
+            yield remembering(listener)
+    except KeyboardInterrupt:
+        if not latest:
+            raise
+        folder = latest[0].folder
+        err.print(f"stopped; all answers so far are kept in {folder}. Run the same command to go on.", highlight=False)
+        sys.exit(130)
+
+
+@contextmanager
+def _bars() -> Iterator[ProgressListener]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -49,38 +78,38 @@ def progress(title: str, total: int) -> Iterator[Report]:
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=err) as bars:
-        bar = bars.add_task(title, total=total, note="")
-        asked = failed = 0
+        tasks: dict[str, TaskID] = {}
 
-        def report(tick: Tick) -> None:
-            nonlocal asked, failed
-            asked, failed = asked + tick.requests, failed + tick.failures
-            note = f"{asked:,} requests" + (f", [red]{failed:,} failed[/red]" if failed else "")
-            bars.update(bar, advance=tick.jobs, note=note)
+        def listen(state: RunProgress) -> None:
+            if state.folder not in tasks:
+                tasks[state.folder] = bars.add_task(state.model, total=state.total, note="")
+            failed = f", [red]{state.failures:,} failed[/red]" if state.failures else ""
+            bars.update(tasks[state.folder], completed=state.done, note=f"{state.requests:,} requests{failed}")
 
-        yield report
+        yield listen
 
 
 @contextmanager
-def _lines(title: str, total: int) -> Iterator[Report]:
-    done = asked = failed = 0
-    begun = said = time.monotonic()
+def _lines() -> Iterator[ProgressListener]:
+    begun: dict[str, float] = {}
+    printed = time.monotonic()
 
-    def line() -> str:
-        passed = time.monotonic() - begun
-        rate = done / passed if passed else 0.0
-        left = f", {(total - done) / rate:,.0f} s left" if rate and done < total else ""
-        return f"{title}: {done:,}/{total:,}, {rate:,.1f}/s{left}, {asked:,} requests, {failed:,} failed"
+    def print_line(state: RunProgress) -> None:
+        passed = time.monotonic() - begun[state.folder]
+        rate = state.done / passed if passed else 0.0
+        remaining = f", {(state.total - state.done) / rate:,.0f} s left" if rate and state.done < state.total else ""
+        counts = f"{state.done:,}/{state.total:,}, {rate:,.1f}/s{remaining}"
+        requests = f"{state.requests:,} requests, {state.failures:,} failed"
+        err.print(f"{state.model}: {counts}, {requests}", highlight=False)
 
-    def report(tick: Tick) -> None:
-        nonlocal done, asked, failed, said
-        done, asked, failed = done + tick.jobs, asked + tick.requests, failed + tick.failures
-        if time.monotonic() - said > 10:
-            said = time.monotonic()
-            err.print(line(), highlight=False)
+    def listen(state: RunProgress) -> None:
+        nonlocal printed
+        begun.setdefault(state.folder, time.monotonic())
+        if state.done == state.total or time.monotonic() - printed > SECONDS_BETWEEN_LINES:
+            printed = time.monotonic()
+            print_line(state)
 
-    yield report
-    err.print(line(), highlight=False)
+    yield listen
 
 
 def announce(line: str) -> None:
@@ -88,35 +117,35 @@ def announce(line: str) -> None:
 
 
 def show_results(results: Results, as_json: bool) -> None:
-    """The summary and the other metrics by benchmark, or with `as_json` all rows as JSON lines."""
+    """Print the summary and the other metrics by benchmark, or with `as_json` all rows as JSON lines."""
     if as_json:
         import msgspec
 
-        from snellen.meaning.aggregate import flat
+        from snellen.analysis.aggregate import flat_row
 
         for row in results.rows:
-            out.out(msgspec.json.encode(flat(row)).decode(), highlight=False)
+            out.out(msgspec.json.encode(flat_row(row)).decode(), highlight=False)
         return
-    from snellen.meaning.report import ability_tables, capability_table, common_tables, other_tables, summary_table
+    from snellen.report import capability_table, common_tables, other_tables, suite_tables, summary_table
 
     out.print(summary_table(results.runs, results.rows))
     if (capable := capability_table(results.runs, results.rows)) is not None:
         out.print()
         out.print(capable)
-    for one in common_tables(results.runs, results.rows):
+    for comparison in common_tables(results.runs, results.rows):
         out.print()
-        out.print(one)
-    abilities = ability_tables(results.runs, results.rows)
-    for one in abilities[:MOST_ABILITIES]:
-        out.print()
-        out.print(one)
-    if len(abilities) > MOST_ABILITIES:
-        out.print(f"{len(abilities) - MOST_ABILITIES} more tables of abilities are in the report.")
+        out.print(comparison)
+    for subject, suite_own in suite_tables(results.runs, results.rows).items():
+        for table in suite_own[:MAX_SUITE_TABLES]:
+            out.print()
+            out.print(table)
+        if len(suite_own) > MAX_SUITE_TABLES:
+            out.print(f"{len(suite_own) - MAX_SUITE_TABLES} more tables of {subject} are in the report.")
     tables = other_tables(results.runs, results.rows)
-    is_long = sum(one.row_count for one in tables) > MOST_ROWS
-    for others in () if is_long else tables:
+    is_long = sum(table.row_count for table in tables) > MAX_METRIC_ROWS
+    for table in () if is_long else tables:
         out.print()
-        out.print(others)
+        out.print(table)
     if is_long:
         out.print("Metrics of open questions and of dialogues are in the report, and in --json.")
 
@@ -139,22 +168,22 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]],
 
 
 @contextmanager
-def counting(name: str) -> Iterator[Built]:
-    """A line on the terminal that counts the questions built."""
+def build_status(name: str) -> Iterator[Built]:
+    """A status line on the terminal that counts the questions built."""
     with err.status(f"building {name}") as status:
         yield lambda count: status.update(f"building {name}: {count:,} questions") if count % 100 == 0 else None
 
 
-def tell_built(made: Benchmark) -> None:
-    counts = made.manifest.counts
+def print_built(benchmark: Benchmark) -> None:
+    counts = benchmark.manifest.counts
     hidden = "" if counts.answers else ", answers hidden"
     out.print(
-        f"built {made.name} version {made.manifest.version}: {counts.questions:,} questions, "
-        f"{counts.images:,} images{hidden}\n  {made.folder}",
+        f"built {benchmark.name} version {benchmark.manifest.version}: {counts.questions:,} questions, "
+        f"{counts.images:,} images{hidden}\n  {benchmark.folder}",
         highlight=False,
         soft_wrap=True,
     )
-    for warning in made.manifest.warnings:
+    for warning in benchmark.manifest.warnings:
         announce(f"  note: {warning}")
-    for reason, times in sorted(made.manifest.made.rejected.items()):
-        announce(f"  note: {times:,} candidates for distractors left out: {reason}")
+    for reason, times in sorted(benchmark.manifest.made.rejected.items()):
+        announce(f"  note: {times:,} distractor candidates left out: {reason}")

@@ -118,7 +118,7 @@ def _changes(values: Ints) -> NDArray[np.bool_]:
     return changes
 
 
-def cider(corpus: Corpus, grams: list[Counts], frequencies: Frequencies | None) -> Floats:
+def cider_arrays(corpus: Corpus, grams: list[Counts], frequencies: Frequencies | None) -> Floats:
     """CIDEr-D of each reply; shape (images,). The formula is in `captions.cider`, grams are `ngrams(corpus)`."""
     bigrams = np.maximum(corpus.lengths - 1, 0)
     delta = bigrams[corpus.references :][corpus.image] - bigrams[: corpus.references]
@@ -168,14 +168,14 @@ def _cosines(corpus: Corpus, counts: Counts, idf: Floats) -> Floats:
     return cosine
 
 
-def bleu(corpus: Corpus) -> tuple[Floats, Floats]:
+def bleu_arrays(corpus: Corpus) -> tuple[Floats, Floats]:
     """Corpus BLEU of the orders 1 to 4; shape (4,). BLEU of each reply; shape (4, images)."""
-    counts = bleu_counts(corpus)
-    pooled = bleu_of(counts.sum(1, keepdims=True))
-    return pooled[:, 0], bleu_of(counts)
+    counts = bleu_count_arrays(corpus)
+    pooled = bleu_from_counts(counts.sum(1, keepdims=True))
+    return pooled[:, 0], bleu_from_counts(counts)
 
 
-def bleu_counts(corpus: Corpus) -> Floats:
+def bleu_count_arrays(corpus: Corpus) -> Floats:
     """What BLEU counts on each reply, to be summed; shape (10, images).
 
     Right n-grams for n = 1 to 4, all n-grams for n = 1 to 4, words, words of the nearest reference.
@@ -185,7 +185,7 @@ def bleu_counts(corpus: Corpus) -> Floats:
     return np.vstack([_clipped(corpus), guesses, length, _nearest_lengths(corpus, length)]).astype(float)
 
 
-def bleu_of(counts: Floats) -> Floats:
+def bleu_from_counts(counts: Floats) -> Floats:
     """BLEU of the orders 1 to 4 from counts or sums of counts; shape (4, columns)."""
     return _bleu(counts[:_ORDERS], counts[_ORDERS : 2 * _ORDERS], counts[-2], counts[-1])
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from snellen.errors import DataError, MissingExtraError
 from snellen.metrics import ptb
+from snellen.metrics.declaration import corpus_metric
 
 Tokens = Literal["standard", "legacy"]
 References = Sequence[Sequence[str]]
@@ -45,7 +46,7 @@ class Frequencies(Struct, frozen=True):
     source: str = "references"
 
 
-def tokenize(caption: str, tokens: Tokens = "standard") -> list[str]:
+def caption_tokens(caption: str, tokens: Tokens = "standard") -> list[str]:
     """Words of a caption under a tokenisation, `standard` or `legacy`."""
     return _tokenizer(tokens)(caption)
 
@@ -87,7 +88,7 @@ def cider(
     arrays = _arrays("CIDEr")
     _check_tokens(frequencies, tokens)
     corpus = arrays.encode(*_words(replies, references, tokens))
-    return _mean_score(arrays.cider(corpus, arrays.ngrams(corpus), frequencies).tolist())
+    return _mean_score(arrays.cider_arrays(corpus, arrays.ngrams(corpus), frequencies).tolist())
 
 
 def bleu(
@@ -108,7 +109,7 @@ def bleu_orders(
 ) -> tuple[CorpusScore, ...]:
     """`bleu` of the orders 1, 2, 3 and 4, at the price of one."""
     arrays = _arrays("BLEU")
-    return _bleu_scores(*arrays.bleu(arrays.encode(*_words(replies, references, tokens))))
+    return _bleu_scores(*arrays.bleu_arrays(arrays.encode(*_words(replies, references, tokens))))
 
 
 def bleu_counts(
@@ -116,7 +117,7 @@ def bleu_counts(
 ) -> list[tuple[float, ...]]:
     """What BLEU counts on each reply, ten numbers to be summed. Errors as in `cider`."""
     arrays = _arrays("BLEU")
-    counts = arrays.bleu_counts(arrays.encode(*_words(replies, references, tokens)))
+    counts = arrays.bleu_count_arrays(arrays.encode(*_words(replies, references, tokens)))
     return list(map(tuple, counts.T.tolist()))
 
 
@@ -124,7 +125,7 @@ def bleu_of(sums: Sequence[float]) -> tuple[float, ...]:
     """Corpus BLEU of the orders 1, 2, 3 and 4 from summed counts."""
     import numpy as np
 
-    values: list[float] = _arrays("BLEU").bleu_of(np.array(sums, dtype=float)[:, None])[:, 0].tolist()
+    values: list[float] = _arrays("BLEU").bleu_from_counts(np.array(sums, dtype=float)[:, None])[:, 0].tolist()
     return tuple(values)
 
 
@@ -156,9 +157,9 @@ def caption_scores(
     arrays = _arrays("CIDEr")
     _check_tokens(frequencies, tokens)
     corpus = arrays.encode(*_words(replies, references, tokens))
-    scores = {f"bleu_{n}": score for n, score in enumerate(_bleu_scores(*arrays.bleu(corpus)), start=1)}
+    scores = {f"bleu_{n}": score for n, score in enumerate(_bleu_scores(*arrays.bleu_arrays(corpus)), start=1)}
     scores["rouge_l"] = rouge_l(replies, references, tokens=tokens)
-    return scores | {"cider": _mean_score(arrays.cider(corpus, arrays.ngrams(corpus), frequencies).tolist())}
+    return scores | {"cider": _mean_score(arrays.cider_arrays(corpus, arrays.ngrams(corpus), frequencies).tolist())}
 
 
 def common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
@@ -264,3 +265,7 @@ def _arrays(purpose: str) -> ModuleType:
             raise
         raise MissingExtraError("numpy", "metrics", purpose) from error
     return _caption_arrays
+
+
+CIDER = corpus_metric(cider, title="CIDEr", unit="CIDEr", low=0.0, high=10.0, scale="cider")
+ROUGE_L = corpus_metric(rouge_l, title="ROUGE-L", unit="share", scale="rouge_l")

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from snellen.errors import DataError
-from snellen.metrics.normalise import standard
+from snellen.metrics.normalise import standard_normalise
 
 YesNo = Literal["yes", "no"]
 
@@ -39,7 +39,7 @@ def read_yes_no(reply: str) -> YesNo | None:
     says no, one that asserts (`there is a dog`) yes, one that declines to answer nothing. Idioms (`there
     is no doubt`) deny nothing.
     """
-    clauses = [standard(clause) for clause in re.split(r"[.,;:!?()\"\n]+", reply)]
+    clauses = [standard_normalise(clause) for clause in re.split(r"[.,;:!?()\"\n]+", reply)]
     clauses = [" ".join(_IDIOM.sub(" ", clause).split()) for clause in clauses]
     yes, no = any(map(_YES.search, clauses)), any(map(_NO.search, clauses))
     if yes or no:

@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from snellen.errors import DataError
-from snellen.metrics.normalise import standard
-from snellen.metrics.ocr import golds
+from snellen.metrics.declaration import reply_metric
+from snellen.metrics.normalise import standard_normalise
+from snellen.metrics.ocr import normalised_references
+from snellen.quantities import quantities_agree
 
 
 class F1(Struct, frozen=True):
@@ -48,9 +50,12 @@ def entity_f1(predicted: Sequence[Mapping[str, str]], gold: Sequence[Mapping[str
     _check_paired(predicted, gold)
     right = said = wanted = 0
     for given, entities in zip(predicted, gold, strict=True):
-        texts = {field: standard(text) for field, text in given.items()}
-        wants = {field: golds([text], standard)[0] for field, text in entities.items()}
-        right += sum(texts.get(field) == text for field, text in wants.items())
+        texts = {field: standard_normalise(text) for field, text in given.items()}
+        wants = {field: normalised_references([text], standard_normalise)[0] for field, text in entities.items()}
+        right += sum(
+            texts.get(field) == text and quantities_agree(given[field], entities[field])
+            for field, text in wants.items()
+        )
         said += sum(text != "" for text in texts.values())
         wanted += len(wants)
     return _counted(right, said, wanted)
@@ -61,11 +66,12 @@ def entity_counts(reply: str, references: Sequence[str]) -> tuple[float, ...]:
 
     Raises DataError when there is no reference or one without a letter or digit.
     """
-    given = standard(reply)
-    return (given in golds(references, standard), given != "", 1)
+    given = standard_normalise(reply)
+    golds = zip(normalised_references(references, standard_normalise), references, strict=True)
+    return (any(gold == given and quantities_agree(reply, reference) for gold, reference in golds), given != "", 1)
 
 
-def entity_match(reply: str, references: Sequence[str]) -> float:
+def entity_exact_match(reply: str, references: Sequence[str]) -> float:
     """1 if the whole reply is a reference after normalisation; by field, and their mean, as `field_exact_match`.
 
     Where a question asks for one field. Errors as `entity_counts`.
@@ -81,7 +87,9 @@ def field_exact_match(predicted: Sequence[Mapping[str, str]], gold: Sequence[Map
     for given, entities in zip(predicted, gold, strict=True):
         for field, text in entities.items():
             wanted[field] += 1
-            right[field] += golds([text], standard)[0] == standard(given.get(field, ""))
+            reply = given.get(field, "")
+            same = normalised_references([text], standard_normalise)[0] == standard_normalise(reply)
+            right[field] += same and quantities_agree(reply, text)
     return {field: right[field] / count for field, count in sorted(wanted.items())}
 
 
@@ -92,8 +100,8 @@ def word_f1(reply: str, references: Sequence[str]) -> float:
     SQuAD (Rajpurkar et al. 2016, section 6.1) without its dropping of articles. Raises DataError when
     there is no reference or one has no word.
     """
-    have = Counter(standard(reply).split())
-    needs = [Counter(gold.split()) for gold in golds(references, standard)]
+    have = Counter(standard_normalise(reply).split())
+    needs = [Counter(gold.split()) for gold in normalised_references(references, standard_normalise)]
     return max(2 * (have & need).total() / (have.total() + need.total()) for need in needs)
 
 
@@ -106,3 +114,7 @@ def _counted(right: int, said: int, wanted: int) -> F1:
     if not wanted:
         raise DataError("KIE: no gold entity in any document; recall is undefined, so check the gold files")
     return F1(right, said, wanted)
+
+
+WORD_F1 = reply_metric(word_f1, unit="share", title="word F1")
+FIELD_EXACT_MATCH = reply_metric(entity_exact_match, name="field_exact_match", unit="share")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from snellen.errors import DataError
 from snellen.metrics._java import jar
-from snellen.metrics.captions import CorpusScore, References, Tokens, check_paired, tokenize
+from snellen.metrics.captions import CorpusScore, References, Tokens, caption_tokens, check_paired
 
 
 def meteor(replies: Sequence[str], references: References, *, tokens: Tokens = "standard") -> CorpusScore:
@@ -98,4 +98,4 @@ def _read(process: subprocess.Popen[str]) -> str:
 
 
 def _line(caption: str, tokens: Tokens) -> str:
-    return " ".join(tokenize(caption, tokens)).replace("|||", "")
+    return " ".join(caption_tokens(caption, tokens)).replace("|||", "")

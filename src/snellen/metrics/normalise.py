@@ -20,7 +20,7 @@ _WORD = re.compile(
 
 
 @lru_cache(maxsize=16384)
-def standard(text: str) -> str:
+def standard_normalise(text: str) -> str:
     """Words of a text in one case, joined by single blanks; punctuation and symbols part words.
 
     NFKC and case-folding; thousands separators dropped (`10,000` is `10000`); a point or comma kept
@@ -33,7 +33,7 @@ def standard(text: str) -> str:
     return " ".join(_WORD.findall(_THOUSANDS.sub(lambda number: number[0].replace(",", ""), plain)))
 
 
-def legacy_ocr(text: str) -> str:
+def legacy_ocr_normalise(text: str) -> str:
     """ReForm-Eval and LVLM-eHub: all but ASCII letters, digits and white space deleted, lower-case.
 
     So `hello-world` is `helloworld`, `café` is `caf`, and a text in another script is empty.
@@ -41,7 +41,7 @@ def legacy_ocr(text: str) -> str:
     return re.sub(r"[^a-zA-Z0-9\s]", "", text).lower()
 
 
-def vqa(text: str) -> str:
+def vqa_normalise(text: str) -> str:
     """The official VQA evaluation's form (Antol et al. 2015, section 4.2, and its published script).
 
     In order: line breaks and tabs to blanks; each of `;/[]"{}()=+\\_-><@`,?!` deleted everywhere if it
@@ -68,7 +68,11 @@ def normaliser(name: str) -> Normaliser:
     return _NORMALISERS[name]
 
 
-_NORMALISERS: dict[str, Normaliser] = {"standard": standard, "legacy_ocr": legacy_ocr, "vqa": vqa}
+_NORMALISERS: dict[str, Normaliser] = {
+    "standard": standard_normalise,
+    "legacy_ocr": legacy_ocr_normalise,
+    "vqa": vqa_normalise,
+}
 
 
 def _belongs_to_word(sign: str) -> bool:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from snellen.errors import DataError
-from snellen.metrics.normalise import Normaliser, standard
+from snellen.metrics.declaration import reply_metric
+from snellen.metrics.normalise import Normaliser, standard_normalise
+from snellen.quantities import holds_quantities, quantities_agree
 
 _ANLS_THRESHOLD = 0.5
 
@@ -21,27 +23,31 @@ def word_accuracy(reply: str, references: Sequence[str]) -> float:
     that the gold repeats counts each time; the reply needs it once. Raises DataError when there is
     no reference or one has no word.
     """
-    found = set(standard(reply).split())
+    found = set(standard_normalise(reply).split())
     return max(
-        sum(word in found for word in words) / len(words) for words in map(str.split, golds(references, standard))
+        sum(word in found for word in words) / len(words)
+        for words in map(str.split, normalised_references(references, standard_normalise))
     )
 
 
 def contains_answer(reply: str, references: Sequence[str]) -> float:
     """1 if all words of a gold stand in the reply side by side and in order, else 0.
 
-    Errors as in `word_accuracy`.
+    Numbers keep their sign and unit: -5 is not 5, $10 not EUR 10 (`snellen.quantities`). Errors as in `word_accuracy`.
     """
-    padded = f" {standard(reply)} "
-    return float(any(f" {gold} " in padded for gold in golds(references, standard)))
+    padded = f" {standard_normalise(reply)} "
+    golds = zip(normalised_references(references, standard_normalise), references, strict=True)
+    return float(any(f" {gold} " in padded and holds_quantities(reply, reference) for gold, reference in golds))
 
 
 def exact_match(reply: str, references: Sequence[str]) -> float:
     """1 if the reply has the words of a gold and no other, else 0.
 
-    Errors as in `word_accuracy`.
+    Numbers keep their sign and unit, as in `contains_answer`. Errors as in `word_accuracy`.
     """
-    return float(standard(reply) in golds(references, standard))
+    given = standard_normalise(reply)
+    golds = zip(normalised_references(references, standard_normalise), references, strict=True)
+    return float(any(gold == given and quantities_agree(reply, reference) for gold, reference in golds))
 
 
 def anls(reply: str, references: Sequence[str], *, threshold: float = _ANLS_THRESHOLD) -> float:
@@ -51,24 +57,24 @@ def anls(reply: str, references: Sequence[str], *, threshold: float = _ANLS_THRE
     NL >= threshold. Case and blanks at the ends or in a row do not count. The script of the DocVQA
     challenge differs at one point: it keeps s where NL is exactly the threshold.
     """
-    given = folded(reply)
-    distances = [_normalised_distance(given, gold) for gold in golds(references, folded)]
+    given = fold_words(reply)
+    distances = [_normalised_distance(given, gold) for gold in normalised_references(references, fold_words)]
     return max(1.0 - distance if distance < threshold else 0.0 for distance in distances)
 
 
 def edit_similarity(reply: str, references: Sequence[str]) -> float:
     """1 - edits / max(length) in characters to the nearest gold, in [0, 1]: `anls` without its threshold."""
-    given = folded(reply)
-    return 1.0 - min(_normalised_distance(given, gold) for gold in golds(references, folded))
+    given = fold_words(reply)
+    return 1.0 - min(_normalised_distance(given, gold) for gold in normalised_references(references, fold_words))
 
 
 def character_error_rate(reply: str, references: Sequence[str]) -> float:
     """Edits / characters of the gold, for the gold where it is least; 0 is best and it has no upper bound."""
-    given = folded(reply)
-    return min(edit_distance(given, gold) / len(gold) for gold in golds(references, folded))
+    given = fold_words(reply)
+    return min(edit_distance(given, gold) / len(gold) for gold in normalised_references(references, fold_words))
 
 
-def golds(references: Sequence[str], normalise: Normaliser) -> list[str]:
+def normalised_references(references: Sequence[str], normalise: Normaliser) -> list[str]:
     """Normalised references. Raises DataError for an empty list, or a reference that nothing is left of."""
     if isinstance(references, str) or not references:
         raise DataError(f"references {references!r}: a question to score needs a list of at least one gold text")
@@ -81,7 +87,7 @@ def golds(references: Sequence[str], normalise: Normaliser) -> list[str]:
     return normalised
 
 
-def folded(text: str) -> str:
+def fold_words(text: str) -> str:
     """Case-folded text with single blanks: what edit distances are counted on."""
     return " ".join(text.casefold().split())
 
@@ -107,3 +113,13 @@ def edit_distance(first: str, second: str) -> int:
 
 def _normalised_distance(first: str, second: str) -> float:
     return edit_distance(first, second) / max(len(first), len(second))
+
+
+WORD_ACCURACY = reply_metric(word_accuracy, unit="share")
+CONTAINS_ANSWER = reply_metric(contains_answer, unit="share")
+EXACT_MATCH = reply_metric(exact_match, unit="share")
+ANLS = reply_metric(anls, unit="share", title="ANLS")
+EDIT_SIMILARITY = reply_metric(edit_similarity, unit="share")
+CHARACTER_ERROR_RATE = reply_metric(
+    character_error_rate, unit="edits per character", low=0.0, better="lower", scale="edits per character"
+)

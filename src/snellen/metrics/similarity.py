@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from snellen.errors import DataError
-from snellen.extract.semantic import embed
+from snellen.extraction.semantic_matching import embed
 from snellen.metrics.captions import CorpusScore, References
+from snellen.metrics.declaration import corpus_metric
 
 
 def caption_similarity(replies: Sequence[str], references: References) -> CorpusScore:
@@ -22,3 +23,8 @@ def caption_similarity(replies: Sequence[str], references: References) -> Corpus
         values.append(float((vectors[at + 1 : at + 1 + len(group)] @ vectors[at]).max()))
         at += 1 + len(group)
     return CorpusScore(sum(values) / len(values) if values else 0.0, tuple(values))
+
+
+CAPTION_SIMILARITY = corpus_metric(
+    caption_similarity, unit="cosine", low=-1.0, high=1.0, scale="cosine", title="caption similarity"
+)

@@ -9,9 +9,11 @@ import re
 from collections.abc import Sequence
 
 from snellen.errors import DataError
+from snellen.metrics.declaration import reply_metric
 from snellen.metrics.hallucination import read_yes_no
-from snellen.metrics.normalise import standard, vqa
-from snellen.metrics.ocr import golds
+from snellen.metrics.normalise import standard_normalise, vqa_normalise
+from snellen.metrics.ocr import normalised_references
+from snellen.quantities import holds_quantities
 
 _FEWEST_ANNOTATORS = 4
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
@@ -28,7 +30,7 @@ def vqa_accuracy(reply: str, references: Sequence[str]) -> float:
     than four annotators, because 1 cannot be reached then.
     """
     check_annotators(references)
-    return soft_accuracy(vqa(reply), [vqa(reference) for reference in references])
+    return soft_accuracy(vqa_normalise(reply), [vqa_normalise(reference) for reference in references])
 
 
 def soft_accuracy(answer: str, given: Sequence[str]) -> float:
@@ -44,27 +46,33 @@ def gqa_accuracy(reply: str, references: Sequence[str]) -> float:
     GQA (Hudson and Manning 2019) scores plain equality with one gold; case and the full stop are
     forgiven as LLaVA's converter does. Raises DataError when there is no reference or an empty one.
     """
-    return float(_short(reply) in golds(references, _short))
+    return float(_short(reply) in normalised_references(references, _short))
 
 
 def typed_match(reply: str, references: Sequence[str]) -> float:
     """1 if the reply gives a gold, read by the gold's type, else 0: the corrected form of word matching.
 
     A gold yes or no: the reply's own yes or no (`hallucination.read_yes_no`; neither is 0). A number: it
-    is the only number of the reply, in figures or words. Any other: its words stand in the reply side by
-    side, plural or singular, and no negation stands right before them (`not a dog` is not dog). Raises
-    DataError when there is no reference, or one has no word besides an article.
+    is the only number of the reply, in figures (with its sign and unit) or words. Any other: its words stand in
+    the reply side by side, plural or singular, and no negation stands right before them (`not a dog` is not dog).
+    Raises DataError when there is no reference, or one has no word besides an article.
     """
-    for gold in golds(references, standard):
+    for gold in normalised_references(references, standard_normalise):
         if gold in ("a", "an", "the"):
             raise DataError(f"gold {gold!r} is an article and would match almost any reply; mend or drop the sample")
-    return float(any(_matches(reply, gold) for gold in golds(references, standard)))
+    golds = zip(normalised_references(references, standard_normalise), references, strict=True)
+    return float(any(_matches(reply, gold) and _same_numbers(reply, reference) for gold, reference in golds))
+
+
+def _same_numbers(reply: str, reference: str) -> bool:
+    """Whether figures of the gold stand in the reply with their sign and unit; a reply may use words for them."""
+    return not any(map(str.isdigit, reply)) or holds_quantities(reply, reference)
 
 
 def _matches(reply: str, gold: str) -> bool:
     if gold in ("yes", "no"):
         return read_yes_no(reply) == gold
-    words = standard(reply).split()
+    words = standard_normalise(reply).split()
     number = _as_number(gold)
     if number is not None:
         return {value for value in map(_as_number, words) if value is not None} == {number}
@@ -107,3 +115,8 @@ def check_annotators(references: Sequence[str]) -> None:
             f"VQA accuracy: {len(references)} annotator answers; the measure needs at least {_FEWEST_ANNOTATORS} "
             "(VQA has 10); use exact_match or typed_match for a single gold"
         )
+
+
+VQA_ACCURACY = reply_metric(vqa_accuracy, unit="share", title="VQA accuracy")
+GQA_ACCURACY = reply_metric(gqa_accuracy, unit="share", title="GQA accuracy")
+TYPED_MATCH = reply_metric(typed_match, unit="share")

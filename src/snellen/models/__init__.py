@@ -1,1 +1,1 @@
-"""Models behind one small interface: `generate` and, where it can, `loglikelihood`."""
+"""Models behind one small interface: `generate` and, if supported, `loglikelihood`."""

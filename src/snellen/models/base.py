@@ -1,4 +1,4 @@
-"""What a model is to Snellen, and how a string names one."""
+"""The model interface, and model strings."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from snellen.images import Images
 from snellen.records import Kind, Request, Response
 
 ALL_KINDS: frozenset[Kind] = frozenset({"generate", "loglikelihood"})
+"""The `kinds` of a model that can do both; one that only replies has `frozenset({"generate"})`."""
 
 
 @runtime_checkable
 class Model(Protocol):
     """A model that answers batches. Responses come in the order of the requests.
 
-    A request that fails alone gets a Response with `error`; an exception means the model is unusable.
+    A request that fails on its own gets a Response with `error`; an exception means that the model is unusable.
     """
 
     name: str
     """As the user wrote it; the name in every table."""
     kinds: frozenset[Kind]
     batch_size: int
-    """How many requests it likes to get at once; it may split them further."""
+    """Preferred number of requests per call; the model may split them further."""
 
     def fingerprint(self) -> dict[str, str]:
-        """All that its answers depend on: weights revision, dtype, processor, adapter version."""
+        """Everything that its answers depend on: weights revision, dtype, processor, adapter version."""
         ...
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]: ...
@@ -47,12 +48,12 @@ class AsyncModel(Protocol):
     name: str
     kinds: frozenset[Kind]
     concurrency: int
-    """How many requests it works on at once. More may wait in `ask`, so it keeps its own limit."""
+    """How many requests it handles at once. More may wait in `ask`, so the model enforces the limit itself."""
 
     def fingerprint(self) -> dict[str, str]: ...
 
     async def ask(self, request: Request, images: Images) -> Response:
-        """The response, a typed `error` in it when none came. Does not raise for a single request."""
+        """The response, with a typed `error` when the request failed. Does not raise for a single request."""
         ...
 
     async def close(self) -> None: ...
@@ -60,13 +61,13 @@ class AsyncModel(Protocol):
 
 @runtime_checkable
 class NeedsBenchmarks(Protocol):
-    """A model that wants to know which benchmark folders it will be asked about (the oracle)."""
+    """A model that must know the benchmark folders of a run beforehand (the oracle)."""
 
     def prepare(self, benchmarks: Sequence[Path]) -> None: ...
 
 
 class ModelSpec(Struct, frozen=True):
-    """`scheme:target?option=value&...`, taken apart."""
+    """The parts of a model string `scheme:target?option=value&...`."""
 
     text: str
     scheme: str
@@ -78,7 +79,7 @@ OptionsT = TypeVar("OptionsT")
 
 
 def parse_spec(text: str) -> ModelSpec:
-    """Take a model string apart. Raises ModelError for one without a scheme."""
+    """Parse a model string. Raises ModelError for one without a scheme."""
     body, _, query = text.partition("?")
     scheme, colon, target = body.partition(":")
     if not colon or not target:
@@ -90,7 +91,7 @@ def parse_spec(text: str) -> ModelSpec:
 
 
 def read_options(spec: ModelSpec, form: type[OptionsT]) -> OptionsT:
-    """The options of a spec as a typed record. Raises ModelError for one that does not exist or fit."""
+    """The options of a spec as a typed record. Raises ModelError for an unknown or invalid option."""
     fields = {field.name for field in msgspec.structs.fields(form)}  # type: ignore[arg-type]
     for name in spec.options:
         if name not in fields:
@@ -102,7 +103,7 @@ def read_options(spec: ModelSpec, form: type[OptionsT]) -> OptionsT:
 
 
 def load_model(model: str | Any) -> Model | AsyncModel:
-    """The model that a string names, or an object with the adapter's two methods, made ready.
+    """Load the model that a string names, or adapt an object that has a model's methods.
 
     Raises UnknownNameError for an unknown scheme and ModelError for a model that cannot be loaded.
     """
@@ -114,7 +115,7 @@ def load_model(model: str | Any) -> Model | AsyncModel:
 
 
 class Adapted:
-    """A user's object with `generate(requests, images)` and, where it can, `loglikelihood`.
+    """A user's object with `generate(requests, images)` and optionally `loglikelihood`.
 
     `generate` may return texts and `loglikelihood` lists of numbers instead of Response records.
     """
@@ -123,7 +124,7 @@ class Adapted:
         if not callable(getattr(model, "generate", None)):
             raise ModelError(
                 f"{type(model).__name__} is not a model: it needs generate(requests, images) returning one text "
-                "a request, and may have loglikelihood(requests, images) returning one number a continuation"
+                "per request, and may have loglikelihood(requests, images) returning one number per continuation"
             )
         self._model = model
         self.name = str(getattr(model, "name", type(model).__name__))

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.models.connections import Reply
+from snellen.models.connections import HttpReply
 from snellen.models.retry import parse_retry_after
 from snellen.records import ErrorKind, ImagePart, ImageRef, Message, Request, Response, TextPart, Usage
 
@@ -22,23 +22,23 @@ REASONING_LEFT_OUT = "reasoning left out"
 REFUSAL = "the text is the reply's refusal field"
 
 KNOWN_OWNERS = frozenset({"vllm", "sglang", "llamacpp", "snellen"})
-"""What `owned_by` says in the model list of servers that continue a final assistant message."""
+"""Values of `owned_by` in the model lists of servers that continue a final assistant message."""
 
 Prefix = Literal["send", "drop"]
 MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 
 
 class Dialect(Struct, frozen=True):
-    """How a server wants to be asked, as far as it is known by now."""
+    """The variant of the format that a server accepts, as far as known so far."""
 
     prefix: Prefix
     max_tokens_field: MaxTokensField
     without: frozenset[str] = frozenset()
-    """Parameters that the server has refused."""
+    """Parameters that the server has rejected."""
 
 
-class Fault(Struct, frozen=True):
-    """Why one attempt brought no reply."""
+class ServerFault(Struct, frozen=True):
+    """Why an attempt failed."""
 
     kind: ErrorKind
     detail: str
@@ -46,13 +46,13 @@ class Fault(Struct, frozen=True):
     retry_after: float | None = None
     """Seconds that the server asked for."""
     fatal: bool = False
-    """No other request would fare better: the run should end."""
+    """Every other request would fail too, so the run should end."""
     refuses: str = ""
-    """The parameter that the server does not take."""
+    """The parameter that the server does not accept."""
 
 
-class Pictures:
-    """Images as content parts, written once for all the requests about an image that travel together."""
+class ImagePartCache:
+    """Images as content parts, encoded once for all concurrent requests about an image."""
 
     def __init__(self, most_bytes: int = 32 << 20) -> None:
         self.most_bytes = most_bytes
@@ -60,7 +60,7 @@ class Pictures:
         self._parts: OrderedDict[str, bytes] = OrderedDict()
 
     def part(self, image: ImageRef, read: Callable[[ImageRef], bytes]) -> msgspec.Raw:
-        """The image's bytes, as they are stored, as a base64 data URL in a content part."""
+        """The image's stored bytes as a base64 data URL in a content part."""
         part = self._parts.pop(image.digest, None)
         if part is None:
             url = b"data:%b;base64,%b" % (image.media_type.encode(), b64encode(read(image)))
@@ -73,12 +73,12 @@ class Pictures:
 
 
 def ends_open(request: Request) -> bool:
-    """The conversation ends with words of the assistant that the reply is to continue."""
+    """Whether the conversation ends with an assistant message that the reply must continue."""
     return bool(request.messages) and request.messages[-1].role == "assistant"
 
 
-def encode(model: str, request: Request, dialect: Dialect, picture: Callable[[ImageRef], msgspec.Raw]) -> bytes:
-    """The JSON body of a request. Only what changes the reply is said: a greedy reply has no seed."""
+def encode_chat(model: str, request: Request, dialect: Dialect, picture: Callable[[ImageRef], msgspec.Raw]) -> bytes:
+    """The JSON body of a request. Only settings that affect the reply are included: a greedy request has no seed."""
     messages, decoding = request.messages, request.decoding
     body: dict[str, Any] = {"model": model}
     if ends_open(request):
@@ -86,7 +86,7 @@ def encode(model: str, request: Request, dialect: Dialect, picture: Callable[[Im
             messages = messages[:-1]
         else:
             body |= {"continue_final_message": True, "add_generation_prompt": False}
-    body["messages"] = write(messages, picture)
+    body["messages"] = write_messages(messages, picture)
     body[dialect.max_tokens_field] = decoding.max_new_tokens
     body["temperature"] = decoding.temperature
     if decoding.temperature > 0:
@@ -102,13 +102,13 @@ def encode(model: str, request: Request, dialect: Dialect, picture: Callable[[Im
     return msgspec.json.encode(body)
 
 
-def write(messages: Sequence[Message], picture: Callable[[ImageRef], msgspec.Raw]) -> list[dict[str, Any]]:
-    """A conversation as it goes over the wire, pictures as `picture` writes them."""
+def write_messages(messages: Sequence[Message], picture: Callable[[ImageRef], msgspec.Raw]) -> list[dict[str, Any]]:
+    """A conversation as sent over the wire, with pictures encoded by `picture`."""
     return [_message(message, picture) for message in messages]
 
 
 def _one_of(choices: tuple[str, ...]) -> dict[str, Any]:
-    """The schema of `{"verdict": ...}`: servers want an object at the top."""
+    """The schema of `{"verdict": ...}`: servers require an object at the top level."""
     schema = {
         "type": "object",
         "properties": {"verdict": {"type": "string", "enum": choices}},
@@ -119,13 +119,13 @@ def _one_of(choices: tuple[str, ...]) -> dict[str, Any]:
 
 
 def notes_for(request: Request, dialect: Dialect) -> tuple[str, ...]:
-    """What is to be said about how a request was asked."""
+    """Notes on how a request was sent."""
     dropped = (PREFIX_DROPPED,) if ends_open(request) and dialect.prefix == "drop" else ()
     return (*dropped, *(f"{name} left out: the server refuses it" for name in sorted(dialect.without)))
 
 
 def _message(message: Message, picture: Callable[[ImageRef], msgspec.Raw]) -> dict[str, Any]:
-    """Text alone goes as a string: a final assistant message in parts is not continued everywhere."""
+    """Text-only content is sent as a string: not every server continues a final assistant message in parts."""
     if all(isinstance(part, TextPart) for part in message.content):
         return {"role": message.role, "content": message.text}
     parts = [picture(part.image) if isinstance(part, ImagePart) else part for part in message.content]
@@ -156,7 +156,7 @@ class _Completion(Struct):
 _read_completion = msgspec.json.Decoder(_Completion).decode
 
 
-def read(reply: Reply, now: float) -> Response | Fault:
+def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
     """The response in a reply, or what is wrong with it. `now` is seconds since 1970."""
     if reply.status != HTTPStatus.OK:
         return read_fault(reply, now)
@@ -165,20 +165,20 @@ def read(reply: Reply, now: float) -> Response | Fault:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message, _, _ = _error_of(reply.body)
         if message:  # some gateways report a failure under status 200
-            return Fault("server", f"HTTP 200 with an error: {message}", retry=True)
-        return Fault("malformed", f"the reply is no chat completion: {error}", retry=True)
+            return ServerFault("server", f"HTTP 200 with an error: {message}", retry=True)
+        return ServerFault("malformed", f"the reply is no chat completion: {error}", retry=True)
     if not completion.choices:
-        return Fault("malformed", "the reply has no choices", retry=True)
+        return ServerFault("malformed", "the reply has no choices", retry=True)
     choice = completion.choices[0]
     if choice.finish_reason == "content_filter":
-        return Fault("refused", "the server's content filter stopped the reply")
-    said, notes = choice.message, []
-    content = said.content or ""
+        return ServerFault("refused", "the server's content filter stopped the reply")
+    reply_message, notes = choice.message, []
+    content = reply_message.content or ""
     text = content if isinstance(content, str) else "".join(part.text for part in content)
-    if not text and said.refusal:
-        text = said.refusal
+    if not text and reply_message.refusal:
+        text = reply_message.refusal
         notes.append(REFUSAL)
-    if said.reasoning_content or said.reasoning:
+    if reply_message.reasoning_content or reply_message.reasoning:
         notes.append(REASONING_LEFT_OUT)
     return Response(text=text, finish=choice.finish_reason, usage=completion.usage, notes=tuple(notes))
 
@@ -186,45 +186,45 @@ def read(reply: Reply, now: float) -> Response | Fault:
 _FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_blocked"}
 
 
-def read_fault(reply: Reply, now: float) -> Fault:
-    """What a reply with an error status says."""
+def read_fault(reply: HttpReply, now: float) -> ServerFault:
+    """The fault described by a reply with an error status."""
     message, code, param = _error_of(reply.body)
-    said = message or reply.body[:200].decode("utf-8", "replace").strip() or _phrase(reply.status)
-    detail = f"HTTP {reply.status}: {said}"
-    asked = parse_retry_after(reply.headers.get("retry-after", ""), now)
-    if asked is not None:
-        detail += f"; Retry-After {asked:.0f} s"
+    reason = message or reply.body[:200].decode("utf-8", "replace").strip() or _phrase(reply.status)
+    detail = f"HTTP {reply.status}: {reason}"
+    retry_after = parse_retry_after(reply.headers.get("retry-after", ""), now)
+    if retry_after is not None:
+        detail += f"; Retry-After {retry_after:.0f} s"
     match reply.status:
         case 400 | 403 if code in _FILTER_CODES:
-            return Fault("refused", detail)
+            return ServerFault("refused", detail)
         case 401 | 403:
-            return Fault("auth", f"{detail}; check the API key", fatal=True)
+            return ServerFault("auth", f"{detail}; check the API key", fatal=True)
         case 404:
-            return Fault("model", f"{detail}; check the model's name and that the URL ends in /v1", fatal=True)
+            return ServerFault("model", f"{detail}; check the model's name and that the URL ends in /v1", fatal=True)
         case 402:
-            return Fault("auth", detail, fatal=True)
+            return ServerFault("auth", detail, fatal=True)
         case 429 if code == "insufficient_quota":
-            return Fault("auth", detail, fatal=True)
+            return ServerFault("auth", detail, fatal=True)
         case 429:
-            return Fault("rate_limit", detail, retry=True, retry_after=asked)
-        case 503 if asked is not None:
-            return Fault("rate_limit", detail, retry=True, retry_after=asked)
+            return ServerFault("rate_limit", detail, retry=True, retry_after=retry_after)
+        case 503 if retry_after is not None:
+            return ServerFault("rate_limit", detail, retry=True, retry_after=retry_after)
         case 408 | 504:
-            return Fault("timeout", detail, retry=True, retry_after=asked)
+            return ServerFault("timeout", detail, retry=True, retry_after=retry_after)
         case status if status >= 500 or status in (409, 425):
-            return Fault("server", detail, retry=True, retry_after=asked)
+            return ServerFault("server", detail, retry=True, retry_after=retry_after)
         case status if 300 <= status < 400:
             where = reply.headers.get("location", "elsewhere")
-            return Fault("model", f"{detail}: redirected to {where}; give that URL", fatal=True)
+            return ServerFault("model", f"{detail}: redirected to {where}; give that URL", fatal=True)
         case _:
-            return Fault("bad_request", detail, refuses=_refused_parameter(message, code, param))
+            return ServerFault("bad_request", detail, refuses=_refused_parameter(message, code, param))
 
 
-def adapt(dialect: Dialect, fault: Fault, settled: frozenset[str]) -> Dialect | None:
-    """How to ask instead after `fault`, or None when nothing can be done.
+def adapt(dialect: Dialect, fault: ServerFault, settled: frozenset[str]) -> Dialect | None:
+    """The dialect to try after `fault`, or None when there is none.
 
-    `settled` names what the user has chosen: `prefix`, `max_tokens`. Each step is taken once, so
-    asking again in this way comes to an end.
+    `settled` names what the user has fixed: `prefix`, `max_tokens`. Each adaptation is made at most once,
+    so the attempts come to an end.
     """
     name = fault.refuses
     if name == dialect.max_tokens_field == "max_tokens" and name not in settled:
@@ -236,10 +236,10 @@ def adapt(dialect: Dialect, fault: Fault, settled: frozenset[str]) -> Dialect | 
     return None
 
 
-def continues(reply: Reply, now: float) -> bool | Fault:
-    """Whether a model list is of a server that continues a final assistant message.
+def continues(reply: HttpReply, now: float) -> bool | ServerFault:
+    """Whether a model list comes from a server that continues a final assistant message.
 
-    False for one that we do not know. A fault that is worth another attempt is returned as it is.
+    False for an unknown server. A fault that is worth another attempt is returned unchanged.
     """
     if reply.status != HTTPStatus.OK:
         fault = read_fault(reply, now)
@@ -252,7 +252,7 @@ def continues(reply: Reply, now: float) -> bool | Fault:
 
 
 def _refused_parameter(message: str, code: str, param: str) -> str:
-    """The parameter that an error 400 is about, `prefix` for the response prefix, or nothing."""
+    """The parameter that an error 400 complains about (`prefix` for the response prefix), or an empty text."""
     lowered = message.lower()
     if "continue_final_message" in message or "add_generation_prompt" in message or "prefill" in lowered:
         return "prefix"
@@ -266,7 +266,7 @@ def _refused_parameter(message: str, code: str, param: str) -> str:
 
 
 def _error_of(body: bytes) -> tuple[str, str, str]:
-    """Message, code and parameter of an error, in any of the JSON forms that servers use; empty without."""
+    """Message, code and parameter of an error, in any of the JSON forms that servers use; empty where missing."""
     try:
         content = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):

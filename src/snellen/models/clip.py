@@ -1,13 +1,13 @@
 """CLIP-like scorers: dual encoders of transformers (CLIP, SigLIP, SigLIP 2) and BLIP's image-text matching.
 
-`clip:openai/clip-vit-base-patch32`, `clip:./folder`. They rank options and say nothing, so they run the
-likelihood protocols alone, as LVLM-eHub's comparison on ARO has it (Table A.3). The question is not read:
-the text that is compared with the picture is the option, put into the caption `?text=` where one is given
+`clip:openai/clip-vit-base-patch32`, `clip:./folder`. They rank options but generate no text, so
+they run only the likelihood protocols, as in LVLM-eHub's comparison on ARO (Table A.3). The question is ignored:
+the text compared with the picture is the option, inserted into the caption `?text=` if one is given
 (`?text=a photo of {option}`).
 
-A score is the model's own logit of picture and text: the scaled cosine (SigLIP: with its bias), for BLIP the
-log-odds of its matching head. It is no log-likelihood, has no tokens and no bytes, and all rules order options
-alike; `softmax` gives CLIP's zero-shot probabilities.
+A score is the model's logit of picture and text: the scaled cosine (SigLIP: plus its bias), or for BLIP the
+log-odds of its matching head. It is not a log-likelihood and has no length, so all rules order options
+equally; `softmax` gives CLIP's zero-shot probabilities.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from PIL import Image
 from snellen.errors import DataError, ModelError
 from snellen.images import Images
 from snellen.models.base import ModelSpec, read_options
-from snellen.models.hf.load import HfOptions, Loaded, load, working
+from snellen.models.hf.load import HfOptions, Loaded, load_pretrained, quiet_and_single_threaded
 from snellen.records import ContinuationScore, ErrorKind, Failure, Kind, Request, Response
 
 ADAPTER = "clip-1"
 LOGITS = "scores are logits of picture and text, not log-likelihoods"
-KEPT_PICTURES, KEPT_TEXTS = 256, 8192
+CACHED_PICTURES, CACHED_TEXTS = 256, 8192
 CUT = "an option was cut to the text encoder's length"
 
 
@@ -36,32 +36,34 @@ class ClipOptions(Struct, frozen=True):
     """What may follow `?` in a clip: model string."""
 
     text: str = "{option}"
-    """The caption that an option is put into."""
+    """The caption into which an option is inserted."""
     dtype: Literal["auto", "float32", "bf16", "fp16"] = "auto"
     device: str = "auto"
     batch_size: Annotated[int, Meta(ge=1)] = 64
-    """Pictures, texts or pairs a forward."""
+    """Pictures, texts or pairs per forward pass."""
 
 
 def open_clip(spec: ModelSpec) -> ClipModel:
-    """The scorer that `clip:org/name[@revision]` or `clip:./folder` names, ready to answer.
+    """The scorer that `clip:org/name[@revision]` or `clip:./folder` names, ready for use.
 
-    Raises MissingExtraError without torch or transformers, ModelError when it cannot be loaded or is no scorer.
+    Raises MissingExtraError without torch or transformers, ModelError when it cannot be loaded or is not a scorer.
     """
     options = read_options(spec, ClipOptions)
     if "{option}" not in options.text:
         raise ModelError(f"{spec.text}: text={options.text!r} has no {{option}}; write text=a photo of {{option}}")
-    return ClipModel(spec, load(spec, HfOptions(dtype=options.dtype, device=options.device), _architecture), options)
+    return ClipModel(
+        spec, load_pretrained(spec, HfOptions(dtype=options.dtype, device=options.device), _architecture), options
+    )
 
 
 def _architecture(transformers: Any, target: str, common: dict[str, Any]) -> Any:
-    """BLIP's matching head has no automatic class."""
+    """The class to load: transformers has no auto class for BLIP's matching head."""
     kind = transformers.AutoConfig.from_pretrained(target, **common).model_type
     return transformers.BlipForImageTextRetrieval if kind == "blip" else transformers.AutoModel
 
 
 class ClipModel:
-    """Ranks options; each picture is encoded once, and so is each text where they are encoded apart."""
+    """Ranks options; each picture is encoded once, and so is each text in a dual encoder."""
 
     kinds: frozenset[Kind] = frozenset({"loglikelihood"})
 
@@ -77,26 +79,26 @@ class ClipModel:
         return {**self._facts, "adapter": ADAPTER, "text": self._caption}
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
-        """One failure a request: a scorer has no words."""
+        """One failure per request: a scorer cannot generate."""
         return [_failed("model", "a clip: model only scores options") for _ in requests]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
         import torch
 
-        with torch.inference_mode(), working(self._model):
+        with torch.inference_mode(), quiet_and_single_threaded(self._model):
             faults = self._look(requests, images)
             self._scorer.prepare([self._put(text) for request in requests for text in request.continuations])
             responses = [self._score(request, faults) for request in requests]
-        for kept, most in ((self._pictures, KEPT_PICTURES), (self._scorer.texts, KEPT_TEXTS)):
-            while len(kept) > most:
-                kept.popitem(last=False)
+        for cache, most in ((self._pictures, CACHED_PICTURES), (self._scorer.texts, CACHED_TEXTS)):
+            while len(cache) > most:
+                cache.popitem(last=False)
         return responses
 
     def _put(self, option: str) -> str:
         return self._caption.replace("{option}", option)
 
     def _look(self, requests: Sequence[Request], images: Images) -> dict[str, str]:
-        """Encode the pictures that are not known; by digest, why one cannot be."""
+        """Encode the pictures that are not cached. Returns the reasons for failures by digest."""
         new = {image.digest: image for request in requests for image in request.images}
         missing = [image for digest, image in new.items() if digest not in self._pictures]
         faults: dict[str, str] = {}
@@ -136,27 +138,27 @@ def _placed(inputs: Any, model: Any) -> dict[str, Any]:
 
 
 class Scorer:
-    """What architectures have in common: texts to tokens."""
+    """Base of the scorers: tokenises texts."""
 
     def __init__(self, loaded: Loaded, batch: int) -> None:
         self._model, self._tokenizer, self._batch = loaded.model, loaded.processor.tokenizer, batch
         config = loaded.model.config
         self._longest = int(config.text_config.max_position_embeddings)
-        # SigLIP was trained on texts filled up to their full length, and reads the last token.
+        # SigLIP was trained on texts padded to full length, and reads the last token.
         self._full = config.model_type.startswith("siglip")
         self.texts: OrderedDict[str, Any] = OrderedDict()
         self.cut: set[str] = set()
         """Texts that were too long for the encoder."""
 
     def picture(self, pixels: dict[str, Any]) -> Any:
-        """What is kept of pictures, one row each."""
+        """Features of pictures, one row each."""
         raise NotImplementedError
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Encode texts that will be asked for, where that can be done without a picture."""
+        """Encode texts in advance, where that does not need a picture."""
 
     def logits(self, picture: Any, texts: Sequence[str]) -> list[float]:
-        """One logit a text."""
+        """One logit per text."""
         raise NotImplementedError
 
     def _tokens(self, texts: Sequence[str]) -> dict[str, Any]:
@@ -169,7 +171,7 @@ class Scorer:
 
 
 class DualEncoder(Scorer):
-    """CLIP and its kin: the scaled cosine of two embeddings."""
+    """CLIP-like models: the scaled cosine of two embeddings."""
 
     def picture(self, pixels: dict[str, Any]) -> Any:
         return _direction(self._model.get_image_features(**pixels))
@@ -179,7 +181,7 @@ class DualEncoder(Scorer):
         for i in range(0, len(missing), self._batch):
             part = missing[i : i + self._batch]
             tokens = self._tokens(part)
-            if self._full:  # its attention goes over the filling too, as in training
+            if self._full:  # it attends to padding too, as in training
                 tokens.pop("attention_mask", None)
             self.texts.update(zip(part, _direction(self._model.get_text_features(**tokens)), strict=True))
 
@@ -192,35 +194,35 @@ class DualEncoder(Scorer):
         return [float(value) for value in scaled.float().flatten()]
 
 
-class Matching(Scorer):
-    """BLIP: the text encoder looks at the picture, its head tells the log-odds of a match."""
+class MatchingHead(Scorer):
+    """BLIP: the text encoder attends to the picture, and its head gives the log-odds of a match."""
 
     def picture(self, pixels: dict[str, Any]) -> Any:
         return self._model.vision_model(**pixels).last_hidden_state
 
     def logits(self, picture: Any, texts: Sequence[str]) -> list[float]:
-        found: list[float] = []
+        logits: list[float] = []
         for i in range(0, len(texts), self._batch):
             part = texts[i : i + self._batch]
             seen = picture.expand(len(part), *picture.shape)
             read = self._model.text_encoder(**self._tokens(part), encoder_hidden_states=seen).last_hidden_state
             no, yes = self._model.itm_head(read[:, 0, :]).float().unbind(-1)
-            found += (yes - no).tolist()
-        return found
+            logits += (yes - no).tolist()
+        return logits
 
 
 def _direction(features: Any) -> Any:
-    """Embeddings of length one; newer versions of transformers return them in a record."""
+    """Normalised embeddings; newer versions of transformers return a record that holds them."""
     embedded = getattr(features, "pooler_output", features)
     return embedded / embedded.norm(dim=-1, keepdim=True)
 
 
 def _scorer(spec: ModelSpec, loaded: Loaded, batch: int) -> Scorer:
     if hasattr(loaded.model, "itm_head") and loaded.model.config.model_type == "blip":
-        return Matching(loaded, batch)
+        return MatchingHead(loaded, batch)
     if all(hasattr(loaded.model, name) for name in ("get_image_features", "get_text_features", "logit_scale")):
         return DualEncoder(loaded, batch)
     raise ModelError(
         f"{spec.text}: {type(loaded.model).__name__} does not compare pictures with texts; clip: takes CLIP, SigLIP, "
-        "SigLIP 2 and BLIP's matching head, hf: takes models that talk"
+        "SigLIP 2 and BLIP's matching head, hf: takes models that generate text"
     )

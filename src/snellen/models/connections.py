@@ -1,4 +1,4 @@
-"""Kept-alive HTTP/1.1 connections to one server, at little cost per request."""
+"""Keep-alive HTTP/1.1 connections to one server, with little overhead per request."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from snellen.errors import ModelError
 
 CONNECT_TIMEOUT = 15.0
 LATE = 1.0
-"""Seconds that closing waits for connections that were given up while they were being made."""
+"""Seconds that closing waits for connections whose opening was cancelled."""
 KEEP_ALIVE = 30.0
-"""Seconds that an idle connection is kept. One that the server closed earlier is noticed when it is taken."""
+"""Seconds that an idle connection is kept. One that the server closed is detected when it is taken."""
 
 
-class Reply(Struct, frozen=True):
+class HttpReply(Struct, frozen=True):
     status: int
     headers: dict[str, str]
     """Names in lower case."""
@@ -33,8 +33,8 @@ class Reply(Struct, frozen=True):
 class _Sockets(httpcore.AsyncNetworkBackend):
     """Opens sockets for httpcore, and loses none of them.
 
-    A connection that is cancelled in the turn of the loop in which it is made is dropped open by anyio, so a
-    cancelled one is let finish and closed then.
+    anyio leaks a connection that is cancelled in the same loop iteration in which it opens, so a cancelled
+    one is allowed to finish and is then closed.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class _Sockets(httpcore.AsyncNetworkBackend):
             raise
 
     async def close(self) -> None:
-        """Close what was cancelled while it was being opened; a server that is not there is not waited for."""
+        """Close connections that were cancelled while opening, without waiting for an unreachable server."""
         late, self._late = self._late, set()
         if not late:
             return
@@ -72,9 +72,9 @@ class _Sockets(httpcore.AsyncNetworkBackend):
 class Connections:
     """Connections of httpcore, the transport below httpx, in a stack of idle ones.
 
-    httpcore's own pool (and so httpx) looks at all connections for each request, which costs
-    10 ms of CPU a request with 64 of them; taking the connection that was used last costs 0.3 ms
-    (bench/http_client.py). The caller bounds how many requests there are at once.
+    httpcore's own pool (and thus httpx) examines all connections for each request, which with 64 of them
+    costs 10 ms of CPU per request; taking the most recently used connection costs 0.3 ms
+    (bench/http_client.py). The caller limits the number of concurrent requests.
     """
 
     def __init__(self, url: str, headers: dict[str, str]) -> None:
@@ -86,10 +86,10 @@ class Connections:
         self._idle: list[httpcore.AsyncConnectionInterface] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def send(self, method: str, path: str, body: bytes = b"") -> Reply:
+    async def send(self, method: str, path: str, body: bytes = b"") -> HttpReply:
         """Send one request and read the whole reply.
 
-        Raises httpcore's exceptions. Only connecting has a time limit of its own.
+        Raises httpcore's exceptions. Only connecting has its own time limit.
         """
         connection = await self._take()
         request = httpcore.Request(
@@ -111,13 +111,13 @@ class Connections:
             finally:
                 await response.aclose()
         except BaseException:
-            # httpcore closes a connection that fails, but for one that is cancelled before the first byte is sent.
+            # httpcore closes a failed connection, except one cancelled before the first byte is sent.
             await connection.aclose()
             raise
         if connection.is_available():
             self._idle.append(connection)
         headers = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
-        return Reply(response.status, headers, content)
+        return HttpReply(response.status, headers, content)
 
     async def close(self) -> None:
         """Close the idle connections; a later request opens new ones."""
@@ -125,12 +125,12 @@ class Connections:
         for connection in idle:
             await connection.aclose()
         await self._sockets.close()
-        # A socket is closed some turns of the loop after it was told so, also that of a request cancelled midway.
+        # A socket closes some loop iterations after the call, also after a request cancelled midway.
         for _ in range(4):
             await asyncio.sleep(0)
 
     async def _take(self) -> httpcore.AsyncConnectionInterface:
-        """An idle connection that is still open, or a new one (which connects when used)."""
+        """An idle connection that is still open, or a new one (which connects on first use)."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             # Connections of an event loop that has ended can be neither used nor closed.

@@ -13,7 +13,7 @@ from snellen.models.base import AsyncModel, Model, ModelSpec
 
 TRAINED = ("tiny", "tiny-xs")
 TOGETHER = "64"
-"""Requests that a trained model of a few megabytes gets at once: it is small, so many are read together."""
+"""Batch size of the trained models, which are only a few megabytes."""
 INSTRUMENTS = {
     "uniform": instruments.uniform,
     "always-a": instruments.always_first,

@@ -1,6 +1,6 @@
-"""Models whose behaviour is known: what a benchmark and a protocol must make of them is known too.
+"""Models of known behaviour, for which the right result of a benchmark and protocol is known too.
 
-The oracle is one more; it reads answers, so it lives with scoring (`snellen.judge.oracle`).
+The oracle is another one; it reads answers, so it lives with scoring (`snellen.scoring.oracle`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from snellen.records import ContinuationScore, Kind, Request, Response
 from snellen.seeds import rng_for
 
 Chooser = Callable[[Request, int], int]
-"""Which place (of so many options shown) to name."""
+"""(request, number of options shown) -> the position to name."""
 
 _WORDS = ("a", "the", "picture", "of", "red", "blue", "dog", "round", "two", "left")
 
 
 class Instrument:
-    """A model that chooses by rule: it names the mark of a place, and finds that place most likely."""
+    """A model that chooses by rule: it names the label of a position, and scores that position as most likely."""
 
     kinds: frozenset[Kind] = ALL_KINDS
     batch_size = 1024
@@ -44,10 +44,10 @@ class Instrument:
         return [score_as(request, self._choose(request, len(request.continuations))) for request in requests]
 
     def _reply(self, request: Request) -> str:
-        marks = request.variant.marks
-        if not marks:
+        labels = request.variant.labels
+        if not labels:
             return " ".join(rng_for(self.name, request.key).choices(_WORDS, k=3))
-        return f"({marks[self._choose(request, len(marks))]})"
+        return f"({labels[self._choose(request, len(labels))]})"
 
 
 def score_as(request: Request, best: int) -> Response:
@@ -64,36 +64,36 @@ def score_as(request: Request, best: int) -> Response:
     )
 
 
-class Guesses(Struct, frozen=True):
-    """Options of the instruments that draw: another `seed` draws anew."""
+class GuessOptions(Struct, frozen=True):
+    """Options of the random instruments; another `seed` gives other draws."""
 
     seed: int = 0
 
 
-class Bias(Struct, frozen=True):
+class BiasOptions(Struct, frozen=True):
     p: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
     seed: int = 0
 
 
-class Nothing(Struct, frozen=True):
+class NoOptions(Struct, frozen=True):
     """No options."""
 
 
 def uniform(spec: ModelSpec) -> Instrument:
     """Guesses: each option equally likely, decided by the request alone. Must land on chance."""
-    read_options(spec, Guesses)
+    read_options(spec, GuessOptions)
     return Instrument(spec.text, lambda request, count: rng_for(spec.text, request.key).randrange(count))
 
 
 def always_first(spec: ModelSpec) -> Instrument:
-    """Names the first mark whatever is asked. CircularEval must bring it to zero."""
-    read_options(spec, Nothing)
+    """Always names the first label. CircularEval must score it zero."""
+    read_options(spec, NoOptions)
     return Instrument(spec.text, lambda request, count: 0)
 
 
 def biased(spec: ModelSpec) -> Instrument:
-    """Names the first mark with probability `p` (default 0.5), else guesses: a position bias of known size."""
-    p = read_options(spec, Bias).p
+    """Names the first label with probability `p` (default 0.5), else guesses: a known position bias."""
+    p = read_options(spec, BiasOptions).p
 
     def choose(request: Request, count: int) -> int:
         rng = rng_for(spec.text, request.key)
@@ -144,7 +144,7 @@ class Scripted:
         ]
 
 
-class Script(Struct, frozen=True):
+class ScriptOptions(Struct, frozen=True):
     file: str = ""
 
 
@@ -152,7 +152,7 @@ def scripted(spec: ModelSpec) -> Scripted:
     """`snellen:scripted?file=replies.json`: an object from sample id to reply."""
     from pathlib import Path
 
-    path = Path(read_options(spec, Script).file)
+    path = Path(read_options(spec, ScriptOptions).file)
     try:
         return Scripted(msgspec.json.decode(path.read_bytes(), type=dict[str, str]), name=spec.text)
     except (OSError, msgspec.DecodeError) as error:

@@ -1,4 +1,4 @@
-"""How many requests may be in flight: as many as asked for, fewer while the server says it is too many."""
+"""Limits the number of requests in flight, and lowers the limit while the server reports a rate limit."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections import deque
 
 
 class AdaptiveLimit:
-    """Slots that get fewer by half at a rate limit and more by one after a window of successes.
+    """A number of slots, halved at a rate limit and increased by one after a window of successes.
 
     Additive increase, multiplicative decrease, as TCP does it (Chiu and Jain 1989), without a clock:
-    a window of successes is as many as there are slots, and requests that took their slot before the
-    last decrease cannot cause another one, since they tell about the time before it.
+    a window is as many successes as there are slots, and requests that acquired their slot before the
+    last decrease cannot cause another one, since they reflect the load before it.
     """
 
     def __init__(self, most: int) -> None:
@@ -23,14 +23,14 @@ class AdaptiveLimit:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self) -> int:
-        """Wait for a slot, first come first served; the number returned belongs to `slow_down`."""
+        """Wait for a slot, first come first served; pass the returned number to `slow_down`."""
         if self.in_use < self.allowed and not self._waiting:
             self.in_use += 1
             return self._decreases
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            await turn  # whoever wakes us has counted our slot already
+            await turn  # whoever wakes us has already counted our slot
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self.release()
@@ -51,12 +51,12 @@ class AdaptiveLimit:
             self._wake()
 
     def slow_down(self, acquired: int) -> None:
-        """A request, whose `acquire` returned `acquired`, was refused because there are too many."""
+        """A request, whose `acquire` returned `acquired`, was rate limited."""
         if acquired < self._decreases:
             return
         self._decreases += 1
         self._successes = 0
-        # Half of what is really in flight: half of an unused allowance would change nothing.
+        # Half of what is actually in flight: halving an unused allowance would change nothing.
         self.allowed = max(1, min(self.allowed, self.in_use) // 2)
 
     def _wake(self) -> None:

@@ -1,7 +1,7 @@
 """Models behind any OpenAI-compatible server: vLLM, SGLang, llama.cpp, Ollama, OpenAI itself.
 
-What goes over the wire is decided in `chat` and, for log-likelihoods, in `served`; how long to wait in
-`retry`, how many may be in flight in `limits`. Here is the one loop that asks, waits and asks again.
+`chat` and, for log-likelihoods, `served` define what is sent over the wire; `retry` how long to wait, `limits`
+how many requests may be in flight. This module has the one loop that asks, waits and retries.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ from snellen.errors import DataError, ModelError
 from snellen.images import Images
 from snellen.models import chat, served
 from snellen.models.base import ALL_KINDS, ModelSpec, read_options
-from snellen.models.chat import Dialect, Fault
-from snellen.models.connections import Connections, Reply
+from snellen.models.chat import Dialect, ServerFault
+from snellen.models.connections import Connections, HttpReply
 from snellen.models.limits import AdaptiveLimit
 from snellen.models.retry import Retry
-from snellen.models.served import Picture, Tokens, Way
+from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
 from snellen.records import ErrorKind, Failure, Kind, Request, Response
 
 ADAPTER = "openai-1"
-"""Goes up when the same request would be put to the server differently."""
+"""Adapter version; increases when the same request would be sent differently."""
 
 OPENAI_HOST = "api.openai.com"
 DEFAULT_URL = f"https://{OPENAI_HOST}/v1"
 
 
 class OpenAIOptions(Struct, frozen=True):
-    """What may stand after the `?` of a model string; docs/models-openai.md explains each."""
+    """Options after the `?` of a model string; docs/models-openai.md explains each."""
 
     concurrency: Annotated[int, Meta(ge=1)] = 32
     timeout: Annotated[float, Meta(gt=0)] = 120.0
-    """Seconds for one attempt, from connecting to the last byte of the reply."""
+    """Time limit of one attempt in seconds, from connecting to the last byte of the reply."""
     retries: Annotated[int, Meta(ge=0)] = 6
     patience: Annotated[float, Meta(ge=0)] = 300.0
-    """The longest Retry-After that is waited for, in seconds."""
+    """The longest Retry-After to wait for, in seconds."""
     prefix: Literal["auto", "send", "drop"] = "auto"
     max_tokens_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
     api_key_env: str = ""
     likelihood: Literal["auto", "extension", "prompt_logprobs", "letters", "off"] = "auto"
-    """How continuations are scored (see `served`); auto takes what the server offers, but never letters."""
+    """How continuations are scored (see `served`); auto uses what the server offers, but never letters."""
 
 
 def open_openai(spec: ModelSpec) -> OpenAIModel:
-    """The model of `openai:NAME[@URL]`. Talks to nobody yet.
+    """The model of `openai:NAME[@URL]`. Does not contact the server yet.
 
-    Raises ModelError for a string that makes no sense and for an API key that is not set.
+    Raises ModelError for an invalid string and for a missing API key.
     """
     _refuse_secrets(spec)
     options = read_options(spec, OpenAIOptions)
@@ -64,10 +64,10 @@ def open_openai(spec: ModelSpec) -> OpenAIModel:
 
 
 class OpenAIModel:
-    """An `AsyncModel` that asks for chat completions.
+    """An `AsyncModel` that requests chat completions.
 
     A request that fails has a typed `error` in its response, after up to `retries` further attempts.
-    ModelError is raised only for what would fail every request: a refused key (401, 403), no
+    ModelError is raised only for faults that every request would share: a refused key (401, 403), no
     credit (402, insufficient_quota), an unknown model or path (404), a redirection, an untrusted
     certificate.
     """
@@ -82,14 +82,14 @@ class OpenAIModel:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`sleep` waits between attempts, `now` (seconds since 1970) dates a Retry-After: tests pass their own."""
+        """`sleep` waits between attempts and `now` (seconds since 1970) evaluates Retry-After; tests pass their own."""
         self.name = name
         self.concurrency = options.concurrency
         self.limit = AdaptiveLimit(options.concurrency)
         self._model, self._url, self._options, self._key = model, url, options, key
         self._sleep, self._now = sleep, now
         self._retry = Retry(retries=options.retries, patience=options.patience)
-        self._pictures = chat.Pictures()
+        self._pictures = chat.ImagePartCache()
         headers = {"content-type": "application/json", "accept": "application/json", "user-agent": "snellen"}
         self._connections = Connections(url, headers | ({"authorization": f"Bearer {key}"} if key else {}))
         hosted = _is_openai(url)
@@ -104,18 +104,20 @@ class OpenAIModel:
             if choice != "auto"
         )
         self._prefix_known = options.prefix != "auto" or hosted
-        unable = options.likelihood == "off" or (options.likelihood == "auto" and hosted)
-        self.kinds: frozenset[Kind] = frozenset({"generate"}) if unable else ALL_KINDS
-        """Whether a server can score is asked when the first continuations are to be scored."""
+        cannot_score = options.likelihood == "off" or (options.likelihood == "auto" and hosted)
+        self.kinds: frozenset[Kind] = frozenset({"generate"}) if cannot_score else ALL_KINDS
+        """Whether the server can score is determined with the first continuations to score."""
         likelihood = options.likelihood
-        self._way: Way | Fault | None = None if likelihood == "auto" or likelihood == "off" else likelihood
+        self._likelihood_source: LikelihoodSource | ServerFault | None = (
+            None if likelihood == "auto" or likelihood == "off" else likelihood
+        )
         self._detecting = asyncio.Lock()
 
     def fingerprint(self) -> dict[str, str]:
-        """What is known of what answers: a server does not tell the digest of its weights."""
-        known = {"adapter": ADAPTER, "model": self._model, "server": self._url, "prefix": self._options.prefix}
-        # What auto chooses among measures the same; letters are another quantity.
-        return known | ({"likelihood": "letters"} if self._way == "letters" else {})
+        """What is known about the model: a server does not report a digest of its weights."""
+        facts = {"adapter": ADAPTER, "model": self._model, "server": self._url, "prefix": self._options.prefix}
+        # The sources that auto chooses from measure the same quantity; letters measure another.
+        return facts | ({"likelihood": "letters"} if self._likelihood_source == "letters" else {})
 
     async def close(self) -> None:
         await self._connections.close()
@@ -125,9 +127,9 @@ class OpenAIModel:
         if request.kind not in self.kinds:
             return _failed("model", f"{self.name} does not do {request.kind}; {served.OTHERWISE}", 1)
         attempt = 1
-        gained: dict[str, Tokens] = {}
+        answered_prompts: dict[str, PromptTokens] = {}
         while True:
-            outcome = await self._attempt(request, images, gained)
+            outcome = await self._attempt(request, images, answered_prompts)
             if isinstance(outcome, Response):
                 return outcome
             detail = self._presentable(outcome.detail)
@@ -139,10 +141,12 @@ class OpenAIModel:
             await self._sleep(wait)
             attempt += 1
 
-    async def _attempt(self, request: Request, images: Images, gained: dict[str, Tokens]) -> Response | Fault:
-        """One turn in a slot; asking again at once in words that the server knows is part of it.
+    async def _attempt(
+        self, request: Request, images: Images, answered_prompts: dict[str, PromptTokens]
+    ) -> Response | ServerFault:
+        """One attempt in a slot, including immediate retries in a dialect that the server accepts.
 
-        `gained` keeps the parts of a request that were answered, for the next attempt.
+        `answered_prompts` keeps the parts of a request that were answered for the next attempt.
         """
         acquired = await self.limit.acquire()
         try:
@@ -153,10 +157,10 @@ class OpenAIModel:
                 if request.kind == "generate":
                     outcome = await self._generate(request, images, dialect)
                 else:
-                    outcome = await self._score(request, images, dialect, gained)
+                    outcome = await self._score(request, images, dialect, answered_prompts)
                 if isinstance(outcome, Response) or not outcome.refuses:
                     break
-                if self._dialect is dialect:  # else another request has learned it meanwhile
+                if self._dialect is dialect:  # else another request has adapted it meanwhile
                     adapted = chat.adapt(dialect, outcome, self._settled)
                     if adapted is None:
                         break
@@ -169,112 +173,124 @@ class OpenAIModel:
         finally:
             self.limit.release()
 
-    async def _generate(self, request: Request, images: Images, dialect: Dialect) -> Response | Fault:
+    async def _generate(self, request: Request, images: Images, dialect: Dialect) -> Response | ServerFault:
         started = time.perf_counter()
-        reply = await self._send(chat.PATH, images, lambda picture: chat.encode(self._model, request, dialect, picture))
-        outcome = reply if isinstance(reply, Fault) else chat.read(reply, self._now())
-        if isinstance(outcome, Fault):
+        reply = await self._send(
+            chat.PATH, images, lambda picture: chat.encode_chat(self._model, request, dialect, picture)
+        )
+        outcome = reply if isinstance(reply, ServerFault) else chat.read_chat(reply, self._now())
+        if isinstance(outcome, ServerFault):
             return outcome
         seconds = time.perf_counter() - started
         return replace(outcome, seconds=seconds, notes=(*chat.notes_for(request, dialect), *outcome.notes))
 
     async def _score(
-        self, request: Request, images: Images, dialect: Dialect, gained: dict[str, Tokens]
-    ) -> Response | Fault:
-        way = await self._learn_way()
-        if isinstance(way, Fault):
-            return way
+        self, request: Request, images: Images, dialect: Dialect, answered_prompts: dict[str, PromptTokens]
+    ) -> Response | ServerFault:
+        source = await self._learn_likelihood_source()
+        if isinstance(source, ServerFault):
+            return source
         started = time.perf_counter()
-        outcome: Response | Reply | Fault
-        if way == "prompt_logprobs":
-            outcome = await self._score_prompts(request, images, dialect, gained)
-        elif way == "extension":
+        outcome: Response | HttpReply | ServerFault
+        if source == "prompt_logprobs":
+            outcome = await self._score_prompts(request, images, dialect, answered_prompts)
+        elif source == "extension":
             outcome = await self._send(
                 served.EXTENSION_PATH, images, lambda picture: served.encode_extension(self._model, request, picture)
             )
-            outcome = served.read_extension(outcome, request, self._now()) if isinstance(outcome, Reply) else outcome
+            outcome = (
+                served.read_extension(outcome, request, self._now()) if isinstance(outcome, HttpReply) else outcome
+            )
         else:
             outcome = await self._send(
                 chat.PATH, images, lambda picture: served.encode_letters(self._model, request, dialect, picture)
             )
-            if isinstance(outcome, Reply):
+            if isinstance(outcome, HttpReply):
                 outcome = served.read_letters(outcome, len(request.continuations), self._now())
         return replace(outcome, seconds=time.perf_counter() - started) if isinstance(outcome, Response) else outcome
 
     async def _score_prompts(
-        self, request: Request, images: Images, dialect: Dialect, gained: dict[str, Tokens]
-    ) -> Response | Fault:
-        """One request a continuation and one for the prompt alone, one behind the other.
+        self, request: Request, images: Images, dialect: Dialect, answered_prompts: dict[str, PromptTokens]
+    ) -> Response | ServerFault:
+        """One request per continuation and one for the prompt alone, sent in sequence.
 
-        So the server finds the picture of the first in its caches for the others. The prompt alone is
-        the last: asked only for its tokens, all but its end is what the server has just computed.
+        This way the server has the picture in its cache after the first. The prompt alone comes last: only
+        its tokens are requested, and the server has just computed all but its end.
         """
 
-        async def learn(text: str | None, scored: bool) -> Tokens | Fault:
+        async def learn(text: str | None, scored: bool) -> PromptTokens | ServerFault:
             name = "" if text is None else f"={text}"
-            if name not in gained:
+            if name not in answered_prompts:
                 reply = await self._send(
                     chat.PATH,
                     images,
                     lambda picture: served.encode_prompt(self._model, request, text, dialect, picture, scored=scored),
                 )
-                tokens = reply if isinstance(reply, Fault) else served.read_prompt(reply, self._now(), scored=scored)
-                if isinstance(tokens, Fault):
+                tokens = (
+                    reply if isinstance(reply, ServerFault) else served.read_prompt(reply, self._now(), scored=scored)
+                )
+                if isinstance(tokens, ServerFault):
                     return tokens
-                gained[name] = tokens
-            return gained[name]
+                answered_prompts[name] = tokens
+            return answered_prompts[name]
 
-        prompts: list[Tokens] = []
+        prompts: list[PromptTokens] = []
         for text in request.continuations:
-            if isinstance(tokens := await learn(text, True), Fault):
+            if isinstance(tokens := await learn(text, True), ServerFault):
                 return tokens
             prompts.append(tokens)
         alone = await learn(None, scored=not all(prompt.named for prompt in prompts))
-        return alone if isinstance(alone, Fault) else served.border_scores(alone, prompts, request.continuations)
+        return alone if isinstance(alone, ServerFault) else served.border_scores(alone, prompts, request.continuations)
 
-    async def _send(self, path: str, images: Images, write: Callable[[Picture], bytes]) -> Reply | Fault:
-        """Post what `write` makes of the pictures; what cannot be written is a fault too."""
+    async def _send(
+        self, path: str, images: Images, write: Callable[[PictureEncoder], bytes]
+    ) -> HttpReply | ServerFault:
+        """Post the body that `write` builds with encoded pictures; a body that cannot be built is a fault too."""
         try:
             body = write(lambda image: self._pictures.part(image, images.read))
         except (DataError, ValueError) as error:
-            return Fault("bad_request", str(error))
+            return ServerFault("bad_request", str(error))
         return await self._exchange("POST", path, body)
 
-    async def _learn_way(self) -> Way | Fault:
-        """Ask once, and only when it matters, how the server scores continuations; or that it does not."""
+    async def _learn_likelihood_source(self) -> LikelihoodSource | ServerFault:
+        """Ask the server once, and only when needed, how it scores continuations, if at all."""
         async with self._detecting:
-            if self._way is None:
+            if self._likelihood_source is None:
                 reply = await self._exchange("GET", "/models")
-                way = reply if isinstance(reply, Fault) else served.offered(reply, self._model, self._now())
-                if isinstance(way, Fault) and not way.fatal:
-                    return way
-                self._way = way
-            return self._way
+                source = (
+                    reply if isinstance(reply, ServerFault) else served.list_models(reply, self._model, self._now())
+                )
+                if isinstance(source, ServerFault) and not source.fatal:
+                    return source
+                self._likelihood_source = source
+            return self._likelihood_source
 
-    async def _learn_prefix(self, request: Request) -> Fault | None:
-        """Ask once, and only when it matters, whether the server continues a final assistant message."""
+    async def _learn_prefix(self, request: Request) -> ServerFault | None:
+        """Ask the server once, and only when needed, whether it continues a final assistant message."""
         if self._prefix_known or not chat.ends_open(request):
             return None
         async with self._detecting:
             if self._prefix_known:
                 return None
             reply = await self._exchange("GET", "/models")
-            answer = reply if isinstance(reply, Fault) else chat.continues(reply, self._now())
-            if isinstance(answer, Fault):
+            answer = reply if isinstance(reply, ServerFault) else chat.continues(reply, self._now())
+            if isinstance(answer, ServerFault):
                 return answer
             if answer:
                 self._dialect = replace(self._dialect, prefix="send")
             self._prefix_known = True
         return None
 
-    async def _exchange(self, method: str, path: str, body: bytes = b"") -> Reply | Fault:
-        """One HTTP exchange; what goes wrong below HTTP is a fault that is worth another attempt."""
+    async def _exchange(self, method: str, path: str, body: bytes = b"") -> HttpReply | ServerFault:
+        """One HTTP exchange; a failure below HTTP is a fault that is worth another attempt."""
         limit = self._options.timeout
         try:
             async with asyncio.timeout(limit):
                 return await self._connections.send(method, path, body)
         except TimeoutError:
-            return Fault("timeout", f"no complete reply within {limit:g} s; raise timeout= for slow models", retry=True)
+            return ServerFault(
+                "timeout", f"no complete reply within {limit:g} s; raise timeout= for slow models", retry=True
+            )
         except (
             httpcore.NetworkError,
             httpcore.ProtocolError,
@@ -284,11 +300,11 @@ class OpenAIModel:
             what = str(error) or type(error).__name__
             if "CERTIFICATE_VERIFY_FAILED" in what:
                 hint = "name the certificate of its authority in SSL_CERT_FILE"
-                return Fault("connection", f"{self._url}: {what}; {hint}", fatal=True)
-            return Fault("connection", f"{self._url}: {what}; is the server running?", retry=True)
+                return ServerFault("connection", f"{self._url}: {what}; {hint}", fatal=True)
+            return ServerFault("connection", f"{self._url}: {what}; is the server running?", retry=True)
 
     def _presentable(self, detail: str) -> str:
-        """One short line without a key in it: servers repeat the key that they refuse."""
+        """One short line without the API key: servers repeat the key that they reject."""
         if self._key:
             detail = detail.replace(self._key, "***")
         detail = re.sub(r"\bsk-[\w*-]+|(?<=Bearer )\S+", "***", detail)
@@ -301,7 +317,7 @@ def _failed(kind: ErrorKind, detail: str, attempts: int) -> Response:
 
 
 def _refuse_secrets(spec: ModelSpec) -> None:
-    """A model string is stored with the run and printed; it must not hold a key. The errors do not repeat it."""
+    """Refuse keys in a model string, which is stored with the run and printed. The errors do not repeat the key."""
     variable = spec.options.get("api_key_env", "")
     if "api_key" in spec.options or not re.fullmatch(r"[A-Za-z_]\w*|", variable):
         raise ModelError(
@@ -329,7 +345,7 @@ def _is_openai(url: str) -> bool:
 
 
 def _api_key(spec: ModelSpec, url: str, variable: str) -> str:
-    """The key from the environment. OPENAI_API_KEY goes to OpenAI alone unless it is asked for by name."""
+    """The key from the environment. OPENAI_API_KEY is sent only to OpenAI, unless named explicitly."""
     hosted = _is_openai(url)
     name = variable or ("OPENAI_API_KEY" if hosted else "")
     if not name:

@@ -1,8 +1,8 @@
-"""Who shares what: the order in which a window of tokenised requests is run. Pure, without torch.
+"""Plans prefix sharing within a window of tokenised requests. Pure, without torch.
 
 Requests about one picture begin with the same tokens: the picture, often the instruction, sometimes
-the question. What they share is a trunk that is run once; what follows it is a trie of tokens, whose
-nodes are run once each, whichever question, template, option order or option they belong to.
+the question. This shared prefix is run once. What follows is a trie of tokens, each node of which is
+run once, whichever question, template, option order or option it belongs to.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-TRUNK = -1
-"""In a tree: the last token of the trunk."""
+PREFIX_END = -1
+"""In a tree, the last token of the prefix."""
 
 
 @dataclass(frozen=True)
-class Item:
+class PrefixItem:
     """A tokenised request."""
 
     key: str
-    """Digest of what must be equal, beside the tokens, for a prefix to be shared: the pictures."""
+    """Digest of what must be equal besides the tokens for a prefix to be shared: the pictures."""
     tokens: tuple[int, ...]
     anchor: int = 0
-    """Tokens up to and with the last picture's: a shared trunk holds at least these."""
+    """Number of tokens up to and including the last picture's: a shared prefix has at least these."""
     tails: tuple[tuple[int, ...], ...] = ()
     """The continuations that are scored after `tokens`; none for generation."""
 
 
 @dataclass(frozen=True)
-class Group:
-    """Requests that share their first `trunk` tokens."""
+class SharingGroup:
+    """Requests that share their first `prefix` tokens."""
 
     members: tuple[int, ...]
-    """Places in the window, in the order of their tokens."""
-    trunk: int
+    """Positions in the window, sorted by their tokens."""
+    prefix: int
 
 
 @dataclass(frozen=True)
@@ -52,32 +52,34 @@ class Budget:
 
 @dataclass(frozen=True)
 class Tree:
-    """The tokens after a trunk, as a trie: a node stands for all texts that reach it alike."""
+    """The tokens after a prefix as a trie: a node stands for all texts with the same beginning."""
 
     tokens: tuple[int, ...]
     parents: tuple[int, ...]
-    """The node before each node, or TRUNK."""
+    """The node before each node, or PREFIX_END."""
     depths: tuple[int, ...]
-    """Distance from the trunk: 0 for a token that follows it directly."""
+    """Distance from the prefix: 0 for a token that follows it directly."""
     scored: int
-    """How many nodes predict a scored token; they are the last ones."""
+    """Number of nodes that predict a scored token; they come last."""
     predictors: tuple[tuple[tuple[int, ...], ...], ...]
-    """predictors[m][t][j] is the node that predicts token j of tail t of member m, or TRUNK."""
+    """predictors[m][t][j] is the node that predicts token j of tail t of member m, or PREFIX_END."""
 
 
-def plan(items: Sequence[Item], budget: Budget, *, shared: bool = True, ragged: bool = True) -> list[list[Group]]:
-    """Batches of groups: every request in exactly one group, groups of like length together.
+def plan_sharing(
+    items: Sequence[PrefixItem], budget: Budget, *, shared: bool = True, ragged: bool = True
+) -> list[list[SharingGroup]]:
+    """Batches of groups: every request is in exactly one group, and groups of similar length are together.
 
-    `shared`: different prompts may share a prefix; else only equal prompts do. `ragged`: trunks of
-    different length may stand in one batch; else every batch holds one group. The plan does not
-    depend on the order of the items, but for the numbers that they go by.
+    `shared`: different prompts may share a prefix; otherwise only equal prompts do. `ragged`: prefixes of
+    different length may be in one batch; otherwise every batch holds one group. Apart from the indices,
+    the plan does not depend on the order of the items.
     """
     whole = _groups(items, shared)
     parts = [part for group in whole for part in _split(items, group, budget)]
-    parts.sort(key=lambda group: (-group.trunk, items[group.members[0]].key, items[group.members[0]].tokens))
+    parts.sort(key=lambda group: (-group.prefix, items[group.members[0]].key, items[group.members[0]].tokens))
     if not ragged:
         return [[group] for group in parts]
-    batches: list[list[Group]] = []
+    batches: list[list[SharingGroup]] = []
     for group in parts:
         if not (batches and _fits(items, [*batches[-1], group], budget)):
             batches.append([])
@@ -85,103 +87,103 @@ def plan(items: Sequence[Item], budget: Budget, *, shared: bool = True, ragged: 
     return batches
 
 
-def grow(items: Sequence[Item], group: Group) -> Tree:
-    """The trie of all that follows the trunk of `group`. Nothing is run to score a last token."""
+def grow_tree(items: Sequence[PrefixItem], group: SharingGroup) -> Tree:
+    """The trie of everything after the prefix of `group`. A final scored token needs no node of its own."""
     nodes: dict[tuple[int, int], int] = {}
     predictors = []
     for member in group.members:
-        stem = _walk(nodes, TRUNK, items[member].tokens[group.trunk :])[-1]
+        stem = _walk(nodes, PREFIX_END, items[member].tokens[group.prefix :])[-1]
         predictors.append(tuple(tuple(_walk(nodes, stem, tail[:-1])[: len(tail)]) for tail in items[member].tails))
     return _ordered(list(nodes), predictors)
 
 
-def reusable(items: Sequence[Item], group: Group, known: Sequence[int], shared: bool) -> int:
-    """How many tokens of `known`, a trunk read before with the same pictures, serve `group`; 0 for none.
+def reusable(items: Sequence[PrefixItem], group: SharingGroup, cached: Sequence[int], shared: bool) -> int:
+    """How many tokens of `known`, a prefix read earlier with the same pictures, `group` can reuse.
 
-    Without `shared` only the very same trunk does. What the last token of a part predicts is not known.
+    Without `shared` only an identical prefix counts. The logits after the last token of a part are not known.
     """
-    trunk = items[group.members[0]].tokens[: group.trunk]
+    prefix = items[group.members[0]].tokens[: group.prefix]
     if not shared:
-        return group.trunk if trunk == tuple(known) else 0
-    length = common(trunk, known)
-    if length < len(known):
+        return group.prefix if prefix == tuple(cached) else 0
+    length = common_prefix(prefix, cached)
+    if length < len(cached):
         length = min(length, min(len(items[member].tokens) for member in group.members) - 1)
     return length if length >= max(1, *(_worth(items[member]) for member in group.members)) else 0
 
 
-def common(one: Sequence[int], other: Sequence[int]) -> int:
+def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
     """Length of the longest common prefix."""
-    end = min(len(one), len(other))
-    return next((i for i in range(end) if one[i] != other[i]), end)
+    end = min(len(first), len(second))
+    return next((i for i in range(end) if first[i] != second[i]), end)
 
 
-def _groups(items: Sequence[Item], shared: bool) -> list[Group]:
+def _groups(items: Sequence[PrefixItem], shared: bool) -> list[SharingGroup]:
     order = sorted(range(len(items)), key=lambda i: (items[i].key, items[i].tokens, items[i].tails))
-    groups: list[Group] = []
+    groups: list[SharingGroup] = []
     for i in order:
-        trunk = _joined(items, groups[-1], i, shared) if groups else 0
-        if trunk:
-            groups[-1] = Group((*groups[-1].members, i), trunk)
+        prefix = _joined(items, groups[-1], i, shared) if groups else 0
+        if prefix:
+            groups[-1] = SharingGroup((*groups[-1].members, i), prefix)
         else:
-            groups.append(Group((i,), len(items[i].tokens)))
+            groups.append(SharingGroup((i,), len(items[i].tokens)))
     return groups
 
 
-def _joined(items: Sequence[Item], group: Group, i: int, shared: bool) -> int:
-    """The trunk of `group` with item i in it, or 0 when it does not belong there."""
+def _joined(items: Sequence[PrefixItem], group: SharingGroup, i: int, shared: bool) -> int:
+    """The prefix of `group` with item i added, or 0 when it does not belong there."""
     first, item = items[group.members[0]], items[i]
     if first.key != item.key:
         return 0
     if not shared:
-        return group.trunk if first.tokens == item.tokens else 0
-    trunk = common(first.tokens[: group.trunk], item.tokens)
-    return trunk if trunk >= max(_worth(item), first.anchor, 1) else 0
+        return group.prefix if first.tokens == item.tokens else 0
+    prefix = common_prefix(first.tokens[: group.prefix], item.tokens)
+    return prefix if prefix >= max(_worth(item), first.anchor, 1) else 0
 
 
-def _worth(item: Item) -> int:
-    """The least that a trunk of `item` holds: its pictures, or half of a text without one."""
+def _worth(item: PrefixItem) -> int:
+    """The minimum length of a shared prefix: the pictures, or half of a text without pictures."""
     return item.anchor or (len(item.tokens) + 1) // 2
 
 
-def _split(items: Sequence[Item], group: Group, budget: Budget) -> list[Group]:
-    """Parts of a group, each within the budget; a request that is over it stands alone."""
+def _split(items: Sequence[PrefixItem], group: SharingGroup, budget: Budget) -> list[SharingGroup]:
+    """Parts of a group, each within the budget; a request that exceeds it is on its own."""
     parts: list[list[int]] = [[]]
     for member in group.members:
         if parts[-1] and (
-            len(parts[-1]) >= budget.rows or _after(items, [*parts[-1], member], group.trunk) > budget.tokens
+            len(parts[-1]) >= budget.rows or _after(items, [*parts[-1], member], group.prefix) > budget.tokens
         ):
             parts.append([])
         parts[-1].append(member)
-    return [Group(tuple(part), group.trunk) for part in parts]
+    return [SharingGroup(tuple(part), group.prefix) for part in parts]
 
 
-def _fits(items: Sequence[Item], groups: Sequence[Group], budget: Budget) -> bool:
-    longest = max(group.trunk for group in groups)
-    widest = max(_after(items, group.members, group.trunk) for group in groups)
+def _fits(items: Sequence[PrefixItem], groups: Sequence[SharingGroup], budget: Budget) -> bool:
+    longest = max(group.prefix for group in groups)
+    widest = max(_after(items, group.members, group.prefix) for group in groups)
     return (
         sum(len(group.members) for group in groups) <= budget.rows
         and len(groups) * max(longest, widest) <= budget.tokens
     )
 
 
-def _after(items: Sequence[Item], members: Sequence[int], trunk: int) -> int:
-    """Tokens after the trunk, at most: what the members share among them is counted twice."""
-    return sum(len(items[m].tokens) - trunk + sum(map(len, items[m].tails)) for m in members)
+def _after(items: Sequence[PrefixItem], members: Sequence[int], prefix: int) -> int:
+    """Upper bound of the tokens after the prefix: what members share further on is counted twice."""
+    return sum(len(items[m].tokens) - prefix + sum(map(len, items[m].tails)) for m in members)
 
 
 def _walk(nodes: dict[tuple[int, int], int], start: int, tokens: Sequence[int]) -> list[int]:
-    """The nodes from `start` along `tokens`, `start` included; missing ones are made."""
+    """The nodes from `start` along `tokens`, including `start`; missing ones are added."""
     return list(accumulate(tokens, lambda node, token: nodes.setdefault((node, token), len(nodes)), initial=start))
 
 
 def _ordered(edges: list[tuple[int, int]], predictors: list[tuple[tuple[int, ...], ...]]) -> Tree:
-    """The tree with its predicting nodes last, so that logits of the others need not be computed."""
+    """The tree with its predicting nodes last, so that only their logits need computing."""
     depths: list[int] = []
     for parent, _ in edges:
-        depths.append(0 if parent == TRUNK else depths[parent] + 1)
-    predicting = {node for member in predictors for tail in member for node in tail} - {TRUNK}
+        depths.append(0 if parent == PREFIX_END else depths[parent] + 1)
+    predicting = {node for member in predictors for tail in member for node in tail} - {PREFIX_END}
     order = sorted(range(len(edges)), key=lambda node: (node in predicting, node))
-    place = {TRUNK: TRUNK} | {node: i for i, node in enumerate(order)}
+    place = {PREFIX_END: PREFIX_END} | {node: i for i, node in enumerate(order)}
     return Tree(
         tokens=tuple(edges[node][1] for node in order),
         parents=tuple(place[edges[node][0]] for node in order),

@@ -17,22 +17,22 @@ class Retry(Struct, frozen=True):
     first: float = 0.5
     longest: float = 30.0
     patience: float = 300.0
-    """A server that asks to be left alone for longer than this is not asked again."""
+    """A server that asks for a longer wait than this is not asked again."""
 
-    def wait(self, attempt: int, name: str, asked: float | None = None) -> float | None:
+    def wait(self, attempt: int, name: str, requested: float | None = None) -> float | None:
         """Seconds to wait after attempt number `attempt` (from 1) failed; None is giving up.
 
-        `asked` is what the server asked for; it is kept to, plus jitter. `name` tells requests
-        apart, so that those that failed together do not come back together.
+        `requested` is the server's Retry-After, which is honoured, plus jitter. `name` distinguishes requests, so
+        that those that failed together do not retry together.
         """
         if attempt > self.retries:
             return None
         jitter = rng_for("retry", name, attempt).random()
-        if asked is None:
+        if requested is None:
             return min(self.longest, self.first * 2.0 ** (attempt - 1)) * (0.5 + jitter / 2)
-        if asked > self.patience:
+        if requested > self.patience:
             return None
-        return asked + jitter * max(self.first, asked / 10)
+        return requested + jitter * max(self.first, requested / 10)
 
 
 def parse_retry_after(value: str, now: float) -> float | None:

@@ -1,15 +1,15 @@
-"""Log-likelihoods from a server: what is asked, and how the replies are read. No I/O.
+"""Log-likelihoods from a server: encoding requests and reading replies. No I/O.
 
-Three ways, of which a run uses one:
+There are three sources, of which a run uses one:
 
 extension        `snellen worker` announces in its list of models that it scores continuations itself.
-prompt_logprobs  vLLM gives the log-probability of each prompt token. Each continuation is put into a
-                 final assistant message that is left open, and the prompt is asked for once without
-                 any: tokens that all of these share are context, the rest are scored. A token that
-                 straddles the border thus counts to the continuation, for all continuations alike.
-letters          Where only the first tokens' most likely candidates are told (OpenAI, SGLang,
+prompt_logprobs  vLLM gives the log-probability of each prompt token. Each continuation is sent as an open
+                 final assistant message, and the prompt once without any: tokens that all of these
+                 share are context, the others are scored. A token that straddles the border thus
+                 belongs to the continuation, for all continuations alike.
+letters          For servers that give only the most likely candidates of the first tokens (OpenAI, SGLang,
                  llama.cpp): options are shown with letters, and the letters' probabilities are read.
-                 Another quantity than the others: never chosen unasked, never mixed with them.
+                 This is a different quantity: never chosen by default, never mixed with the others.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.models import chat
-from snellen.models.chat import Dialect, Fault
-from snellen.models.connections import Reply
-from snellen.models.prefix import common
+from snellen.models.chat import Dialect, ServerFault
+from snellen.models.connections import HttpReply
+from snellen.models.prefix import common_prefix
 from snellen.records import ContinuationScore, ImageRef, Message, Request, Response, TextPart
 
-Way = Literal["extension", "prompt_logprobs", "letters"]
-Picture = Callable[[ImageRef], msgspec.Raw]
+LikelihoodSource = Literal["extension", "prompt_logprobs", "letters"]
+PictureEncoder = Callable[[ImageRef], msgspec.Raw]
 
 EXTENSION_PATH = "/loglikelihood"
 OK = 200
 TOP = 20
-"""How many candidates a position may have: OpenAI's and vLLM's limit."""
+"""Candidates per position: OpenAI's and vLLM's limit."""
 LETTERS = string.ascii_uppercase
 POSITIONS = 4
-"""Tokens that are generated in search of the letter: "(" or a blank may come before it."""
+"""Tokens generated to find the letter: "(" or a space may come before it."""
 ASK = "Reply with the letter of the right option alone."
 OTHERWISE = "use ?likelihood=letters for the probabilities of option letters, `snellen worker`, or hf:"
 NO_LETTER = "no option letter among the most likely tokens"
@@ -46,33 +46,35 @@ _OPENING = ("(", "[", "{", "<", '"', "'")
 _AROUND = " \t\n\r([{<*\"'`.:,)>]}"
 
 
-def said_by(way: Way) -> str:
-    """The note that every response of this way carries."""
+def likelihood_note(way: LikelihoodSource) -> str:
+    """The note on every response with scores from this source."""
     return f"likelihood by {way}"
 
 
-# --- which way ---------------------------------------------------------------------------------------------------
+# --- choosing a source -------------------------------------------------------------------------------------------
 
 
-def offered(reply: Reply, model: str, now: float) -> Way | Fault:
-    """The way that a model list announces; without an announcement, prompt log-probabilities are tried.
+def list_models(reply: HttpReply, model: str, now: float) -> LikelihoodSource | ServerFault:
+    """The source that a model list announces; without an announcement, prompt log-probabilities are tried.
 
-    A worker whose class cannot score is a fatal fault. One that is worth another attempt is returned as it is.
+    A worker whose class cannot score is a fatal fault. A fault that is worth another attempt is returned unchanged.
     """
     if reply.status != OK:
         fault = chat.read_fault(reply, now)
         return fault if fault.retry else "prompt_logprobs"
     try:
         models = msgspec.json.decode(reply.body)["data"]
-        own = [one for one in models if one.get("id") == model] or models
-        extensions = [one["snellen"] for one in own if isinstance(one.get("snellen"), dict)]
+        own = [model_entry for model_entry in models if model_entry.get("id") == model] or models
+        extensions = [model_entry["snellen"] for model_entry in own if isinstance(model_entry.get("snellen"), dict)]
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
         return "prompt_logprobs"
     if not extensions:
         return "prompt_logprobs"
     if any(extension.get("loglikelihood") is True for extension in extensions):
         return "extension"
-    return Fault("model", "the worker's class has no method loglikelihood; add it, or leave likelihood out", fatal=True)
+    return ServerFault(
+        "model", "the worker's class has no method loglikelihood; add it, or leave likelihood out", fatal=True
+    )
 
 
 # --- the worker's extension --------------------------------------------------------------------------------------
@@ -87,43 +89,43 @@ class _Scores(Struct):
     scores: list[_Score]
 
 
-def encode_extension(model: str, request: Request, picture: Picture) -> bytes:
+def encode_extension(model: str, request: Request, picture: PictureEncoder) -> bytes:
     body = {
         "model": model,
-        "messages": chat.write(request.messages, picture),
+        "messages": chat.write_messages(request.messages, picture),
         "continuations": request.continuations,
     }
     return msgspec.json.encode(body)
 
 
-def read_extension(reply: Reply, request: Request, now: float) -> Response | Fault:
-    """The scores of a worker, one a continuation, in order."""
+def read_extension(reply: HttpReply, request: Request, now: float) -> Response | ServerFault:
+    """The scores of a worker, one per continuation, in order."""
     if reply.status != OK:
         return chat.read_fault(reply, now)
     try:
         scores = msgspec.json.decode(reply.body, type=_Scores).scores
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return Fault("malformed", f"the reply holds no scores: {error}", retry=True)
+        return ServerFault("malformed", f"the reply holds no scores: {error}", retry=True)
     if len(scores) != len(request.continuations):
-        return Fault("malformed", f"{len(scores)} scores came for {len(request.continuations)} continuations")
+        return ServerFault("malformed", f"{len(scores)} scores came for {len(request.continuations)} continuations")
     pairs = zip(scores, request.continuations, strict=True)
     return Response(
         scores=tuple(ContinuationScore(score.sum, score.tokens, len(text.encode())) for score, text in pairs),
-        notes=(said_by("extension"),),
+        notes=(likelihood_note("extension"),),
     )
 
 
 # --- prompt log-probabilities ------------------------------------------------------------------------------------
 
 
-class Tokens(Struct, frozen=True):
+class PromptTokens(Struct, frozen=True):
     """A prompt as the server tokenised it."""
 
     ids: tuple[int, ...]
     logprobs: tuple[float | None, ...] = ()
-    """In nats, of each token given those before it; the first has none. Empty when only ids were asked for."""
+    """In nats, of each token given those before it; the first has none. Empty when only ids were requested."""
     named: bool = True
-    """The server lists the ids by themselves."""
+    """Whether the server lists the ids separately."""
 
 
 class _Candidate(Struct):
@@ -140,17 +142,17 @@ def encode_prompt(
     request: Request,
     continuation: str | None,
     dialect: Dialect,
-    picture: Picture,
+    picture: PictureEncoder,
     *,
     scored: bool = True,
 ) -> bytes:
-    """Ask for the tokens of the prompt, `continuation` at its end; for their log-probabilities when `scored`.
+    """Ask for the tokens of the prompt with `continuation` at its end, and for their log-probabilities if `scored`.
 
-    With 0 alternatives a position has the prompt's own token alone. One token must be generated.
+    With 0 alternatives a position lists only the prompt's own token. At least one token must be generated.
     """
     body: dict[str, Any] = {
         "model": model,
-        "messages": chat.write(continued(request.messages, continuation), picture),
+        "messages": chat.write_messages(with_continuation(request.messages, continuation), picture),
         dialect.max_tokens_field: 1,
         "temperature": 0,
         "return_token_ids": True,
@@ -162,8 +164,8 @@ def encode_prompt(
     return msgspec.json.encode(body)
 
 
-def continued(messages: tuple[Message, ...], continuation: str | None) -> tuple[Message, ...]:
-    """The conversation with the reply begun by `continuation`; words that open the reply already stay before it."""
+def with_continuation(messages: tuple[Message, ...], continuation: str | None) -> tuple[Message, ...]:
+    """The conversation with `continuation` as the beginning of the reply, after an existing response prefix."""
     if continuation is None:
         return messages
     opened = messages[-1].text if messages and messages[-1].role == "assistant" else ""
@@ -172,8 +174,8 @@ def continued(messages: tuple[Message, ...], continuation: str | None) -> tuple[
     return (*earlier, Message("assistant", (TextPart(opened + (" " if set_off else "") + continuation),)))
 
 
-def read_prompt(reply: Reply, now: float, *, scored: bool = True) -> Tokens | Fault:
-    """The tokens of a prompt. A server that does not tell them is a fatal fault."""
+def read_prompt(reply: HttpReply, now: float, *, scored: bool = True) -> PromptTokens | ServerFault:
+    """The tokens of a prompt. A server that does not report them is a fatal fault."""
     if reply.status != OK:
         fault = chat.read_fault(reply, now)
         if fault.kind == "bad_request" and "prompt_logprobs" in fault.detail:
@@ -182,42 +184,46 @@ def read_prompt(reply: Reply, now: float, *, scored: bool = True) -> Tokens | Fa
     try:
         prompted = msgspec.json.decode(reply.body, type=_Prompted)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return Fault("malformed", f"the reply is no chat completion: {error}", retry=True)
+        return ServerFault("malformed", f"the reply is no chat completion: {error}", retry=True)
     ids, positions = prompted.prompt_token_ids, prompted.prompt_logprobs
     if not scored:
-        return Tokens(tuple(ids)) if ids else Fault("malformed", "the reply does not list the prompt's tokens")
+        return (
+            PromptTokens(tuple(ids)) if ids else ServerFault("malformed", "the reply does not list the prompt's tokens")
+        )
     if not positions:
-        return Fault("model", f"the server gives no log-probabilities of prompt tokens; {OTHERWISE}", fatal=True)
+        return ServerFault("model", f"the server gives no log-probabilities of prompt tokens; {OTHERWISE}", fatal=True)
     if ids is None and any(position and len(position) > 1 for position in positions):
-        return Fault("model", f"the server does not say which tokens the prompt has; {OTHERWISE}", fatal=True)
+        return ServerFault("model", f"the server does not say which tokens the prompt has; {OTHERWISE}", fatal=True)
     if ids is not None and len(ids) != len(positions):
-        return Fault("malformed", f"{len(ids)} prompt tokens have {len(positions)} log-probabilities")
-    # The first position has no log-probability, hence perhaps no name; it is the same for all.
-    known = (
+        return ServerFault("malformed", f"{len(ids)} prompt tokens have {len(positions)} log-probabilities")
+    # The first position has no log-probability and maybe no name; it is the same in all prompts.
+    names = (
         [str(i) for i in ids] if ids else [next(iter(position), "-1") if position else "-1" for position in positions]
     )
     try:
         logprobs = [
-            position[name].logprob if position else None for position, name in zip(positions, known, strict=True)
+            position[name].logprob if position else None for position, name in zip(positions, names, strict=True)
         ]
-        return Tokens(tuple(map(int, known)), tuple(logprobs), named=ids is not None)
+        return PromptTokens(tuple(map(int, names)), tuple(logprobs), named=ids is not None)
     except (KeyError, ValueError) as error:
-        return Fault("malformed", f"the prompt's token {error} has no log-probability")
+        return ServerFault("malformed", f"the prompt's token {error} has no log-probability")
 
 
-def border_scores(alone: Tokens, prompts: Sequence[Tokens], continuations: Sequence[str]) -> Response | Fault:
-    """One score a continuation: the sum over the tokens that come after what all prompts share with `alone`."""
-    border = min(common(alone.ids, prompt.ids) for prompt in prompts)
+def border_scores(
+    alone: PromptTokens, prompts: Sequence[PromptTokens], continuations: Sequence[str]
+) -> Response | ServerFault:
+    """One score per continuation: the sum over the tokens after those that all prompts share with `alone`."""
+    border = min(common_prefix(alone.ids, prompt.ids) for prompt in prompts)
     scores = []
     for prompt, text in zip(prompts, continuations, strict=True):
         tail = prompt.logprobs[border:]
         if not tail:
-            return Fault("bad_request", f"the continuation {text!r} has no tokens; there is nothing to score")
-        known = [value for value in tail if value is not None]
-        if len(known) < len(tail):
-            return Fault("malformed", f"a token of the continuation {text!r} has no log-probability")
-        scores.append(ContinuationScore(math.fsum(known), len(tail), len(text.encode())))
-    return Response(scores=tuple(scores), notes=(said_by("prompt_logprobs"),))
+            return ServerFault("bad_request", f"the continuation {text!r} has no tokens; there is nothing to score")
+        logprobs = [value for value in tail if value is not None]
+        if len(logprobs) < len(tail):
+            return ServerFault("malformed", f"a token of the continuation {text!r} has no log-probability")
+        scores.append(ContinuationScore(math.fsum(logprobs), len(tail), len(text.encode())))
+    return Response(scores=tuple(scores), notes=(likelihood_note("prompt_logprobs"),))
 
 
 # --- option letters ----------------------------------------------------------------------------------------------
@@ -245,20 +251,20 @@ class _LettersReply(Struct):
     choices: list[_Lettered]
 
 
-def encode_letters(model: str, request: Request, dialect: Dialect, picture: Picture) -> bytes:
+def encode_letters(model: str, request: Request, dialect: Dialect, picture: PictureEncoder) -> bytes:
     """Ask for the letter of an option, the continuations shown as options after the question.
 
     Raises ValueError for more options than letters or candidates.
     """
     if len(request.continuations) > TOP:
         raise ValueError(f"{len(request.continuations)} options cannot be told apart by {TOP} candidates a token")
-    shown = "; ".join(f"({mark}) {text}" for mark, text in zip(LETTERS, request.continuations, strict=False))
+    lettered = "; ".join(f"({label}) {text}" for label, text in zip(LETTERS, request.continuations, strict=False))
     messages = request.messages[:-1] if chat.ends_open(request) else request.messages
     last = messages[-1]
-    asked = replace(last, content=(*last.content, TextPart(f"\nOptions: {shown}.\n{ASK}")))
+    question = replace(last, content=(*last.content, TextPart(f"\nOptions: {lettered}.\n{ASK}")))
     body = {
         "model": model,
-        "messages": chat.write((*messages[:-1], asked), picture),
+        "messages": chat.write_messages((*messages[:-1], question), picture),
         dialect.max_tokens_field: POSITIONS,
         "temperature": 0,
         "logprobs": True,
@@ -269,11 +275,11 @@ def encode_letters(model: str, request: Request, dialect: Dialect, picture: Pict
     return msgspec.json.encode(body)
 
 
-def read_letters(reply: Reply, count: int, now: float) -> Response | Fault:
-    """Log-probabilities of the first `count` letters where the reply names one.
+def read_letters(reply: HttpReply, count: int, now: float) -> Response | ServerFault:
+    """Log-probabilities of the first `count` letters at the position where the reply names one.
 
-    A letter that is not among the candidates gets less than the least likely of them has, which is more
-    than it can have; when none is, all scores are the same and nothing is chosen.
+    A letter that is not among the candidates gets just less than the least likely candidate, an upper bound;
+    if no letter is, all scores are equal and nothing is chosen.
     """
     if reply.status != OK:
         fault = chat.read_fault(reply, now)
@@ -283,21 +289,26 @@ def read_letters(reply: Reply, count: int, now: float) -> Response | Fault:
     try:
         choices = msgspec.json.decode(reply.body, type=_LettersReply).choices
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return Fault("malformed", f"the reply is no chat completion: {error}", retry=True)
+        return ServerFault("malformed", f"the reply is no chat completion: {error}", retry=True)
     positions = choices[0].logprobs.content if choices and choices[0].logprobs else None
     if not positions or not any(position.top_logprobs for position in positions):
-        return Fault("model", "the server gives no log-probabilities of its tokens (top_logprobs)", fatal=True)
-    # Blanks and brackets before the letter are the model's way of writing it.
-    position = next((one for one in positions if one.token.strip(_AROUND)), positions[0])
+        return ServerFault("model", "the server gives no log-probabilities of its tokens (top_logprobs)", fatal=True)
+    # Spaces and brackets may come before the letter.
+    position = next(
+        (candidate_position for candidate_position in positions if candidate_position.token.strip(_AROUND)),
+        positions[0],
+    )
     masses = dict.fromkeys(LETTERS[:count], 0.0)
     for candidate in position.top_logprobs:
         name = candidate.token.strip(_AROUND)
         if name in masses:
             masses[name] += math.exp(candidate.logprob)
-    least = math.nextafter(min((one.logprob for one in position.top_logprobs), default=0.0), -math.inf)
+    least = math.nextafter(
+        min((candidate_position.logprob for candidate_position in position.top_logprobs), default=0.0), -math.inf
+    )
     values = [math.log(mass) if mass else least for mass in masses.values()]
-    notes = [said_by("letters")]
+    notes = [likelihood_note("letters")]
     if missing := [name for name, mass in masses.items() if not mass]:
         notes.append(NO_LETTER if len(missing) == count else f"not among the candidates: {', '.join(missing)}")
-    # A letter's score is of the letter, whatever the option's length is: all rules agree.
+    # A letter's score does not depend on the option's length, so all rules agree.
     return Response(scores=tuple(ContinuationScore(value, 1, 1) for value in values), notes=tuple(notes))

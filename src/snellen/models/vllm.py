@@ -1,7 +1,7 @@
 """vLLM in this process: `vllm:org/name`, an optional extra.
 
-Written to the documented interface of `vllm.LLM` (0.6 and later) and tested against a stand-in of it; it has
-not been run on a GPU. A vLLM server is asked through `openai:` instead, which needs no extra here.
+Written for the documented interface of `vllm.LLM` (0.6 and later) and tested against a stand-in; it has not
+been run on a GPU. For a vLLM server use `openai:` instead, which needs no extra.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from snellen.errors import DataError, MissingExtraError
 from snellen.images import Images
 from snellen.models import chat
 from snellen.models.base import ALL_KINDS, ModelSpec, read_options
-from snellen.models.chat import Fault
-from snellen.models.served import Tokens, border_scores, continued
+from snellen.models.chat import ServerFault
+from snellen.models.served import PromptTokens, border_scores, with_continuation
 from snellen.records import Failure, ImageRef, Kind, Message, Request, Response, Usage
 
 ADAPTER = "vllm-1"
 
 
 class VllmOptions(Struct, frozen=True):
-    """What may follow `?` in a vllm: model string; all but batch_size go to vllm.LLM."""
+    """Options after `?` in a vllm: model string; all but batch_size are passed to vllm.LLM."""
 
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     tensor_parallel_size: Annotated[int, Meta(ge=1)] = 1
     gpu_memory_utilization: Annotated[float, Meta(gt=0, le=1)] = 0.9
     max_model_len: Annotated[int, Meta(ge=0)] = 0
-    """Longest prompt with reply, in tokens; 0 is the model's own."""
+    """Maximum length of prompt and reply in tokens; 0 for the model's own."""
     images: Annotated[int, Meta(ge=1)] = 4
-    """Pictures a prompt may show."""
+    """Maximum number of pictures per prompt."""
     batch_size: Annotated[int, Meta(ge=1)] = 256
     trust_remote_code: bool = False
 
@@ -63,7 +63,7 @@ def open_vllm(spec: ModelSpec) -> VllmModel:
 
 
 class VllmModel:
-    """Whole windows go to the engine at once; it batches them and keeps pictures and prefixes by itself."""
+    """Passes whole windows to the engine, which batches requests and caches pictures and prefixes itself."""
 
     kinds: frozenset[Kind] = ALL_KINDS
 
@@ -87,8 +87,10 @@ class VllmModel:
         return [_reply(output) if not isinstance(output, Response) else output for output in outputs]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
-        """A prompt a continuation and one without any, all of a window at once; see `served` for the border."""
-        prompts = [continued(request.messages, text) for request in requests for text in (*request.continuations, None)]
+        """One prompt per continuation and one without, for a whole window at once; see `served` for the border."""
+        prompts = [
+            with_continuation(request.messages, text) for request in requests for text in (*request.continuations, None)
+        ]
         scored = self._vllm.SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
         outputs = iter(self._ask(prompts, [scored] * len(prompts), images))
         responses = []
@@ -111,7 +113,7 @@ class VllmModel:
     def _ask(self, prompts: Sequence[tuple[Message, ...]], sampling: Sequence[Any], images: Images) -> list[Any]:
         """The engine's outputs in order; a Response with an error for a prompt whose picture is missing.
 
-        `LLM.chat` takes one setting for the end of all conversations, so open ones go in a call of their own.
+        `LLM.chat` takes one setting for the end of all conversations, so open ones need a separate call.
         """
 
         def picture(image: ImageRef) -> msgspec.Raw:
@@ -124,7 +126,7 @@ class VllmModel:
             for i, messages in enumerate(prompts):
                 if (messages[-1].role == "assistant") == is_open:
                     try:
-                        written.append(msgspec.json.decode(msgspec.json.encode(chat.write(messages, picture))))
+                        written.append(msgspec.json.decode(msgspec.json.encode(chat.write_messages(messages, picture))))
                         places.append(i)
                     except DataError as error:
                         outputs[i] = Response(error=Failure("bad_request", str(error)))
@@ -151,10 +153,10 @@ def _reply(output: Any) -> Response:
 def _scores(outputs: Sequence[Any], continuations: Sequence[str]) -> Response:
     *prompts, alone = (_tokens(output) for output in outputs)
     outcome = border_scores(alone, prompts, continuations)
-    return Response(error=Failure(outcome.kind, outcome.detail)) if isinstance(outcome, Fault) else outcome
+    return Response(error=Failure(outcome.kind, outcome.detail)) if isinstance(outcome, ServerFault) else outcome
 
 
-def _tokens(output: Any) -> Tokens:
+def _tokens(output: Any) -> PromptTokens:
     ids = tuple(output.prompt_token_ids)
     positions = output.prompt_logprobs
-    return Tokens(ids, tuple(p[i].logprob if p else None for p, i in zip(positions, ids, strict=True)))
+    return PromptTokens(ids, tuple(p[i].logprob if p else None for p, i in zip(positions, ids, strict=True)))

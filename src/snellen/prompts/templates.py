@@ -28,7 +28,7 @@ class Layout(Struct, frozen=True):
     """How a question with options is written, and how a reply to it looks."""
 
     heading: str
-    mark: str
+    label: str
     separator: str
     stop: str
     response_prefix: str
@@ -47,15 +47,15 @@ class Templates(Struct, frozen=True):
     in_context: InContext
     layout: Layout
     of_data: bool = False
-    """Whether a benchmark's own instructions come first, where its data bring any."""
+    """Whether the instructions in a benchmark's own data, if any, replace Snellen's."""
 
     def instructions(self, family: str, method: Method) -> tuple[str, ...]:
         """The instructions of a family under a method. Raises UnknownNameError."""
         try:
             return self.families[family][method].instructions
         except KeyError:
-            known = ", ".join(f"{name}.{method}" for name in self.families for method in self.families[name])
-            raise UnknownNameError(f"no templates for {family}.{method}; the file has {known}") from None
+            available = ", ".join(f"{name}.{method}" for name in self.families for method in self.families[name])
+            raise UnknownNameError(f"no templates for {family}.{method}; the file has {available}") from None
 
     def with_instructions(self, family: str, instructions: tuple[str, ...]) -> Templates:
         """These templates with other instructions for one family, under both methods."""
@@ -77,7 +77,7 @@ def default_templates() -> Templates:
 
 
 DATA = "data"
-"""Stands for the instructions that a benchmark's own data bring; Snellen's own where they bring none."""
+"""Stands for the instructions in a benchmark's own data; Snellen's own if there are none."""
 
 
 def named_templates(name: str | Path) -> Templates:
@@ -131,10 +131,12 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
 
 
 def _check_layout(layout: Layout, where: str) -> None:
-    for name, form, fields in (("mark", layout.mark, {"mark"}), ("reply", layout.reply, {"mark", "option"})):
+    for name, form, fields in (("label", layout.label, {"label"}), ("reply", layout.reply, {"label", "option"})):
         try:
-            there = {field for _, field, _, _ in string.Formatter().parse(form) if field is not None}
+            used = {field for _, field, _, _ in string.Formatter().parse(form) if field is not None}
         except ValueError as error:
             raise DataError(f"{where}: [layout] {name} = {form!r}: {error}") from None
-        if "mark" not in there or not there <= fields:
-            raise DataError(f"{where}: [layout] {name} = {form!r} must hold {{mark}}, and nothing but {sorted(fields)}")
+        if "label" not in used or not used <= fields:
+            raise DataError(
+                f"{where}: [layout] {name} = {form!r} must hold {{label}}, and nothing but {sorted(fields)}"
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Generator
 from functools import cached_property
 from typing import Any
@@ -12,16 +13,21 @@ import msgspec
 from msgspec import Struct
 
 from snellen import registry
-from snellen.errors import UnknownNameError
-from snellen.prompts.render import Prompt
-from snellen.records import Kind, Method, Request, Response, Sample
+from snellen.errors import DataError, UnknownNameError
+from snellen.prompts.rendering import PromptRenderer
+from snellen.protocols.declaration import UNDECLARED, Declaration, declaration_of
+from snellen.records import Kind, Method, Request, Response, Sample, Variant
 
-Wave = Generator[list[Request], list[Response], Any]
+RequestGenerator = Generator[list[Request], list[Response], Any]
 """Yields the requests that can be asked at once, receives their responses in order."""
 
 
 class Protocol(Form):
-    """A frozen record of settings whose `ask` is the protocol."""
+    """A frozen record of settings whose `ask` is the protocol.
+
+    An optional `declaration` says how its presentations may be scored (`snellen.protocols.declaration`); without one a
+    question scores the mean over all its presentations.
+    """
 
     @property
     def label(self) -> str:
@@ -33,18 +39,52 @@ class Protocol(Form):
 
     @property
     def gold_history(self) -> bool:
-        """Whether it wants the published replies of dialogues."""
+        """Whether it needs the published replies of dialogues."""
         ...
 
     def applies(self, sample: Sample) -> bool:
-        """Whether the sample can be asked this way at all."""
+        """Whether the protocol can ask this sample."""
         ...
 
-    def ask(self, sample: Sample, prompt: Prompt, history: tuple[str, ...] = ()) -> Wave: ...
+    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+        """The requests of one sample. No two of them may have the same `Variant`."""
+        ...
 
 
-def check_tests(name: str, m: int) -> None:
-    """Raise UnknownNameError for a number of presentations that asks nothing."""
+def distinct_presentations(protocol: str, requests: RequestGenerator) -> RequestGenerator:
+    """The same requests, refused as soon as two are the same presentation of a sample: one would hide the other.
+
+    Raises DataError.
+    """
+    presented: set[Variant] = set()
+    responses: list[Response] | None = None
+    while True:
+        try:
+            wave = next(requests) if responses is None else requests.send(responses)
+        except StopIteration:
+            return
+        for request in wave:
+            if request.variant in presented:
+                raise duplicate_presentation(protocol, request)
+            presented.add(request.variant)
+        responses = yield wave
+
+
+def duplicate_presentation(protocol: str, request: Request) -> DataError:
+    """The error for two requests that are the same presentation of a sample."""
+    return DataError(
+        f"{protocol}: two presentations of {request.benchmark} {request.sample_id} have the same variant "
+        f"({_spell_variant(request.variant)}); give each its own number (Variant.test)"
+    )
+
+
+def _spell_variant(variant: Variant) -> str:
+    changed = msgspec.json.encode(variant).decode()
+    return f"test {variant.test}" if changed == "{}" else changed
+
+
+def check_presentation_count(name: str, m: int) -> None:
+    """Raise UnknownNameError for a number of presentations below 1."""
     if m < 1:
         raise UnknownNameError(f"{name} needs m >= 1, not {m}")
 
@@ -61,18 +101,33 @@ def parse_protocol(text: str) -> Protocol:
     name, _, query = text.partition("?")
     form = registry.find("protocols", name)
     options = {key: value or "true" for key, value in parse_qsl(query, keep_blank_values=True)}
-    fields = {field.name for field in msgspec.structs.fields(form)}
+    fields = _settings(form)
     for option in options:
         if option not in fields:
             raise registry.unknown(f"option of {name}", option, fields)
     try:
-        protocol: Protocol = msgspec.convert(options, form, strict=False)
+        protocol: Protocol = msgspec.convert(options, form, strict=False) if fields else form()
     except msgspec.ValidationError as error:
         raise UnknownNameError(f"protocol {text!r}: {error}") from None
     return protocol
 
 
-def label(name: str, settings: Any) -> str:
+def labelled_declaration(label: str) -> Declaration:
+    """What the protocol with this label declares; the defaults if its package is not installed."""
+    try:
+        return declaration_of(parse_protocol(label))
+    except UnknownNameError:
+        return UNDECLARED
+
+
+def _settings(form: Any) -> set[str]:
+    """Names of the settings of a protocol's class; a plain class has none."""
+    if isinstance(form, type) and issubclass(form, Struct):
+        return {field.name for field in msgspec.structs.fields(form)}
+    return {field.name for field in dataclasses.fields(form)} if dataclasses.is_dataclass(form) else set()
+
+
+def protocol_label(name: str, settings: Any) -> str:
     """`name?option=value&...` with the options that differ from their defaults."""
     changed = [
         f"{field.name}={_spell(value)}"
@@ -86,13 +141,17 @@ def _spell(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-class Settings(Struct, frozen=True, dict=True):
-    """Settings of one of Snellen's own protocols, which its class names."""
+class ProtocolSettings(Struct, frozen=True, dict=True):
+    """Settings of a protocol registered by its class's name in small letters. Its fields are the options."""
 
     @property
     def gold_history(self) -> bool:
         return False
 
+    @property
+    def declaration(self) -> Declaration:
+        return UNDECLARED
+
     @cached_property
     def label(self) -> str:
-        return label(type(self).__name__.lower(), self)
+        return protocol_label(type(self).__name__.lower(), self)

@@ -1,17 +1,22 @@
-"""The questions without their pictures: how far the words alone carry a model."""
+"""The questions without their pictures: how far a model gets with the text alone."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from snellen.prompts.render import Prompt
-from snellen.protocols.base import Wave
+from snellen.prompts.rendering import PromptRenderer
+from snellen.protocols.base import RequestGenerator
 from snellen.protocols.choice import Vanilla
+from snellen.protocols.declaration import Declaration
 from snellen.records import Sample
 
 
 class Blind(Vanilla, frozen=True):
-    """Every question once, without its picture: what the words alone give away."""
+    """Every question once, without its picture: what the text alone gives away."""
 
-    def ask(self, sample: Sample, prompt: Prompt, history: tuple[str, ...] = ()) -> Wave:
+    @property
+    def declaration(self) -> Declaration:
+        return Declaration(presentations=1, sees_images=False)
+
+    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
         yield from super().ask(replace(sample, images=()), prompt, history)

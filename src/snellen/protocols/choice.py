@@ -9,16 +9,17 @@ from msgspec.structs import replace
 
 from snellen.errors import UnknownNameError
 from snellen.images import BLANK
-from snellen.prompts.marks import MarkStyle, marks_for
-from snellen.prompts.render import Prompt
-from snellen.protocols.base import Settings, Wave, check_tests
+from snellen.prompts.option_labels import LabelStyle, labels_for
+from snellen.prompts.rendering import PromptRenderer
+from snellen.protocols.base import ProtocolSettings, RequestGenerator, check_presentation_count
+from snellen.protocols.declaration import Declaration
 from snellen.protocols.dialogue import Dialogue
-from snellen.protocols.reading import check_extractor, predict
+from snellen.protocols.prediction import check_extractor, predict
 from snellen.records import ImagePart, Message, Method, Request, Response, Sample, TextPart, Turn, Variant
 from snellen.seeds import rng_for
 
-PERTURBATIONS = ("template", "order", "marks")
-UNTURNED = "single-pass"
+PERTURBATIONS = ("template", "order", "labels")
+NOT_ROTATED = "single-pass"
 
 
 def rotations(count: int) -> Iterator[tuple[int, ...]]:
@@ -28,64 +29,72 @@ def rotations(count: int) -> Iterator[tuple[int, ...]]:
 
 
 def orders_of(sample: Sample) -> list[tuple[int, ...]]:
-    """The orders that CircularEval shows: all rotations, or the own one alone where options must not be turned.
+    """The orders that CircularEval shows: all rotations, or only the original one for options that must not be rotated.
 
-    MMBench's files leave such questions as they are; their reader tags them.
+    MMBench's files do not rotate such questions; their reader tags them.
     """
     orders = list(rotations(len(sample.options)))
-    return orders[:1] if sample.tags.get("rotations") == UNTURNED else orders
+    return orders[:1] if sample.tags.get("rotations") == NOT_ROTATED else orders
 
 
-def render(sample: Sample, prompt: Prompt, variant: Variant, method: Method) -> Request:
+def render(sample: Sample, prompt: PromptRenderer, variant: Variant, method: Method) -> Request:
     return prompt.generate(sample, variant) if method == "generation" else prompt.loglikelihood(sample, variant)
 
 
-class Vanilla(Settings, frozen=True):
-    """Every question once, options in their own order."""
+class Vanilla(ProtocolSettings, frozen=True):
+    """Every question once, with its options in their original order."""
 
     by: Method = "generation"
-    marks: MarkStyle = "upper"
+    labels: LabelStyle = "upper"
     in_context: bool = False
 
     @property
     def method(self) -> Method:
         return self.by
 
+    @property
+    def declaration(self) -> Declaration:
+        return Declaration(presentations=1)
+
     def applies(self, sample: Sample) -> bool:
         return self.by == "generation" or sample.formulation != "text"
 
-    def ask(self, sample: Sample, prompt: Prompt, history: tuple[str, ...] = ()) -> Wave:
+    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
         if sample.turns:
-            once = Dialogue(by=self.by, marks=self.marks, in_context=self.in_context)
+            once = Dialogue(by=self.by, labels=self.labels, in_context=self.in_context)
             yield from once.rounds(sample, prompt, history, self.label)
             return
         yield [render(sample, prompt, present(sample, prompt, self, 0), self.by)]
 
 
 def present(
-    sample: Sample, prompt: Prompt, settings: Vanilla | Circular, test: int, order: tuple[int, ...] | None = None
+    sample: Sample,
+    prompt: PromptRenderer,
+    settings: Vanilla | Circular,
+    test: int,
+    order: tuple[int, ...] | None = None,
 ) -> Variant:
-    """The first template, the options in their own order unless said."""
+    """The variant with the first template and, unless `order` is given, the options in their original order."""
     count = len(sample.options)
     return Variant(
         test=test,
         template=prompt.template_ids(settings.by)[0],
         order=tuple(range(count)) if order is None else order,
-        marks=marks_for(settings.marks, count, rng_for(sample.benchmark, sample.id, "marks", test)),
+        labels=labels_for(settings.labels, count, rng_for(sample.benchmark, sample.id, "labels", test)),
         in_context=settings.in_context and count > 0,
     )
 
 
-class Circular(Settings, frozen=True):
+class Circular(ProtocolSettings, frozen=True):
     """Every rotation of the options; ends as soon as two rotations cannot both be right (MMBench 4.1).
 
     The stop needs no answer: two rotations that name different options cannot both be right, and one
     that names none fails the question too. It gives the verdict of all passes for single-answer
-    questions with distinct options. A question whose options must not be turned is asked once, for VanillaEval.
+    questions with distinct options. A question whose options must not be rotated is asked once, for VanillaEval.
     """
 
     by: Method = "generation"
-    marks: MarkStyle = "upper"
+    labels: LabelStyle = "upper"
     in_context: bool = False
     all_passes: bool = False
     extractor: str = "standard"
@@ -97,10 +106,20 @@ class Circular(Settings, frozen=True):
     def method(self) -> Method:
         return self.by
 
+    @property
+    def declaration(self) -> Declaration:
+        """Its vanilla accuracy is that of the first pass: VanillaEval."""
+        return Declaration(
+            presentations=lambda sample: len(orders_of(sample)),
+            stops_early=not self.all_passes,
+            unbiased=(0,),
+            circular=True,
+        )
+
     def applies(self, sample: Sample) -> bool:
         return sample.formulation == "choice"
 
-    def ask(self, sample: Sample, prompt: Prompt, history: tuple[str, ...] = ()) -> Wave:
+    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
         requests = [
             render(sample, prompt, present(sample, prompt, self, test, order), self.by)
             for test, order in enumerate(orders_of(sample))
@@ -120,10 +139,10 @@ class Circular(Settings, frozen=True):
         return predict(self.label, Turn(sample.question, sample.options), request, response, self.extractor).choice
 
 
-class Instability(Settings, frozen=True):
+class Instability(ProtocolSettings, frozen=True):
     """M presentations of a sample in one wave (ReForm-Eval 3.3.2).
 
-    `perturb` names what differs between them: template, order and marks, together or alone. Orders
+    `perturb` names what differs between them: template, order and labels, together or alone. Orders
     are rotations of a seeded permutation, so each option stands in each place equally often when M is
     a multiple of the number of options. Templates take turns.
     """
@@ -131,12 +150,12 @@ class Instability(Settings, frozen=True):
     m: int = 5
     by: Method = "generation"
     perturb: str = "template,order"
-    marks: MarkStyle = "upper"
+    labels: LabelStyle = "upper"
     in_context: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_tests("instability", self.m)
+        check_presentation_count("instability", self.m)
         if wrong := set(self.perturbed) - set(PERTURBATIONS):
             raise UnknownNameError(f"perturb={min(wrong)} is not one of {', '.join(PERTURBATIONS)}, all")
 
@@ -148,17 +167,21 @@ class Instability(Settings, frozen=True):
     def method(self) -> Method:
         return self.by
 
+    @property
+    def declaration(self) -> Declaration:
+        return Declaration(presentations=self.m, instability=self.m > 1)
+
     def applies(self, sample: Sample) -> bool:
         return self.by == "generation" or sample.formulation != "text"
 
-    def ask(self, sample: Sample, prompt: Prompt, history: tuple[str, ...] = ()) -> Wave:
+    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
         if sample.turns:
-            several = Dialogue(by=self.by, m=self.m, marks=self.marks, in_context=self.in_context, seed=self.seed)
+            several = Dialogue(by=self.by, m=self.m, labels=self.labels, in_context=self.in_context, seed=self.seed)
             yield from several.rounds(sample, prompt, history, self.label)
             return
         yield [render(sample, prompt, self._variant(sample, prompt, test), self.by) for test in range(self.m)]
 
-    def _variant(self, sample: Sample, prompt: Prompt, test: int) -> Variant:
+    def _variant(self, sample: Sample, prompt: PromptRenderer, test: int) -> Variant:
         count, changes = len(sample.options), self.perturbed
         templates = prompt.template_ids(self.by)
         order = tuple(range(count))
@@ -166,19 +189,19 @@ class Instability(Settings, frozen=True):
             base = list(order)
             rng_for(sample.benchmark, sample.id, f"order {test // count}", self.seed).shuffle(base)
             order = tuple(base[(i + test) % count] for i in range(count))
-        style: MarkStyle = "random" if "marks" in changes else self.marks
+        style: LabelStyle = "random" if "labels" in changes else self.labels
         return Variant(
             test=test,
             template=templates[test % len(templates)] if "template" in changes else templates[0],
             order=order,
-            marks=marks_for(style, count, rng_for(sample.benchmark, sample.id, f"marks {test}", self.seed)),
+            labels=labels_for(style, count, rng_for(sample.benchmark, sample.id, f"labels {test}", self.seed)),
             in_context=self.in_context and count > 0,
             seed=self.seed + test,
             wording=test % (1 + len(sample.rewordings)) if "template" in changes else 0,
         )
 
 
-class Likelihood(Settings, frozen=True):
+class Likelihood(ProtocolSettings, frozen=True):
     """The most likely option, options not shown; M templates (ReForm-Eval 3.3.1, equation 1).
 
     With `pmi` each request is asked again without the picture (`text`) or with a grey one (`blank`); an
@@ -190,16 +213,20 @@ class Likelihood(Settings, frozen=True):
     pmi: Literal["", "text", "blank"] = ""
 
     def __post_init__(self) -> None:
-        check_tests("likelihood", self.m)
+        check_presentation_count("likelihood", self.m)
 
     @property
     def method(self) -> Method:
         return "likelihood"
 
+    @property
+    def declaration(self) -> Declaration:
+        return Declaration(presentations=self.m, instability=self.m > 1, baselines=bool(self.pmi))
+
     def applies(self, sample: Sample) -> bool:
         return sample.formulation == "choice" or (sample.formulation == "dialogue" and not self.pmi)
 
-    def ask(self, sample: Sample, prompt: Prompt, history: tuple[str, ...] = ()) -> Wave:
+    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
         if sample.turns:
             yield from Dialogue(by="likelihood", m=self.m, seed=self.seed).rounds(sample, prompt, history, self.label)
             return
@@ -216,8 +243,8 @@ class Likelihood(Settings, frozen=True):
         yield [*requests, *(self._without_picture(request) for request in requests if self.pmi)]
 
     def _without_picture(self, request: Request) -> Request:
-        """Presentation i has its baseline at number m + i."""
-        variant = replace(request.variant, test=self.m + request.variant.test, baseline=self.pmi)
+        """The baseline request of a presentation, marked as such in its variant."""
+        variant = replace(request.variant, baseline=self.pmi)
         return replace(
             request, variant=variant, messages=tuple(_blind(message, self.pmi) for message in request.messages)
         )

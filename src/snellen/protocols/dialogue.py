@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal
 
-from snellen.prompts.marks import MarkStyle, alphabet_of, marks_for
-from snellen.prompts.render import Prompt, Reply, write_reply
-from snellen.protocols.base import Settings, Wave, check_tests
-from snellen.protocols.reading import check_extractor, predict
+from snellen.prompts.option_labels import LabelStyle, alphabet_of, labels_for
+from snellen.prompts.rendering import EarlierReply, PromptRenderer, write_reply
+from snellen.protocols.base import ProtocolSettings, RequestGenerator, check_presentation_count
+from snellen.protocols.declaration import Declaration
+from snellen.protocols.prediction import check_extractor, predict
 from snellen.records import Method, Request, Response, Sample, Turn, Variant
 from snellen.seeds import rng_for
 
 
-class Dialogue(Settings, frozen=True):
+class Dialogue(ProtocolSettings, frozen=True):
     """Rounds one after the other, M presentations of each that share one history.
 
     Online history (ReForm-Eval A.8): the option that most presentations of the round chose, ties to
@@ -24,18 +25,22 @@ class Dialogue(Settings, frozen=True):
     by: Method = "generation"
     history: Literal["online", "gold"] = "online"
     m: int = 1
-    marks: MarkStyle = "upper"
+    labels: LabelStyle = "upper"
     in_context: bool = True
     extractor: str = "standard"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_tests("dialogue", self.m)
+        check_presentation_count("dialogue", self.m)
         check_extractor(self.extractor)
 
     @property
     def method(self) -> Method:
         return self.by
+
+    @property
+    def declaration(self) -> Declaration:
+        return Declaration(presentations=self.m, instability=self.m > 1)
 
     @property
     def gold_history(self) -> bool:
@@ -44,22 +49,26 @@ class Dialogue(Settings, frozen=True):
     def applies(self, sample: Sample) -> bool:
         return bool(sample.turns)
 
-    def ask(self, sample: Sample, prompt: Prompt, history: tuple[str, ...] = ()) -> Wave:
+    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
         yield from self.rounds(sample, prompt, history, self.label)
 
-    def rounds(self, sample: Sample, prompt: Prompt, published: tuple[str, ...], protocol: str) -> Wave:
-        said: tuple[Reply, ...] = ()
+    def rounds(
+        self, sample: Sample, prompt: PromptRenderer, published: tuple[str, ...], protocol: str
+    ) -> RequestGenerator:
+        replies: tuple[EarlierReply, ...] = ()
         for number, turn in enumerate(sample.turns):
-            requests = [self._request(sample, prompt, number, test, said) for test in range(self.m)]
+            requests = [self._request(sample, prompt, number, test, replies) for test in range(self.m)]
             responses = yield requests
             if any(response.error is not None for response in responses):
                 return  # later rounds would speak of an answer that never came
             if published:
-                said = (*said, self._as_reply(prompt, requests[0].variant, turn, published[number]))
+                replies = (*replies, self._as_reply(prompt, requests[0].variant, turn, published[number]))
             else:
-                said = (*said, self._own_reply(prompt, turn, requests, responses, protocol))
+                replies = (*replies, self._own_reply(prompt, turn, requests, responses, protocol))
 
-    def _request(self, sample: Sample, prompt: Prompt, number: int, test: int, said: tuple[Reply, ...]) -> Request:
+    def _request(
+        self, sample: Sample, prompt: PromptRenderer, number: int, test: int, replies: tuple[EarlierReply, ...]
+    ) -> Request:
         templates = prompt.template_ids(self.by)
         count = len(sample.turns[number].options)
         variant = Variant(
@@ -67,19 +76,19 @@ class Dialogue(Settings, frozen=True):
             turn=number,
             template=templates[test % len(templates)],
             order=tuple(range(count)),
-            marks=marks_for(self.marks, count, rng_for(sample.benchmark, sample.id, f"marks {test}", self.seed)),
+            labels=labels_for(self.labels, count, rng_for(sample.benchmark, sample.id, f"labels {test}", self.seed)),
             in_context=self.in_context and count > 0,
             seed=self.seed + test,
         )
         if self.by == "generation":
-            return prompt.generate(sample, variant, said)
-        return prompt.loglikelihood(sample, variant, said)
+            return prompt.generate(sample, variant, replies)
+        return prompt.loglikelihood(sample, variant, replies)
 
     def _own_reply(
-        self, prompt: Prompt, turn: Turn, requests: list[Request], responses: list[Response], protocol: str
-    ) -> Reply:
+        self, prompt: PromptRenderer, turn: Turn, requests: list[Request], responses: list[Response], protocol: str
+    ) -> EarlierReply:
         if not turn.options:
-            return Reply(responses[0].text or "")
+            return EarlierReply(responses[0].text or "")
         choices = [
             predict(protocol, turn, request, response, self.extractor).choice
             for request, response in zip(requests, responses, strict=True)
@@ -88,13 +97,13 @@ class Dialogue(Settings, frozen=True):
         if not votes:
             prefixed = prompt.prefix and self.by == "generation"
             prefix = prompt.templates.layout.response_prefix if prefixed else ""
-            return Reply(f"{prefix}{responses[0].text or ''}".strip())
+            return EarlierReply(f"{prefix}{responses[0].text or ''}".strip())
         winner, _ = votes.most_common(1)[0]
         return self._as_reply(prompt, requests[0].variant, turn, turn.options[winner])
 
-    def _as_reply(self, prompt: Prompt, variant: Variant, turn: Turn, text: str) -> Reply:
-        """The reply in the form that was asked for: mark and text, or the bare text under likelihood."""
+    def _as_reply(self, prompt: PromptRenderer, variant: Variant, turn: Turn, text: str) -> EarlierReply:
+        """The reply in the form that was asked for: label and text, or the bare text under likelihood."""
         if self.by == "likelihood" or text not in turn.options:
-            return Reply(text)
-        marks = alphabet_of(variant.marks, turn.options)
-        return Reply(write_reply(prompt.templates.layout, marks[turn.options.index(text)], text))
+            return EarlierReply(text)
+        labels = alphabet_of(variant.labels, turn.options)
+        return EarlierReply(write_reply(prompt.templates.layout, labels[turn.options.index(text)], text))

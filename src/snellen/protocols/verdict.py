@@ -1,4 +1,4 @@
-"""How a judge comes to a verdict: asked once, once more when the first was none. Pure, as all protocols are."""
+"""How a judge comes to a verdict: it is asked once, and once more if its reply was not a verdict. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.errors import DataError
-from snellen.extract.plain import said
+from snellen.extraction.normalisation import find_final_answer
 from snellen.records import ImageRef, Message, Request, Response, TextPart
 
-Outcome = Literal["given", "none", "malformed", "error", "tie"]
+VerdictOutcome = Literal["given", "none", "malformed", "error", "tie"]
 
 
 class Verdict(Struct, frozen=True):
     """What a judge made of one reply. Only `given` has a value."""
 
-    outcome: Outcome
+    outcome: VerdictOutcome
     """`none`: the judge says that no option is meant. `malformed`: nothing valid came, twice. `error`: no
     answer came. `tie`: several judges, or several wordings, disagree without a majority."""
     value: int | None = None
-    why: str = ""
+    detail: str = ""
 
     @property
     def failed(self) -> bool:
@@ -32,13 +32,13 @@ class Verdict(Struct, frozen=True):
 
 
 Deliberation = Generator[list[Request], list[Response], Verdict]
-Reader = Callable[[str], Verdict | None]
-"""From a judge's words to a verdict; None for words that are none."""
-Found = Callable[[Request], Response | None]
+VerdictReader = Callable[[str], Verdict | None]
+"""From a judge's reply to a verdict; None for a reply that is not a verdict."""
+ResponseLookup = Callable[[Request], Response | None]
 
 
 class NoPictures:
-    """Where a judge's pictures are: it is shown none."""
+    """The images of a judge's requests: there are none."""
 
     def read(self, image: ImageRef) -> bytes:
         raise DataError(
@@ -49,31 +49,31 @@ class NoPictures:
 NO_PICTURES = NoPictures()
 
 
-def deliberate(request: Request, reminder: str, read: Reader) -> Deliberation:
-    """Ask, and once more with `reminder` behind the text when what came was no verdict."""
+def ask_for_verdict(request: Request, reminder: str, read: VerdictReader) -> Deliberation:
+    """Ask, and ask again with `reminder` after the text if the reply was not a verdict."""
     [response] = yield [request]
     if (verdict := _verdict(response, read)) is None:
         [response] = yield [_reminded(request, reminder)]
         verdict = _verdict(response, read)
-    return verdict or Verdict("malformed", why=(response.text or "")[:60])
+    return verdict or Verdict("malformed", detail=(response.text or "")[:60])
 
 
-def _verdict(response: Response, read: Reader) -> Verdict | None:
+def _verdict(response: Response, read: VerdictReader) -> Verdict | None:
     if response.error is not None:
-        return Verdict("error", why=response.error.kind)
+        return Verdict("error", detail=response.error.kind)
     return read(response.text or "")
 
 
 def _reminded(request: Request, reminder: str) -> Request:
     *earlier, last = request.messages
-    return replace(request, messages=(*earlier, user(last.text + reminder)))
+    return replace(request, messages=(*earlier, user_message(last.text + reminder)))
 
 
-EndT = TypeVar("EndT")
+ResultT = TypeVar("ResultT")
 
 
-def settle(talk: Generator[list[Request], list[Response], EndT], find: Found) -> EndT | None:
-    """What stored responses lead to (a verdict, a text), or None where one is missing."""
+def settle_verdict(talk: Generator[list[Request], list[Response], ResultT], find: ResponseLookup) -> ResultT | None:
+    """The result that the stored responses lead to (such as a verdict), or None if a response is missing."""
     try:
         requests = next(talk)
         while True:
@@ -82,11 +82,11 @@ def settle(talk: Generator[list[Request], list[Response], EndT], find: Found) ->
                 return None
             requests = talk.send(responses)
     except StopIteration as end:
-        found: EndT = end.value
-        return found
+        outcome: ResultT = end.value
+        return outcome
 
 
-def user(text: str) -> Message:
+def user_message(text: str) -> Message:
     return Message("user", (TextPart(text),))
 
 
@@ -95,14 +95,14 @@ _LEADS = ("your output:", "your mark:", "verdict:")
 
 
 class _Held(Struct, forbid_unknown_fields=True):
-    """What a server answers that was held to `Decoding.choices`."""
+    """The reply of a server that was restricted to `Decoding.choices`."""
 
     verdict: str
 
 
-def token(text: str) -> str:
-    """The one word of a verdict without reasoning, the form's own lead or signs around it; else the whole text."""
-    part = said(text)
+def verdict_token(text: str) -> str:
+    """The bare word of a verdict, without reasoning, lead-in or punctuation; else the whole text."""
+    part = find_final_answer(text)
     word = text[part.start : part.end].strip()
     if word.startswith("{"):
         try:
@@ -116,8 +116,8 @@ def token(text: str) -> str:
     return word
 
 
-def majority(verdicts: Sequence[Verdict]) -> Verdict:
-    """What most valid verdicts say; a tie is none. Where no verdict is valid, the first failure."""
+def majority_verdict(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict of most valid verdicts, or a tie. If none is valid, the first failure."""
     valid = [verdict for verdict in verdicts if not verdict.failed]
     if not valid:
         return verdicts[0]

@@ -9,48 +9,50 @@ from typing import Any
 
 import click
 
-from snellen.cli.flags import calibrated, judge_flags, written
+from snellen.cli.flags import json_flag, judge_flags, judge_of
 from snellen.cli.show import announce, out, show_table
-from snellen.judge.agreement import Agreement
-from snellen.judge.calibration import of_meaning
-from snellen.judge.labels import LABELS, NONE, Item, Label, hard_sample, import_labels, read_labels, study, write_label
 from snellen.models.base import load_model
-from snellen.prompts.judging import shortened
+from snellen.prompts.judge_prompts import shortened
+from snellen.scoring.judges.agreement import Agreement, agreement_interval_text
+from snellen.scoring.judges.calibration import calibrate, calibrate_semantic
+from snellen.scoring.judges.human_labels import (
+    LABELS,
+    NONE,
+    HardItem,
+    HumanLabel,
+    agreement_study,
+    hard_sample,
+    import_labels,
+    read_labels,
+    write_label,
+)
 
 KEYS = "123456789abcdefghijklmnoprtv"
 """The key of each place; u, q, s and x are taken."""
 RESERVED = "0xsuq"
 WIDE = 120
-"""Letters from which on the table has values and intervals side by side."""
-HELP = "number or mark: that option   0 or x: none   s: skip   u: undo   q: stop"
+"""Terminal columns from which the table shows values and intervals side by side."""
+HELP = "number or label: that option   0 or x: none   s: skip   u: undo   q: stop"
 
 
 @click.command()
 @click.argument("run", required=False, type=click.Path(path_type=Path))
-@click.option("--sample", default=50, type=click.IntRange(1), help="Hard replies to label.  [50]")
+@click.option("--limit", default=50, type=click.IntRange(1), help="At most so many hard replies to label.  [50]")
 @click.option("--seed", default=0, help="Seed of the sample and of the intervals.  [0]")
 @click.option("--labels", type=click.Path(path_type=Path, exists=True), help="A JSONL file with labels to add.")
 @click.option("--by", default="", help="Who labels; several people's majority counts.")
 @click.option("--form/--no-form", default=None, help="Ask for labels.  [yes, in a terminal]")
-@click.option("--semantic", is_flag=True, help="Show matching by meaning too.")
-@click.option(
-    "--calibrate",
-    "judges",
-    multiple=True,
-    metavar="MODEL",
-    help="Instead of a RUN: show how far this judge agrees with people on the hard replies that ship with Snellen.",
-)
+@click.option("--semantic/--no-semantic", default=False, help="Show matching by meaning too.  [no]")
 @judge_flags
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@json_flag
 def command(
     run: Path | None,
-    sample: int,
+    limit: int,
     seed: int,
     labels: Path | None,
     by: str,
     form: bool | None,
     semantic: bool,
-    judges: tuple[str, ...],
     as_json: bool,
     **flags: Any,
 ) -> None:
@@ -61,25 +63,32 @@ def command(
     Cohen's kappa and Krippendorff's alpha with 95 % bootstrap intervals, and MMBench's two cases of disagreement:
     I, one side says that no option is meant; II, two different options.
 
+    Without a RUN the table is that of judges (--judge), and of matching by meaning, on the hard replies that ship
+    with Snellen.
+
     \b
       snellen agree runs/x
-      snellen agree --calibrate hf:org/name --calibrate openai:name@http://host:port/v1
+      snellen agree --judge hf:org/name --judge openai:name@http://host:port/v1
     """
+    judge = judge_of(flags)
     if run is None:
-        if not judges and not semantic:
-            raise click.UsageError("Give a RUN to label, or a judge to calibrate (--calibrate MODEL).")
-        of_judges = calibrated([load_model(judge) for judge in judges], **flags) if judges else []
-        _show_agreement([*([of_meaning()] if semantic else []), *of_judges], as_json)
+        if not judge.models and not semantic:
+            raise click.UsageError("Give a RUN to label, or a judge to calibrate (--judge MODEL).")
+        of_judges = calibrate([load_model(model) for model in judge.models], judge, announce) if judge.models else []
+        _show_agreement([*([calibrate_semantic()] if semantic else []), *of_judges], as_json)
         return
-    if judges:
-        raise click.UsageError("--calibrate takes no RUN: its replies ship with Snellen.")
+    if judge.models:
+        raise click.UsageError(
+            "--judge takes no RUN: its replies ship with Snellen. `snellen score RUN --judge MODEL` asks a judge about "
+            "a run's replies, and its verdicts are in the table of `snellen agree RUN`."
+        )
     if labels:
         fitting, count = import_labels(labels, run)
         announce(f"{fitting:,} of {count:,} labels are about replies of this run, and were added")
     elif form or (form is None and sys.stdin.isatty()):
-        ask(hard_sample(run, sample, seed), run / LABELS, by, click.getchar)
+        ask_for_labels(hard_sample(run, limit, seed), run / LABELS, by, click.getchar)
         announce(f"labels are kept in {run / LABELS}; the same command goes on")
-    rows, people = study(run, seed=seed, meaning=semantic)
+    rows, people = agreement_study(run, seed=seed, meaning=semantic)
     _show_agreement(rows, as_json)
     if people is not None and not as_json:
         out.print(f"alpha among people: {people:.2f}")
@@ -88,70 +97,70 @@ def command(
 def _show_agreement(rows: Sequence[Agreement], as_json: bool) -> None:
     header = ("reader", "n", "agreement", "kappa", "alpha", "case I", "case II")
     gap = "\n" if out.width < WIDE and not as_json else " "  # an interval stays in one piece
-    shown = [
+    table = [
         (
             r.reader,
             str(r.n),
-            *(written(one).replace(" [", f"{gap}[") for one in (r.share, r.kappa, r.alpha)),
+            *(agreement_interval_text(interval).replace(" [", f"{gap}[") for interval in (r.share, r.kappa, r.alpha)),
             str(r.case_one),
             str(r.case_two),
         )
         for r in rows
     ]
-    show_table("agreement with people", header, shown, as_json)
+    show_table("agreement with people", header, table, as_json)
 
 
-def ask(items: Sequence[Item], path: Path, by: str, key: Callable[[], str]) -> None:
-    """Ask for the labels that `by` has not given yet, one key a reply, until all are given or q is pressed."""
+def ask_for_labels(items: Sequence[HardItem], path: Path, by: str, key: Callable[[], str]) -> None:
+    """Ask for the labels that `by` has not given yet, one key per reply, until all are given or q is pressed."""
     given = {item for item, who in read_labels(path) if who == by}
     waiting = [item for item in items if item.id not in given]
     done: list[int] = []
-    at, said = 0, ""
+    at, notice = 0, ""
     while at < len(waiting):
         item = waiting[at]
-        _show(item, at + 1 + len(items) - len(waiting), len(items), said)
+        _show(item, at + 1 + len(items) - len(waiting), len(items), notice)
         pressed = key().lower()
-        said = ""
+        notice = ""
         if pressed in ("q", "\x03", "\x04"):
             return
         if pressed == "u" and done:
             at = done.pop()
-            write_label(path, Label(waiting[at].id, None, by))
-            said = "undone"
+            write_label(path, HumanLabel(waiting[at].id, None, by))
+            notice = "undone"
         elif pressed == "s":
             at += 1
-            said = "skipped the one before"
+            notice = "skipped the one before"
         elif (label := _label(item, pressed)) is not None:
-            write_label(path, Label(item.id, label, by, item.unread.prediction.sample_id))
+            write_label(path, HumanLabel(item.id, label, by, item.unparsed.prediction.sample_id))
             done.append(at)
             at += 1
-            said = "the one before: " + ("no option" if label == NONE else label)
+            notice = "the one before: " + ("no option" if label == NONE else label)
         else:
-            said = f"{pressed!r} is no key here" if pressed.isprintable() else "that is no key here"
+            notice = f"{pressed!r} is no key here" if pressed.isprintable() else "that is no key here"
 
 
-def _label(item: Item, pressed: str) -> str | None:
+def _label(item: HardItem, pressed: str) -> str | None:
     if pressed in ("0", "x"):
         return NONE
     place = KEYS.find(pressed) if len(pressed) == 1 else -1
-    if 0 <= place < len(item.marks):
-        return item.marks[place]
-    # With more than nine options letters are keys of places, and marks are none.
-    named = [mark for mark in item.marks if mark.lower() == pressed and pressed not in RESERVED]
-    return named[0] if len(named) == 1 and len(item.marks) <= 9 else None
+    if 0 <= place < len(item.option_labels):
+        return item.option_labels[place]
+    # With more than nine options letters are keys of places, and labels are none.
+    named = [label for label in item.option_labels if label.lower() == pressed and pressed not in RESERVED]
+    return named[0] if len(named) == 1 and len(item.option_labels) <= 9 else None
 
 
-def _show(item: Item, number: int, count: int, said: str) -> None:
+def _show(item: HardItem, number: int, count: int, notice: str) -> None:
     """One screen: what happened to the one before, then the question, its options and the reply."""
-    unread = item.unread
+    unparsed = item.unparsed
     out.clear()
-    out.rule(f"{number} of {count}" + (f" ({said})" if said else ""))
-    out.print(f"{unread.turn.question}\n", markup=False, highlight=False)
-    for key, mark, option in zip(KEYS, item.marks, unread.shown, strict=False):
-        out.print(f"  {key}   ({mark}) {option}", markup=False, highlight=False)
-    reply = shortened(unread.reply)
+    out.rule(f"{number} of {count}" + (f" ({notice})" if notice else ""))
+    out.print(f"{unparsed.turn.question}\n", markup=False, highlight=False)
+    for key, label, option in zip(KEYS, item.option_labels, unparsed.shown, strict=False):
+        out.print(f"  {key}   ({label}) {option}", markup=False, highlight=False)
+    reply = shortened(unparsed.reply)
     out.print(f"\nReply: {reply}\n", markup=False, highlight=False, style="bold")
-    if len(reply) < len(unread.reply.strip()):
-        whole = f"shown without reasoning, and no more than a judge sees; it has {len(unread.reply):,} letters\n"
+    if len(reply) < len(unparsed.reply.strip()):
+        whole = f"shown without reasoning, and no more than a judge sees; it has {len(unparsed.reply):,} letters\n"
         out.print(whole, markup=False, highlight=False, style="dim")
     out.print(HELP, markup=False, highlight=False, style="dim")

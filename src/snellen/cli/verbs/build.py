@@ -10,15 +10,16 @@ from msgspec.structs import replace
 
 from snellen.api import build, build_table
 from snellen.benchmark import MANIFEST
+from snellen.building.recipe import DistractorSource, Recipe
 from snellen.catalogue import BenchmarkSpec, select
-from snellen.cli.show import announce, counting, tell_built
+from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
+from snellen.catalogue.hooks import params_with
+from snellen.cli.show import announce, build_status, print_built
 from snellen.errors import DataError
-from snellen.home import benchmark_folder
 from snellen.models.base import load_model
-from snellen.reformulate.recipe import Distractors, Recipe
-from snellen.reformulate.sampling import Sampling
-from snellen.sources import mmbench
-from snellen.sources.table import SUFFIXES
+from snellen.paths import benchmark_folder
+from snellen.readers.own_table import SUFFIXES
+from snellen.reformulation.sampling import Sampling
 
 
 @click.command()
@@ -37,8 +38,10 @@ from snellen.sources.table import SUFFIXES
 @click.option(
     "--metric", "metrics", multiple=True, help="Metric for open questions of your own benchmark; repeat for more."
 )
-@click.option("--answers", type=click.Path(path_type=Path), help="File with the answers that MMBench's form hides.")
-@click.option("--lenient", is_flag=True, help="Leave wrong questions of MMBench's form out, counted by kind.")
+@click.option(
+    "--answers", type=click.Path(path_type=Path), help="File with the answers that a table of a suite's form hides."
+)
+@click.option("--lenient", is_flag=True, help="Leave wrong questions of such a table out, counted by kind.")
 @click.option("--writer", default="", help="Model that writes distractors, where the paper had a model write them.")
 @click.option(
     "--distractors",
@@ -55,7 +58,7 @@ from snellen.sources.table import SUFFIXES
 def command(
     what: tuple[str, ...], source: Path | None, hub: bool, revision: str, name: str, images: Path | None,
     to: Path | None, dimension: str, metrics: tuple[str, ...], answers: Path | None, lenient: bool, writer: str,
-    force: bool, **making: Any,
+    force: bool, **recipe_options: Any,
 ) -> None:  # fmt: skip
     """Make benchmarks.
 
@@ -73,33 +76,32 @@ def command(
     half-built is left behind. docs/own-data.md has the details; docs/mmbench.md those of tables in
     MMBench's form, whose circular copies are one question.
     """
-    files = [Path(one) for one in what if Path(one).suffix in SUFFIXES]
+    files = [Path(target) for target in what if Path(target).suffix in SUFFIXES]
     if revision and not hub:
         raise DataError("--revision is of the hub's dataset; name --hub too")
     if (to or name) and len(what) > 1:
         raise DataError("--to and --name are for one benchmark at a time")
     for file in files:
-        if mmbench.recognises(file):
-            announce(f"{file} is read in MMBench's form, circular copies as one question; with a column id for index, "
-                     "each row would be one")  # fmt: skip
-        with counting(name or file.stem) as progress:
-            made = build_table(
+        if form := recognised_form(file):
+            announce(f"{file} is read in {form.title}{', ' * bool(form.notice)}{form.notice}")
+        with build_status(name or file.stem) as progress:
+            benchmark = build_table(
                 file, name=name, images=images, to=to, dimension=dimension, metrics=metrics, answers=answers,
                 lenient=lenient, progress=progress,
             )  # fmt: skip
-        tell_built(made)
-    chosen = [spec for one in what if Path(one).suffix not in SUFFIXES for spec in select(one)]
+        print_built(benchmark)
+    chosen = [spec for target in what if Path(target).suffix not in SUFFIXES for spec in select(target)]
     specs = [_asked(spec, answers, lenient) for spec in chosen]
-    recipe, author = _recipe(**making), load_model(writer) if writer else None
+    recipe, author = _recipe(**recipe_options), load_model(writer) if writer else None
     refused = []
     for spec in specs:
         if not force and source is None and to is None and (benchmark_folder(spec.name) / MANIFEST).exists():
             announce(f"{spec.name} is built already; --force builds it again")
             continue
         try:
-            with counting(spec.name) as progress:
+            with build_status(spec.name) as progress:
                 files_of = spec.source_in(source) if source else None
-                made = build(
+                benchmark = build(
                     spec, source=files_of, hub=hub, revision=revision, to=to, recipe=recipe, writer=author,
                     progress=progress,
                 )  # fmt: skip
@@ -109,7 +111,7 @@ def command(
             refused.append(spec.name)
             announce(f"{spec.name} is not built: {error}")
             continue
-        tell_built(made)
+        print_built(benchmark)
     if refused:
         raise DataError(f"{len(refused)} of {len(specs)} benchmarks were not built; the lines above say why")
 
@@ -117,14 +119,14 @@ def command(
 def _asked(spec: BenchmarkSpec, answers: Path | None, lenient: bool) -> BenchmarkSpec:
     if not (answers or lenient):
         return spec
-    if spec.source.reader != "mmbench":
-        raise DataError(f"{spec.name} is not of MMBench's form, for which --answers and --lenient are")
+    if spec.source.reader not in {form.reader for form in table_forms()}:
+        raise DataError(f"{spec.name} is not of {titles_of_forms()}, for which --answers and --lenient are")
     return replace(
-        spec, source=replace(spec.source, params=mmbench.asked(spec.source.params, answers=answers, lenient=lenient))
+        spec, source=replace(spec.source, params=params_with(spec.source.params, answers=answers, lenient=lenient))
     )
 
 
-def _recipe(distractors: Distractors, options: int | None, ratio: float | None, seed: int) -> Recipe:
+def _recipe(distractors: DistractorSource, options: int | None, ratio: float | None, seed: int) -> Recipe:
     sample = None
     if ratio is not None:
         sample = Sampling() if ratio == 1 else Sampling("balanced", ratio=ratio)

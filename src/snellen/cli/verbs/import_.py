@@ -7,14 +7,15 @@ from pathlib import Path
 import click
 
 from snellen.api import build
-from snellen.cli.show import announce, counting, tell_built
+from snellen.catalogue.hooks import Importer
+from snellen.cli.show import announce, build_status, print_built
 from snellen.errors import DataError
-from snellen.sources.hub import REFORM_EVAL_DATA, fetch
-from snellen.sources.published import importable, patterns
+from snellen.readers.hub import fetch
+from snellen.registry import find
 
 
 @click.command("import")
-@click.argument("what", type=click.Choice(["reform-eval"]))
+@click.argument("what")
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.argument("benchmarks", nargs=-1)
 @click.option("--hub", is_flag=True, help="Fetch the files from the Hugging Face hub (or its local cache) instead.")
@@ -30,25 +31,28 @@ def command(
       snellen import reform-eval ReForm-Eval-Data/ vsr clevr
       snellen import reform-eval --hub
 
-    FOLDER holds the files of ReForm-Eval-Data (61 benchmarks, those that are there are made). BENCHMARKS are
-    their short names; all when none is named. `snellen run MODEL reform-eval --templates data` uses the
-    instructions that the files bring.
+    WHAT names whose data: reform-eval, or that of another suite. FOLDER holds its files (of ReForm-Eval-Data's 61
+    benchmarks those that are there are made). BENCHMARKS are their short names; all when none is named.
+    `snellen run MODEL reform-eval --templates data` uses the instructions that the files bring.
     """
+    importer: Importer = find("importers", what)
     if hub:
         benchmarks = (str(folder), *benchmarks) if folder else benchmarks
-        folder, commit = fetch(REFORM_EVAL_DATA, patterns(benchmarks), revision)
-        announce(f"{REFORM_EVAL_DATA} at commit {commit}")
+        if not importer.dataset:
+            raise DataError(f"{importer.title} is not known to be on the hub; name the folder with its files")
+        folder, commit = fetch(importer.dataset, importer.patterns(benchmarks), revision)
+        announce(f"{importer.dataset} at commit {commit}")
     if folder is None:
-        raise DataError("name the folder with the files of ReForm-Eval-Data, or fetch them with --hub")
+        raise DataError(f"name the folder with the files of {importer.title}, or fetch them with --hub")
     refused = 0
-    for spec in importable(folder, benchmarks, images):
+    for spec in importer.benchmarks(folder, benchmarks, images):
         try:
-            with counting(spec.name) as progress:
-                made = build(spec, source=folder, progress=progress)
+            with build_status(spec.name) as progress:
+                benchmark = build(spec, source=folder, progress=progress)
         except DataError as error:
             announce(f"{spec.name} is not built: {error}")
             refused += 1
             continue
-        tell_built(made)
+        print_built(benchmark)
     if refused:
         raise DataError(f"{refused} benchmarks were not built; the lines above say why")

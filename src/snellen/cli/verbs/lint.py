@@ -10,13 +10,14 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from snellen.analysis.lint import SEVERITIES, Finding, Severity, lint, text_only
 from snellen.api import evaluate
-from snellen.benchmark import Benchmark, Selection
-from snellen.cli.show import announce, err, out, progress
-from snellen.meaning.lint import SEVERITIES, Finding, Severity, lint, text_only
-from snellen.meaning.report.words import clean
+from snellen.benchmark import Benchmark
+from snellen.cli.flags import json_flag
+from snellen.cli.show import announce, err, out, run_progress
 from snellen.models.base import load_model
-from snellen.run.plan import find_benchmarks
+from snellen.report.formatting import strip_controls
+from snellen.runs.plan import find_benchmarks
 
 STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note": "dim"}
 
@@ -24,10 +25,10 @@ STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note
 @click.command()
 @click.argument("benchmarks", nargs=-1, required=True)
 @click.option("--model", help="Ask this model the questions without their pictures, too.")
-@click.option("--limit", type=click.IntRange(1), help="Ask it at most so many samples a benchmark.")
+@click.option("--limit", type=click.IntRange(1), help="Ask it at most so many samples per benchmark.")
 @click.option("--runs", default="runs", help="Folder for that run.  [runs]")
 @click.option("--strict", is_flag=True, help="Exit with 1 when a finding is serious.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a finding.")
+@json_flag
 def command(
     benchmarks: tuple[str, ...], model: str | None, limit: int | None, runs: str, strict: bool, as_json: bool
 ) -> None:
@@ -57,10 +58,9 @@ def _blind(benchmarks: Sequence[Benchmark], model: str, limit: int | None, runs:
     """Run a model under the protocol `blind`, by likelihood when it cannot reply; a run as any other."""
     opened = load_model(model)
     protocol = "blind" if "generate" in opened.kinds else "blind?by=likelihood"
-    samples = sum(benchmark.count(Selection(limit=limit)) for benchmark in benchmarks)
-    with progress(f"{model} without the pictures", samples) as report:
+    with run_progress() as progress:
         folders = [str(benchmark.folder) for benchmark in benchmarks]
-        results = evaluate(opened, folders, protocol, limit=limit, runs=runs, report=report)
+        results = evaluate(opened, folders, protocol, limit=limit, runs=runs, progress=progress)
     [run] = results.runs
     announce(f"run: {run.folder}")
     return text_only(run)
@@ -84,5 +84,7 @@ def _print_table(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
     for finding in findings:
         count = f"{finding.count:,} of {finding.of:,}" if finding.of else ""
         label = Text(f"{finding.severity}\n{finding.check}", style=STYLES[finding.severity])
-        table.add_row(label, count, Text(clean(finding.says)), Text(clean(" ".join(finding.examples))))
+        table.add_row(
+            label, count, Text(strip_controls(finding.says)), Text(strip_controls(" ".join(finding.examples)))
+        )
     out.print(table)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import click
 
 from snellen import registry
+from snellen.cli.flags import json_flag
+from snellen.metrics.declaration import Over
 
 WHAT = ("benchmarks", "suites", "models", "protocols", "metrics")
 Rows = list[tuple[str, ...]]
@@ -15,7 +17,7 @@ Rows = list[tuple[str, ...]]
 @click.command()
 @click.argument("what", type=click.Choice(WHAT), default="benchmarks")
 @click.option("--where", default="", help="A condition on facts, e.g. \"dimension == 'CG'\".")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@json_flag
 def command(what: str, where: str, as_json: bool) -> None:
     """Show what there is: benchmarks (default), suites, models, protocols or metrics."""
     from snellen.cli.show import show_table
@@ -26,13 +28,14 @@ def command(what: str, where: str, as_json: bool) -> None:
 
 def _benchmarks(where: str) -> tuple[tuple[str, ...], Rows]:
     from snellen.benchmark import MANIFEST, Benchmark
-    from snellen.catalogue import DIMENSIONS, entries
-    from snellen.home import benchmark_folder
-    from snellen.run.plan import own_benchmarks
-    from snellen.where import Condition
+    from snellen.catalogue import dimension_titles, entries
+    from snellen.conditions import Condition
+    from snellen.paths import benchmark_folder
+    from snellen.runs.plan import own_benchmarks
 
     condition = Condition(where) if where else None
     own = [Benchmark(benchmark_folder(name)).spec for name in own_benchmarks()]
+    titles = dimension_titles()
     rows: Rows = []
     for spec in (*entries().values(), *own):
         if condition is None or condition.holds(spec.facts()):
@@ -41,7 +44,7 @@ def _benchmarks(where: str) -> tuple[tuple[str, ...], Rows]:
             rows.append(
                 (
                     spec.name,
-                    DIMENSIONS.get(spec.dimension, spec.dimension),
+                    titles.get(spec.dimension, spec.dimension),
                     spec.task,
                     spec.formulation,
                     "" if count is None else f"{count:,}",
@@ -70,11 +73,11 @@ def _models(where: str) -> tuple[tuple[str, ...], Rows]:
     }
     embedded = (
         ("snellen:tiny", "a trained LLaVA of a few megabytes that ships with Snellen"),
-        ("snellen:tiny-xs", "a smaller one that sees, but was never taught to answer by mark"),
+        ("snellen:tiny-xs", "a smaller one that sees, but was never taught to answer by label"),
         ("snellen:oracle", "instrument: knows the answers; must score 100"),
         ("snellen:uniform", "instrument: guesses; must land on chance"),
-        ("snellen:always-a", "instrument: names the first mark; CircularEval must bring it to zero"),
-        ("snellen:biased?p=0.7", "instrument: names the first mark with probability p, else guesses"),
+        ("snellen:always-a", "instrument: names the first label; CircularEval must bring it to zero"),
+        ("snellen:biased?p=0.7", "instrument: names the first label with probability p, else guesses"),
         ("snellen:scripted?file=replies.json", "instrument: replies from a file, sample id to text"),
     )
     rows: Rows = [
@@ -97,35 +100,16 @@ def _protocols(where: str) -> tuple[tuple[str, ...], Rows]:
 
 
 def _metrics(where: str) -> tuple[tuple[str, ...], Rows]:
-    choice: Rows = [
-        ("accuracy", "choice", "share of the read choices that are correct"),
-        ("accuracy_strict", "choice", "the same, an unread reply counting as not right"),
-        ("accuracy_high", "choice", "the same, an unread reply counting as right"),
-        ("circular_accuracy", "choice", "share of the questions right under every rotation"),
-        ("hit_rate", "choice", "share of the replies that name a mark that was shown"),
-        ("tie_rate", "choice by likelihood", "share of the presentations whose most likely options are exactly even"),
-        ("instability", "choice", "entropy of the choices over presentations, in nats"),
+    from snellen.metrics.declaration import find_metric
+
+    metrics = [(name, find_metric(name)) for name in registry.names("metrics")]
+    rows: Rows = [
+        (name, metric.over, metric.rows[0].unit or "-", metric.rows[0].better, metric.what) for name, metric in metrics
     ]
-    texts: Rows = [
-        (name, "text", (registry.find(group, name).__doc__ or "").splitlines()[0])
-        for group in ("metrics", "corpus_metrics")
-        for name in registry.names(group)
-    ]
-    described: Rows = [
-        (name, of, registry.find(group, name).what) for group, of in _DESCRIBED for name in registry.names(group)
-    ]
-    rounds: Rows = [
-        ("round_correlation", "dialogue", "correlation of accuracy with the number of the round"),
-        ("round_slope", "dialogue", "change of accuracy from one round to the next"),
-    ]
-    return ("metric", "of", "what it is"), [*choice, *rounds, *texts, *described]
+    return ("metric", "over", "unit", "better", "what it is"), sorted(rows, key=lambda row: _OVER.index(row[1]))
 
 
-_DESCRIBED: tuple[tuple[registry.MetricGroup, str], ...] = (
-    ("pooled_metrics", "all text replies"),
-    ("choice_metrics", "choice by likelihood"),
-    ("judged_metrics", "text, by a judge"),
-)
+_OVER: tuple[Over, ...] = ("choices", "ranks", "reply", "corpus", "counts", "judge", "derived")
 
 
 _LISTS: dict[str, Callable[[str], tuple[tuple[str, ...], Rows]]] = {

@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
-from snellen.cli.flags import reading_flags, score_all, subset_flags
-from snellen.cli.show import out
+from snellen.api import Results
+from snellen.cli.flags import judge_of, scoring_flags, scoring_of, subset_flags
+from snellen.cli.show import announce, out
+from snellen.evaluation import score_folders
 
 
 @click.command()
@@ -22,7 +24,7 @@ from snellen.cli.show import out
     help="File to write: .html, .md, .csv or .json; repeat for more.  [report.html]",
 )
 @subset_flags
-@reading_flags
+@scoring_flags
 def command(runs: tuple[Path, ...], outputs: tuple[Path, ...], where: str, common_answered: bool, **flags: Any) -> None:
     """Write the report of one or several RUNS.
 
@@ -30,6 +32,7 @@ def command(runs: tuple[Path, ...], outputs: tuple[Path, ...], where: str, commo
     picture, prompt, reply and how it was read. Runs are scored first, as `snellen score` does with the same flags.
     With --common-answered all models are compared on the same questions; the report says which were left out, and why.
     """
-    results = score_all(runs, **flags).only(where=where, common_answered=common_answered)
+    scored = Results(score_folders(runs, scoring_of(flags), judge_of(flags), announce))
+    results = scored.only(where=where, common_answered=common_answered)
     for path in outputs or (runs[0] / "report.html" if len(runs) == 1 else Path("report.html"),):
         out.print(str(results.report(path)), highlight=False, soft_wrap=True)

@@ -11,16 +11,17 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from snellen.analysis.sampling_study import RATIOS, SampleStability, SamplingPlan, sampling_study
 from snellen.api import score
+from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out
 from snellen.errors import DataError
-from snellen.judge.resample import subset
-from snellen.meaning.report.words import DASH, clean_name, fixed, percent
-from snellen.meaning.sampling_study import RATIOS, Plan, Stability, study
-from snellen.reformulate.sampling import Rule, Sampling
-from snellen.run.plan import find_benchmarks
+from snellen.reformulation.sampling import Rule, Sampling
+from snellen.report.formatting import DASH, fixed, percent, short_name
+from snellen.runs.plan import find_benchmarks, specs_of
+from snellen.scoring.resampling import draw_subset
 
-HEADER = (
+STUDY_HEADER = (
     "benchmark", "protocol", "metric", "ratio", "samples", "models", "rho", "rank rho", "deviation", "variance", "time",
 )  # fmt: skip
 RULES = ("balanced", "random", "equal", "equidistant")
@@ -41,7 +42,7 @@ RULES = ("balanced", "random", "equal", "equidistant")
 @click.option("--seed", default=0, help="Seed of the draws.  [0]")
 @click.option("--name", default="", help="Name of the part.  [the whole's, and what was drawn]")
 @click.option("--to", type=click.Path(path_type=Path), help="Folder to make.  [under $SNELLEN_HOME/benchmarks]")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@json_flag
 def command(
     what: tuple[str, ...], studied: bool, ratios: str, draws: int, metric: str, rule: str, ratio: float | None,
     count: int | None, each: int | None, step: int | None, by: str, seed: int, name: str, to: Path | None,
@@ -57,19 +58,20 @@ def command(
     parts against those on the whole (ReForm-Eval, Tables 29 and 30); docs/sampling.md says more.
     """
     if studied:
-        plan = Plan(_ratios(ratios), draws, cast(Rule, rule), by, seed, metric)
-        rows = study([run for one in what for run in score(one).runs], plan)
+        plan = SamplingPlan(_ratios(ratios), draws, cast(Rule, rule), by, seed, metric)
+        rows = sampling_study([run for run_or_folder in what for run in score(run_or_folder).runs], plan)
         (_print_lines if as_json else _print_table)(rows)
         return
     sampling = _sampling(rule, {"ratio": ratio, "count": count, "each": each, "step": step})
-    [use, *others] = find_benchmarks(what, announce=announce)
-    if others:
-        raise DataError(f"{', '.join(what)} stands for {1 + len(others)} benchmarks; draw from them one by one")
+    count_of_benchmarks = len({spec.name for pattern in what for spec in specs_of(pattern)})
+    if count_of_benchmarks > 1:
+        raise DataError(f"{', '.join(what)} stands for {count_of_benchmarks} benchmarks; draw from them one by one")
+    [use] = find_benchmarks(what, announce=announce)
     whole = use.benchmark
-    made = subset(whole, sampling, name=name or _named(whole.name, sampling), by=by, seed=seed, to=to)
+    subset = draw_subset(whole, sampling, name=name or _named(whole.name, sampling), by=by, seed=seed, to=to)
     out.print(
-        f"drew {made.manifest.counts.samples:,} of {whole.manifest.counts.samples:,} samples of {whole.name}: "
-        f"{made.name} version {made.manifest.version}\n  {made.folder}",
+        f"drew {subset.manifest.counts.samples:,} of {whole.manifest.counts.samples:,} samples of {whole.name}: "
+        f"{subset.name} version {subset.manifest.version}\n  {subset.folder}",
         highlight=False,
         soft_wrap=True,
     )
@@ -101,21 +103,21 @@ def _named(whole: str, sampling: Sampling) -> str:
     return f"{whole}-every-{sampling.step}" if sampling.step else f"{whole}-{sampling.count}"
 
 
-def _print_lines(rows: Sequence[Stability]) -> None:
+def _print_lines(rows: Sequence[SampleStability]) -> None:
     for row in rows:
         out.out(msgspec.json.encode(msgspec.structs.asdict(row)).decode(), highlight=False)
 
 
-def _print_table(rows: Sequence[Stability]) -> None:
+def _print_table(rows: Sequence[SampleStability]) -> None:
     table = Table(
         title=f"parts against the whole, {rows[0].draws} draws of each; `*` is the mean over benchmarks",
         title_justify="left", box=None, header_style="bold", pad_edge=False,
     )  # fmt: skip
-    for name in HEADER:
-        table.add_column(name, justify="left" if name in HEADER[:3] else "right", overflow="fold")
+    for name in STUDY_HEADER:
+        table.add_column(name, justify="left" if name in STUDY_HEADER[:3] else "right", overflow="fold")
     for row in rows:
         table.add_row(
-            Text(clean_name(row.benchmark)), Text(row.protocol), row.metric, f"{100 * row.ratio:g}%",
+            Text(short_name(row.benchmark)), Text(row.protocol), row.metric, f"{100 * row.ratio:g}%",
             f"{row.samples:,}", str(row.models), _fixed(row.rho, 4), _fixed(row.rank_rho, 4),
             _fixed(row.deviation, 2), _fixed(row.variance, 2), DASH if row.time is None else percent(row.time),
         )  # fmt: skip

@@ -7,11 +7,14 @@ from typing import Any
 
 import click
 
-from snellen.cli.flags import reading_flags, score_all, subset_flags
+from snellen.api import Results
+from snellen.catalogue.forms import prediction_form
+from snellen.catalogue.hooks import PredictionForm
+from snellen.cli.flags import json_flag, judge_of, scoring_flags, scoring_of, subset_flags
 from snellen.cli.show import announce, show_results
 from snellen.errors import DataError
-from snellen.run.predictions import take_in
-from snellen.run.store import read_manifest
+from snellen.evaluation import score_folders
+from snellen.runs.journal import read_manifest
 
 
 @click.command()
@@ -19,14 +22,16 @@ from snellen.run.store import read_manifest
 @click.option(
     "--answers", default="", help="For a file of predictions: the questions and answers, a table or a benchmark's name."
 )
+@click.option("--format", "form", default="", help="For such a file: a suite's form.  [the one that fits it]")
 @click.option("--to", type=click.Path(path_type=Path), help="For such a file: the run's folder.  [under runs]")
 @click.option("--model", default="", help="For such a file: the model's name.  [the file's]")
 @subset_flags
-@reading_flags
-@click.option("--json", "as_json", is_flag=True, help="Print all results, one JSON object a line.")
+@scoring_flags
+@json_flag
 def command(
     runs: tuple[Path, ...],
     answers: str,
+    form: str,
     to: Path | None,
     model: str,
     where: str,
@@ -57,14 +62,17 @@ def command(
             "--answers is for files of predictions; a run is scored by its benchmark's: build that one again with "
             "`snellen build ... --answers`, its questions stay the same"
         )
-    folders = [_taken(run, answers, to, model) if run in files else run for run in runs]
-    show_results(score_all(folders, **flags).only(where=where, common_answered=common_answered), as_json)
+    if files and not answers:
+        raise DataError(f"{files[0]} is a file of predictions: name the questions and answers with --answers")
+    folders = [
+        _taken(run, prediction_form(form, run, answers), answers, to, model) if run in files else run for run in runs
+    ]
+    results = Results(score_folders(folders, scoring_of(flags), judge_of(flags), announce))
+    show_results(results.only(where=where, common_answered=common_answered), as_json)
 
 
-def _taken(file: Path, answers: str, to: Path | None, model: str) -> Path:
-    if not answers:
-        raise DataError(f"{file} is a file of predictions: name the questions and answers with --answers")
-    folder = take_in(file, answers, to, model)
+def _taken(file: Path, form: PredictionForm, answers: str, to: Path | None, model: str) -> Path:
+    folder = form.read(file, answers, to, model)
     announce(f"{file} is the run {folder}")
     for note in read_manifest(folder).notes:
         announce(f"  note: {note}")

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import click
 
+from snellen.catalogue.forms import submission_writer
 from snellen.cli.show import announce, out
-from snellen.run.submission import submit
-
-FORMS = ("mmbench",)
+from snellen.runs.journal import read_manifest
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(FORMS), default="mmbench", help="Whose file it is.  [mmbench]")
+@click.option("--format", "form", default="", help="Whose file it is: a suite's form.  [its own, or the only one]")
 @click.option(
     "-o", "--output", required=True, type=click.Path(path_type=Path),
     help="File to write: .xlsx, .tsv, .csv, .json or .jsonl.",
@@ -31,10 +30,11 @@ def command(run: Path, form: str, output: Path, benchmark: str, protocol: str, p
       snellen run MODEL mmbench/test-en -p 'circular?all_passes=true' --name x
       snellen submit runs/x -o x_MMBench_TEST_EN.xlsx
 
-    A row a rotation, with the official file's own indexes, its options as that row shows them, and the reply. Every
-    text is written as it came and read again; what the form cannot hold is refused. docs/mmbench.md says more.
+    One row per rotation, with the official file's own indexes, its options as that row shows them, and the reply. Every
+    text is written unchanged and read back; what the form cannot hold is refused. docs/mmbench.md says more.
     """
-    done = submit(run, output, benchmark=benchmark, protocol=protocol, partial=partial)
+    benchmarks = [benchmark] if benchmark else [use.name for use in read_manifest(run).benchmarks]
+    done = submission_writer(form, benchmarks)(run, output, benchmark=benchmark, protocol=protocol, partial=partial)
     if done.missing:
         announce(f"left out: {done.missing}")
     if done.empty:

@@ -1,4 +1,4 @@
-"""Rows of unequal length to one batch."""
+"""Collating rows of unequal length into one batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from snellen.models.hf.encode import PER_TOKEN, Encoded, Tensors
 Side = Literal["left", "right"]
 
 
-def stack(rows: Sequence[Encoded], pad: int, side: Side) -> Tensors:
+def pad_rows(rows: Sequence[Encoded], pad: int, side: Side) -> Tensors:
     """One batch of `rows`, padded on `side`; pictures of different shape are padded with zeros."""
     import torch
 
@@ -28,7 +28,7 @@ def stack(rows: Sequence[Encoded], pad: int, side: Side) -> Tensors:
 
 
 def to_device(model: Any, batch: Tensors) -> Tensors:
-    """On the model's device, pictures in its number format."""
+    """The batch on the model's device, with pictures in the model's dtype."""
     import torch
 
     moved = {}
@@ -53,7 +53,7 @@ def _pad_tokens(values: Any, lack: int, side: Side) -> Any:
 
 
 def _concatenate(values: Sequence[Any]) -> Any:
-    """Along the batch; other dimensions are filled up with zeros to the largest."""
+    """Concatenate along the batch; other dimensions are padded with zeros to the largest size."""
     import torch
 
     if not isinstance(values[0], torch.Tensor):

@@ -1,7 +1,7 @@
-"""Messages to prompt text: by the model's own chat template, or by a format of `formats.toml`.
+"""Messages to prompt text, by the model's own chat template or a format in `formats.toml`.
 
-What stands between the opened assistant turn and a reply ("ASSISTANT:" takes a blank, "<|assistant|>"
-takes nothing) is read off the template: a rendered reply is compared with the generation prompt.
+The separator between the assistant header and a reply (a space after "ASSISTANT:", nothing after
+"<|assistant|>") is derived from the template: a rendered reply is compared with the generation prompt.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import msgspec
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 
 OPENING = "([{<\"'\u2018\u201c\u00ab/-"
-"""A reply that goes on after one of these is not set off by a blank."""
+"""A reply that continues after one of these is not preceded by a space."""
 _MARK = "xreplyx"
 
 
-class Format(msgspec.Struct, frozen=True):
-    """How a model without a chat template is talked to; the fields are explained in formats.toml."""
+class PromptFormat(msgspec.Struct, frozen=True):
+    """The prompt format of a model without a chat template; formats.toml explains the fields."""
 
     user: str
     image: str
@@ -32,30 +32,30 @@ class Format(msgspec.Struct, frozen=True):
     added: str = ""
 
     def turn(self, images: int, token: str, text: str) -> str:
-        shown = self.image.replace("{token}", token) * images
-        return self.user.replace("{image}", shown).replace("{text}", text)
+        placeholders = self.image.replace("{token}", token) * images
+        return self.user.replace("{image}", placeholders).replace("{text}", text)
 
 
 @cache
-def formats() -> dict[str, Format]:
-    """The formats by model type; `plain` serves all others."""
+def formats() -> dict[str, PromptFormat]:
+    """The formats by model type; `plain` is for all others."""
     text = (files(__package__) / "formats.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, Format])
+    return msgspec.convert(tomllib.loads(text), dict[str, PromptFormat])
 
 
 @dataclass(frozen=True)
-class Prompt:
+class ChatPrompt:
     """Prompt text up to where the reply begins, with a placeholder for each image."""
 
     text: str
     images: tuple[ImageRef, ...]
     join: str
-    """What stands between `text` and the first word of the reply."""
+    """The separator between `text` and the first word of the reply."""
     added: str = ""
-    """What the processor puts after `text` by itself."""
+    """What the processor itself appends to `text`."""
 
     def replied(self, continuation: str) -> str:
-        """All of the text when the reply is `continuation`."""
+        """The full text if the reply is `continuation`."""
         join = "" if continuation[:1].isspace() else self.join
         return self.text + self.added + join + continuation
 
@@ -75,28 +75,28 @@ class Conversation:
         self._specials = sorted((token for token in specials if len(token) > 1), key=len, reverse=True)
         self._as_parts = bool(self._template) and self._takes_parts()
         self.join = self._read_join() if self._template else self._format.join
-        known = model_type if model_type in formats() else "plain"
-        self.name = "chat template" if self._template else f"format {known}"
+        format_name = model_type if model_type in formats() else "plain"
+        self.name = "chat template" if self._template else f"format {format_name}"
         """Where the prompts come from, for the run's manifest."""
         self.notes = ("no chat template: plain User/Assistant format",) if self.name == "format plain" else ()
 
-    def write(self, messages: Sequence[Message]) -> Prompt:
-        """The prompt for `messages`; an assistant message that comes last is left open."""
+    def write(self, messages: Sequence[Message]) -> ChatPrompt:
+        """The prompt for `messages`; a final assistant message is left open."""
         continued = messages[-1].role == "assistant"
         join, added = self.join, "" if self._template else self._format.added
         if continued:
-            said = messages[-1].text
-            join = "" if not said or said[-1].isspace() or said[-1] in OPENING else " "
+            opening = messages[-1].text
+            join = "" if not opening or opening[-1].isspace() or opening[-1] in OPENING else " "
         images = tuple(part.image for message in messages for part in message.content if isinstance(part, ImagePart))
         text = self._by_template(messages, continued) if self._template else self._by_format(messages)
-        return Prompt(text, images, join, added)
+        return ChatPrompt(text, images, join, added)
 
     def _by_template(self, messages: Sequence[Message], continued: bool) -> str:
-        said = [{"role": message.role, "content": self._content(message)} for message in messages]
-        return self._apply(said, continued)
+        rendered = [{"role": message.role, "content": self._content(message)} for message in messages]
+        return self._apply(rendered, continued)
 
     def _apply(self, messages: list[dict[str, Any]], continued: bool, opened: bool = True) -> str:
-        """Render; `opened` adds the assistant's header unless the last message is to be continued."""
+        """Render the template; `opened` adds the assistant header unless the last message is to be continued."""
         text: str = self._render.apply_chat_template(
             messages,
             chat_template=self._template,
@@ -122,7 +122,7 @@ class Conversation:
         )
 
     def _harmless(self, text: str) -> str:
-        """Text whose words cannot be taken for control tokens: `<image>` becomes `< image>`."""
+        """Text that cannot be mistaken for control tokens: `<image>` becomes `< image>`."""
         for token in self._specials:
             text = text.replace(token, f"{token[0]} {token[1:]}")
         return text
@@ -130,12 +130,12 @@ class Conversation:
     def _by_format(self, messages: Sequence[Message]) -> str:
         form, text = self._format, ""
         for i, message in enumerate(messages):
-            said = self._harmless(message.text)
+            spoken = self._harmless(message.text)
             if message.role == "user":
                 images = sum(isinstance(part, ImagePart) for part in message.content)
-                text += form.turn(images, self._placeholder, said)
+                text += form.turn(images, self._placeholder, spoken)
             else:
-                text += (form.join if message.role == "assistant" else "") + said
+                text += (form.join if message.role == "assistant" else "") + spoken
                 text += form.between if i < len(messages) - 1 else ""
         return text
 
@@ -151,9 +151,11 @@ class Conversation:
         return _MARK in text and "'type'" not in text and '"type"' not in text
 
     def _read_join(self) -> str:
-        said = [Message("user", (TextPart("x"),)), Message("assistant", (TextPart(_MARK),))]
-        asked, replied = ([{"role": m.role, "content": self._content(m)} for m in part] for part in (said[:1], said))
-        opened = self._apply(asked, continued=False)
+        exchange = [Message("user", (TextPart("x"),)), Message("assistant", (TextPart(_MARK),))]
+        prompt, replied = (
+            [{"role": m.role, "content": self._content(m)} for m in part] for part in (exchange[:1], exchange)
+        )
+        opened = self._apply(prompt, continued=False)
         whole = self._apply(replied, continued=False, opened=False)
         before = whole[: whole.rfind(_MARK)]
         return before[len(opened) :] if before.startswith(opened) else ""

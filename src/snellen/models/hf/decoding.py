@@ -1,8 +1,8 @@
-"""Replies, greedy or sampled so that none depends on its neighbours in the batch.
+"""Greedy or sampled replies, none of which depends on its neighbours in the batch.
 
 Sampling is the argmax of logits plus Gumbel noise, which is a draw from their softmax (Gumbel-max:
-Maddison et al., "A* sampling", 2014, section 2). The noise of a request comes from a generator of its
-own, seeded by its key, which holds the decoding seed.
+Maddison et al., "A* sampling", 2014, section 2). The noise of a request comes from its own
+generator, seeded by its key, which includes the decoding seed.
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from snellen.models.hf.anatomy import Anatomy
-from snellen.models.hf.collate import stack, to_device
+from snellen.models.hf.collate import pad_rows, to_device
 from snellen.models.hf.encode import Encoded, Encoder
-from snellen.models.hf.load import library
-from snellen.models.hf.shared import Pick
+from snellen.models.hf.load import import_transformers
+from snellen.models.hf.model_layout import ModelLayout
+from snellen.models.hf.prefix_sharing import TokenPicker
 from snellen.records import Decoding, Request, Response, Usage
 
 
-def like_decoding(request: Request) -> tuple[Any, ...]:
-    """What requests of one batch must have in common."""
+def decoding_group(request: Request) -> tuple[Any, ...]:
+    """Decoding settings that requests of one batch must share."""
     decoding: Decoding = request.decoding
     return (decoding.max_new_tokens, decoding.temperature, decoding.top_p, decoding.stop)
 
 
-def picker(anatomy: Anatomy, encoder: Encoder, requests: Sequence[Request]) -> Pick:
-    """How the next tokens of `requests`, which are of like decoding, are chosen."""
-    ends, stops = end_tokens(anatomy), requests[0].decoding.stop
+def token_picker(layout: ModelLayout, encoder: Encoder, requests: Sequence[Request]) -> TokenPicker:
+    """Chooses the next tokens of `requests`, which share their decoding settings."""
+    ends, stops = end_tokens(layout), requests[0].decoding.stop
 
     def pick(members: Sequence[int]) -> Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]:
-        shift = noise([requests[member] for member in members])
+        shift = gumbel_noise([requests[member] for member in members])
 
-        def choose(logits: Any, said: list[list[int]]) -> tuple[list[int], list[bool]]:
+        def choose(logits: Any, written: list[list[int]]) -> tuple[list[int], list[bool]]:
             tokens: list[int] = shift(logits.float()).argmax(-1).tolist()
             return tokens, [
                 token in ends or (bool(stops) and _holds(encoder.decode([*before, token]), stops))
-                for token, before in zip(tokens, said, strict=True)
+                for token, before in zip(tokens, written, strict=True)
             ]
 
         return choose
@@ -45,45 +45,47 @@ def picker(anatomy: Anatomy, encoder: Encoder, requests: Sequence[Request]) -> P
 
 
 def generate_plainly(
-    anatomy: Anatomy, encoder: Encoder, rows: Sequence[Encoded], requests: Sequence[Request]
+    layout: ModelLayout, encoder: Encoder, rows: Sequence[Encoded], requests: Sequence[Request]
 ) -> list[list[int]]:
-    """New tokens by the model's own `generate`, in one batch. The twin of shared writing."""
+    """New tokens by the model's own `generate`, in one batch. The reference for generation with shared prefixes."""
     import torch
 
-    transformers, model, decoding = library(), anatomy.model, requests[0].decoding
-    # A decoder goes on from the last place; an encoder pads as it does for scoring, and is remembered so.
-    batch = to_device(model, stack(rows, anatomy.pad, "right" if anatomy.encoder_decoder else "left"))
+    transformers, model, decoding = import_transformers(), layout.model, requests[0].decoding
+    # A decoder continues from the last position; an encoder pads as in scoring, so that its outputs can be cached.
+    batch = to_device(model, pad_rows(rows, layout.pad, "right" if layout.encoder_decoder else "left"))
     settings = transformers.GenerationConfig(
         max_new_tokens=decoding.max_new_tokens,
         do_sample=False,
         num_beams=1,
-        pad_token_id=anatomy.pad,
-        eos_token_id=sorted(end_tokens(anatomy)) or None,
+        pad_token_id=layout.pad,
+        eos_token_id=sorted(end_tokens(layout)) or None,
         bos_token_id=model.generation_config.bos_token_id,
-        decoder_start_token_id=anatomy.start if anatomy.encoder_decoder else None,
+        decoder_start_token_id=layout.start if layout.encoder_decoder else None,
     )
-    shift = noise(requests)
+    shift = gumbel_noise(requests)
 
-    class Shift(library().LogitsProcessor):  # type: ignore[misc]
+    class Shift(import_transformers().LogitsProcessor):  # type: ignore[misc]
         def __call__(self, input_ids: Any, scores: Any) -> Any:
             return shift(scores.float())
 
-    class StopAt(library().StoppingCriteria):  # type: ignore[misc]
+    class StopAt(import_transformers().StoppingCriteria):  # type: ignore[misc]
         def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-            texts = [encoder.decode(row) for row in _new(anatomy, input_ids, batch["input_ids"]).tolist()]
+            texts = [encoder.decode(row) for row in _new(layout, input_ids, batch["input_ids"]).tolist()]
             return torch.tensor([_holds(text, decoding.stop) for text in texts], device=input_ids.device)
 
     shifts = transformers.LogitsProcessorList([Shift()] if decoding.temperature > 0 else [])
     stops = transformers.StoppingCriteriaList([StopAt()] if decoding.stop else [])
-    anatomy.forget()
+    layout.forget()
     with torch.inference_mode():
-        made = model.generate(**batch, generation_config=settings, logits_processor=shifts, stopping_criteria=stops)
-    new: list[list[int]] = _new(anatomy, made, batch["input_ids"]).tolist()
+        sequences = model.generate(
+            **batch, generation_config=settings, logits_processor=shifts, stopping_criteria=stops
+        )
+    new: list[list[int]] = _new(layout, sequences, batch["input_ids"]).tolist()
     return new
 
 
-def noise(requests: Sequence[Request]) -> Callable[[Any], Any]:
-    """What is added to logits [requests, vocabulary] so that their argmax is the next token."""
+def gumbel_noise(requests: Sequence[Request]) -> Callable[[Any], Any]:
+    """A function that shifts logits [requests, vocabulary] so that their argmax is the next token."""
     import torch
 
     decoding = requests[0].decoding
@@ -100,14 +102,16 @@ def noise(requests: Sequence[Request]) -> Callable[[Any], Any]:
     return shifted
 
 
-def response(encoder: Encoder, row: Encoded, tokens: Sequence[int], ends: frozenset[int], request: Request) -> Response:
-    """What was written, up to its end token or stop string, without white space at its ends."""
+def to_response(
+    encoder: Encoder, row: Encoded, tokens: Sequence[int], ends: frozenset[int], request: Request
+) -> Response:
+    """The generated text up to its end token or stop string, stripped of white space."""
     stops = request.decoding.stop
     count = next((i for i, token in enumerate(tokens) if token in ends), len(tokens))
     ended = count < len(tokens)
     text = encoder.decode(tokens[:count])
     if stops and _holds(text, stops):
-        # What follows a stop string is padding up to the batch's longest row.
+        # After a stop string comes padding up to the batch's longest row.
         count = next(n for n in range(1, count + 1) if _holds(encoder.decode(tokens[:n]), stops))
         text, ended = text[: min(text.find(stop) for stop in stops if stop in text)], True
         used = count
@@ -116,21 +120,21 @@ def response(encoder: Encoder, row: Encoded, tokens: Sequence[int], ends: frozen
     return Response(text=text.strip(), finish="stop" if ended else "length", usage=Usage(len(row.ids), used))
 
 
-def end_tokens(anatomy: Anatomy) -> frozenset[int]:
+def end_tokens(layout: ModelLayout) -> frozenset[int]:
     """The tokens that end a reply."""
-    ends = anatomy.model.generation_config.eos_token_id
+    ends = layout.model.generation_config.eos_token_id
     if ends is None:
-        ends = anatomy.speaker.generation_config.eos_token_id
+        ends = layout.language_model.generation_config.eos_token_id
     return frozenset(ends if isinstance(ends, (list, tuple)) else [] if ends is None else [ends])
 
 
-def _new(anatomy: Anatomy, made: Any, prompt: Any) -> Any:
-    """The tokens after the prompt: some models return it again, some (BLIP-2) do not, a decoder has its own start."""
-    if anatomy.encoder_decoder:
-        return made[:, 1:]
+def _new(layout: ModelLayout, sequences: Any, prompt: Any) -> Any:
+    """The tokens after the prompt. Some models return the prompt, some (BLIP-2) not; a decoder has its own start."""
+    if layout.encoder_decoder:
+        return sequences[:, 1:]
     width = prompt.shape[1]
-    again = made.shape[1] >= width and bool((made[:, :width] == prompt).all())
-    return made[:, width:] if again else made
+    again = sequences.shape[1] >= width and bool((sequences[:, :width] == prompt).all())
+    return sequences[:, width:] if again else sequences
 
 
 def _holds(text: str, stops: Sequence[str]) -> bool:

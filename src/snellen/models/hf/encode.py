@@ -1,7 +1,7 @@
-"""Prompt text and pictures to token ids and tensors, and the border where a continuation begins.
+"""Prompt text and pictures to token ids and tensors, and the boundary where a continuation begins.
 
 A continuation is never tokenised alone: "(A" may be one token after "is " and two after "is (".
-Prompt and continuation are tokenised together, and tokens are told apart by their character offsets.
+Prompt and continuation are tokenised together, and separated by their character offsets.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from snellen.images import Images
-from snellen.models.hf.conversation import Prompt
+from snellen.models.hf.conversation import ChatPrompt
 from snellen.records import ImageRef
 
 Tensors = dict[str, Any]
 
 PER_TOKEN = frozenset({"token_type_ids", "mm_token_type_ids", "cross_attention_mask", "image_embeds_position_mask"})
-"""Inputs with one entry a token, beside the ids and the attention mask."""
+"""Inputs with one entry per token, besides the ids and the attention mask."""
 
 
 @dataclass(frozen=True)
@@ -29,35 +29,35 @@ class Encoded:
     ids: tuple[int, ...]
     extras: Tensors
     digests: tuple[str, ...] = ()
-    """The images, by content."""
+    """Digests of the images."""
 
     @property
     def pictures(self) -> Tensors:
-        """The inputs that are not one a token: pixels, grids, sizes."""
+        """The inputs that are not per token: pixels, grids, sizes."""
         return {name: value for name, value in self.extras.items() if name not in PER_TOKEN}
 
 
 @dataclass(frozen=True)
-class Continued:
-    """A prompt and what may follow it. `tails[i]` are the tokens that are scored for continuation i."""
+class ContinuedPrompt:
+    """A prompt and its continuations. `tails[i]` are the tokens scored for continuation i."""
 
     context: Encoded
     tails: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class Spelled:
-    """Token ids with the characters that each stands for; `closing` counts special tokens at the end."""
+class EncodedReply:
+    """Token ids with their character ends; `closing` counts the special tokens at the end."""
 
     ids: tuple[int, ...]
     ends: tuple[int, ...]
     closing: int = 0
 
 
-def border(texts: Sequence[Spelled], characters: int) -> int:
-    """How many leading tokens are context: all texts share them, and none reaches past `characters`.
+def continuation_boundary(texts: Sequence[EncodedReply], characters: int) -> int:
+    """Number of leading context tokens: all texts share them, and none reaches past `characters`.
 
-    A token that straddles the border counts to the continuation. Where it straddles for one
+    A token that straddles the boundary belongs to the continuation. If it straddles for one
     continuation and not for another, both are scored from the earlier token, so that all scores are
     of the same text given the same context.
     """
@@ -68,15 +68,15 @@ def border(texts: Sequence[Spelled], characters: int) -> int:
     return count
 
 
-class PixelMemo:
-    """Stands in front of an image processor and remembers what it made of each picture.
+class PixelCache:
+    """Wraps an image processor and caches its output for each picture.
 
-    A processor asks for pixels once a prompt, though 20 prompts show the same picture.
+    A processor computes pixels once per prompt, even if 20 prompts show the same picture.
     """
 
     def __init__(self, processor: Any, keep: int = 64) -> None:
         self._processor = processor
-        self._known: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self._cached: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
         self._names: dict[int, str] = {}
         self._keep = keep
 
@@ -84,7 +84,7 @@ class PixelMemo:
         return getattr(self._processor, name)
 
     def name(self, picture: Any, digest: str) -> None:
-        """Say what a decoded picture shows, for as long as the caller keeps it."""
+        """Register the digest of a decoded picture, for as long as the caller keeps the picture."""
         self._names[id(picture)] = digest
 
     def forget(self, picture: Any) -> None:
@@ -95,13 +95,13 @@ class PixelMemo:
         if args or named is None:
             return self._processor(images, *args, **settings)
         key = (named, repr(sorted(settings.items(), key=lambda item: item[0])))
-        if key not in self._known:
-            self._known[key] = self._processor(images, **settings)
-            while len(self._known) > self._keep:
-                self._known.popitem(last=False)
-        self._known.move_to_end(key)
-        made = self._known[key]
-        return type(made)(dict(made))
+        if key not in self._cached:
+            self._cached[key] = self._processor(images, **settings)
+            while len(self._cached) > self._keep:
+                self._cached.popitem(last=False)
+        self._cached.move_to_end(key)
+        features = self._cached[key]
+        return type(features)(dict(features))
 
     def _named(self, images: Any) -> Any:
         """The nested digests of nested pictures, or None when one of them is unknown."""
@@ -115,54 +115,54 @@ class Encoder:
     """Turns prompts into model inputs for one processor."""
 
     def __init__(self, processor: Any, unknown: frozenset[str] = frozenset(), closes: bool = False) -> None:
-        """`unknown` names inputs that the processor makes and the model does not take.
+        """`unknown` names inputs that the processor makes but the model does not take.
 
-        `closes`: a prompt ends with its closing token, as the text of an encoder does.
+        `closes`: a prompt keeps its closing token, as an encoder's text does.
         """
         self._closes = closes
         self._processor = processor
         self._unknown = {"attention_mask", "labels", *unknown}
         self.tokenizer = getattr(processor, "tokenizer", processor)
-        self._memo = PixelMemo(processor.image_processor)
-        processor.image_processor = self._memo
+        self._pixels = PixelCache(processor.image_processor)
+        processor.image_processor = self._pixels
         self._decoded: OrderedDict[str, Any] = OrderedDict()
         self._aligned = bool(getattr(self.tokenizer, "is_fast", False))
 
-    def encode(self, prompt: Prompt, images: Images) -> Encoded:
+    def encode(self, prompt: ChatPrompt, images: Images) -> Encoded:
         """The prompt as tensors. Raises ValueError for a prompt that the processor refuses."""
         pictures = [self._picture(image, images) for image in prompt.images]
-        # Otherwise as the processor has it by itself: Florence-2's writes the tokens around a question on its own.
+        # Otherwise the processor's own default: Florence-2's adds the tokens around a question itself.
         settings = {} if self._adds_specials(prompt.text) else {"add_special_tokens": False}
         inputs = self._processor(images=pictures or None, text=prompt.text, return_tensors="pt", **settings)
         ids = tuple(inputs.pop("input_ids")[0].tolist())
         extras = {name: value for name, value in inputs.items() if name not in self._unknown}
         encoded = Encoded(ids, extras, tuple(image.digest for image in prompt.images))
-        # "[SEP]" or "</s>" would end the text; some processors leave it off, some do not.
+        # "[SEP]" or "</s>" would end the text; some processors omit it, some do not.
         spelled = self._spell(prompt.text)
         closed = spelled.closing and ids[-spelled.closing :] == spelled.ids[-spelled.closing :]
-        return cut(encoded, len(ids) - spelled.closing) if closed and not self._closes else encoded
+        return truncate(encoded, len(ids) - spelled.closing) if closed and not self._closes else encoded
 
-    def continue_with(self, prompt: Prompt, encoded: Encoded, continuations: Sequence[str]) -> Continued:
+    def continue_with(self, prompt: ChatPrompt, encoded: Encoded, continuations: Sequence[str]) -> ContinuedPrompt:
         """Context and scored tokens of each continuation; all share one context."""
         opened = prompt.text + prompt.added
         alone = self._spell(opened)
         spelled = [self._spell(prompt.replied(text)) for text in continuations]
         whole = [replace(text, ids=text.ids[: len(text.ids) - text.closing]) for text in spelled]
-        count = border(whole, len(opened))
+        count = continuation_boundary(whole, len(opened))
         own = alone.ids[: len(alone.ids) - alone.closing]
         same = next((i for i in range(min(count, len(own))) if own[i] != whole[0].ids[i]), min(count, len(own)))
         dropped = len(own) - same
-        kept = cut(encoded, len(encoded.ids) - dropped)
-        # The last token is compared though it be kept: what a processor adds unasked must not pass.
+        shared = truncate(encoded, len(encoded.ids) - dropped)
+        # Compare at least the last token: a processor may have added tokens of its own.
         if encoded.ids[-max(dropped, 1) :] != own[-max(dropped, 1) :]:
             raise ValueError("the processor ends the prompt with other tokens than the tokenizer does")
-        context = extend(kept, whole[0].ids[same:count], 0)
-        return Continued(context, _nonempty([text.ids[count:] for text in whole]))
+        context = extend(shared, whole[0].ids[same:count], 0)
+        return ContinuedPrompt(context, _nonempty([text.ids[count:] for text in whole]))
 
-    def reply_with(self, encoded: Encoded, continuations: Sequence[str]) -> Continued:
-        """The same for an encoder-decoder: what is scored is the decoder's text, which begins anew."""
+    def reply_with(self, encoded: Encoded, continuations: Sequence[str]) -> ContinuedPrompt:
+        """The same for an encoder-decoder, where the scored text is the decoder's and starts afresh."""
         spelled = [self._spell(text) for text in continuations]
-        return Continued(encoded, _nonempty([text.ids[: len(text.ids) - text.closing] for text in spelled]))
+        return ContinuedPrompt(encoded, _nonempty([text.ids[: len(text.ids) - text.closing] for text in spelled]))
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
@@ -175,18 +175,18 @@ class Encoder:
             with Image.open(io.BytesIO(images.read(image))) as opened:
                 picture = opened.convert("RGB")
             self._decoded[image.digest] = picture
-            self._memo.name(picture, image.digest)
+            self._pixels.name(picture, image.digest)
             while len(self._decoded) > 64:
-                self._memo.forget(self._decoded.popitem(last=False)[1])
+                self._pixels.forget(self._decoded.popitem(last=False)[1])
         self._decoded.move_to_end(image.digest)
         return self._decoded[image.digest]
 
     def _adds_specials(self, text: str) -> bool:
-        """A template that writes the opening token itself must not get it twice."""
+        """Whether the tokenizer should add special tokens: not if the template already wrote the opening token."""
         opening = getattr(self.tokenizer, "bos_token", None)
         return not (opening and text.startswith(opening))
 
-    def _spell(self, text: str) -> Spelled:
+    def _spell(self, text: str) -> EncodedReply:
         spelled = self.tokenizer(
             text,
             add_special_tokens=self._adds_specials(text),
@@ -195,9 +195,9 @@ class Encoder:
         )
         ids, special = spelled["input_ids"], spelled["special_tokens_mask"]
         closing = next((i for i, flag in enumerate(reversed(special)) if not flag), 0)
-        # Without offsets every token may be context; the border is then where the texts part.
+        # Without offsets every token may be context; the boundary is then where the texts diverge.
         ends = [end for _, end in spelled["offset_mapping"]] if self._aligned else [0] * len(ids)
-        return Spelled(tuple(ids), tuple(ends), closing)
+        return EncodedReply(tuple(ids), tuple(ends), closing)
 
 
 def _nonempty(tails: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
@@ -207,7 +207,7 @@ def _nonempty(tails: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
     return tuple(tails)
 
 
-def cut(encoded: Encoded, length: int) -> Encoded:
+def truncate(encoded: Encoded, length: int) -> Encoded:
     """The first `length` tokens."""
     if length >= len(encoded.ids):
         return encoded
@@ -216,7 +216,7 @@ def cut(encoded: Encoded, length: int) -> Encoded:
 
 
 def extend(encoded: Encoded, ids: Sequence[int], token_type: int) -> Encoded:
-    """With `ids` of plain text appended; they see the images that the last token sees."""
+    """The prompt with plain-text `ids` appended, which see the images that the last token sees."""
     if not ids:
         return encoded
     extras = dict(encoded.extras)

@@ -1,4 +1,4 @@
-"""The one place that decides how a window of requests is run: by tree, by rows, or plainly."""
+"""Decides how a window of requests is run: by tree, by rows, or on the plain path."""
 
 from __future__ import annotations
 
@@ -8,165 +8,172 @@ from itertools import groupby
 from typing import Any, Generic, TypeVar
 
 from snellen.errors import ModelError
-from snellen.models.hf.anatomy import Anatomy, item_of, reading_of
-from snellen.models.hf.cached import State, prefill
-from snellen.models.hf.encode import Continued, Encoded, cut
-from snellen.models.hf.kept import KeptTrunks
-from snellen.models.hf.memo import RowMemo, remembering
-from snellen.models.hf.plain import rows_of, score_rows
-from snellen.models.hf.shared import Pick, Scores, score_by_rows, score_by_tree, write_by_rows, write_by_tree
-from snellen.models.hf.trees import Grown, grow_on, read_trees
-from snellen.models.prefix import Budget, Group, Item, Tree, grow, plan
+from snellen.models.hf.cached_forward import CachedState, prefill
+from snellen.models.hf.encode import ContinuedPrompt, Encoded, truncate
+from snellen.models.hf.full_forward import continuation_rows, score_rows
+from snellen.models.hf.model_layout import ModelLayout, encoder_input_digest, to_prefix_item
+from snellen.models.hf.prefix_cache import PrefixCache
+from snellen.models.hf.prefix_sharing import (
+    Scores,
+    TokenPicker,
+    score_by_rows,
+    score_by_tree,
+    write_by_rows,
+    write_by_tree,
+)
+from snellen.models.hf.tree_attention import GrownTree, extend_trees, read_trees
+from snellen.models.hf.vision_cache import VisionCache, caching_vision
+from snellen.models.prefix import Budget, PrefixItem, SharingGroup, Tree, grow_tree, plan_sharing
 
-REMEMBERED = 256 * 1024 * 1024
+VISION_CACHE_BYTES = 256 * 1024 * 1024
 """Bytes of vision features kept from batch to batch."""
-KEPT = 1024 * 1024 * 1024
+PREFIX_CACHE_BYTES = 1024 * 1024 * 1024
 """Bytes of keys and values kept from call to call, without a GPU."""
 R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Work(Generic[R]):
-    """What is made of trunks that were read, for each member of their groups."""
+class SharedRunners(Generic[R]):
+    """Computes results from prefixes that were run, for each member of their groups."""
 
-    by_tree: Callable[[list[Group], list[Tree], Grown], dict[int, R]]
-    by_rows: Callable[[list[Group], State], dict[int, R]]
+    by_tree: Callable[[list[SharingGroup], list[Tree], GrownTree], dict[int, R]]
+    by_rows: Callable[[list[SharingGroup], CachedState], dict[int, R]]
 
 
 @dataclass(frozen=True)
-class Abilities:
-    """What may be shared without changing a score. All false: the plain path."""
+class FastPaths:
+    """What may be shared without changing a score. If all are false, the plain path is used."""
 
-    memo: bool = False
-    """Encoders may be run once a picture, or once a prompt."""
+    vision_cache: bool = False
+    """Encoders may run once per picture, or once per prompt."""
     cache: bool = False
     """A prompt may be run once for all its continuations."""
     shared: bool = False
-    """What was read of a picture serves another question too."""
+    """A picture's keys and values may serve another question too."""
     ragged: bool = False
-    """Rows of unequal length may stand in one cache."""
+    """Rows of unequal length may share one cache."""
     tree: bool = False
-    """All that follows a trunk may be run in one forward, each token seeing its own ancestors."""
+    """Everything after a prefix may be run in one forward pass, each token seeing its own ancestors."""
     at_once: bool = False
-    """A short trunk may be run in the same forward as its tree."""
-    kept: bool = False
-    """What was read in one call serves the next."""
+    """A short prefix may be run in the same forward pass as its tree."""
+    prefix_cache: bool = False
+    """Prefixes of one call may serve the next."""
 
     @property
     def name(self) -> str:
-        """The strategy in words, for the run's manifest."""
-        if not (self.cache or self.memo):
+        """A description of the strategy, for the run's manifest."""
+        if not (self.cache or self.vision_cache):
             return "plain"
         if not self.cache:
             return "full rows, encoders kept"
         facts = ("tree" if self.tree else "rows", "picture shared" if self.shared else "prompt shared")
         more = {
-            "features kept": self.memo,
+            "features kept": self.vision_cache,
             "one forward": self.at_once,
-            "trunks kept": self.kept,
+            "trunks kept": self.prefix_cache,
             "one group at a time": not self.ragged,
         }
         return ", ".join([*facts, *(fact for fact, true in more.items() if true)])
 
 
-PLAIN = Abilities()
+PLAIN = FastPaths()
 
 
 class Engine:
     """Runs tokenised requests on one model. Scores are token log-probabilities in nats, float32."""
 
-    def __init__(self, anatomy: Anatomy, rows: int, tokens: int, abilities: Abilities = PLAIN) -> None:
-        self.anatomy = anatomy
-        self.abilities = abilities
+    def __init__(self, layout: ModelLayout, rows: int, tokens: int, fast_paths: FastPaths = PLAIN) -> None:
+        self.layout = layout
+        self.fast_paths = fast_paths
         self.budget = Budget(rows, tokens)
-        self.tower = RowMemo(anatomy.tower, REMEMBERED) if anatomy.tower is not None else None
-        self.reader = RowMemo(anatomy.text_encoder, REMEMBERED) if anatomy.text_encoder is not None else None
-        self.trunks = KeptTrunks(_room(anatomy))
+        self.tower = VisionCache(layout.tower, VISION_CACHE_BYTES) if layout.tower is not None else None
+        self.reader = VisionCache(layout.text_encoder, VISION_CACHE_BYTES) if layout.text_encoder is not None else None
+        self.prefix_cache = PrefixCache(_room(layout))
 
-    def score(self, asked: Sequence[Continued], abilities: Abilities | None = None) -> list[Scores]:
-        """Token scores of every continuation of every request, in their order."""
+    def score(self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths | None = None) -> list[Scores]:
+        """Token scores of every continuation of every request, in order."""
         import torch
 
-        abilities = self.abilities if abilities is None else abilities
+        fast_paths = self.fast_paths if fast_paths is None else fast_paths
         with torch.inference_mode():
-            if abilities.cache:
-                return self._by_groups(asked, abilities)
-            return self._by_full_rows(asked, abilities)
+            if fast_paths.cache:
+                return self._by_groups(prompts, fast_paths)
+            return self._by_full_rows(prompts, fast_paths)
 
     def write(
         self,
         rows: Sequence[Encoded],
-        pick: Pick,
+        pick: TokenPicker,
         longest: int,
     ) -> list[list[int]]:
         """New tokens of every request, by shared prefixes. Only for a model that may cache."""
         import torch
 
-        abilities, anatomy = self.abilities, self.anatomy
-        # One token more stands for what is written: the tree then ends at what predicts it.
-        items = [item_of(anatomy, Continued(row, ((anatomy.pad,),))) for row in rows]
-        work = Work(
-            lambda groups, trees, grown: write_by_tree(anatomy, groups, trees, grown, pick, longest),
-            lambda groups, trunks: write_by_rows(anatomy, items, groups, trunks, abilities.ragged, pick, longest),
+        fast_paths, layout = self.fast_paths, self.layout
+        # One extra token stands for the generated text, so that the tree ends at the node that predicts it.
+        items = [to_prefix_item(layout, ContinuedPrompt(row, ((layout.pad,),))) for row in rows]
+        work = SharedRunners(
+            lambda groups, trees, grown: write_by_tree(layout, groups, trees, grown, pick, longest),
+            lambda groups, prefixes: write_by_rows(layout, items, groups, prefixes, fast_paths.ragged, pick, longest),
         )
         with torch.inference_mode():
-            return self._shared(rows, items, abilities, work)
+            return self._shared(rows, items, fast_paths, work)
 
-    def _by_groups(self, asked: Sequence[Continued], abilities: Abilities) -> list[Scores]:
-        anatomy = self.anatomy
-        items = [item_of(anatomy, request) for request in asked]
-        work = Work(
+    def _by_groups(self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths) -> list[Scores]:
+        layout = self.layout
+        items = [to_prefix_item(layout, request) for request in prompts]
+        work = SharedRunners(
             lambda groups, trees, grown: score_by_tree(items, groups, trees, grown),
-            lambda groups, trunks: score_by_rows(anatomy, items, groups, trunks, abilities.ragged),
+            lambda groups, prefixes: score_by_rows(layout, items, groups, prefixes, fast_paths.ragged),
         )
-        return self._shared([request.context for request in asked], items, abilities, work)
+        return self._shared([request.context for request in prompts], items, fast_paths, work)
 
     def _shared(
-        self, contexts: Sequence[Encoded], items: Sequence[Item], abilities: Abilities, work: Work[R]
+        self, contexts: Sequence[Encoded], items: Sequence[PrefixItem], fast_paths: FastPaths, work: SharedRunners[R]
     ) -> list[R]:
-        """`work` over trunks, each read once or known from an earlier call."""
-        self.trunks.begin()
+        """`work` over prefixes, each run once or cached from an earlier call."""
+        self.prefix_cache.begin()
 
-        def known(groups: list[Group], state: State) -> dict[int, R]:
-            if not abilities.tree:
+        def known(groups: list[SharingGroup], state: CachedState) -> dict[int, R]:
+            if not fast_paths.tree:
                 return work.by_rows(groups, state)
-            trees = [grow(items, group) for group in groups]
-            return work.by_tree(groups, trees, grow_on(self.anatomy, state, trees))
+            trees = [grow_tree(items, group) for group in groups]
+            return work.by_tree(groups, trees, extend_trees(self.layout, state, trees))
 
-        def fresh(groups: list[Group]) -> dict[int, R]:
+        def fresh(groups: list[SharingGroup]) -> dict[int, R]:
             firsts = [contexts[group.members[0]] for group in groups]
-            texts = [cut(first, group.trunk) for first, group in zip(firsts, groups, strict=True)]
-            with remembering(self._memos(firsts, abilities)):
-                if abilities.tree:
-                    trees = [grow(items, group) for group in groups]
-                    grown = read_trees(self.anatomy, texts, trees, abilities.at_once)
-                    trunks, made = grown.trunk, work.by_tree(groups, trees, grown)
+            texts = [truncate(first, group.prefix) for first, group in zip(firsts, groups, strict=True)]
+            with caching_vision(self._vision_caches(firsts, fast_paths)):
+                if fast_paths.tree:
+                    trees = [grow_tree(items, group) for group in groups]
+                    grown = read_trees(self.layout, texts, trees, fast_paths.at_once)
+                    prefixes, results = grown.prefix, work.by_tree(groups, trees, grown)
                 else:
-                    trunks = prefill(self.anatomy, texts)
-                    made = work.by_rows(groups, trunks)
-            if abilities.kept:
-                self.trunks.add(items, groups, trunks)
-            return made
+                    prefixes = prefill(self.layout, texts)
+                    results = work.by_rows(groups, prefixes)
+            if fast_paths.prefix_cache:
+                self.prefix_cache.add(items, groups, prefixes)
+            return results
 
-        def run(groups: list[Group]) -> dict[int, R]:
-            if not abilities.kept:
+        def run(groups: list[SharingGroup]) -> dict[int, R]:
+            if not fast_paths.prefix_cache:
                 return fresh(groups)
-            served, state, others = self.trunks.served_and_fresh(items, groups, abilities.shared)
-            made = {} if state is None else known(served, state)
-            return made | fresh(others) if others else made
+            served, state, others = self.prefix_cache.served_and_fresh(items, groups, fast_paths.shared)
+            results = {} if state is None else known(served, state)
+            return results | fresh(others) if others else results
 
-        return self._planned(items, abilities, run)
+        return self._planned(items, fast_paths, run)
 
     def _planned(
-        self, items: Sequence[Item], abilities: Abilities, run: Callable[[list[Group]], dict[int, R]]
+        self, items: Sequence[PrefixItem], fast_paths: FastPaths, run: Callable[[list[SharingGroup]], dict[int, R]]
     ) -> list[R]:
-        """`run` over the plan's batches; what does not fit in memory is planned again, half as large."""
+        """`run` over the plan's batches; after running out of memory the rest is planned again with half the budget."""
         results: dict[int, R] = {}
         while len(results) < len(items):
-            left = [i for i in range(len(items)) if i not in results]
-            window = [items[i] for i in left]
-            for batch in plan(window, self.budget, shared=abilities.shared, ragged=abilities.ragged):
-                groups = [replace(group, members=tuple(left[m] for m in group.members)) for group in batch]
+            waiting = [i for i in range(len(items)) if i not in results]
+            window = [items[i] for i in waiting]
+            for batch in plan_sharing(window, self.budget, shared=fast_paths.shared, ragged=fast_paths.ragged):
+                groups = [replace(group, members=tuple(waiting[m] for m in group.members)) for group in batch]
                 try:
                     results.update(run(groups))
                 except (RuntimeError, MemoryError) as error:
@@ -174,60 +181,60 @@ class Engine:
                     break
         return [results[i] for i in range(len(items))]
 
-    def _by_full_rows(self, asked: Sequence[Continued], abilities: Abilities) -> list[Scores]:
-        rows = rows_of(asked)
+    def _by_full_rows(self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths) -> list[Scores]:
+        rows = continuation_rows(prompts)
 
         def run(places: list[int]) -> list[list[float]]:
             part = [rows[place] for place in places]
-            with remembering(self._memos([context for context, _ in part], abilities)):
-                return score_rows(self.anatomy, part)
+            with caching_vision(self._vision_caches([context for context, _ in part], fast_paths)):
+                return score_rows(self.layout, part)
 
-        # The longest first: what does not fit fails at once. All continuations of a prompt together:
-        # an encoder then reads it once.
-        owners = [i for i, request in enumerate(asked) for _ in request.tails]
+        # The longest first, so that running out of memory happens at once. All continuations of a prompt
+        # together, so that an encoder reads it once.
+        owners = [i for i, request in enumerate(prompts) for _ in request.tails]
         order = sorted(range(len(rows)), key=lambda place: (-len(rows[place][0].ids), owners[place]))
-        scored = iter(self.in_batches(packed(order, owners, self.budget.rows), run))
-        return [[next(scored) for _ in request.tails] for request in asked]
+        scored = iter(self.in_batches(in_batch_order(order, owners, self.budget.rows), run))
+        return [[next(scored) for _ in request.tails] for request in prompts]
 
     def in_batches(self, waiting: list[list[int]], run: Callable[[list[int]], Sequence[R]]) -> list[R]:
-        """`run` over batches of places; what does not fit in memory is halved, and the size remembered."""
+        """`run` over batches of positions; a batch that does not fit in memory is halved, and the budget reduced."""
         results: dict[int, R] = {}
         waiting = list(waiting)
         while waiting:
             places = waiting.pop(0)
             try:
-                made = run(places)
+                batch_results = run(places)
             except (RuntimeError, MemoryError) as error:
                 self._shrink(error, len(places))
                 half = (len(places) + 1) // 2
                 waiting = [part for part in (places[:half], places[half:]) if part] + waiting
                 continue
-            results.update(zip(places, made, strict=True))
+            results.update(zip(places, batch_results, strict=True))
         return [results[place] for place in sorted(results)]
 
     def remember(self, rows: Sequence[Encoded]) -> Any:
-        """A context in which the encoders remember what they make of `rows`."""
-        return remembering(self._memos(rows, self.abilities))
+        """A context in which the encoders cache their outputs for `rows`."""
+        return caching_vision(self._vision_caches(rows, self.fast_paths))
 
-    def _memos(self, rows: Sequence[Encoded], abilities: Abilities) -> list[tuple[RowMemo, list[str]]]:
-        if not abilities.memo:
+    def _vision_caches(self, rows: Sequence[Encoded], fast_paths: FastPaths) -> list[tuple[VisionCache, list[str]]]:
+        if not fast_paths.vision_cache:
             return []
-        memos = []
+        caches = []
         if self.tower is not None and all(row.digests for row in rows):
-            # Features do not depend on the question; a Q-former, which may, comes after the tower.
-            memos.append((self.tower, ["|".join(row.digests) for row in rows]))
+            # Features do not depend on the question; a Q-former, which may depend on it, comes after the tower.
+            caches.append((self.tower, ["|".join(row.digests) for row in rows]))
         if self.reader is not None:
-            memos.append((self.reader, [reading_of(row) for row in rows]))
-        return memos
+            caches.append((self.reader, [encoder_input_digest(row) for row in rows]))
+        return caches
 
     def _shrink(self, error: Exception, members: int) -> None:
-        """Drop kept trunks or else halve the budget after running out of memory; any other error is raised again."""
+        """After running out of memory, drop cached prefixes or else halve the budget; re-raise any other error."""
         import torch
 
         short = isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "not enough memory" in str(error)
         if not short:
             raise error
-        if self.trunks.give_way():
+        if self.prefix_cache.give_way():
             return
         if members == 1:
             raise ModelError(
@@ -240,16 +247,16 @@ class Engine:
         self.budget = Budget(min(smaller.rows, max(1, members // 2)), smaller.tokens)
 
 
-def _room(anatomy: Anatomy) -> int:
-    """Bytes of keys and values that are kept from call to call: a sixteenth of a GPU."""
+def _room(layout: ModelLayout) -> int:
+    """Bytes of keys and values kept from call to call: a sixteenth of a GPU's memory."""
     import torch
 
-    device = anatomy.model.device
-    return torch.cuda.get_device_properties(device).total_memory // 16 if device.type == "cuda" else KEPT
+    device = layout.model.device
+    return torch.cuda.get_device_properties(device).total_memory // 16 if device.type == "cuda" else PREFIX_CACHE_BYTES
 
 
-def packed(order: Sequence[int], owners: Sequence[int], size: int) -> list[list[int]]:
-    """Batches of at most `size` places in `order`; places of one owner stay together where they fit."""
+def in_batch_order(order: Sequence[int], owners: Sequence[int], size: int) -> list[list[int]]:
+    """Batches of at most `size` positions in `order`; positions of one owner stay together where they fit."""
     batches: list[list[int]] = []
     for _, places in groupby(order, key=owners.__getitem__):
         own = list(places)

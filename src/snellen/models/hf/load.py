@@ -1,4 +1,4 @@
-"""A model string to weights and processor in memory, with one clear line when that fails."""
+"""Loads weights and processor for a model string, with a clear one-line error when that fails."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from snellen.models.base import ModelSpec
 
 DTYPES = {"float32": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 STATE_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py")
-"""Endings of the files in a model folder that its answers depend on."""
+"""Suffixes of the files in a model folder that its answers depend on."""
 
 SMALL = 20_000_000
 """Parameters below which a model runs on one CPU thread."""
 
 
 class HfOptions(Struct, frozen=True):
-    """What may follow `?` in an hf: model string."""
+    """Options after `?` in an hf: model string."""
 
     dtype: Literal["auto", "float32", "fp32", "bf16", "fp16"] = "auto"
-    """auto: as stored on an accelerator, float32 on a CPU, where halves are slow and rough."""
+    """auto: as stored on an accelerator, float32 on a CPU, where half precision is slow and inaccurate."""
     device: str = "auto"
     device_map: str = ""
     attn: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
-    """auto: the best that the architecture knows; GIT knows eager alone."""
+    """auto: the best that the architecture supports; GIT supports only eager."""
     batch_size: str = "auto"
     trust_remote_code: bool = False
     load_in_4bit: bool = False
     load_in_8bit: bool = False
     scoring: Literal["fast", "exact"] = "fast"
-    """exact: full forwards one by one, nothing shared."""
+    """exact: full forward passes one by one, nothing shared."""
 
     def rows(self, automatic: int) -> int:
-        """Rows a batch. Raises ValueError for a size that is no positive number."""
+        """Rows per batch. Raises ValueError for a size that is not a positive number."""
         size = automatic if self.batch_size == "auto" else int(self.batch_size)
         if size < 1:
             raise ValueError(self.batch_size)
@@ -62,18 +62,18 @@ class Loaded:
 
 
 Choose = Callable[[Any, str, dict[str, Any]], Any]
-"""Given transformers, the folder or repository and the arguments of from_pretrained: the class to load."""
+"""(transformers, folder or repository, arguments of from_pretrained) -> the class to load."""
 
 
-def load(spec: ModelSpec, options: HfOptions, choose: Choose | None = None) -> Loaded:
-    """Weights and processor of `spec`. Raises MissingExtraError or ModelError with one clear line.
+def load_pretrained(spec: ModelSpec, options: HfOptions, choose: Choose | None = None) -> Loaded:
+    """Weights and processor of `spec`. Raises MissingExtraError or ModelError with a clear one-line message.
 
-    `choose` names another class than that of image-text-to-text models.
+    `choose` selects a class other than that of image-text-to-text models.
     """
     try:
         import torch
 
-        transformers = library()
+        transformers = import_transformers()
     except ImportError as error:
         raise MissingExtraError(error.name or "torch", "hf", spec.text) from None
     target, revision = _locate(spec)
@@ -81,7 +81,7 @@ def load(spec: ModelSpec, options: HfOptions, choose: Choose | None = None) -> L
     if revision:
         common["revision"] = revision
     device = _device(spec, options)
-    with quiet(), _explained(spec, target):
+    with without_warnings(), _explained(spec, target):
         processor = transformers.AutoProcessor.from_pretrained(target, **common)
         form = choose(transformers, target, common) if choose else transformers.AutoModelForImageTextToText
         model, report = form.from_pretrained(
@@ -112,17 +112,17 @@ def load(spec: ModelSpec, options: HfOptions, choose: Choose | None = None) -> L
 
 
 @contextlib.contextmanager
-def working(model: Any) -> Iterator[None]:
-    """Quiet, and on one thread where the model is small and on a CPU.
+def quiet_and_single_threaded(model: Any) -> Iterator[None]:
+    """Run quietly, and on one thread if the model is small and on a CPU.
 
-    A forward of a small model is shorter than waking threads: on two busy cores, 128 forwards of the
+    A forward pass of a small model takes less time than waking threads: on two busy cores, 128 passes of the
     1.8 M parameter `snellen:tiny` took 38 s on two threads and 0.8 s on one.
     """
     import torch
 
     threads = torch.get_num_threads()
     alone = model.device.type == "cpu" and sum(values.numel() for values in model.parameters()) < SMALL
-    with quiet():
+    with without_warnings():
         if alone:
             torch.set_num_threads(1)
         try:
@@ -132,15 +132,15 @@ def working(model: Any) -> Iterator[None]:
                 torch.set_num_threads(threads)
 
 
-def library() -> Any:
-    """transformers, imported now. Its annotations differ from version to version, so they are not used."""
+def import_transformers() -> Any:
+    """transformers, imported now. Its type annotations differ between versions, so they are not used."""
     return importlib.import_module("transformers")
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Without the progress bars and the advice of transformers, and its deprecations, which are not the user's."""
-    output = library().utils.logging
+def without_warnings() -> Iterator[None]:
+    """Silence transformers' progress bars, advice and deprecation warnings, which do not concern the user."""
+    output = import_transformers().utils.logging
     bars, level = output.is_progress_bar_enabled(), output.get_verbosity()
     output.disable_progress_bar()
     output.set_verbosity(logging.ERROR)
@@ -156,7 +156,7 @@ def quiet() -> Iterator[None]:
 
 
 def _locate(spec: ModelSpec) -> tuple[str, str]:
-    """The folder or repository, and the revision. Raises ModelError for a folder that is no model."""
+    """The folder or repository, and the revision. Raises ModelError for a folder without a model."""
     target = spec.target
     if target.startswith((".", "/", "~")) or Path(target).is_dir():
         folder = Path(target).expanduser()
@@ -195,7 +195,7 @@ def _placing(spec: ModelSpec, options: HfOptions, device: str) -> dict[str, Any]
         placing["device_map"] = options.device_map
     if options.load_in_4bit or options.load_in_8bit:
         _require("bitsandbytes", spec, "load_in_4bit and load_in_8bit")
-        placing["quantization_config"] = library().BitsAndBytesConfig(
+        placing["quantization_config"] = import_transformers().BitsAndBytesConfig(
             load_in_4bit=options.load_in_4bit, load_in_8bit=options.load_in_8bit
         )
         placing.setdefault("device_map", {"": device})
@@ -211,7 +211,7 @@ def _require(package: str, spec: ModelSpec, purpose: str) -> None:
 
 @contextlib.contextmanager
 def _explained(spec: ModelSpec, target: str) -> Iterator[None]:
-    """Turns the long errors of loading into one line that says what to do."""
+    """Turns the long errors of loading into one line saying what to do."""
     import torch
 
     try:
@@ -239,11 +239,11 @@ def _explained(spec: ModelSpec, target: str) -> Iterator[None]:
 
 
 def _missing_package(spec: ModelSpec, error: Exception, name: str = "") -> Exception:
-    """The error for a processor or model that wants another package, as far as its words tell."""
+    """The error for a processor or model that needs another package, as far as its message tells."""
     text = str(error)
     # Without torchvision the video processors are dummies, and a Qwen2-VL processor fails on one of them.
-    if not name and (found := re.search(r"torchvision|num2words|sentencepiece|timm|tiktoken|protobuf", text)):
-        name = found[0]
+    if not name and (match := re.search(r"torchvision|num2words|sentencepiece|timm|tiktoken|protobuf", text)):
+        name = match[0]
     if not name and "VIDEO_PROCESSOR" in text:
         name = "torchvision"
     if not name and isinstance(error, AttributeError):

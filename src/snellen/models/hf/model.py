@@ -1,4 +1,4 @@
-"""The adapter: a transformers model behind Snellen's two methods."""
+"""The adapter that gives a transformers model Snellen's two methods."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from msgspec.structs import replace
 from snellen.errors import DataError, ModelError
 from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec, read_options
-from snellen.models.hf.anatomy import dissect
 from snellen.models.hf.conversation import Conversation
-from snellen.models.hf.decoding import end_tokens, generate_plainly, like_decoding, picker, response
-from snellen.models.hf.encode import PER_TOKEN, Continued, Encoded, Encoder
-from snellen.models.hf.engine import Engine, packed
-from snellen.models.hf.load import HfOptions, Loaded, load, quiet, working
-from snellen.models.hf.probe import probe
-from snellen.models.hf.selfcheck import REFUSALS, Verdict, check
-from snellen.models.hf.shared import Scores
+from snellen.models.hf.decoding import decoding_group, end_tokens, generate_plainly, to_response, token_picker
+from snellen.models.hf.encode import PER_TOKEN, ContinuedPrompt, Encoded, Encoder
+from snellen.models.hf.engine import Engine, in_batch_order
+from snellen.models.hf.load import HfOptions, Loaded, load_pretrained, quiet_and_single_threaded, without_warnings
+from snellen.models.hf.model_layout import read_layout
+from snellen.models.hf.prefix_sharing import Scores
+from snellen.models.hf.probe import build_probe
+from snellen.models.hf.selfcheck import REFUSALS, SelfCheckResult, choose_fast_paths
 from snellen.records import ContinuationScore, Failure, Kind, Request, Response, Usage
 
 ADAPTER = "hf 2"
-"""Version of the adapter; it grows when the same model would answer differently."""
+"""Version of the adapter; increases when the same model would answer differently."""
 ROWS = {"cpu": 16, "cuda": 32}
 TOKENS = {"cpu": 4096, "cuda": 16384}
-"""What goes into one forward before memory has its say."""
+"""Initial limits of one forward pass, lowered when memory runs out."""
 logger = logging.getLogger("snellen")
 
 
 def open_hf(spec: ModelSpec) -> HFModel:
-    """The model that `hf:org/name[@revision]` or `hf:./folder` names, ready to answer.
+    """The model that `hf:org/name[@revision]` or `hf:./folder` names, ready for use.
 
     Raises MissingExtraError without torch or transformers, ModelError when it cannot be loaded.
     """
@@ -42,7 +42,7 @@ def open_hf(spec: ModelSpec) -> HFModel:
         options.rows(1)
     except ValueError:
         raise ModelError(f"{spec.text}: batch_size is a positive number or auto, not {options.batch_size}") from None
-    return HFModel(spec.text, load(spec, options), options)
+    return HFModel(spec.text, load_pretrained(spec, options), options)
 
 
 class HFModel:
@@ -55,12 +55,12 @@ class HFModel:
         self.batch_size = options.rows(ROWS[device])
         self._facts = loaded.facts
         self._conversation = Conversation(loaded.processor, loaded.model.config.model_type)
-        self._anatomy = dissect(loaded.model, _pad_token(loaded))
+        self._layout = read_layout(loaded.model, _pad_token(loaded))
         unknown = PER_TOKEN - set(inspect.signature(loaded.model.forward).parameters)
-        self._encoder = Encoder(loaded.processor, unknown, closes=self._anatomy.encoder_decoder)
+        self._encoder = Encoder(loaded.processor, unknown, closes=self._layout.encoder_decoder)
         self._longest = _longest(loaded.model)
         exact = options.scoring == "exact"
-        self._engine = Engine(self._anatomy, 1 if exact else self.batch_size, TOKENS[device])
+        self._engine = Engine(self._layout, 1 if exact else self.batch_size, TOKENS[device])
         if not exact:
             self._check(name)
 
@@ -69,91 +69,91 @@ class HFModel:
             **self._facts,
             "adapter": ADAPTER,
             "prompt": self._conversation.name,
-            "scoring": self._engine.abilities.name,
+            "scoring": self._engine.fast_paths.name,
         }
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Replies in the order of the requests: new text without special tokens, stripped of white space."""
         started = time.perf_counter()
-        with quiet():
-            asked = [self._encoded(request, images) for request in requests]
+        with without_warnings():
+            prompts = [self._encoded(request, images) for request in requests]
         groups: dict[Any, list[int]] = {}
-        for i, found in enumerate(asked):
-            if isinstance(found, Encoded):
-                groups.setdefault((like_decoding(requests[i]), frozenset(found.extras)), []).append(i)
-        ends = end_tokens(self._anatomy)
+        for i, prompt in enumerate(prompts):
+            if isinstance(prompt, Encoded):
+                groups.setdefault((decoding_group(requests[i]), frozenset(prompt.extras)), []).append(i)
+        ends = end_tokens(self._layout)
 
         def reply(places: list[int]) -> list[Response]:
-            rows = [cast(Encoded, asked[i]) for i in places]
+            rows = [cast(Encoded, prompts[i]) for i in places]
             written = self._write(rows, [requests[i] for i in places])
             return [
-                response(self._encoder, row, tokens, ends, requests[i])
+                to_response(self._encoder, row, tokens, ends, requests[i])
                 for i, row, tokens in zip(places, rows, written, strict=True)
             ]
 
-        return self._answered(asked, list(groups.values()), reply, started)
+        return self._answered(prompts, list(groups.values()), reply, started)
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
-        """One score a continuation: the sum of its tokens' log-probabilities in nats."""
+        """One score per continuation: the sum of its tokens' log-probabilities in nats."""
         started = time.perf_counter()
-        with quiet():
-            asked = [self._continued(request, images) for request in requests]
+        with without_warnings():
+            prompts = [self._continued(request, images) for request in requests]
         groups: dict[frozenset[str], list[int]] = {}
-        for i, found in enumerate(asked):
-            if isinstance(found, Continued):
-                groups.setdefault(frozenset(found.context.extras), []).append(i)
+        for i, prompt in enumerate(prompts):
+            if isinstance(prompt, ContinuedPrompt):
+                groups.setdefault(frozenset(prompt.context.extras), []).append(i)
 
         def score(places: list[int]) -> list[Response]:
-            rows = [cast(Continued, asked[i]) for i in places]
-            with working(self._anatomy.model):
+            rows = [cast(ContinuedPrompt, prompts[i]) for i in places]
+            with quiet_and_single_threaded(self._layout.model):
                 scored = self._engine.score(rows)
             return [
                 _scored(row, tails, requests[i].continuations)
                 for i, row, tails in zip(places, rows, scored, strict=True)
             ]
 
-        return self._answered(asked, list(groups.values()), score, started)
+        return self._answered(prompts, list(groups.values()), score, started)
 
     def _answered(
         self,
-        asked: Sequence[Encoded | Continued | Response],
+        prompts: Sequence[Encoded | ContinuedPrompt | Response],
         groups: Sequence[list[int]],
         run: Callable[[list[int]], list[Response]],
         started: float,
     ) -> list[Response]:
-        """Responses in order: those that were refused before, and what `run` makes of each group."""
-        responses = {i: found for i, found in enumerate(asked) if isinstance(found, Response)}
+        """Responses in order: failures from encoding, and the results of `run` for each group."""
+        responses = {i: outcome for i, outcome in enumerate(prompts) if isinstance(outcome, Response)}
         for group in groups:
             responses.update(zip(group, _each_if_not_all(group, run), strict=True))
         seconds = (time.perf_counter() - started) / max(1, len(responses))
         notes = self._conversation.notes
         return [
-            found if found.error else replace(found, seconds=seconds, notes=(*notes, *found.notes))
-            for _, found in sorted(responses.items())
+            outcome if outcome.error else replace(outcome, seconds=seconds, notes=(*notes, *outcome.notes))
+            for _, outcome in sorted(responses.items())
         ]
 
     def _write(self, rows: Sequence[Encoded], requests: Sequence[Request]) -> list[list[int]]:
-        """New tokens of requests of like decoding."""
+        """New tokens of requests with the same decoding settings."""
         engine = self._engine
 
         def run(places: list[int]) -> list[list[int]]:
             part = [rows[place] for place in places]
             with engine.remember(part):
-                return generate_plainly(self._anatomy, self._encoder, part, [requests[place] for place in places])
+                return generate_plainly(self._layout, self._encoder, part, [requests[place] for place in places])
 
-        with working(self._anatomy.model):
-            if engine.abilities.cache:
-                pick = picker(self._anatomy, self._encoder, requests)
+        with quiet_and_single_threaded(self._layout.model):
+            if engine.fast_paths.cache:
+                pick = token_picker(self._layout, self._encoder, requests)
                 return engine.write(rows, pick, requests[0].decoding.max_new_tokens)
             order = sorted(range(len(rows)), key=lambda place: -len(rows[place].ids))
-            return engine.in_batches(packed(order, range(len(rows)), engine.budget.rows), run)
+            return engine.in_batches(in_batch_order(order, range(len(rows)), engine.budget.rows), run)
 
     def _check(self, name: str) -> None:
-        """Ask the model which fast paths it allows; one line says when it does not allow all."""
+        """Determine which fast paths the model allows, logging one line if not all."""
         try:
-            with working(self._anatomy.model):
-                verdict: Verdict = check(
-                    self._engine, probe(self._conversation, self._encoder, self._anatomy.encoder_decoder)
+            with quiet_and_single_threaded(self._layout.model):
+                verdict: SelfCheckResult = choose_fast_paths(
+                    self._engine, build_probe(self._conversation, self._encoder, self._layout.encoder_decoder)
                 )
         except REFUSALS as error:
             first = " ".join(str(error).split())[:200]
@@ -161,35 +161,35 @@ class HFModel:
                 f"{name}: a picture and a question cannot be put to it ({type(error).__name__}: {first}); "
                 "it may be no vision-language model, or of an architecture that this adapter does not know"
             ) from error
-        self._engine.abilities = verdict.abilities
+        self._engine.fast_paths = verdict.fast_paths
         if verdict.line:
-            # Without a cached prompt every option costs a prefill: the user should know why it is slow.
-            slow = not (verdict.abilities.cache or self._anatomy.encoder_decoder)
+            # Without a cached prompt every option costs a prefill, so the user should know why it is slow.
+            slow = not (verdict.fast_paths.cache or self._layout.encoder_decoder)
             logger.log(logging.WARNING if slow else logging.INFO, "%s: %s", name, verdict.line)
 
     def _encoded(self, request: Request, images: Images) -> Encoded | Response:
-        """The prompt as tensors, or the response that says why it cannot be one."""
+        """The prompt as tensors, or a failed response saying why it cannot be encoded."""
         try:
             encoded = self._encoder.encode(self._conversation.write(request.messages), images)
             return self._within(encoded, request.decoding.max_new_tokens)
         except (DataError, ValueError, OSError) as error:
             return _failed(error)
 
-    def _continued(self, request: Request, images: Images) -> Continued | Response:
+    def _continued(self, request: Request, images: Images) -> ContinuedPrompt | Response:
         try:
             prompt = self._conversation.write(request.messages)
             encoded = self._encoder.encode(prompt, images)
-            if self._anatomy.encoder_decoder:
+            if self._layout.encoder_decoder:
                 return self._encoder.reply_with(encoded, request.continuations)
-            found = self._encoder.continue_with(prompt, encoded, request.continuations)
-            self._within(found.context, max(map(len, found.tails)))
-            return found
+            continued = self._encoder.continue_with(prompt, encoded, request.continuations)
+            self._within(continued.context, max(map(len, continued.tails)))
+            return continued
         except (DataError, ValueError, OSError) as error:
             return _failed(error)
 
     def _within(self, encoded: Encoded, more: int) -> Encoded:
-        """Raises ValueError for a prompt that leaves no room: cutting it would change the question."""
-        if self._longest and len(encoded.ids) + more > self._longest and not self._anatomy.encoder_decoder:
+        """Raise ValueError for a prompt that leaves no room for the reply: cutting it would change the question."""
+        if self._longest and len(encoded.ids) + more > self._longest and not self._layout.encoder_decoder:
             raise ValueError(
                 f"the prompt has {len(encoded.ids)} tokens and the reply up to {more}, the model takes {self._longest}"
             )
@@ -197,7 +197,7 @@ class HFModel:
 
 
 def _each_if_not_all(places: list[int], run: Callable[[list[int]], list[Response]]) -> list[Response]:
-    """`run` on all together or, where that raises, on each alone: a bad request takes no other with it."""
+    """`run` on all together or, if that raises, on each alone, so that a bad request fails only itself."""
     try:
         return run(places)
     except REFUSALS as error:
@@ -207,7 +207,7 @@ def _each_if_not_all(places: list[int], run: Callable[[list[int]], list[Response
         return [_each_if_not_all([place], run)[0] for place in places]
 
 
-def _scored(row: Continued, tails: Scores, continuations: Sequence[str]) -> Response:
+def _scored(row: ContinuedPrompt, tails: Scores, continuations: Sequence[str]) -> Response:
     scores = tuple(
         ContinuationScore(sum(tail), len(tail), len(text.encode()))
         for tail, text in zip(tails, continuations, strict=True)

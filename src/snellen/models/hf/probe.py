@@ -1,4 +1,4 @@
-"""The small question that a model is asked when it is loaded, to see which fast paths it allows."""
+"""Small test prompts for a model when it is loaded, to see which fast paths it allows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 
 from snellen.images import inspect_image
 from snellen.models.hf.conversation import Conversation
-from snellen.models.hf.encode import Continued, Encoder
+from snellen.models.hf.encode import ContinuedPrompt, Encoder
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 
 QUESTIONS = ("What is in the picture?", "How many things do you see here, and which of them is the largest?")
@@ -32,15 +32,19 @@ class _Noise(dict[str, bytes]):
         return self[image.digest]
 
 
-def probe(conversation: Conversation, encoder: Encoder, encoder_decoder: bool) -> list[Continued]:
-    """Two questions about one picture and one about another. Raises ValueError when they are refused."""
+def build_probe(conversation: Conversation, encoder: Encoder, encoder_decoder: bool) -> list[ContinuedPrompt]:
+    """Two questions about one picture and one about another. Raises ValueError when the processor rejects them."""
     noise = _Noise()
-    one, other = noise.add(1), noise.add(2)
-    asked = []
-    for image, question in ((one, QUESTIONS[0]), (one, QUESTIONS[1]), (other, QUESTIONS[0])):
+    first_picture, second_picture = noise.add(1), noise.add(2)
+    prompts = []
+    for image, question in (
+        (first_picture, QUESTIONS[0]),
+        (first_picture, QUESTIONS[1]),
+        (second_picture, QUESTIONS[0]),
+    ):
         prompt = conversation.write([Message("user", (ImagePart(image), TextPart(question)))])
         encoded = encoder.encode(prompt, noise)
-        asked.append(
+        prompts.append(
             encoder.reply_with(encoded, REPLIES) if encoder_decoder else encoder.continue_with(prompt, encoded, REPLIES)
         )
-    return asked
+    return prompts

@@ -1,0 +1,25 @@
+"""A section of every report on this suite: accuracy by the colour of the bird."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from snellen.extending import NumberCell, RunView, SuiteTables, Table
+
+
+def colour_tables(views: Sequence[RunView]) -> list[Table]:
+    """One row for each model and protocol, one column a colour; no table where no bird was asked about."""
+    cells = {
+        ((view.label, row.protocol), row.slice.removeprefix("colour=")): NumberCell(row.unit, row.estimate)
+        for view in views
+        for row in view.rows
+        if (row.benchmark, row.metric) == ("birds/colours", "accuracy") and row.slice.startswith("colour=")
+    }
+    colours = tuple(dict.fromkeys(colour for _, colour in cells))
+    rows = tuple(
+        (*who, *(cells.get((who, colour), "") for colour in colours)) for who in dict.fromkeys(who for who, _ in cells)
+    )
+    return [Table("Accuracy by colour", ("model", "protocol", *colours), rows, labels=2)] if rows else []
+
+
+COLOUR_TABLES = SuiteTables("By colour", "colours", colour_tables)

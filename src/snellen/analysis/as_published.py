@@ -1,0 +1,38 @@
+"""Results as the tables of a suite's paper print them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from snellen.analysis.capability import ALL
+from snellen.metrics.declaration import printed_unit
+from snellen.records import Estimate, Result
+from snellen.scoring.scored_run import ScoredRun
+
+
+def as_printed(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
+    """The rows, named as published, on the scale that each benchmark's suite prints its unit in.
+
+    A mean over benchmarks is on their scale where they have the same.
+    """
+    scales = {one.spec.name: one.published.scale if one.published else {} for one in run.benchmarks}
+
+    def factor(row: Result) -> float:
+        factors = {scale.get(row.unit, 1.0) for name, scale in scales.items() if row.benchmark in (name, ALL)}
+        return factors.pop() if len(factors) == 1 else 1.0
+
+    return [_printed(replace(row, convention=run.convention), factor(row)) for row in rows]
+
+
+def _printed(row: Result, factor: float) -> Result:
+    if factor == 1:
+        return row
+    return replace(row, estimate=_times(row.estimate, factor), unit=printed_unit(row.unit, factor))
+
+
+def _times(estimate: Estimate, factor: float) -> Estimate:
+    numbers = (estimate.value, estimate.stderr, estimate.low, estimate.high)
+    value, stderr, low, high = (None if number is None else factor * number for number in numbers)
+    return replace(estimate, value=value, stderr=stderr, low=low, high=high)

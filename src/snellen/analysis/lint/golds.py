@@ -1,0 +1,117 @@
+"""Where answers stand and which they are: positions, labels, texts that are always or never right."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from snellen.analysis.lint.chance import uniform_p
+from snellen.analysis.lint.findings import Finding, Severity, baseline, finding_figure, some
+from snellen.analysis.lint.material import FOLDS, LintMaterial, LintQuestion, fold_text
+from snellen.analysis.statistics import estimate_mean
+
+UNLIKELY = 0.001
+"""p-value below which an unevenness is told as such."""
+SHOWN = 8
+SKEWED = 1.5
+"""A place or label that is right so many times as often as chance is serious."""
+
+
+def places(material: LintMaterial) -> Iterator[Finding]:
+    """Whether the answer stands in every place, and is every label, equally often; per number of options."""
+    by_count: dict[int, list[LintQuestion]] = defaultdict(list)
+    for question in material.choices:
+        if len(question.gold) == 1:
+            by_count[len(question.options)].append(question)
+    for count, questions in sorted(by_count.items()):
+        orders = {question.folded for question in questions}
+        labels = {frozenset(order) for order in orders}
+        if len(orders) > 1:
+            names = [f"place {place + 1}" for place in range(count)]
+            yield _evenness("gold-position", questions, [question.gold[0] for question in questions], names)
+        if len(labels) == 1:
+            names = sorted(next(iter(labels)))
+            right = [names.index(question.folded[question.gold[0]]) for question in questions]
+            yield _evenness("label-balance", questions, right, names)
+
+
+def _evenness(check: str, questions: Sequence[LintQuestion], right: Sequence[int], names: Sequence[str]) -> Finding:
+    """Whether the answers, each one of `names` by index, fall on all alike."""
+    found, cells = Counter(right), len(names)
+    p = uniform_p([found[cell] for cell in range(cells)], check)
+    favourite, most = found.most_common(1)[0]
+    severity: Severity = "note" if p >= UNLIKELY else "serious" if most >= SKEWED * len(right) / cells else "warning"
+    spread = ", ".join(f"{names[cell]} {count:,}" for cell, count in found.most_common(SHOWN))
+    says = (
+        f"of {cells} options the answer is {spread}{', ...' if len(found) > SHOWN else ''}; p = {p:.2g} if all were "
+        "equally likely"
+    )
+    there = (question.id for question, cell in zip(questions, right, strict=True) if cell == favourite)
+    examples = some(there) if severity != "note" else ()
+    return Finding(check, severity, says, most, len(right), examples, chance=1 / cells, p=p)
+
+
+def majority(material: LintMaterial) -> Iterator[Finding]:
+    """What is gained by choosing, of the options, the text that is most often right in other questions."""
+    choices = material.choices
+    if choices:
+        often = [Counter[str]() for _ in range(FOLDS)]
+        for question in choices:
+            often[question.fold].update(question.folded[place] for place in question.gold)
+        # Counted with the question itself left out, of two even labels the other one would always lead.
+        elsewhere = [sum((often[other] for other in range(FOLDS) if other != fold), Counter()) for fold in range(FOLDS)]
+        values = [question.right(_most_often(question, elsewhere[question.fold])) for question in choices]
+        yield baseline("majority-answer", "the option most often right about other pictures", choices, values)
+    texts = [question for question in material.questions if not question.options and question.texts]
+    if texts:
+        yield _constant(texts)
+
+
+def _most_often(question: LintQuestion, often: Counter[str]) -> list[int]:
+    counts = [often[text] for text in question.folded]
+    return [place for place, count in enumerate(counts) if count == max(counts)]
+
+
+def _constant(texts: Sequence[LintQuestion]) -> Finding:
+    """The one reply that most open questions accept."""
+    accepted = [{fold_text(text) for text in question.texts} for question in texts]
+    reply, _ = Counter(text for some_texts in accepted for text in some_texts).most_common(1)[0]
+    found = estimate_mean(
+        [float(reply in some_texts) for some_texts in accepted], [question.group for question in texts]
+    )
+    severity: Severity = "warning" if (found.low or 0) > 0.25 else "note"
+    right = [question.id for question, some_texts in zip(texts, accepted, strict=True) if reply in some_texts]
+    return Finding(
+        "constant-reply", severity, f"always replying {reply!r} scores {finding_figure(found)}",
+        len(right), len(texts), some(right) if severity == "warning" else (), found,
+    )  # fmt: skip
+
+
+def settled(material: LintMaterial) -> Iterator[Finding]:
+    """Option texts that are right, or wrong, wherever they are offered, more often than chance allows."""
+    choices = [question for question in material.choices if len(question.gold) == 1]
+    offered: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0, 0.0])
+    for question in choices:
+        for place, text in enumerate(question.folded):
+            tally = offered[text]
+            right = place in question.gold
+            tally[0] += right
+            tally[1] += not right
+            tally[2] += math.log(question.chance)
+            tally[3] += math.log1p(-question.chance)
+    # Of so many texts some are always right by chance: Bonferroni.
+    bound = math.log(UNLIKELY / max(1, len(offered)))
+    always = {text for text, (_, wrong, p, _) in offered.items() if not wrong and p < bound}
+    never = {text for text, (right, _, _, p) in offered.items() if not right and p < bound}
+    for check, texts, word in (("always-right", always, "right"), ("never-right", never, "wrong")):
+        if texts:
+            yield _settled(check, texts, word, choices)
+
+
+def _settled(check: str, texts: set[str], word: str, choices: Sequence[LintQuestion]) -> Finding:
+    concerned = [question for question in choices if texts & set(question.folded)]
+    shown = ", ".join(repr(text) for text in sorted(texts)[:5]) + (", ..." if len(texts) > 5 else "")
+    says = f"offer one of {len(texts):,} texts that are {word} wherever they are offered: {shown}"
+    severity: Severity = "serious" if 2 * len(concerned) > len(choices) else "warning"
+    return Finding(check, severity, says, len(concerned), len(choices), some(q.id for q in concerned))

@@ -1,0 +1,129 @@
+"""A built benchmark as the checks see it: one record a question, its texts folded once."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from snellen.benchmark import Benchmark
+from snellen.catalogue import BenchmarkSpec
+from snellen.metrics.normalise import standard_normalise
+from snellen.records import Answer, ImageRef, Sample
+from snellen.scoring.answers import Key, open_answers
+
+FOLDS = 5
+_ARTICLES = frozenset({"a", "an", "the"})
+# Signs that `standard_normalise` drops and that tell texts apart: x < 5 is not x > 5, -5 is not 5.
+_SIGNS = re.compile(r"[<>=≤≥≠*/^%$€£°±×÷~&|]|(?<!\w)[-−](?=[\d.])")
+
+
+class LintQuestion(Struct, frozen=True, gc=False):
+    """One question with its gold. `gold` and `texts` are empty for a hidden answer."""
+
+    id: str
+    group: str
+    scene: int
+    """The same for questions about the same pictures, regions, context and history."""
+    question: str
+    options: tuple[str, ...]
+    folded: tuple[str, ...]
+    """The options without case, punctuation and articles."""
+    gold: tuple[int, ...]
+    texts: tuple[str, ...]
+
+    @property
+    def fold(self) -> int:
+        """Which of FOLDS parts it is in; questions about one picture are in one."""
+        return zlib.crc32(self.group.encode()) % FOLDS
+
+    @property
+    def chance(self) -> float:
+        return len(self.gold) / len(self.options)
+
+    def right(self, places: list[int]) -> float:
+        """Expected value of naming one of `places` at random; all of them when there are none."""
+        places = places or list(range(len(self.options)))
+        return sum(place in self.gold for place in places) / len(places)
+
+
+class LintMaterial(Struct, frozen=True):
+    """All that the checks look at."""
+
+    benchmark: Benchmark
+    questions: list[LintQuestion]
+    pictures: dict[str, ImageRef]
+    """By digest, in order of appearance."""
+    uses: Counter[str]
+    """How many samples show each picture."""
+    shown: dict[str, str]
+    """The first sample that shows it."""
+    pictureless: list[str]
+    """Samples without a picture."""
+    long: list[str]
+    """Samples whose context and questions have more than LONG characters."""
+
+    @property
+    def spec(self) -> BenchmarkSpec:
+        return self.benchmark.spec
+
+    @property
+    def choices(self) -> list[LintQuestion]:
+        """Questions with options whose gold is known."""
+        return [q for q in self.questions if q.options and q.gold]
+
+
+LONG = 4000
+
+
+def gather_material(benchmark: Benchmark) -> LintMaterial:
+    """Read a benchmark's questions and answers. Raises DataError for files that cannot be read."""
+    answers = open_answers(benchmark.folder)
+    made = LintMaterial(benchmark, [], {}, Counter(), {}, [], [])
+    for sample in benchmark.samples():
+        made.questions.extend(_questions(sample, answers))
+        for image in sample.images:
+            made.pictures.setdefault(image.digest, image)
+            made.shown.setdefault(image.digest, sample.id)
+            made.uses[image.digest] += 1
+        if not sample.images:
+            made.pictureless.append(sample.id)
+        if len(sample.context or "") + sum(len(turn.question) for turn in sample.rounds) > LONG:
+            made.long.append(sample.id)
+    return made
+
+
+def _questions(sample: Sample, answers: dict[Key, Answer]) -> Iterator[LintQuestion]:
+    scene = hash((tuple(image.digest for image in sample.images), sample.regions, sample.context))
+    for number, turn in enumerate(sample.rounds):
+        answer = answers.get((sample.id, number))
+        question = fold_text(turn.question)
+        yield LintQuestion(
+            id=f"{sample.id}#{number + 1}" if sample.turns else sample.id,
+            group=sample.group,
+            scene=scene,
+            question=question,
+            options=turn.options,
+            folded=tuple(fold_text(option) for option in turn.options),
+            gold=answer.options if answer else (),
+            texts=answer.texts if answer else (),
+        )
+        scene = hash((scene, question))
+
+
+def fold_text(text: str) -> str:
+    """Words of a text without case, punctuation and articles, and the signs that mean something.
+
+    Never empty for a text that is not: one of signs alone stays as it is.
+    """
+    words = standard_normalise(text).split()
+    kept = [word for word in words if word not in _ARTICLES] or words
+    return " ".join([*kept, *_SIGNS.findall(text)]) or text.strip()
+
+
+def wordless(text: str) -> bool:
+    """Whether a text has no letter and no digit."""
+    return not any(letter.isalnum() for letter in text)

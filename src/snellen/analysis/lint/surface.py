@@ -1,0 +1,205 @@
+"""What the looks of options give away: their length, their punctuation, their words."""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct
+
+from snellen.analysis.lint.chance import hits_p
+from snellen.analysis.lint.findings import MUCH, Finding, baseline, finding_figure, graded_finding, some
+from snellen.analysis.lint.golds import UNLIKELY
+from snellen.analysis.lint.material import FOLDS, LintMaterial, LintQuestion
+from snellen.analysis.statistics import estimate_mean
+
+MOST = 20_000
+"""Questions that the reader of surfaces learns from and is tried on; of more it takes those that hash lowest."""
+LEAST = 20
+"""Fewer questions with an odd option tell nothing."""
+COMMON = 0.05
+"""A look that gives the answer away in a smaller share of the questions is not serious."""
+_ARTICLE = re.compile(r"\s*(?:an?|the)\s", re.IGNORECASE)
+_FUNCTION_WORDS = frozenset(
+    "a an the of in on at to is are was were do does did what which who where when how why many much there this that "
+    "it its and or for with from by be can has have not no yes you your".split()
+)
+
+
+class SurfaceFeature(Struct, frozen=True):
+    """Something that can be seen of an option without knowing what it means."""
+
+    name: str
+    has: str
+    lacks: str
+    marks: Callable[[LintQuestion], list[bool]]
+
+
+def _each(test: Callable[[str], bool]) -> Callable[[LintQuestion], list[bool]]:
+    return lambda question: [test(option) for option in question.options]
+
+
+def _echoes(question: LintQuestion) -> list[bool]:
+    asked = set(question.question.split()) - _FUNCTION_WORDS
+    return [not asked.isdisjoint(option.split()) for option in question.folded]
+
+
+def _stops(option: str) -> bool:
+    return option.rstrip().endswith(".")
+
+
+def _capital(option: str) -> bool:
+    return option.lstrip()[:1].isupper()
+
+
+def _article(option: str) -> bool:
+    return _ARTICLE.match(option) is not None
+
+
+def _digit(option: str) -> bool:
+    return any(letter.isdigit() for letter in option)
+
+
+LOOKS = (
+    SurfaceFeature(
+        "full-stop",
+        "ends with a full stop",
+        "does not end with a full stop",
+        _each(_stops),
+    ),
+    SurfaceFeature(
+        "capital",
+        "begins with a capital",
+        "does not begin with a capital",
+        _each(_capital),
+    ),
+    SurfaceFeature(
+        "article",
+        "begins with an article",
+        "does not begin with an article",
+        _each(_article),
+    ),
+    SurfaceFeature("digit", "has a digit", "has no digit", _each(_digit)),
+    SurfaceFeature("echo", "repeats a word of the question", "repeats no word of the question", _echoes),
+)
+
+
+def lengths(material: LintMaterial) -> Iterator[Finding]:
+    """What is gained by choosing the longest option, and the shortest."""
+    choices = material.choices
+    if not choices:
+        return
+    for name, best in (("longest", max), ("shortest", min)):
+        values = [question.right(_lengthwise(question, best)) for question in choices]
+        yield baseline(f"{name}-option", f"the {name} option", choices, values)
+
+
+def _lengthwise(question: LintQuestion, best: Callable[[list[int]], int]) -> list[int]:
+    sizes = [len(option) for option in question.options]
+    wanted = best(sizes)
+    return [place for place, size in enumerate(sizes) if size == wanted]
+
+
+def odd_ones(material: LintMaterial) -> Iterator[Finding]:
+    """Whether the one option that looks unlike the others is the answer more, or less, often than chance."""
+    choices = material.choices
+    for look in LOOKS:
+        marked = [look.marks(question) for question in choices]
+        for unlike, says in ((True, look.has), (False, look.lacks)):
+            odd = [
+                (question, flags.index(unlike))
+                for question, flags in zip(choices, marked, strict=True)
+                # Of two options the one that lacks it stands beside one that has it: that is told already.
+                if flags.count(unlike) == 1 and (unlike or len(flags) > 2)
+            ]
+            if len(odd) >= LEAST and (finding := _odd(f"leak-{look.name}", says, odd, len(choices))):
+                yield finding
+
+
+def _odd(check: str, says: str, odd: Sequence[tuple[LintQuestion, int]], of: int) -> Finding | None:
+    chances = [question.chance for question, _ in odd]
+    values = [float(place in question.gold) for question, place in odd]
+    p = hits_p(sum(values), chances)
+    if p >= UNLIKELY:
+        return None
+    found, chance = estimate_mean(values, [question.group for question, _ in odd]), sum(chances) / len(chances)
+    far = (found.low or 0.0) >= chance + MUCH or (1.0 if found.high is None else found.high) <= chance - MUCH
+    return Finding(
+        check, "serious" if far and len(odd) >= COMMON * of else "warning",
+        f"where one option alone {says}, it is the answer in {finding_figure(found)}; chance {chance:.1%}",
+        len(odd), of, some(question.id for question, _ in odd), found, chance, p,
+    )  # fmt: skip
+
+
+Traits = list[tuple[str, ...]]
+"""What the reader sees of each option."""
+
+
+def blind_reader(material: LintMaterial) -> Iterator[Finding]:
+    """How far a naive Bayes reader of looks, places and wordings comes that never sees question or picture.
+
+    It learns on four fifths of the pictures and is tried on the last, in turn.
+    """
+    choices = sorted(material.choices, key=lambda q: zlib.crc32(q.id.encode()))[:MOST]
+    if len(choices) < LEAST:
+        return
+    often = Counter(text for question in choices for text in question.folded)
+    traits = [_traits(question, often) for question in choices]
+    tallies = [_Tally() for _ in range(FOLDS)]
+    for question, seen in zip(choices, traits, strict=True):
+        tallies[question.fold].add(question, seen)
+    readers = [_learned([tally for i, tally in enumerate(tallies) if i != fold]) for fold in range(FOLDS)]
+    values = [
+        question.right(_likeliest(seen, readers[question.fold])) for question, seen in zip(choices, traits, strict=True)
+    ]
+    found = estimate_mean(values, [question.group for question in choices])
+    chance = sum(question.chance for question in choices) / len(choices)
+    yield Finding(
+        "blind-reader", graded_finding(found, chance),
+        f"a naive reader of the options' looks, places and wordings scores {finding_figure(found)} on questions that "
+        f"it has not learned from; chance {chance:.1%}",
+        round(sum(values)), len(choices), (), found, chance,
+    )  # fmt: skip
+
+
+def _traits(question: LintQuestion, often: Counter[str]) -> Traits:
+    sizes = [len(option) for option in question.options]
+    columns = [[f"place {place} of {len(sizes)}" for place in range(len(sizes))]]
+    columns.append([f"{sum(other < size for other in sizes)} shorter of {len(sizes)}" for size in sizes])
+    for look in LOOKS:
+        flags = look.marks(question)
+        columns.append([f"{look.name} {flag}, {flags.count(flag)} of {len(flags)}" for flag in flags])
+    # A text that is offered once tells nothing of another question.
+    columns.append([f"text {text}" if often[text] > 1 else "" for text in question.folded])
+    columns.append([f"first {text.partition(' ')[0]}" for text in question.folded])
+    return list(zip(*columns, strict=True))
+
+
+class _Tally:
+    """How often each trait was seen of answers, and of wrong options."""
+
+    def __init__(self) -> None:
+        self.right: Counter[str] = Counter()
+        self.wrong: Counter[str] = Counter()
+
+    def add(self, question: LintQuestion, traits: Traits) -> None:
+        for place, seen in enumerate(traits):
+            (self.right if place in question.gold else self.wrong).update(seen)
+
+
+def _learned(tallies: Sequence[_Tally]) -> dict[str, float]:
+    """Log-odds of being right, by trait, smoothed by one answer and its share of wrong options."""
+    right, wrong = Counter[str](), Counter[str]()
+    for tally in tallies:
+        right.update(tally.right)
+        wrong.update(tally.wrong)
+    usual = (wrong.total() + 1) / (right.total() + 1)
+    return {trait: math.log((right[trait] + 1) / (wrong[trait] + usual) * usual) for trait in {*right, *wrong}}
+
+
+def _likeliest(traits: Traits, odds: dict[str, float]) -> list[int]:
+    scores = [math.fsum(odds.get(trait, 0.0) for trait in seen) for seen in traits]
+    return [place for place, score in enumerate(scores) if score == max(scores)]

@@ -1,0 +1,53 @@
+"""Which model is better over all dimensions, whatever each is counted in: the average rank (ReForm-Eval, Table 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from snellen.metrics.declaration import Metric, metric_row, print_factor
+from snellen.records import Better, Estimate, Result
+
+AVERAGE_RANK = "average_rank"
+AVERAGE_RANK_METRIC = Metric(
+    what="mean over dimensions of a model's rank among the models compared, 1 being best (arXiv 2310.02569, Table 1)",
+    rows=(metric_row(AVERAGE_RANK, unit="rank", low=1.0, better="lower", interval="none"),),
+)
+DIGITS = 2
+"""Of a dimension's value in hundreds, as the paper prints and ranks it."""
+
+
+def competition_ranks(values: Sequence[float], better: Better = "higher") -> list[int]:
+    """Ranks from 1, the best first; equal values share the better rank, and the next one is left out (1, 2, 2, 4)."""
+    sign = -1 if better == "lower" else 1
+    return [1 + sum(sign * other > sign * value for other in values) for value in values]
+
+
+def average_ranks(models: Sequence[Mapping[str, Result]]) -> list[Estimate | None]:
+    """For each model the mean of its ranks over the dimensions that all of them have a value for.
+
+    `models` map a dimension to the model's capability there. None for all when there is no such dimension, or no
+    second model.
+    """
+    common = (
+        [name for name in models[0] if all(_comparable(one.get(name), models[0][name]) for one in models)]
+        if models
+        else []
+    )
+    if len(models) < 2 or not common:
+        return [None] * len(models)
+    ranks = [competition_ranks([_printed(one[name]) for one in models], models[0][name].better) for name in common]
+    counts = [sum(one[name].estimate.n for name in common) for one in models]
+    return [Estimate(fmean(own), None, None, None, n) for own, n in zip(zip(*ranks, strict=True), counts, strict=True)]
+
+
+def _printed(result: Result) -> float:
+    return round(100 / print_factor(result.unit) * (result.estimate.value or 0.0), DIGITS)
+
+
+def _comparable(result: Result | None, first: Result) -> bool:
+    return (
+        result is not None
+        and result.estimate.value is not None
+        and (result.unit, result.better) == (first.unit, first.better)
+    )

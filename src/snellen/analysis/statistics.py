@@ -1,0 +1,310 @@
+"""Estimates: a mean, its standard error over independent groups, and an interval that holds.
+
+What is independent is a group (a picture, a dialogue): its questions may depend on each other in any way. Three
+things are told apart that a normal interval mixes up: how much groups differ (a standard error), how well so few
+groups can tell that (Student's t), and how an interval bends near the bounds of a metric (the score interval).
+`bench/interval_coverage.py` measures how often the result holds the truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
+from statistics import NormalDist
+
+from msgspec import Struct
+
+from snellen.records import Estimate
+
+CONFIDENCE = 0.95
+Bounds = tuple[float, float]
+"""The least and the greatest possible value of a metric; infinite where there is none."""
+Interval = tuple[float | None, float | None]
+UNIT_INTERVAL: Bounds = (0.0, 1.0)
+NO_BOUNDS: Bounds = (-math.inf, math.inf)
+SAME = 1e-12
+"""Values that differ by less than this, relative to their size, differ by rounding."""
+
+
+def estimate_mean(
+    values: Sequence[float],
+    groups: Sequence[Hashable],
+    *,
+    bounds: Bounds = UNIT_INTERVAL,
+    unscored: int = 0,
+    errors: int = 0,
+) -> Estimate:
+    """Mean of `values` with a 95 % interval; values of one group (picture, dialogue) may depend on each other.
+
+    The standard error is that of the delete-one-group jackknife (`group_spread`). The interval lies within `bounds`
+    and is a score interval (`score_interval`) with Student's t for what few groups tell of that error; for zeros and
+    ones that are all independent it is Wilson's. Bounds on both sides of zero are those of a difference, whose gains
+    and losses are estimated apart. There is no interval for a single group, nor for values that are all the same
+    where no bounds say how different an unseen value can be.
+    """
+    n = len(values)
+    if not n:
+        return Estimate(None, None, None, None, 0, unscored, errors)
+    mean = math.fsum(values) / n
+    spread = group_spread([(value - mean) / n for value in values], groups)
+    low, high = _mean_interval(values, groups, mean, spread, bounds)
+    return Estimate(mean, spread.error, low, high, n, unscored, errors, spread.groups)
+
+
+class GroupSpread(Struct, frozen=True):
+    """How far an estimate that is a sum over questions would vary, were other groups drawn: variances."""
+
+    groups: int
+    effective_groups: float
+    """1 / sum_g w_g^2, of the shares w_g of the questions that are in a group: the effective sample size when all
+    questions of a group come out alike; the number of groups when they are of one size."""
+    jackknife: float = 0.0
+    """Delete-one-group jackknife; 0 for a single group."""
+    exchangeable: float = 0.0
+    """From the mean correlation within groups."""
+    independent: float = 0.0
+    """If all questions were independent."""
+    dependent: float = 0.0
+    """If all questions of a group came out alike."""
+    df: float = 0.0
+    """Degrees of freedom that the design allows."""
+    observed_df: float = 0.0
+    """Degrees of freedom where a few groups make up most of the spread."""
+
+    @property
+    def error(self) -> float:
+        """Cluster-robust standard error."""
+        return math.sqrt(self.jackknife)
+
+    def variance(self, binary: bool = False) -> float:
+        """Squared error such that z of it is a margin of 95 %.
+
+        What groups tell goes times (t / z)^2, and lies between the variance of independent questions and that of
+        groups that come out alike: 1 / sum w^2 <= n_eff (z / t)^2 <= n for the effective sample size. The NCHS
+        standards for proportions (Parker et al. 2017, after Korn and Graubard 1998) have the same without the first
+        bound. Of `binary` values the mean gives the variance of a single one, else that has a t of its own.
+        """
+        factor = (student_t(self.observed_df) / z()) ** 2
+        correlated = self.independent + factor * (self.exchangeable - self.independent)
+        estimated = max(factor * self.jackknife, correlated)
+        unknown = 1.0 if binary else (student_t(self.df) / z()) ** 2 * self.groups / (self.groups - 1)
+        return max(min(estimated, self.dependent * unknown), self.independent)
+
+
+def group_spread(deviations: Sequence[float], groups: Sequence[Hashable]) -> GroupSpread:
+    """Spread of a sum of `deviations`, which add up to 0, when whole groups are drawn.
+
+    With the share w_g of the questions that are in group g and the sum S_g of its deviations, the delete-one-group
+    jackknife of a mean is (G - 1) / G sum_g (S_g / (1 - w_g))^2 (MacKinnon, Nielsen and Webb 2023, equation 13),
+    G / (G - 1) sum_g S_g^2 for groups of one size. Satterthwaite's degrees of freedom when groups come out alike are
+    (sum w^2)^2 / sum w^4 - 1, G - 1 for groups of one size.
+    """
+    n, sizes = len(deviations), Counter(groups)
+    total = math.fsum(d * d for d in deviations)
+    count, squares = len(sizes), math.fsum(size * size for size in sizes.values()) / n**2
+    if count < 2:
+        return GroupSpread(count, 1.0, independent=total)
+    sums = _group_sums(deviations, groups) if count < n else dict(zip(groups, deviations, strict=True))
+    shifts = [sums[group] / (1 - size / n) for group, size in sizes.items()]
+    df = max(1.0, squares**2 / (math.fsum(size**4 for size in sizes.values()) / n**4) - 1)
+    correlation = _correlation(deviations, groups, sums, sizes) if count < n and total else 0.0
+    dependent = n * total * squares
+    return GroupSpread(
+        count,
+        1 / squares,
+        (count - 1) / count * math.fsum(shift * shift for shift in shifts),
+        total + correlation * (dependent - total),
+        total,
+        dependent,
+        df,
+        max(1.0, min(df, math.pi * _carriers(shifts) - 1)),
+    )
+
+
+def _group_sums(deviations: Sequence[float], groups: Sequence[Hashable]) -> dict[Hashable, float]:
+    sums: dict[Hashable, float] = defaultdict(float)
+    for deviation, group in zip(deviations, groups, strict=True):
+        sums[group] += deviation
+    return sums
+
+
+def _correlation(
+    deviations: Sequence[float],
+    groups: Sequence[Hashable],
+    sums: Mapping[Hashable, float],
+    sizes: Mapping[Hashable, int],
+) -> float:
+    """Mean correlation of two questions of one group, 0 to 1; each question of a group of several weighs alike.
+
+    sum_g sum_{i != j in g} d_i d_j / (n_g - 1), over that for a correlation of 1.
+    """
+    n, total = len(deviations), math.fsum(d * d for d in deviations)
+    between = math.fsum(sums[group] ** 2 / (size - 1) for group, size in sizes.items() if size > 1)
+    if len(set(sizes.values())) == 1:
+        within = total / (n / len(sizes) - 1)
+    else:
+        within = math.fsum(d * d / (sizes[g] - 1) for d, g in zip(deviations, groups, strict=True) if sizes[g] > 1)
+    paired = n - sum(size == 1 for size in sizes.values())
+    return min(1.0, max(0.0, n * (between - within) / paired / total))
+
+
+def _carriers(shifts: Sequence[float]) -> float:
+    """Effective number of groups, (sum x)^2 / sum x^2, on the side of the mean that has fewer.
+
+    G / pi for many normal shifts. Where few groups hold all the wrong answers, as few tell how wrong answers cluster.
+    """
+    sides = ([x for x in shifts if x > 0], [x for x in shifts if x < 0])
+    squares = [sum(x * x for x in side) for side in sides]
+    return min(sum(side) ** 2 / square if square else 0.0 for side, square in zip(sides, squares, strict=True))
+
+
+def _mean_interval(
+    values: Sequence[float], groups: Sequence[Hashable], mean: float, spread: GroupSpread, bounds: Bounds
+) -> Interval:
+    low, high = bounds
+    varied = max(values) - min(values) > SAME * max(1.0, abs(mean))
+    if spread.groups > 1 and varied and low < 0 < high and math.isfinite(high - low):
+        return _difference_interval(values, groups, spread, bounds)
+    return interval_of(mean, spread, bounds, varied=varied, binary=set(values) == {low, high})
+
+
+def interval_of(
+    value: float, spread: GroupSpread, bounds: Bounds, *, varied: bool = True, binary: bool = False
+) -> Interval:
+    """The 95 % interval of an estimate within bounds, from its spread over groups; None for a single group.
+
+    `varied`: not all questions say the same; `binary`: each is at one of the bounds.
+    """
+    if spread.groups < 2:
+        return None, None
+    varied = varied and spread.independent > (SAME * max(1.0, abs(value))) ** 2
+    if not varied or not bounds[0] < value < bounds[1]:
+        return unvaried_interval(value, spread.effective_groups, bounds)
+    return score_interval(value, spread.variance(binary), bounds)
+
+
+def score_interval(value: float, variance: float, bounds: Bounds) -> tuple[float, float]:
+    """The values mu with (value - mu)^2 <= z^2 v(mu): a score interval, which bends with the bounds a and b.
+
+    v(mu) = variance (mu - a) (b - mu) / ((value - a) (b - value)): a quasi-binomial variance that is the given one
+    at mu = value. On [0, 1] this is Wilson's interval on the effective sample size value (1 - value) / variance; with
+    one bound only, that of a quasi-Poisson rate, v proportional to mu - a; without bounds, value -+ z sqrt(variance).
+    """
+    low, high = bounds
+    if value <= low or value >= high:
+        raise ValueError(f"{value} is not within {low} and {high}")
+    if math.isinf(low) and math.isinf(high):
+        margin = z() * math.sqrt(variance)
+        return value - margin, value + margin
+    if math.isinf(low):
+        begin, end = score_interval(-value, variance, (-high, math.inf))
+        return -end, -begin
+    above = value - low
+    if math.isinf(high):
+        half = z() ** 2 * variance / above / 2
+        margin = math.sqrt(half * (2 * above + half))
+        return low + max(0.0, above + half - margin), low + above + half + margin
+    begin, end = wilson(above / (high - low), above * (high - value) / variance)
+    return low + (high - low) * begin, low + (high - low) * end
+
+
+def unvaried_interval(value: float, groups: float, bounds: Bounds) -> Interval:
+    """Interval of a mean of values that are all the same: something else may have gone unseen.
+
+    By Wilson's upper limit q for 0 of G independent groups, a share q of the values may lie at a bound:
+    [value - q (value - a), value + q (b - value)], which at 0 and 1 is Wilson's interval. None without bounds.
+    """
+    low, high = bounds
+    if math.isinf(low) or math.isinf(high):
+        return None, None
+    unseen = wilson(0.0, groups)[1]
+    return value - unseen * (value - low), value + unseen * (high - value)
+
+
+def _difference_interval(
+    values: Sequence[float], groups: Sequence[Hashable], spread: GroupSpread, bounds: Bounds
+) -> tuple[float, float]:
+    """Mean of gains less mean of losses by MOVER (Zou and Donner 2008, equation 3), r the correlation of the two.
+
+    low = g - l - sqrt((g - g_low)^2 + (l_high - l)^2 - 2 r (g - g_low) (l_high - l)), and high in the same way. Two
+    systems that seldom differ so have an interval that reaches as far as what was not seen of either kind can.
+    """
+    gain = estimate_mean([max(value, 0.0) for value in values], groups, bounds=(0.0, bounds[1]))
+    loss = estimate_mean([max(-value, 0.0) for value in values], groups, bounds=(0.0, -bounds[0]))
+    (down, up), (better, worse) = margins(gain), margins(loss)
+    errors = (gain.stderr or 0.0) * (loss.stderr or 0.0)
+    covariance = ((gain.stderr or 0.0) ** 2 + (loss.stderr or 0.0) ** 2 - spread.error**2) / 2
+    r = max(-1.0, min(1.0, covariance / errors)) if errors else 0.0
+    mean = (gain.value or 0.0) - (loss.value or 0.0)
+    below = math.sqrt(max(0.0, down**2 + worse**2 - 2 * r * down * worse))
+    above = math.sqrt(max(0.0, up**2 + better**2 - 2 * r * up * better))
+    return max(bounds[0], mean - below), min(bounds[1], mean + above)
+
+
+def margins(estimate: Estimate) -> tuple[float, float]:
+    """How far the interval of an estimate that has one reaches below and above it."""
+    value, low, high = estimate.value or 0.0, estimate.low or 0.0, estimate.high or 0.0
+    return max(0.0, value - low), max(0.0, high - value)
+
+
+def wilson(share: float, n: float) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share of n independent trials; n may be fractional."""
+    half = z() ** 2 / n
+    middle = (share + half / 2) / (1 + half)
+    width = z() * math.sqrt(share * (1 - share) / n + half / (4 * n)) / (1 + half)
+    # At the ends the formula gives 0 and 1, but for rounding.
+    return (0.0 if share <= 0 else max(0.0, middle - width)), (1.0 if share >= 1 else min(1.0, middle + width))
+
+
+@lru_cache(maxsize=1)
+def z() -> float:
+    return NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+
+
+@lru_cache(maxsize=4096)
+def student_t(df: float, confidence: float = CONFIDENCE) -> float:
+    """The t that holds |T| with this confidence (the 97.5 % quantile); df need not be whole, at least 1.
+
+    With t = sqrt(df) tan x, P(|T| <= t) = 2 / B(1/2, df / 2) times the integral of cos^(df - 1) from 0 to x, which is
+    concave in x, so that Newton's steps from the normal quantile, which is too small, rise to the solution.
+    """
+    if df < 1:
+        raise ValueError(f"{df} degrees of freedom are fewer than 1")
+    density = 2 / math.sqrt(math.pi) * math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2))
+    x = math.atan(NormalDist().inv_cdf((1 + confidence) / 2) / math.sqrt(df))
+    for _ in range(50):
+        step = (confidence / density - _cosine_integral(x, df - 1)) / math.pow(math.cos(x), df - 1)
+        x += step
+        if abs(step) < 1e-12 * x:
+            break
+    return math.sqrt(df) * math.tan(x)
+
+
+def _cosine_integral(x: float, power: float) -> float:
+    """Integral of cos^power from 0 to x < pi / 2, by Simpson's rule."""
+    steps = 64
+    heights = [math.pow(math.cos(x * k / steps), power) for k in range(steps + 1)]
+    return (heights[0] + heights[-1] + 4 * sum(heights[1::2]) + 2 * sum(heights[2:-1:2])) * x / steps / 3
+
+
+def mean_of(parts: Sequence[Estimate]) -> Estimate:
+    """Unweighted mean of independent estimates (ReForm-Eval E.1: benchmarks count alike).
+
+    Its interval is MOVER's (Zou and Donner 2008, equation 4): the margins of the parts' intervals, below and above,
+    each squared and added up. It is as wide as it should be where some parts are at the end of their range, and it
+    lies within the mean of the parts' bounds. None as soon as a part has no interval.
+    """
+    known = [part for part in parts if part.value is not None]
+    n = sum(part.n for part in parts)
+    groups = sum(part.groups or part.n for part in parts)
+    unscored, errors = sum(part.unscored for part in parts), sum(part.errors for part in parts)
+    if not known:
+        return Estimate(None, None, None, None, n, unscored, errors, groups)
+    mean = math.fsum(part.value or 0.0 for part in known) / len(known)
+    se = math.hypot(*(part.stderr or 0.0 for part in known)) / len(known)
+    if any(part.low is None or part.high is None for part in known):
+        return Estimate(mean, se, None, None, n, unscored, errors, groups)
+    below, above = (math.hypot(*side) / len(known) for side in zip(*map(margins, known), strict=True))
+    return Estimate(mean, se, mean - below, mean + above, n, unscored, errors, groups)

@@ -1,0 +1,297 @@
+"""From a source to a built benchmark: questions and answers in separate files, each picture stored once.
+
+The folder appears complete or not at all. The same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from snellen import registry
+from snellen.benchmark import (
+    FORMAT,
+    HISTORY,
+    MANIFEST,
+    ORIGINS,
+    SAMPLES,
+    Benchmark,
+    BenchmarkCounts,
+    BenchmarkManifest,
+    BuildInfo,
+)
+from snellen.building.recipe import BuildStats, DistractorWriter, Recipe, reformulate
+from snellen.building.staging import staging_folder
+from snellen.catalogue import BenchmarkSpec, entry_folder
+from snellen.drafts import Draft, ImageFile, LazyImage, PictureSpec, QuestionDraft
+from snellen.errors import DataError
+from snellen.formats.parquet import RecordWriter, sort_by_group
+from snellen.images import ImageStore
+from snellen.paths import benchmark_folder
+from snellen.records import Answer, Formulation, History, ImageRef, Sample, SourceRows, Turn
+from snellen.reformulation.regions import render_picture
+
+ANSWERS = "answers.parquet"
+SHOWN_FAULTS = 10
+DEFAULT = Recipe()
+
+Progress = Callable[[int], object]
+"""Called with the number of questions built so far."""
+
+
+def build_benchmark(
+    spec: BenchmarkSpec,
+    *,
+    source: Path | None = None,
+    to: Path | None = None,
+    recipe: Recipe = DEFAULT,
+    writer: DistractorWriter | None = None,
+    progress: Progress | None = None,
+) -> Benchmark:
+    """Build a benchmark from its source, replacing an earlier build of it.
+
+    `source` is the folder with the user's files (default: the entry's own folder, if its files lie there), `to` the
+    folder to create (default: under $SNELLEN_HOME). `recipe` overrides settings of the entry, and `writer` writes
+    distractors. Raises DataError naming file and line of up to ten wrong rows; nothing is left behind in that
+    case, and an earlier build stays as it was.
+    """
+    reader = registry.find("readers", spec.source.reader)
+    target = to or benchmark_folder(spec.name)
+    if target.exists() and not target.is_dir():
+        raise DataError(f"{target} is a file; choose another folder")
+    # Another build may be replacing the folder right now; a parent that is a file is reported below.
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if any(target.iterdir()) and not (target / MANIFEST).exists():
+            raise DataError(f"{target} exists and is not a benchmark; choose another folder")
+    with staging_folder(target) as folder:
+        stats = BuildStats()
+        files = source or entry_folder(spec)
+        drafts = reformulate(spec, lambda: reader(spec.source.params, files), recipe, writer, stats)
+        manifest = _write(spec, drafts, folder, progress)
+        manifest = replace(
+            manifest,
+            warnings=(*manifest.warnings, *stats.notes),
+            made=BuildInfo(
+                stats.read, stats.complete, _settings(recipe), writer.name if writer else "", stats.rejected
+            ),
+        )
+        (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+    return Benchmark(target)
+
+
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.to_builtins(recipe).items() if value != getattr(DEFAULT, name)}
+
+
+def _write(spec: BenchmarkSpec, drafts: Iterable[Draft], folder: Path, progress: Progress | None) -> BenchmarkManifest:
+    checker = DraftChecker(spec, ImageStore(folder / "images"))
+    digest, questions_digest = hashlib.sha256(), hashlib.sha256()
+    with ExitStack() as stack:
+        samples = stack.enter_context(RecordWriter(folder / SAMPLES, Sample))
+        answers = stack.enter_context(RecordWriter(folder / ANSWERS, Answer))
+        histories = stack.enter_context(RecordWriter(folder / HISTORY, History))
+        origins = stack.enter_context(RecordWriter(folder / ORIGINS, SourceRows))
+        for draft in checker.sound(drafts):
+            sample, golds = checker.split(draft)
+            samples.write(sample)
+            for gold in golds:
+                answers.write(gold)
+            if draft.replies:
+                histories.write(History(sample.id, draft.replies))
+            if draft.rows:
+                origins.write(SourceRows(sample.id, draft.rows, draft.cells))
+            digest.update(msgspec.json.encode((sample, golds, draft.replies), order="deterministic"))
+            questions_digest.update(msgspec.json.encode((sample, draft.replies), order="deterministic"))
+            checker.count(sample, golds, draft)
+            if progress:
+                progress(checker.samples)
+    sort_by_group(folder / SAMPLES)
+    if not checker.histories:
+        (folder / HISTORY).unlink()
+    if not checker.origins:
+        (folder / ORIGINS).unlink()
+    spec = replace(spec, formulation=checker.formulation())
+    return BenchmarkManifest(
+        FORMAT,
+        spec,
+        digest.hexdigest()[:16],
+        checker.counts(),
+        checker.warnings(),
+        checker.tag_counts(),
+        questions=questions_digest.hexdigest()[:16],
+    )
+
+
+class DraftChecker:
+    """Checks drafts, splits them into question and answer, and counts."""
+
+    def __init__(self, spec: BenchmarkSpec, images: ImageStore) -> None:
+        self.samples = self.histories = self.origins = 0
+        self._spec, self._images = spec, images
+        self._questions = self._answers = 0
+        self._ids: dict[str, str] = {}
+        self._pictures: dict[Hashable, ImageRef] = {}
+        self._digests: set[str] = set()
+        self._tags: dict[str, Counter[str]] = {}
+        self._forms: Counter[Formulation] = Counter()
+        self._notes: list[str] = []
+
+    def sound(self, drafts: Iterable[Draft]) -> Iterator[Draft]:
+        """The drafts until the first fault. Raises DataError at the end, listing the first faults."""
+        faults: list[str] = []
+        stream = iter(drafts)
+        while len(faults) < SHOWN_FAULTS:
+            try:
+                draft = next(stream)
+                check_draft(draft)
+                if draft.id in self._ids:
+                    raise DataError(
+                        f"{draft.where}: the id {draft.id!r} is taken by {self._ids[draft.id]}; ids must differ"
+                    )
+                self._ids[draft.id] = draft.where
+                for image in draft.images:
+                    self._picture(image, draft.where)
+            except StopIteration:
+                break
+            except DataError as error:
+                faults.append(str(error))
+                # A reader that raised is exhausted, but after a draft that failed its check reading goes on.
+                continue
+            if not faults:
+                yield draft
+        if faults:
+            raise DataError("\n".join(faults))
+        if not self._ids:
+            raise DataError(f"{self._spec.name}: the source has no questions")
+
+    def split(self, draft: Draft) -> tuple[Sample, list[Answer]]:
+        images = tuple(self._picture(image, draft.where) for image in draft.images)
+        first = draft.rounds[0]
+        sample = Sample(
+            id=draft.id,
+            benchmark=self._spec.name,
+            question="" if draft.dialogue else first.question,
+            images=images,
+            options=() if draft.dialogue else first.options,
+            context=draft.context,
+            turns=tuple(Turn(r.question, r.options) for r in draft.rounds) if draft.dialogue else (),
+            regions=draft.regions,
+            group=draft.group or (images[0].digest if images else draft.id),
+            tags=draft.tags,
+            rewordings=() if draft.dialogue else first.rewordings,
+        )
+        golds = [
+            Answer(draft.id, turn, r.gold, r.texts, r.relevance)
+            for turn, r in enumerate(draft.rounds)
+            if r.gold or r.texts
+        ]
+        return sample, golds
+
+    def _picture(self, image: ImageFile | PictureSpec, where: str) -> ImageRef:
+        picture = image if isinstance(image, PictureSpec) else PictureSpec(image)
+        name = (_name(picture.file), picture.crop, picture.outlines)
+        if (stored := self._pictures.get(name)) is None:
+            content = render_picture(picture, _content(picture.file, where), where)
+            stored = self._pictures[name] = self._images.put(content, where)
+            self._digests.add(stored.digest)
+        return stored
+
+    def count(self, sample: Sample, golds: list[Answer], draft: Draft) -> None:
+        self.samples += 1
+        self._questions += len(sample.rounds)
+        self._answers += len(golds)
+        self.histories += bool(draft.replies)
+        self.origins += bool(draft.rows)
+        self._notes += draft.notes
+        self._forms[sample.formulation] += 1
+        for name, value in sample.tags.items():
+            self._tags.setdefault(name, Counter())[value] += 1
+
+    def formulation(self) -> Formulation:
+        """The formulation of most samples."""
+        return self._forms.most_common(1)[0][0]
+
+    def counts(self) -> BenchmarkCounts:
+        return BenchmarkCounts(self.samples, self._questions, len(self._digests), self._answers)
+
+    def tag_counts(self) -> dict[str, dict[str, int]]:
+        """How many samples carry each value of each tag; empty for a tag with more than 100 values."""
+        return {
+            name: dict(sorted(values.items())) if len(values) <= 100 else {}
+            for name, values in sorted(self._tags.items())
+        }
+
+    def warnings(self) -> tuple[str, ...]:
+        expected, counts = self._spec.expected, self.counts()
+        pairs = (("samples", expected.samples, counts.samples), ("images", expected.images, counts.images))
+        warnings = [
+            f"{what}: built {built}, expected {expected_count}"
+            for what, expected_count, built in pairs
+            if expected_count not in (None, built)
+        ]
+        if 0 < counts.answers < counts.questions:
+            warnings.append(f"{counts.questions - counts.answers} of {counts.questions} questions have no answer")
+        return (*warnings, *self._notes)
+
+
+def _name(file: ImageFile) -> Hashable:
+    if isinstance(file, LazyImage):
+        return file.place
+    return file if isinstance(file, Path) else hashlib.sha256(file).hexdigest()
+
+
+def _content(file: ImageFile, where: str) -> bytes:
+    if isinstance(file, bytes):
+        return file
+    if isinstance(file, LazyImage):
+        return file.read()
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise DataError(f"{where}: cannot read the image {file} ({error.strerror})") from None
+
+
+def check_draft(draft: Draft) -> None:
+    """Raise DataError, naming the location, for a draft that cannot be asked or scored."""
+    if not draft.id.strip():
+        raise DataError(f"{draft.where}: the id is empty")
+    if draft.replies and len(draft.replies) != len(draft.rounds):
+        raise DataError(f"{draft.where}: {len(draft.replies)} published replies for {len(draft.rounds)} rounds")
+    for number, question in enumerate(draft.rounds):
+        _check_round(question, f"{draft.where}, round {number}" if draft.dialogue else draft.where)
+
+
+def _check_round(question: QuestionDraft, where: str) -> None:
+    if not question.question.strip():
+        raise DataError(f"{where}: the question is empty")
+    options = [option.strip() for option in question.options]
+    if len(options) == 1:
+        raise DataError(f"{where}: a choice needs two options or more, but there is only {options[0]!r}")
+    if "" in options:
+        raise DataError(f"{where}: option {options.index('')} is empty")
+    if len(set(options)) < len(options):
+        twice = next(option for option in options if options.count(option) > 1)
+        raise DataError(f"{where}: the option {twice!r} appears twice; options must differ")
+    for gold in question.gold:
+        if not 0 <= gold < len(options):
+            raise DataError(f"{where}: answer {gold} but options are 0-{len(options) - 1}")
+    if any(not text.strip() for text in question.texts):
+        raise DataError(f"{where}: an answer text is empty")
+    _check_relevance(question, where)
+
+
+def _check_relevance(question: QuestionDraft, where: str) -> None:
+    if question.relevance and len(question.relevance) != len(question.options):
+        raise DataError(f"{where}: {len(question.relevance)} relevance values for {len(question.options)} options")
+    if wrong := [value for value in question.relevance if not 0 <= value < math.inf]:
+        raise DataError(f"{where}: the relevance of an option is {wrong[0]}; give numbers from 0 up")
+    if question.relevance and not question.gold:
+        raise DataError(f"{where}: relevance is given, but no answer; say which option is right too")

@@ -1,0 +1,133 @@
+"""From a reader's drafts to the questions of a benchmark: sampled, then made multiple choice, as a stream."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Literal, Protocol
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.catalogue import BenchmarkSpec
+from snellen.drafts import Draft, QuestionDraft
+from snellen.errors import DataError
+from snellen.reformulation.answer_equality import opposite_answer
+from snellen.reformulation.distractors import Rejected, to_multiple_choice
+from snellen.reformulation.sampling import Sampling, draw_sample
+from snellen.seeds import rng_for
+
+DistractorSource = Literal["written", "pool"]
+Drafts = Callable[[], Iterable[Draft]]
+"""Reads a source from its beginning each time it is called."""
+WINDOW = 64
+"""Drafts passed to a distractor writer at once."""
+
+
+class DistractorWriter(Protocol):
+    """Writes distractors where the paper had a model write them."""
+
+    @property
+    def name(self) -> str: ...
+
+    def write(self, benchmark: str, drafts: Sequence[Draft], count: int, rejected: Rejected) -> list[Draft]:
+        """The drafts with `count` distractors as the first tier of each round that needs them written."""
+        ...
+
+
+class Recipe(Struct, frozen=True):
+    """Settings of a build that override those of the entry."""
+
+    sample: Sampling | None = None
+    """Replaces the entry's sampling; `Sampling()` builds the complete benchmark."""
+    options: int | None = None
+    """Replaces the entry's number of options (ReForm-Eval, Figure 15)."""
+    distractors: DistractorSource = "written"
+    """Where the paper had a model write distractors: have them written too, or draw them from the source's answers."""
+    seed: int = 0
+
+
+class BuildStats(Struct):
+    """Statistics of a build: how many drafts there were, and how many candidates were rejected for which reason."""
+
+    read: int = 0
+    complete: int = 0
+    rejected: Rejected = msgspec.field(default_factory=Counter)
+    notes: list[str] = []
+    """Notes about the source carried by drafts that were not chosen."""
+
+
+def reformulate(
+    spec: BenchmarkSpec, read: Drafts, recipe: Recipe, writer: DistractorWriter | None, stats: BuildStats
+) -> Iterator[Draft]:
+    """The drafts of a benchmark, with all distractors in place.
+
+    The source of a sampled benchmark is read twice: first for the strata, then for the chosen drafts. Raises
+    DataError for a source that has too few samples or candidates, or that needs a writer.
+    """
+    count = recipe.options or spec.source.options
+    drafts = _sampled(spec, read, recipe, stats)
+    if recipe.distractors == "written":
+        drafts = _written(drafts, spec, count - 1, writer, stats.rejected)
+    for draft in drafts:
+        rounds = tuple(
+            to_multiple_choice(
+                question,
+                count,
+                rng_for(spec.name, draft.id, f"options {number}", recipe.seed),
+                stats.rejected,
+                draft.where,
+            )
+            for number, question in enumerate(draft.rounds)
+        )
+        yield replace(draft, rounds=rounds) if draft.rounds != rounds else draft
+
+
+def _sampled(spec: BenchmarkSpec, read: Drafts, recipe: Recipe, stats: BuildStats) -> Iterator[Draft]:
+    select, sample = spec.source.select, spec.source.sample if recipe.sample is None else recipe.sample
+    if select.rule == sample.rule == "all":
+        for draft in read():
+            stats.read += 1
+            stats.complete += 1
+            yield draft
+        return
+    strata = [draft.stratum for draft in read()]
+    stats.read = len(strata)
+    complete = draw_sample(strata, select, spec.draw, "select", recipe.seed)
+    stats.complete = len(complete)
+    chosen = draw_sample([strata[place] for place in complete], sample, spec.draw, "sample", recipe.seed)
+    places = iter([complete[place] for place in chosen])
+    del strata, complete, chosen
+    next_place = next(places, None)
+    for place, draft in enumerate(read()):
+        if place == next_place:
+            yield draft
+            next_place = next(places, None)
+        else:
+            stats.notes += draft.notes
+
+
+def _written(
+    drafts: Iterator[Draft], spec: BenchmarkSpec, count: int, writer: DistractorWriter | None, rejected: Rejected
+) -> Iterator[Draft]:
+    """The drafts with `count` written distractors where they need them, one window of drafts at a time."""
+    while window := list(islice(drafts, WINDOW)):
+        asking = [draft for draft in window if any(needs_writing(question) for question in draft.rounds)]
+        if asking and writer is None:
+            raise DataError(
+                f"{asking[0].where}: the distractors of {spec.name} are written by a model; name one with --writer "
+                "MODEL, or draw them from the answers of other questions with --distractors pool"
+            )
+        done = writer.write(spec.name, asking, count, rejected) if asking and writer else []
+        written = {draft.id: draft for draft in done}
+        yield from (written.get(draft.id, draft) for draft in window)
+
+
+def needs_writing(question: QuestionDraft) -> bool:
+    """Whether a model must write the question's distractors; a yes/no question needs none unless it has fillers."""
+    spec = question.distractors
+    if spec is None or not spec.prompt or not question.texts:
+        return False
+    return bool(spec.fillers) or opposite_answer(question.texts[0]) is None

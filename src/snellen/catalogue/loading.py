@@ -1,0 +1,288 @@
+"""Where suites and entries come from: Snellen's own, those of installed packages, and folders that a user names.
+
+All load the same way. A suite is a folder with `suite.toml`; its benchmarks are the files `entries/*.toml` in it.
+Packages are named in the registry's group `suites` (third parties: by an entry point in the group `snellen.suites`),
+folders by `add_suites`, `snellen --suites` or $SNELLEN_SUITES. A named folder is a suite or contains suites; TOML
+files directly in it are benchmarks without a suite.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import MappingProxyType
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen import registry
+from snellen.catalogue.entries import BenchmarkSpec, parse_entry
+from snellen.catalogue.suites import Suite, parse_suite
+from snellen.errors import DataError
+
+SUITE_FILE = "suite.toml"
+ENTRIES = "entries"
+VARIABLE = "SNELLEN_SUITES"
+"""Folders with suites, as a list of paths like $PATH."""
+OF_PATHS = ("images", "answers")
+"""Reader parameters that may name a folder or file; for some readers they are name patterns."""
+
+
+class SuiteFolder(Struct, frozen=True):
+    """A suite and its location. Without a suite, `entries` are stand-alone benchmarks."""
+
+    suite: Suite | None
+    where: str
+    """Its file, for error messages."""
+    entries: tuple[Traversable, ...]
+    """Its benchmark files."""
+    named: bool
+    """Whether the user named its folder rather than installing a package."""
+
+
+class LoadedEntry(Struct, frozen=True):
+    """A benchmark's facts and the file they come from."""
+
+    spec: BenchmarkSpec
+    where: str
+    folder: Path | None
+    """Where its own files are when no source is named; None where the user must supply official files."""
+
+
+def add_suites(path: str | Path) -> None:
+    """Add the suites and entries of a folder, for this process and its child processes.
+
+    Raises DataError when there are none, for an invalid file, and for a name already taken, naming both files.
+    """
+    folder = str(Path(path).expanduser().resolve())
+    earlier = _named_folders()
+    if folder in earlier:
+        return
+    before = os.environ.get(VARIABLE)
+    # Workers are separate processes and must find the same suites.
+    os.environ[VARIABLE] = os.pathsep.join((*earlier, folder))
+    named = _named_folders()
+    try:
+        for load in (_entries, _dimensions, _hooks):
+            load(named)
+    except DataError:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+        raise
+
+
+def suite_facts() -> Mapping[str, Suite]:
+    """All suites by name, Snellen's own first."""
+    return _suites(_named_folders())
+
+
+def entries() -> Mapping[str, BenchmarkSpec]:
+    """All benchmarks of the catalogue, by name."""
+    return _specs(_named_folders())
+
+
+def entry_folder(spec: BenchmarkSpec) -> Path | None:
+    """The folder of a benchmark's entry if its files lie beside it, else None."""
+    loaded = _entries(_named_folders()).get(spec.name)
+    return loaded.folder if loaded and loaded.spec.source == spec.source else None
+
+
+def dimension_titles() -> Mapping[str, str]:
+    """The dimensions that suites declare, by name, in the order of their tables."""
+    return _dimensions(_named_folders())
+
+
+def hook_targets(group: str) -> Mapping[str, str]:
+    """What suites add to a registry group: `module:attribute` by name. The registry refers to this function by name."""
+    return _hooks(_named_folders()).get(group, {})
+
+
+def _named_folders() -> tuple[str, ...]:
+    return tuple(path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path)
+
+
+# --- loading: once per list of named folders ---------------------------------------------------------------------
+
+
+@cache
+def _folders(named: tuple[str, ...]) -> tuple[SuiteFolder, ...]:
+    """All suites. Raises DataError when two have the same name."""
+    folders = [_of_package(name, target) for name, target in registry.targets("suites").items()]
+    folders += [folder for path in named for folder in _in_folder(Path(path).expanduser().resolve())]
+    places: dict[str, str] = {}
+    for folder in folders:
+        if folder.suite:
+            _claim(places, "suite", folder.suite.name, folder.where)
+    return tuple(folders)
+
+
+@cache
+def _suites(named: tuple[str, ...]) -> Mapping[str, Suite]:
+    return MappingProxyType({folder.suite.name: folder.suite for folder in _folders(named) if folder.suite})
+
+
+@cache
+def _dimensions(named: tuple[str, ...]) -> Mapping[str, str]:
+    titles: dict[str, str] = {}
+    places: dict[str, str] = {}
+    for folder in _folders(named):
+        for name, title in folder.suite.dimensions.items() if folder.suite else ():
+            if titles.setdefault(name, title) != title:
+                raise DataError(
+                    f"the dimension {name!r} is {titles[name]!r} in {places[name]}, but {title!r} in {folder.where}; "
+                    "give one of them another name"
+                )
+            places.setdefault(name, folder.where)
+    return MappingProxyType(titles)
+
+
+@cache
+def _hooks(named: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
+    hooks: dict[str, dict[str, str]] = {}
+    places: dict[str, str] = {}
+    for folder in _folders(named):
+        for group, targets in folder.suite.hooks.items() if folder.suite else ():
+            taken = registry.own_targets(group)
+            for name, target in targets.items():
+                what = registry.singular(group)
+                if name in taken:
+                    raise DataError(f"{folder.where}: Snellen itself has the {what} {name!r}; give it another name")
+                _claim(places, f"{what} of hooks.{group}", name, folder.where)
+                hooks.setdefault(group, {})[name] = _located(target, folder)
+    return MappingProxyType(hooks)
+
+
+@cache
+def _entries(named: tuple[str, ...]) -> Mapping[str, LoadedEntry]:
+    """All benchmarks, sorted by name. Raises DataError for an invalid file or when two have the same name."""
+    places: dict[str, str] = {}
+    loaded: dict[str, LoadedEntry] = {}
+    for folder in _folders(named):
+        for file in folder.entries:
+            entry = _entry(file, folder, named)
+            _claim(places, "benchmark", entry.spec.name, entry.where)
+            loaded[entry.spec.name] = entry
+    return MappingProxyType(dict(sorted(loaded.items())))
+
+
+@cache
+def _specs(named: tuple[str, ...]) -> Mapping[str, BenchmarkSpec]:
+    return MappingProxyType({name: entry.spec for name, entry in _entries(named).items()})
+
+
+def _claim(places: dict[str, str], what: str, name: str, where: str) -> None:
+    """Raise DataError when the name is taken, naming both files."""
+    if (first_place := places.setdefault(name, where)) != where:
+        raise DataError(f"{first_place} and {where} both have the {what} {name!r}; rename one of them")
+
+
+# --- folders -----------------------------------------------------------------------------------------------------
+
+
+def _of_package(name: str, package: str) -> SuiteFolder:
+    """The suite in a package."""
+    try:
+        import_module(package)
+        folder = files(package)
+        text = folder.joinpath(SUITE_FILE).read_text("utf-8")
+    except (ImportError, OSError, UnicodeDecodeError) as error:
+        raise DataError(f"the suite {name!r} ({package}) cannot be read: {error}") from None
+    return _suite_in(folder, text, named=False)
+
+
+def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
+    """The suites in a user's folder: the folder itself or its subfolders, and benchmarks directly in it.
+
+    Raises DataError when there are none.
+    """
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder; it should hold suites ({SUITE_FILE}) or entries (*.toml)")
+    homes = (
+        [folder] if (folder / SUITE_FILE).exists() else [file.parent for file in sorted(folder.glob(f"*/{SUITE_FILE}"))]
+    )
+    yield from (_suite_in(home, _read(home / SUITE_FILE), named=True) for home in homes)
+    bare = () if folder in homes else tuple(_sorted(folder.glob("*.toml")))
+    if bare:
+        yield SuiteFolder(None, str(folder), bare, named=True)
+    if not homes and not bare:
+        raise DataError(f"{folder}: there is neither a suite ({SUITE_FILE}) nor an entry (*.toml)")
+
+
+def _suite_in(folder: Traversable, text: str, *, named: bool) -> SuiteFolder:
+    where = str(folder.joinpath(SUITE_FILE))
+    suite = parse_suite(text, where)
+    home = folder.joinpath(ENTRIES)
+    inside = home.iterdir() if home.is_dir() else ()
+    return SuiteFolder(suite, where, tuple(_sorted(file for file in inside if file.name.endswith(".toml"))), named)
+
+
+def _sorted(files: Iterable[Traversable]) -> list[Traversable]:
+    return sorted(files, key=lambda file: file.name)
+
+
+def _read(file: Traversable) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{file}: cannot read the file ({error})") from None
+
+
+# --- entries -----------------------------------------------------------------------------------------------------
+
+
+def _entry(file: Traversable, home: SuiteFolder, named: tuple[str, ...]) -> LoadedEntry:
+    """Load one benchmark file. Raises DataError naming it."""
+    where = str(file)
+    spec = parse_entry(_read(file), where)
+    suite = home.suite
+    if suite and spec.suite not in ("", suite.name):
+        raise DataError(f"{where}: suite = {spec.suite!r}, but it is an entry of the suite {suite.name!r}")
+    _check_dimension(spec, suite, named, where)
+    beside = None
+    if isinstance(file, Path) and (home.named or (spec.source.embedded and spec.source.folder)):
+        spec = _with_paths(spec, file.parent)
+        beside = file.parent / spec.source.folder
+    return LoadedEntry(_in_suite(spec, suite) if suite else spec, where, beside)
+
+
+def _check_dimension(spec: BenchmarkSpec, suite: Suite | None, named: tuple[str, ...], where: str) -> None:
+    if not spec.dimension:
+        return
+    declared: Mapping[str, str] = suite.dimensions if suite else {}
+    if suite and suite.taxonomy:
+        if suite.taxonomy not in _suites(named):
+            raise DataError(f"{where}: {registry.unknown('suite', suite.taxonomy, _suites(named))}")
+        declared = _suites(named)[suite.taxonomy].dimensions
+    declared = declared or _dimensions(named)
+    if spec.dimension not in declared:
+        raise DataError(f"{where}: {registry.unknown('dimension', spec.dimension, declared)}")
+
+
+def _in_suite(spec: BenchmarkSpec, suite: Suite) -> BenchmarkSpec:
+    """The entry with its suite's protocols wherever it has none of its own."""
+    own = suite.protocols_for(spec.task)
+    likelihood = () if spec.formulation == "text" else spec.likelihood or own.likelihood
+    return replace(spec, suite=suite.name, generation=spec.generation or own.generation, likelihood=likelihood)
+
+
+def _with_paths(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:
+    """The entry with paths relative to it made absolute, so that they do not depend on the working directory."""
+    params = {
+        name: str(folder / value) if name in OF_PATHS and value and (folder / str(value)).exists() else value
+        for name, value in spec.source.params.items()
+    }
+    return replace(spec, source=replace(spec.source, params=params)) if params != spec.source.params else spec
+
+
+def _located(target: str, folder: SuiteFolder) -> str:
+    """A hook's target; a module beside the `suite.toml` of a named folder is given by its file path."""
+    module, _, attribute = target.partition(":")
+    beside = Path(folder.where).with_name(f"{module}.py")
+    return f"{beside}:{attribute}" if folder.named and beside.is_file() else target

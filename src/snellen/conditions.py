@@ -1,0 +1,95 @@
+"""Conditions on facts and tags: `dimension == 'CG' and level in ('easy', 'hard')`.
+
+A small language, read with Python's own parser and evaluated here: names, texts, numbers, lists,
+comparisons, `in`, `and`, `or`, `not`. Nothing is ever executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from snellen.errors import DataError
+
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda item, group: item in group,
+    ast.NotIn: lambda item, group: item not in group,
+}
+
+
+class Condition:
+    """A parsed condition; `names` are the facts it refers to. Raises DataError for an invalid condition.
+
+    With `nested` it may refer to a field of a fact: `note.question_type == 'color'`.
+    """
+
+    def __init__(self, text: str, *, nested: bool = False) -> None:
+        self.text = text
+        self._nested = nested
+        try:
+            self._tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two for very deep nesting
+            raise DataError(f"--where {text!r} is not a condition; write for example \"dimension == 'CG'\"") from None
+        self.names = frozenset(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
+        self._check(self._tree)
+
+    def holds(self, facts: Mapping[str, Any]) -> bool:
+        """Whether the condition is true of `facts`; a fact that is missing equals nothing."""
+        return bool(self._value(self._tree, facts))
+
+    def _check(self, node: ast.expr) -> None:
+        match node:
+            case ast.BoolOp(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts):
+                for part in parts:
+                    self._check(part)
+            case ast.UnaryOp(op=ast.Not(), operand=part):
+                self._check(part)
+            case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARE for op in ops):
+                for part in (left, *others):
+                    self._check(part)
+            case ast.Name() | ast.Constant():
+                return
+            case ast.Attribute(value=ast.Name()) if self._nested:
+                return
+            case _:
+                raise DataError(
+                    f"--where {self.text!r}: {ast.unparse(node)!r} is not allowed; use names, texts, numbers, "
+                    "comparisons, in, and, or, not"
+                )
+
+    def _value(self, node: ast.expr, facts: Mapping[str, Any]) -> Any:
+        match node:
+            case ast.BoolOp(op=ast.And(), values=parts):
+                return all(self._value(part, facts) for part in parts)
+            case ast.BoolOp(values=parts):
+                return any(self._value(part, facts) for part in parts)
+            case ast.UnaryOp(operand=part):
+                return not self._value(part, facts)
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                values = [self._value(part, facts) for part in (left, *others)]
+                return all(self._compare(op, a, b) for op, a, b in zip(ops, values, values[1:], strict=False))
+            case ast.List(elts=parts) | ast.Tuple(elts=parts):
+                return [self._value(part, facts) for part in parts]
+            case ast.Name(id=name):
+                return facts.get(name)
+            case ast.Attribute(value=ast.Name(id=name), attr=inner):
+                outer = facts.get(name)
+                return outer.get(inner) if isinstance(outer, Mapping) else None
+            case ast.Constant(value=value):
+                return value
+            case _:
+                raise AssertionError(f"unchecked {ast.dump(node)}")
+
+    def _compare(self, op: ast.cmpop, first: Any, second: Any) -> bool:
+        try:
+            return _COMPARE[type(op)](first, second)
+        except TypeError:
+            return False

@@ -1,0 +1,122 @@
+"""What a reader yields: a question with its gold and its pictures, before it is checked and split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from snellen.errors import DataError
+from snellen.records import Box, Region, RowRef
+
+Colour = tuple[int, int, int]
+
+
+class Outline(Struct, frozen=True):
+    """A rectangle to draw on a picture, with a line `width` pixels wide inside its box."""
+
+    box: Box
+    colour: Colour = (255, 0, 0)
+    width: int = 2
+
+
+class LazyImage(Struct, frozen=True):
+    """A picture inside a larger file; `read` is called when the picture is needed, and raises DataError."""
+
+    place: str
+    """Its location, unique to the picture."""
+    read: Callable[[], bytes]
+
+
+ImageFile = bytes | Path | LazyImage
+"""A picture's file: its bytes, where it lies, or how to read it."""
+
+
+class PictureSpec(Struct, frozen=True):
+    """A picture as its question shows it: cropped to `crop`, with `outlines` drawn on it."""
+
+    file: ImageFile
+    crop: Box | None = None
+    outlines: tuple[Outline, ...] = ()
+
+
+DistractorPrompt = Literal["", "options", "rationales", "dialogue"]
+"""Which of ReForm-Eval's three prompts (A.4, A.8) asks a model for distractors."""
+
+
+class DistractorSpec(Struct, frozen=True):
+    """What turns an open question into multiple choice; the first of its `texts` becomes the gold."""
+
+    tiers: tuple[Sequence[str], ...] = ()
+    """Distractor candidates, the nearest tier first; tiers of one candidate each are a ranking."""
+    fillers: tuple[str, ...] = ()
+    """Options used when the candidates run out: Not sure, Unknown."""
+    prompt: DistractorPrompt = ""
+    """The prompt for a model that writes them, as in the paper; the tiers are for builds without a model."""
+    rationale: str = ""
+    """The gold answer that the rationales explain (prompt `rationales`)."""
+    question: str = ""
+    """The question as shown to a writer; the round's own when empty."""
+    also_right: tuple[str, ...] = ()
+    """Answers that would also be right, besides all the `texts`."""
+    allow_fewer: bool = False
+    """Whether fewer options than requested are acceptable."""
+
+
+class QuestionDraft(Struct, frozen=True):
+    """One question with its gold; a draft that is not a dialogue has one round."""
+
+    question: str
+    options: tuple[str, ...] = ()
+    gold: tuple[int, ...] = ()
+    """Correct options by index; empty for an open question or a hidden answer."""
+    texts: tuple[str, ...] = ()
+    """Reference texts of an open question; empty when hidden."""
+    distractors: DistractorSpec | None = None
+    """Set when distractors are still needed."""
+    rewordings: tuple[str, ...] = ()
+    """Rewordings of the question in the source; presentations alternate between them."""
+    relevance: tuple[float, ...] = ()
+    """How right each option is, from 0 for wrong; empty when unknown."""
+
+
+class Draft(Struct, frozen=True):
+    """A question as read from a source. `where` is the file and line for error messages."""
+
+    id: str
+    rounds: tuple[QuestionDraft, ...]
+    images: tuple[ImageFile | PictureSpec, ...] = ()
+    where: str = ""
+    dialogue: bool = False
+    context: str | None = None
+    regions: tuple[Region, ...] = ()
+    group: str = ""
+    tags: dict[str, str] = {}
+    replies: tuple[str, ...] = ()
+    """The published history of a dialogue, one reply per round."""
+    rows: tuple[RowRef, ...] = ()
+    """The file rows that show this question, if they are needed to write the file again."""
+    cells: dict[str, str] = {}
+    """Cells of the first row that are kept only for that purpose."""
+    notes: tuple[str, ...] = ()
+    """Notes about the file for the user; a reader may attach them to any draft."""
+    stratum: str = ""
+    """What sampling balances by, such as the answer, the object's category or the question's type."""
+
+
+ParamsT = TypeVar("ParamsT")
+
+
+def read_params(params: dict[str, Any], form: type[ParamsT]) -> ParamsT:
+    """The parameters of a source as a typed record. Raises DataError for an unknown or invalid one."""
+    try:
+        return msgspec.convert(params, form)
+    except msgspec.ValidationError as error:
+        raise DataError(f"source params {params}: {error}") from None
+
+
+SourceReader = Callable[[dict[str, Any], Path | None], Iterable[Draft]]
+"""A source: `read(params, folder)` yields drafts; `folder` holds the user's files, if any are needed."""

@@ -1,0 +1,67 @@
+"""Options that a reply gives letter by letter: of those that differ in case or signs alone, the one that it has."""
+
+from __future__ import annotations
+
+import re
+
+from snellen.extraction.option_index import OptionIndex, index_options
+
+_FENCED = re.compile(r"```[\w+-]{0,20}\n(.{1,4000}?)\n?```", re.DOTALL)
+_AROUND = " \n\t\r`\"'*$“”「」"
+_LONGEST_REPLY = 8_000
+
+
+def exact_option(reply: str, asked: OptionIndex) -> int | None:
+    """The option that the whole reply is, or the one code block in it, letter by letter; None for none or several."""
+    if len(reply) > _LONGEST_REPLY:
+        return None
+    fences = _FENCED.findall(reply) if "```" in reply else []
+    stripped = reply.strip()
+    candidates = {stripped, stripped.strip(_AROUND), stripped.strip(_AROUND).removesuffix(".").rstrip(_AROUND)}
+    if len(fences) == 1:
+        candidates.add(fences[0].strip("\n"))
+    named = {place for place, option in enumerate(asked.options) if option.strip() and option.strip() in candidates}
+    place = named.pop() if len(named) == 1 else None
+    return None if place is None or asked.label(stripped.strip(_AROUND).rstrip(".")) is not None else place
+
+
+def without_twins(reply: str, asked: OptionIndex) -> OptionIndex:
+    """The options, but of those with the same words only the one whose text stands in the reply, if just one does."""
+    if not asked.twins:
+        return asked
+    options = list(asked.options)
+    for twins in asked.twins:
+        spelt = [place for place in twins if _stands(options[place], reply, [options[p] for p in twins])]
+        if len(spelt) == 1:
+            for place in twins:
+                if place != spelt[0]:
+                    options[place] = ""
+    return index_options(tuple(options), asked.labels)
+
+
+def _stands(option: str, reply: str, twins: list[str]) -> bool:
+    """Whether a text stands in the reply, other than inside a longer one of its twins."""
+    for longer in twins:
+        if option in longer and option != longer:
+            reply = reply.replace(longer, " ")
+    at = reply.find(option)
+    while at >= 0:
+        before, behind = reply[max(0, at - 1) : at], reply[at + len(option) : at + len(option) + 2]
+        runs_on = (before.isalnum() and option[:1].isalnum()) or (behind[:1].isalnum() and option[-1:].isalnum())
+        if not runs_on and not re.match(r"[.,]\d", behind):
+            return True
+        at = reply.find(option, at + 1)
+    return False
+
+
+_CODE_SIGN = re.compile(r"[^\w\s.,'’()-]")
+
+
+def verbatim_option(reply: str, asked: OptionIndex) -> int | None:
+    """The one option that stands letter by letter in a short reply, of options written with signs: `a && b`."""
+    coded = [option for option in asked.options if _CODE_SIGN.search(option)]
+    if len(coded) < 2 or len(reply) > _LONGEST_REPLY:
+        return None
+    texts = [option for option in asked.options if option]
+    there = [place for place, option in enumerate(asked.options) if len(option) > 1 and _stands(option, reply, texts)]
+    return there[0] if len(there) == 1 else None

@@ -1,0 +1,164 @@
+"""Where a text names an option by the option's own words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from snellen.extraction import phrases
+from snellen.extraction.option_index import OptionIndex, OptionPhrase, Token, means
+from snellen.extraction.word_boundaries import free_left, free_right
+
+
+class TextMatch(NamedTuple):
+    phrase: OptionPhrase
+    after: int
+    """Index of the token behind it."""
+    doubtful: bool = False
+    """It may be part of a longer name: "dog" in "dog house"."""
+
+
+def text_at(
+    text: str, found: list[Token], at: int, question: OptionIndex, *, foreign: bool = False
+) -> TextMatch | None:
+    """The longest option text that begins at this token and stands as words of its own."""
+    for phrase in question.phrases.get(found[at].text, ()):
+        after = _match(found, at, phrase.words)
+        if not after or not _touches_nothing(text, found, at, after, question):
+            continue
+        before = found[at - 1] if at else None
+        follower = found[after] if after < len(found) else None
+        if follower is not None and follower.text in phrases.ANSWER_NOUNS:
+            continue  # "the right answer" is not the option "right"
+        if len(phrase.words) == 1 and phrase.words[0] in phrases.FUNCTION_WORDS:
+            if _closed_off(before, follower) or _answers(phrase.words[0], before, follower) or _counts_none(found, at):
+                return TextMatch(phrase, after)
+            continue
+        named = TextMatch(phrase, after)
+        if any(token.inflected for token in found[at:after]):
+            named = named._replace(phrase=replace(phrase, alias=True))
+        return named._replace(
+            doubtful=_doubtful(text, found, at, named, question, foreign=foreign) or _reckoned(found, at, after)
+        )
+    return None
+
+
+def _match(found: list[Token], at: int, words: tuple[str, ...]) -> int:
+    """Index after the last word, or 0. Punctuation between the words is passed over, a new line is not."""
+    for number, word in enumerate(words):
+        skipped = 0
+        while number and at < len(found) and found[at].kind == "sign" and not means(found[at]) and skipped < 3:
+            at += 1
+            skipped += 1
+        if at >= len(found) or found[at].text != word:
+            return 0
+        at += 1
+    return at
+
+
+def _touches_nothing(text: str, found: list[Token], at: int, after: int, question: OptionIndex) -> bool:
+    first, last = found[at], found[after - 1]
+    right = last.kind in ("cjk", "sign") or free_right(text, last.end)
+    left = first.kind in ("cjk", "sign") or free_left(text, first.start)
+    return right and (left or _hyphened(text, found, at, question))
+
+
+def _hyphened(text: str, found: list[Token], at: int, question: OptionIndex) -> bool:
+    """ "B-dog": a hyphen between a label and a text."""
+    if at < 2 or found[at - 1].text != "-":
+        return False
+    label = found[at - 2]
+    return question.label(text[label.start : label.end]) is not None and free_left(text, label.start)
+
+
+def _closed_off(before: Token | None, follower: Token | None) -> bool:
+    begins = (
+        before is None
+        or before.kind in ("sign", "newline")
+        or before.text in phrases.OPENERS
+        or (before.kind == "number" or len(before.text) == 1)
+    )
+    ends = (
+        follower is None
+        or follower.kind in ("sign", "newline")
+        or follower.text in ("because", "since", "as", "or", "and")
+    )
+    return begins and ends
+
+
+def _answers(word: str, before: Token | None, follower: Token | None) -> bool:
+    """ "Yes it is", without the comma."""
+    begins = before is None or before.kind in ("sign", "newline")
+    return word in ("yes", "no") and begins and follower is not None and follower.text in phrases.SUBJECTS
+
+
+def _counts_none(found: list[Token], at: int) -> bool:
+    """ "None of the zebras drinks", but not "none of the above"."""
+    if found[at].text != "none" or at + 3 >= len(found) or found[at + 1].text != "of":
+        return False
+    return found[at + 2].text in ("the", "them") and found[at + 3].text not in phrases.ANSWER_NOUNS | {
+        "above",
+        "given",
+        "listed",
+    }
+
+
+def _doubtful(
+    text: str, found: list[Token], at: int, named: TextMatch, question: OptionIndex, *, foreign: bool
+) -> bool:
+    """Whether the words around a one-word text may make another thing of it."""
+    before = found[at - 1] if at else None
+    follower = found[named.after] if named.after < len(found) else None
+    if found[at].kind == "cjk":
+        return not _cjk_alone(before, follower)
+    if len(named.phrase.words) > 1:
+        return False
+    word = named.phrase.words[0]
+    after_word = before is not None and before.kind == "word"
+    if before is not None and after_word and _misleads(before.text, word, question):
+        return True
+    if foreign:
+        return False  # what an adjective or a verb looks like is known of English alone
+    if found[at].kind == "number" or follower is None or follower.kind != "word" or len(follower.text) == 1:
+        return False
+    if follower.text in phrases.FOLLOWERS or follower.text.endswith(phrases.FREE_FOLLOWER_ENDINGS):
+        return False
+    if word in question.beginnings:
+        return True
+    named_thing = after_word and text[found[at].start].isupper() and text[follower.start].islower()  # "a BMW car"
+    adjective = question.adjectival and (word in phrases.ADJECTIVES or word.endswith(phrases.ADJECTIVE_ENDINGS))
+    return not named_thing and not adjective and word not in phrases.NUMBER_WORDS
+
+
+def _reckoned(found: list[Token], at: int, after: int) -> bool:
+    """Whether it is a number that stands in a sum: the 2 of "2 x 2", of "two plus two"."""
+    return _is_number(found, at) and (
+        (_operates(found, after) and _is_number(found, after + 1))
+        or (_operates(found, at - 1) and _is_number(found, at - 2))
+    )
+
+
+def _operates(found: list[Token], at: int) -> bool:
+    return 0 <= at < len(found) and found[at].text in phrases.OPERATORS
+
+
+def _is_number(found: list[Token], at: int) -> bool:
+    return 0 <= at < len(found) and (found[at].kind == "number" or found[at].text in phrases.NUMBER_WORDS)
+
+
+def _misleads(before: str, word: str, question: OptionIndex) -> bool:
+    """ "hot dog"; "upper left" where "top left" is an option too; "you are right"."""
+    pairs = {(before, word), (before, word.removesuffix("s"))}
+    if before in ("negative", "minus") and word in phrases.NUMBER_WORDS:
+        return True
+    if before in phrases.FALSE_MODIFIERS or not pairs.isdisjoint(phrases.FALSE_HEADS):
+        return True
+    if word in ("right", "correct") and before in phrases.AGREES:
+        return True
+    return word in question.endings and before not in phrases.FOLLOWERS and len(before) > 1
+
+
+def _cjk_alone(before: Token | None, follower: Token | None) -> bool:
+    left = before is None or before.kind != "cjk" or before.text in phrases.CJK_BEFORE
+    return left and (follower is None or follower.kind != "cjk" or follower.text in phrases.CJK_AFTER)

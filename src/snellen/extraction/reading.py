@@ -1,0 +1,76 @@
+"""What an extractor says about one reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from snellen.reasons import NoChoiceReason
+
+RuleMethod = Literal["label", "label+text", "text"]
+"""How rules find an option: by its label, by its label and its own text beside it, by its text alone."""
+Confidence = Literal["certain", "likely", "none"]
+
+
+class ExtractedChoice(Struct, frozen=True, omit_defaults=True):
+    """The option that a reply names, as the place it was shown in, or None; never a guess."""
+
+    choice: int | None
+    """Index of the PLACE into the options as they were passed in; the caller maps places to identities."""
+    extraction_method: RuleMethod | None
+    """How the option was found; None when none was."""
+    confidence: Confidence
+    """`certain`: the reply says little else, or says so in words; `likely`: found inside a longer text."""
+    detail: str = ""
+    """One short phrase for the reader of a report."""
+    span: tuple[int, int] | None = None
+    """Where in the reply, as received, the deciding words stand: [start, end)."""
+    follows_format: bool = False
+    """The reply kept the asked-for format: it names exactly one of the labels shown, as a label (either case)."""
+    reason: NoChoiceReason | None = None
+    """Why no option was found; None when one was."""
+
+
+class Extractor(Protocol):
+    """(reply, options in the order shown, labels in the same order) -> what the reply names. Pure, never raises."""
+
+    def __call__(
+        self,
+        reply: str,
+        options: Sequence[str],
+        labels: Sequence[str],
+        *,
+        finish: str | None = None,
+        question: str = "",
+    ) -> ExtractedChoice:
+        """`finish` is why the model stopped ("length": cut), `question` what was asked; published rules use neither."""
+        ...
+
+
+class NamedExtractor(Struct, frozen=True):
+    """An extractor of the registry's group `extractors`."""
+
+    version: str
+    """What is stored with a prediction: other rules are another version."""
+    read: Extractor
+    column: str = ""
+    """Heading of its column in the table of all conformance cases; it has none when empty."""
+
+
+def no_choice(reason: NoChoiceReason) -> ExtractedChoice:
+    """No option, and why."""
+    return ExtractedChoice(None, None, "none", reason=reason)
+
+
+def published_rule(rule: Callable[[str, Sequence[str], Sequence[str]], ExtractedChoice]) -> Extractor:
+    """A rule of a paper as an extractor: it knows neither the question nor why the model stopped."""
+
+    def extract(
+        reply: str, options: Sequence[str], labels: Sequence[str], *, finish: str | None = None, question: str = ""
+    ) -> ExtractedChoice:
+        del finish, question
+        return rule(reply, options, labels)
+
+    return extract

@@ -1,0 +1,1 @@
+"""File formats, read strictly and as streams. Nothing here knows about particular data sets."""

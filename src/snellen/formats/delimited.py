@@ -1,0 +1,175 @@
+"""Strict reading of .tsv and .csv files: every cell is text, empty cells are left out, each row has its position."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import difflib
+import gzip
+import re
+import string
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, TypeVar, cast
+
+import msgspec
+
+from snellen.errors import DataError
+from snellen.formats.delimited_cells import CellError, delimited_records
+
+RecordT = TypeVar("RecordT")
+
+LETTERS = string.ascii_uppercase
+TABLES = {".tsv": "\t", ".csv": ","}
+"""File suffixes of tables, with their delimiters."""
+
+_CARRIAGE_RETURN = re.compile(r"(?<=\r)(?!\n)")
+
+
+class DelimitedRow(NamedTuple):
+    line: int
+    """Number of the row's (last) line, from 1."""
+    place: int
+    """Byte offset at which the row begins."""
+    cells: dict[str, str]
+
+
+class DelimitedLines:
+    """The lines of a file, decoded one at a time. `end` is the byte offset after the last line read.
+
+    Raises DataError naming a line that is not UTF-8.
+    """
+
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self._file, self._path = file, path
+        self._number, self.end = 0, file.tell()
+
+    def __iter__(self) -> Iterator[str]:
+        for raw in self._file:
+            # Files from old Macs end their lines with a bare carriage return.
+            parts = _CARRIAGE_RETURN.split(self._decoded(raw)) if b"\r" in raw[:-2] else [self._decoded(raw)]
+            for part in parts:
+                if part:
+                    first = self.end == 0
+                    self._number += 1
+                    self.end += len(raw) if len(parts) == 1 else len(part.encode())
+                    yield part.removeprefix("\ufeff") if first else part
+
+    def _decoded(self, raw: bytes) -> str:
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{self._path}:{self._number + 1}: not UTF-8 (byte {raw[error.start]:#04x}); save the file as UTF-8"
+            ) from None
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading bytes, decompressing a .gz.
+
+    Raises DataError when it is missing or cannot be read.
+    """
+    try:
+        with cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as file:
+            yield file
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (OSError, EOFError, zlib.error) as error:
+        fault = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: cannot read the file ({fault})") from None
+
+
+class DelimitedTable:
+    """An open .tsv or .csv file with a header: iterate over its rows, or fetch one by its offset.
+
+    Only one row is in memory at a time. Raises DataError naming file and line where the content is not a table.
+    """
+
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self._file, self.path = file, path
+        self.header = next((tuple(cells) for _, _, cells in self._records(0)), ())
+        if twice := {name for name in self.header if self.header.count(name) > 1}:
+            raise DataError(f"{path}:1: the column {min(twice)!r} appears twice")
+
+    def __iter__(self) -> Iterator[DelimitedRow]:
+        records = self._records(0)
+        next(records, None)
+        for line, place, cells in records:
+            if not cells:
+                continue  # a blank line
+            if len(cells) != len(self.header):
+                raise DataError(
+                    f"{self.path}:{line}: {len(cells)} cells, but the header has {len(self.header)} columns"
+                )
+            yield DelimitedRow(line, place, self._named(cells))
+
+    def at(self, place: int) -> dict[str, str]:
+        """The cells of the row that begins at byte `place`. Not to be called while iterating over the rows."""
+        _, _, cells = next(self._records(place))
+        return self._named(cells)
+
+    def _named(self, cells: list[str]) -> dict[str, str]:
+        return {name: cell for name, cell in zip(self.header, cells, strict=True) if cell != ""}
+
+    def _records(self, place: int) -> Iterator[tuple[int, int, list[str]]]:
+        self._file.seek(place)
+        lines = DelimitedLines(self._file, self.path)
+        last = 0
+        try:
+            for number, cells in delimited_records(lines, TABLES[self.path.suffix.lower()]):
+                last = number
+                yield last, place, cells
+                place = lines.end
+        except CellError as error:
+            raise DataError(
+                f"{self.path}:{last + 1}: {error}; quote cells that hold tabs, commas or line breaks"
+            ) from None
+
+
+def table_rows(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]:
+    """Each row of a .csv or .tsv file as a typed record, with its location: `Corpus2.csv:3`.
+
+    Empty cells are left out, so their fields need defaults. Raises DataError.
+    """
+    with open_text(path) as file:
+        for line, _, cells in DelimitedTable(file, path):
+            try:
+                yield f"{path}:{line}", msgspec.convert(cells, form)
+            except msgspec.ValidationError as error:
+                raise DataError(f"{path}:{line}: {error}") from None
+
+
+def unknown_columns(names: Sequence[str], allowed: Collection[str], where: str) -> list[str]:
+    """The columns that have no meaning here.
+
+    Raises DataError for one that looks like a misspelling of a missing column: it would otherwise go
+    unnoticed (`anwser` would make a split with hidden answers).
+    """
+    letters = sum(name in LETTERS for name in names if len(name) == 1)
+    missing = {
+        _plain(name): name
+        for name in allowed
+        # Of the option letters only the next one can be missing.
+        if name not in names and (len(name) > 1 or LETTERS.index(name) <= letters)
+    }
+    strange = [name for name in names if name not in allowed]
+    for name in strange:
+        if near := difflib.get_close_matches(_plain(name), missing, n=1, cutoff=0.8):
+            raise DataError(f"{where}: unknown column {name!r}; did you mean {missing[near[0]]!r}? Rename it")
+    return strange
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_\s]+", "-", name.strip().casefold())
+
+
+def decode_base64(cell: str, where: str, otherwise: str) -> bytes:
+    """The bytes of a base64 cell. Raises DataError saying that it is neither `otherwise` nor base64."""
+    try:
+        return base64.b64decode(cell, validate=True)
+    except (binascii.Error, ValueError):
+        excerpt = cell if len(cell) < 60 else cell[:60] + "..."
+        raise DataError(f"{where}: image {excerpt!r} is neither {otherwise} nor base64") from None

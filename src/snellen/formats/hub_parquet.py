@@ -1,0 +1,204 @@
+"""Hub datasets stored as Parquet files with pictures inside, read as a stream.
+
+Text columns are read separately from the picture column, of which only a few rows are in memory, and only when a
+picture is needed. The files' metadata, as the `datasets` library writes it, says what the columns hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec import Struct
+
+from snellen.drafts import LazyImage
+from snellen.errors import DataError
+
+RowT = TypeVar("RowT")
+
+TEXTS = 1000
+"""Text rows in memory at once."""
+PICTURES = 8
+"""Picture rows in memory at once."""
+BUFFER = 1 << 20
+"""Bytes of a picture column read at once."""
+_SHARD = re.compile(r"-(\d{5})-of-(\d{5})")
+
+
+class ParquetRow(Struct, frozen=True):
+    """A row: its file, its number in the file, and its number across all files, both from 0."""
+
+    path: Path
+    row: int
+    number: int
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}: row {self.row}"
+
+
+class _Class(Struct, frozen=True):
+    names: list[str]
+
+
+class _Info(Struct, frozen=True):
+    features: dict[str, msgspec.Raw]
+
+
+class _Metadata(Struct, frozen=True):
+    info: _Info
+
+
+class ParquetSplit:
+    """The rows of one split."""
+
+    def __init__(self, folder: Path | None, patterns: Sequence[str]) -> None:
+        self._paths = parquet_files(folder, patterns)
+
+    def rows(self, needed: Sequence[str], others: Sequence[str], form: type[RowT]) -> Iterator[tuple[ParquetRow, RowT]]:
+        """Each row as a typed record of the named columns, in the order of the files.
+
+        Columns in `others` may be missing; empty cells are left out. Raises DataError for a missing `needed` column
+        and for a row that does not fit.
+        """
+        number = 0
+        for path in self._paths:
+            row = 0
+            for cells in _batches(path, needed, others):
+                for place in range(len(next(iter(cells.values()), ()))):
+                    where = ParquetRow(path, row, number)
+                    row, number = row + 1, number + 1
+                    yield where, _record(form, cells, place, where.where)
+
+    def names(self, column: str) -> tuple[str, ...]:
+        """The class names that the column's numbers stand for. Raises DataError when the file does not name them."""
+        path = self._paths[0]
+        with _opened(path) as file:
+            metadata = (file.schema_arrow.metadata or {}).get(b"huggingface", b"{}")
+        try:
+            feature = msgspec.json.decode(metadata, type=_Metadata).info.features[column]
+            return tuple(msgspec.json.decode(feature, type=_Class).names)
+        except (msgspec.DecodeError, KeyError):
+            raise DataError(f"{path}: does not say which classes the numbers in {column!r} stand for") from None
+
+
+def parquet_files(folder: Path | None, patterns: Sequence[str]) -> list[Path]:
+    """The matching Parquet files, sorted by name. Raises DataError when there are none, or a shard is missing."""
+    if folder is None:
+        raise DataError(f"no folder with {patterns[0]}; fetch it with --hub, or name one with --source too")
+    paths = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    if not paths:
+        raise DataError(f"{folder}: there is no {' or '.join(patterns)}; is this the dataset's folder, at its top?")
+    shards = [(path, part) for path in paths if (part := _SHARD.search(path.name))]
+    if shards:
+        first, part = shards[0]
+        expected = [f"-{number:05d}-of-{part[2]}" for number in range(int(part[2]))]
+        parts = [shard[0] for _, shard in shards]
+        if missing := [name for name in expected if name not in parts]:
+            raise DataError(f"{first.parent}: the file {missing[0]} of the split is missing; fetch all {len(expected)}")
+        if len(parts) > len(expected):
+            raise DataError(f"{first.parent}: {len(parts)} files of {len(expected)}; two versions are mixed up there")
+    return paths
+
+
+class PictureColumn:
+    """A picture column, of which a few rows are in memory; reading rows in order is fastest."""
+
+    def __init__(self, column: str) -> None:
+        self._column = column
+        self._reading: tuple[Path, int] | None = None
+        self._batches: Iterator[pa.RecordBatch] = iter(())
+        self._held: Any = ()
+        self._first = 0
+        self._groups: dict[Path, list[tuple[int, int]]] = {}
+
+    def at(self, place: ParquetRow) -> LazyImage:
+        return LazyImage(f"{place.where}: {self._column}", partial(self._read, place))
+
+    def _read(self, place: ParquetRow) -> bytes:
+        try:
+            self._move_to(place)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{place.where}: {_told(error)}; is the download complete?") from None
+        cell = self._held[place.row - self._first].as_py()
+        if not cell or not cell["bytes"]:
+            named = f", only its name {cell['path']}" if cell and cell["path"] else ""
+            raise DataError(f"{place.where}: {self._column} holds no picture{named}; is it the dataset with pictures?")
+        return bytes(cell["bytes"])
+
+    def _move_to(self, place: ParquetRow) -> None:
+        """Load the batch with the row, reading on from the current position within a row group."""
+        group, start = self._group(place)
+        if self._reading != (place.path, group) or place.row < self._first:
+            self._batches = self._of_group(place.path, group)
+            self._reading, self._held, self._first = (place.path, group), (), start
+        while place.row >= self._first + len(self._held):
+            self._first += len(self._held)
+            self._held = next(self._batches).column(0)
+
+    def _group(self, place: ParquetRow) -> tuple[int, int]:
+        """The number and the first row of the row group that contains the row."""
+        if place.path not in self._groups:
+            with _opened(place.path) as file:
+                _check_picture(file.schema_arrow, self._column, place.path)
+                starts, start = [], 0
+                for number in range(file.num_row_groups):
+                    starts.append((number, start))
+                    start += file.metadata.row_group(number).num_rows
+            self._groups[place.path] = starts
+        return max(group for group in self._groups[place.path] if group[1] <= place.row)
+
+    def _of_group(self, path: Path, group: int) -> Iterator[pa.RecordBatch]:
+        with pq.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False) as file:
+            yield from file.iter_batches(PICTURES, row_groups=[group], columns=[self._column], use_threads=False)
+
+
+def _check_picture(schema: pa.Schema, column: str, path: Path) -> None:
+    if column not in schema.names:
+        raise DataError(f"{path}: there is no column {column!r}; there are {', '.join(schema.names)}")
+    kind = schema.field(column).type
+    inside = {kind.field(place).name for place in range(kind.num_fields)} if pa.types.is_struct(kind) else set()
+    if not inside >= {"bytes", "path"}:
+        raise DataError(f"{path}: the column {column!r} holds {kind}, not pictures (bytes and path)")
+
+
+def _batches(path: Path, needed: Sequence[str], others: Sequence[str]) -> Iterator[dict[str, list[Any]]]:
+    """The named columns of a file, TEXTS rows at a time."""
+    with _opened(path) as file:
+        present = file.schema_arrow.names
+        if missing := [name for name in needed if name not in present]:
+            raise DataError(
+                f"{path}: there is no column {missing[0]!r}; there are {', '.join(present)}; is it another version of "
+                "the dataset?"
+            )
+        names = sorted({*needed, *(name for name in others if name in present)})
+        try:
+            for batch in file.iter_batches(TEXTS, columns=names, use_threads=False):
+                yield {name: batch.column(name).to_pylist() for name in names}
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{path}: {_told(error)}; is the download complete?") from None
+
+
+def _record(form: type[RowT], cells: dict[str, list[Any]], place: int, where: str) -> RowT:
+    row = {name: column[place] for name, column in cells.items() if column[place] is not None}
+    try:
+        return msgspec.convert(row, form)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{where}: {error}") from None
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: {_told(error)}; is the download complete?") from None
+
+
+def _told(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,171 @@
+"""Reading and writing records as Parquet, streamed by row group; the same records give the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from snellen.errors import DataError
+from snellen.records import Answer, History, Sample, SourceRows
+
+ROWS = 1000
+"""Rows held in memory, and rows in a Parquet row group."""
+PART = 50 * ROWS
+"""Rows sorted at once, in whole row groups."""
+
+_IMAGE = pa.struct(
+    [("digest", pa.string()), ("media_type", pa.string()), ("width", pa.int32()), ("height", pa.int32())]
+)
+_TURN = pa.struct([("question", pa.string()), ("options", pa.list_(pa.string()))])
+_PLACED = pa.struct([("index", pa.string()), ("order", pa.list_(pa.int32()))])
+_REGION = pa.struct([("box", pa.list_(pa.float64())), ("label", pa.string())])
+SCHEMAS: dict[type, pa.Schema] = {
+    Sample: pa.schema(
+        [
+            ("id", pa.string()),
+            ("benchmark", pa.string()),
+            ("question", pa.string()),
+            ("images", pa.list_(_IMAGE)),
+            ("options", pa.list_(pa.string())),
+            ("context", pa.string()),
+            ("turns", pa.list_(_TURN)),
+            ("regions", pa.list_(_REGION)),
+            ("group", pa.string()),
+            ("tags", pa.map_(pa.string(), pa.string())),
+            ("rewordings", pa.list_(pa.string())),
+        ]
+    ),
+    Answer: pa.schema(
+        [
+            ("sample_id", pa.string()),
+            ("turn", pa.int32()),
+            ("options", pa.list_(pa.int32())),
+            ("texts", pa.list_(pa.string())),
+            ("relevance", pa.list_(pa.float64())),
+        ]
+    ),
+    History: pa.schema([("sample_id", pa.string()), ("replies", pa.list_(pa.string()))]),
+    SourceRows: pa.schema(
+        [
+            ("sample_id", pa.string()),
+            ("rows", pa.list_(_PLACED)),
+            ("cells", pa.map_(pa.string(), pa.string())),
+        ]
+    ),
+}
+
+_MAPS = frozenset({"tags", "cells"})
+_STRUCTS = frozenset({"images", "turns", "regions", "rows"})
+
+RecordT = TypeVar("RecordT", Sample, Answer, History, SourceRows)
+
+
+def _column(records: list[Any], name: str) -> list[Any]:
+    """One field of all records, in the form that Arrow takes."""
+    values = [getattr(record, name) for record in records]
+    if name in _MAPS:
+        return [sorted(value.items()) for value in values]
+    if name in _STRUCTS:
+        return [[msgspec.structs.asdict(part) for part in value] for value in values]
+    return values
+
+
+class RecordWriter:
+    """Writes records of one type to a Parquet file, one row group at a time."""
+
+    def __init__(self, path: Path, kind: type) -> None:
+        self._schema = SCHEMAS[kind]
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", use_dictionary=True)
+        self._records: list[Any] = []
+
+    def write(self, record: Sample | Answer | History | SourceRows) -> None:
+        self._records.append(record)
+        if len(self._records) >= ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._records:
+            columns = [pa.array(_column(self._records, field.name), field.type) for field in self._schema]
+            self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=ROWS)
+            self._records = []
+
+    def __enter__(self) -> RecordWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._flush()
+        self._writer.close()
+
+
+def read_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
+    """The records of a file in order, with one row group in memory at a time.
+
+    Raises DataError for a file that is missing, truncated or in another form.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=ROWS, use_threads=False):
+                names = batch.schema.names
+                columns = [_values(batch.column(i), name in _MAPS) for i, name in enumerate(names)]
+                rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+                yield from msgspec.convert(rows, list[kind])  # type: ignore[valid-type]
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing; build the benchmark again") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        fault = " ".join(str(error).split())
+        raise DataError(f"{path} cannot be read ({fault}); build the benchmark again") from None
+
+
+def _values(column: pa.Array, is_map: bool) -> list[Any]:
+    """One field of all rows. Arrow is slow at converting lists, and most list columns are entirely empty."""
+    if pa.types.is_nested(column.type) and column.offsets[0] == column.offsets[-1]:
+        return [{} if is_map else ()] * len(column)
+    values = column.to_pylist()
+    return [dict(pairs or ()) for pairs in values] if is_map else values
+
+
+def sort_by_group(path: Path) -> None:
+    """Sort the samples so that each group is together, in order of first appearance.
+
+    Holds the group names and PART rows in memory; a file that is already in order is not rewritten.
+    """
+    import pyarrow.compute as pc
+
+    groups = pq.read_table(path, columns=["group"]).column("group").combine_chunks()
+    # Names are numbered as they appear.
+    rank = groups.dictionary_encode().indices
+    if len(rank) < 2 or pc.all(pc.less_equal(rank[:-1], rank[1:])).as_py():
+        return
+    # The sort is stable; its inverse says where each row goes.
+    place = pc.sort_indices(pc.sort_indices(rank))
+    ordered = path.with_name(f"{path.name}.ordered")
+    with (
+        pq.ParquetFile(path) as file,
+        pq.ParquetWriter(ordered, file.schema_arrow, compression="zstd", use_dictionary=True) as writer,
+    ):
+        for start in range(0, len(rank), PART):
+            writer.write_table(_rows_between(file, place, start, start + PART), row_group_size=ROWS)
+    ordered.replace(path)
+
+
+def _rows_between(file: pq.ParquetFile, place: pa.Array, start: int, end: int) -> pa.Table:
+    """The rows whose new positions are from `start` to `end`, in order."""
+    import pyarrow.compute as pc
+
+    batches, places, done = [], [], 0
+    for batch in file.iter_batches(batch_size=ROWS, use_threads=False):
+        here = place.slice(done, batch.num_rows)
+        done += batch.num_rows
+        chosen = pc.and_(pc.greater_equal(here, start), pc.less(here, end))
+        batches.append(batch.filter(chosen))
+        places.append(here.filter(chosen))
+    return pa.Table.from_batches(batches).take(pc.sort_indices(pa.concat_arrays(places)))

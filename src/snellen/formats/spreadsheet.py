@@ -1,0 +1,244 @@
+"""The first sheet of an .xlsx file as texts: cells are never evaluated, and no file can exhaust the memory.
+
+Cells are read as they are stored: a number as its digits, a formula as `=` and its text. (A reader that returns values
+loses a reply that begins with `=`, and one that allocates a rectangle fails on two cells far apart.)
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+from snellen.errors import DataError, MissingExtraError
+
+LONGEST = 32_767
+"""UTF-16 code units that a cell can hold."""
+MOST_ROWS = 1_048_576
+LARGEST = 512 << 20
+"""Bytes that a file may unpack to."""
+_ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
+_REFERENCE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
+
+SheetRow = tuple[int, dict[int, str]]
+"""Row number from 1, and the row's non-empty cells by column number from 0."""
+
+
+class BrokenError(Exception):
+    """What is wrong with the file; the message does not name it."""
+
+
+class Sheet:
+    """A file's first sheet. `formulas` counts cells that were formulas, `others` the further sheets."""
+
+    def __init__(self) -> None:
+        self.lines: list[SheetRow] = []
+        self.formulas = self.others = 0
+
+
+def read_sheet(path: Path) -> Sheet:
+    """Read a file's first sheet. Raises DataError for a file that is not .xlsx or unpacks to more than 512 MiB."""
+    try:
+        with zipfile.ZipFile(path) as pack:
+            # Nothing is read beyond the sizes in the archive's directory, so they can be trusted here.
+            if (total := sum(entry.file_size for entry in pack.infolist())) > LARGEST:
+                raise BrokenError(f"it unpacks to {total >> 20:,} MiB, more than the {LARGEST >> 20} that are read")
+            return _first(pack)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (
+        BrokenError,
+        OSError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+    ) as error:
+        raise DataError(
+            f"{path}: not an .xlsx file that can be read ({error}); save it as .xlsx, .tsv or .jsonl"
+        ) from None
+
+
+def _first(pack: zipfile.ZipFile) -> Sheet:
+    names, targets = _Sheets(), _Targets()
+    _parse(pack, "xl/workbook.xml", names)
+    _parse(pack, "xl/_rels/workbook.xml.rels", targets)
+    if not names.ids:
+        raise BrokenError("it has no sheet")
+    target = targets.by_id.get(names.ids[0], "")
+    strings = _Strings()
+    if shared := next((name for name in pack.namelist() if name.lower() == "xl/sharedstrings.xml"), ""):
+        _parse(pack, shared, strings)
+    cells = _Cells(strings.found)
+    _parse(pack, target.removeprefix("/") if target.startswith("/") else f"xl/{target}", cells)
+    cells.sheet.others = len(names.ids) - 1
+    return cells.sheet
+
+
+class _Handler:
+    """Collects the text between tags."""
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+
+    def start(self, name: str, attributes: dict[str, str]) -> None: ...
+
+    def end(self, name: str) -> None: ...
+
+
+def _parse(pack: zipfile.ZipFile, name: str, handler: _Handler) -> None:
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+
+    def refuse(*_: Any) -> None:
+        raise BrokenError(f"{name} has a document type, which no spreadsheet writes")
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = handler.start
+    parser.EndElementHandler = handler.end
+    parser.CharacterDataHandler = handler.text.append
+    try:
+        with pack.open(name) as file:
+            parser.ParseFile(file)
+    except KeyError:
+        raise BrokenError(f"{name} is missing") from None
+    except expat.ExpatError as error:
+        raise BrokenError(f"{name}: {error}") from None
+
+
+class _Sheets(_Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if name.endswith(" sheet"):
+            self.ids += [value for key, value in attributes.items() if key.endswith("relationships id")]
+
+
+class _Targets(_Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.by_id: dict[str, str] = {}
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if name.endswith(" Relationship"):
+            self.by_id[attributes.get("Id", "")] = attributes.get("Target", "")
+
+
+class _Strings(_Handler):
+    """Shared strings with their runs joined; phonetic readings are skipped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._parts: list[str] = []
+        self._aside = 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self.text.clear()
+        self._aside += name.endswith(" rPh")
+
+    def end(self, name: str) -> None:
+        if name.endswith(" t") and not self._aside:
+            self._parts.append("".join(self.text))
+        elif name.endswith(" rPh"):
+            self._aside -= 1
+        elif name.endswith(" si"):
+            self.found.append(_plain("".join(self._parts)))
+            self._parts.clear()
+
+
+class _Cells(_Handler):
+    def __init__(self, strings: Sequence[str]) -> None:
+        super().__init__()
+        self.sheet = Sheet()
+        self._strings = strings
+        self._columns: dict[str, int] = {}
+        self._row, self._cells = 0, dict[int, str]()
+        self._kind = self._value = self._formula = ""
+        self._is_formula = False
+        self._column = -1
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if self.text:
+            self.text.clear()
+        tag = name.rpartition(" ")[2]
+        if tag == "c":
+            self._kind = attributes.get("t", "n")
+            place = attributes.get("r")
+            self._column = self._column + 1 if place is None else self._number(place)
+            self._value = ""
+        elif tag == "row":
+            self._row = int(attributes.get("r", self._row + 1))
+            self._cells, self._column = {}, -1
+
+    def end(self, name: str) -> None:
+        tag = name.rpartition(" ")[2]
+        if tag == "v" or tag == "t":
+            self._value += "".join(self.text)
+        elif tag == "f":
+            self._formula, self._is_formula = "".join(self.text), True
+        elif tag == "c":
+            if text := self._text():
+                self._cells[self._column] = text
+        elif tag == "row" and self._cells:
+            self.sheet.lines.append((self._row, self._cells))
+
+    def _text(self) -> str:
+        if self._is_formula:
+            self._is_formula = False
+            self.sheet.formulas += 1
+            return f"={_plain(self._formula)}"
+        if self._kind == "s":
+            return self._strings[int(self._value)] if self._value else ""
+        if self._kind == "b":
+            return "TRUE" if self._value == "1" else "FALSE"
+        return _plain(self._value) if self._kind in ("inlineStr", "str") else self._value
+
+    def _number(self, place: str) -> int:
+        letters = place.rstrip("0123456789")
+        if (column := self._columns.get(letters)) is not None:
+            return column
+        if not _REFERENCE.fullmatch(place):
+            raise BrokenError(f"{place!r} is not the name of a cell")
+        number = 0
+        for letter in letters:
+            number = 26 * number + ord(letter) - ord("A") + 1
+        self._columns[letters] = number - 1
+        return number - 1
+
+
+def _plain(text: str) -> str:
+    """Decode the characters that XML cannot hold, which the format writes as `_x0001_`."""
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if "_x" in text else text
+
+
+def write_sheet(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write one sheet with text cells only. Raises DataError for a cell or table that the format cannot hold, and
+    UnicodeEncodeError for half of a surrogate pair."""
+    try:
+        import xlsxwriter  # the extra `xlsx`
+    except ImportError:
+        raise MissingExtraError("xlsxwriter", "xlsx", "writing .xlsx files") from None
+    if len(rows) >= MOST_ROWS:
+        raise DataError(f"an .xlsx file holds {MOST_ROWS:,} rows at most; write .tsv or .jsonl")
+    for row in rows:
+        for column, text in zip(columns, row, strict=True):
+            if len(text.encode("utf-16-le")) // 2 > LONGEST:
+                raise DataError(
+                    f"row {row[0]}, {column}: {len(text):,} characters, but a cell of an .xlsx file holds {LONGEST:,} "
+                    "(one beyond U+FFFF counts twice); nothing is cut: write .tsv, .csv, .json or .jsonl instead"
+                )
+    options = {f"strings_to_{kind}": False for kind in ("numbers", "formulas", "urls")}
+    with xlsxwriter.Workbook(path, options) as book:
+        sheet = book.add_worksheet()
+        for number, row in enumerate((columns, *rows)):
+            for place, text in enumerate(row):
+                if text:
+                    sheet.write_string(number, place, text)

@@ -1,7 +1,0 @@
-"""What a built benchmark hides: checks of its questions, options, answers and pictures (ReForm-Eval 3.1, E.2)."""
-
-from snellen.meaning.lint.check import lint
-from snellen.meaning.lint.findings import SEVERITIES, Finding, Severity
-from snellen.meaning.lint.text_only import text_only
-
-__all__ = ["SEVERITIES", "Finding", "Severity", "lint", "text_only"]

@@ -1,0 +1,169 @@
+"""Forward passes that continue from a cache: prefill, select rows, extend them.
+
+Rows are padded on the right, so a prompt is run exactly as on the plain path; a shorter row leaves a
+hole in the cache, which masks hide and explicit positions skip.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+from snellen.models.hf.collate import pad_rows, to_device
+from snellen.models.hf.encode import Encoded
+from snellen.models.hf.full_forward import logits_to_keep
+from snellen.models.hf.model_layout import ModelLayout
+
+
+@dataclass(frozen=True)
+class CachedState:
+    """What a model has read so far, row by row."""
+
+    cache: Any
+    mask: Any
+    """[rows, tokens], 1 for a token, 0 for a hole."""
+    position: Any
+    """[rows], the position of the next token."""
+    logits: Any
+    """[rows, vocabulary], predicting the next token."""
+    sight: Any = None
+    """[rows, 1, images, tiles], which tiles the last token sees (Mllama)."""
+
+
+def prefill(layout: ModelLayout, rows: Sequence[Encoded]) -> CachedState:
+    """Run prompts from the beginning, including their pictures."""
+    import torch
+
+    model = layout.model
+    batch = to_device(model, pad_rows(rows, layout.pad, "right"))
+    layout.forget()
+    lengths = torch.tensor([len(row.ids) for row in rows], device=model.device)
+    logits_setting = _last_only(model, lengths)
+    with pruned_to_logit_positions(layout, logits_setting, batch["input_ids"].shape[1]):
+        output = model(**batch, **logits_setting, use_cache=True)
+    each = torch.arange(len(rows), device=model.device)
+    sight = batch.get("cross_attention_mask")
+    return CachedState(
+        cache=cache_of(output),
+        mask=batch["attention_mask"],
+        position=lengths + layout.offset,
+        logits=_last(output.logits, lengths, logits_setting, batch["input_ids"].shape[1]),
+        sight=None if sight is None else sight[each, lengths - 1][:, None],
+    )
+
+
+def select_rows(state: CachedState, rows: Sequence[int]) -> CachedState:
+    """The given rows, possibly repeated, in a cache of their own."""
+    import torch
+
+    index = torch.tensor(rows, device=state.mask.device)
+    cache = copy_cache(state.cache)
+    if rows != list(range(state.mask.shape[0])):
+        cache.batch_select_indices(index)
+    sight = None if state.sight is None else state.sight[index]
+    return CachedState(cache, state.mask[index], state.position[index], state.logits[index], sight)
+
+
+def advance(
+    layout: ModelLayout, state: CachedState, texts: Sequence[Sequence[int]], every: bool = False
+) -> tuple[CachedState, Any]:
+    """Run `texts[i]` in row i. Returns the new state, and logits after every token: [rows, longest, vocabulary].
+
+    Consumes the cache of `state`. Without `every` the logits are those of the new state only. A row
+    with an empty text keeps its logits.
+    """
+    import torch
+
+    device, longest = state.mask.device, max(map(len, texts))
+    lengths = torch.tensor([len(text) for text in texts], device=device)
+    ids = torch.tensor([[*text, *[layout.pad] * (longest - len(text))] for text in texts], device=device)
+    steps = torch.arange(longest, device=device)
+    mask = torch.cat([state.mask, (steps[None] < lengths[:, None]).to(state.mask.dtype)], dim=1)
+    logits_setting = {} if every else _last_only(layout.language_model, lengths.clamp_min(1))
+    output = run_language_model(layout, state, ids, mask, state.position[:, None] + steps[None], logits_setting)
+    last = _last(output.logits, lengths.clamp_min(1), logits_setting, longest)
+    logits = torch.where(lengths[:, None] > 0, last, state.logits)
+    grown = replace(state, cache=cache_of(output), mask=mask, position=state.position + lengths, logits=logits)
+    return grown, output.logits
+
+
+def copy_cache(cache: Any) -> Any:
+    """A cache that can grow without changing `cache`: tensors are shared until growth makes new ones."""
+    twin = copy.copy(cache)
+    twin.layers = [copy.copy(layer) for layer in cache.layers]
+    return twin
+
+
+def crop_cache(cache: Any, length: int) -> Any:
+    """The first `length` tokens of `cache`, sharing its tensors; None if a layer does not hold all tokens."""
+    if not plain_layers(cache):
+        return None
+    twin = copy_cache(cache)
+    for layer in twin.layers:
+        layer.keys, layer.values = layer.keys[:, :, :length], layer.values[:, :, :length]
+    return twin
+
+
+def plain_layers(cache: Any) -> bool:
+    """Whether each layer holds the keys and values of all tokens and nothing else, such as a window or a picture."""
+    layers = cache.layers
+    return all(type(layer).__name__ == "DynamicLayer" for layer in layers) and (
+        len({layer.keys.shape[2] for layer in layers}) == 1
+    )
+
+
+def run_language_model(
+    layout: ModelLayout, state: CachedState, ids: Any, mask: Any, positions: Any, logits_setting: dict[str, Any]
+) -> Any:
+    """A forward pass after `state`, whose cache is consumed."""
+    # M-RoPE has three positions per token (time, height, width), which are equal for text.
+    if layout.rotary is not None:
+        positions = positions[None].expand(3, -1, -1)
+    sight = {} if state.sight is None else {"cross_attention_mask": state.sight.expand(-1, ids.shape[1], -1, -1)}
+    with pruned_to_logit_positions(layout, logits_setting, ids.shape[1]):
+        return layout.language_model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions,
+            past_key_values=state.cache,
+            use_cache=True,
+            **logits_setting,
+            **sight,
+        )
+
+
+def pruned_to_logit_positions(
+    layout: ModelLayout, logits_setting: dict[str, Any], width: int
+) -> AbstractContextManager[None]:
+    """Within this context the last block runs only at the positions whose logits are requested."""
+    import torch
+
+    places = next(iter(logits_setting.values()), 0)
+    if isinstance(places, int):
+        places = torch.arange(width - places, width, device=layout.model.device) if places else None
+    return nullcontext() if layout.last is None or places is None else layout.last.only(places, width)
+
+
+def cache_of(output: Any) -> Any:
+    """The cache that a forward returns."""
+    cache = getattr(output, "past_key_values", None)
+    if cache is None:
+        cache = output.language_model_outputs.past_key_values
+    return cache
+
+
+def _last_only(model: Any, lengths: Any) -> dict[str, Any]:
+    """The setting that computes logits only at the rows' last positions, if the model supports it."""
+    return {name: (lengths - 1).unique() for name in logits_to_keep(model, 1)}
+
+
+def _last(logits: Any, lengths: Any, logits_setting: dict[str, Any], longest: int) -> Any:
+    """[rows, vocabulary] at each row's last token. Logits of anything before the text are skipped."""
+    import torch
+
+    places = next(iter(logits_setting.values()), None)
+    index = lengths - 1 + logits.shape[1] - longest if places is None else torch.searchsorted(places, lengths - 1)
+    return logits[torch.arange(len(lengths), device=logits.device), index]

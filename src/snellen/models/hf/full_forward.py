@@ -1,0 +1,61 @@
+"""Log-likelihood by full forward passes with nothing shared: the reference for every fast path."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from snellen.models.hf.collate import pad_rows, to_device
+from snellen.models.hf.encode import ContinuedPrompt, Encoded, extend
+from snellen.models.hf.model_layout import ModelLayout
+
+Row = tuple[Encoded, tuple[int, ...]]
+"""A context, and the tokens after it that are scored."""
+
+
+def continuation_rows(prompts: Sequence[ContinuedPrompt]) -> list[Row]:
+    return [(request.context, tail) for request in prompts for tail in request.tails]
+
+
+def score_rows(layout: ModelLayout, rows: Sequence[Row]) -> list[list[float]]:
+    """Log-probability (nats, float32) of every scored token of every row, in one forward pass."""
+    logits = _decoder_logits(layout, rows) if layout.encoder_decoder else _logits(layout, rows)
+    return [token_scores(values, tail).tolist() for values, (_, tail) in zip(logits, rows, strict=True)]
+
+
+def token_scores(logits: Any, tail: Sequence[int]) -> Any:
+    """log p of each token of `tail`, where logits[i] predicts tail[i]; [len(tail)], float32."""
+    import torch
+
+    ids = torch.tensor(tail, device=logits.device)[:, None]
+    return logits[: len(tail)].float().log_softmax(-1).gather(-1, ids)[:, 0]
+
+
+def logits_to_keep(model: Any, positions: int) -> dict[str, Any]:
+    """The setting that computes logits of only the last `positions`, if the model supports it."""
+    supported = "logits_to_keep" in inspect.signature(model.forward).parameters
+    return {"logits_to_keep": positions} if supported else {}
+
+
+def _logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
+    """For each row the logits starting at the last token of its context."""
+    model = layout.model
+    whole = [extend(context, tail, layout.reply_type) for context, tail in rows]
+    batch = to_device(model, pad_rows(whole, layout.pad, "right"))
+    start = min(len(context.ids) for context, _ in rows) - 1
+    length = batch["input_ids"].shape[1]
+    layout.forget()
+    logits = model(**batch, **logits_to_keep(model, length - start), use_cache=False).logits[:, start - length :]
+    return [logits[i, len(context.ids) - 1 - start :] for i, (context, _) in enumerate(rows)]
+
+
+def _decoder_logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
+    """For each row the decoder's logits starting at its first token."""
+    import torch
+
+    longest = max(len(tail) for _, tail in rows)
+    decoder_ids = [[layout.start, *tail[:-1], *[layout.pad] * (longest - len(tail))] for _, tail in rows]
+    batch = to_device(layout.model, pad_rows([context for context, _ in rows], layout.pad, "right"))
+    decoder = torch.tensor(decoder_ids, device=layout.model.device)
+    return list(layout.model(**batch, decoder_input_ids=decoder, use_cache=False).logits)

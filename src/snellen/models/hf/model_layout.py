@@ -1,0 +1,149 @@
+"""What must be known about an architecture to run it in parts. A few facts; the rest is read from the model."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from snellen.models.hf.encode import PER_TOKEN, ContinuedPrompt, Encoded, Tensors
+from snellen.models.hf.last_layer_pruning import LastBlock, last_block
+from snellen.models.prefix import PrefixItem
+
+REPLY_TYPE = {"paligemma": 1}
+"""token_type_ids of a reply where they are not 0: PaliGemma reads a prompt in both directions."""
+ORIGIN = {"paligemma": 1}
+"""Position of the first token where it is not 0."""
+TOWERS = ("vision_tower", "visual", "vision_model", "image_encoder", "vision_embed_tokens")
+PER_QUESTION = ("qformer_input_ids", "qformer_attention_mask")
+"""Inputs through which a question changes what is seen of the picture (InstructBLIP)."""
+
+
+@dataclass(frozen=True)
+class ModelLayout:
+    """The parts of a model."""
+
+    model: Any
+    language_model: Any
+    """The module that continues from a cache: the model, or its language model (BLIP-2, Kosmos-2)."""
+    pad: int
+    encoder_decoder: bool
+    start: int
+    """First token of the decoder, for an encoder-decoder."""
+    reply_type: int
+    origin: int
+    image_token: int | None
+    rotary: Any
+    """The module that keeps `rope_deltas` (M-RoPE, the Qwen-VL family), or None."""
+    tower: Any
+    """The vision encoder, or None."""
+    text_encoder: Any
+    """The text encoder of an encoder-decoder, or None."""
+    last: LastBlock | None
+    """The last block of a decoder-only model, or None."""
+
+    def forget(self) -> None:
+        """Drop the positions that an M-RoPE model keeps from the last prompt."""
+        if self.rotary is not None:
+            self.rotary.rope_deltas = None
+
+    @property
+    def offset(self) -> Any:
+        """Position of the next token minus the number of tokens in the previous forward pass."""
+        if self.rotary is not None and self.rotary.rope_deltas is not None:
+            return self.rotary.rope_deltas[:, 0]
+        return self.origin
+
+    def places(self, batch: Tensors, read: Any) -> tuple[Any, Any]:
+        """Positions of the first tokens of `batch`, and of the next one in each row.
+
+        `read` [rows, tokens] is 1 for a token. Positions are [rows, tokens], or [3, rows, tokens] for
+        M-RoPE, where a picture's tokens lie in a plane.
+        """
+        import torch
+
+        lengths = read.sum(1)
+        standing = (torch.arange(read.shape[1], device=read.device) + self.origin).expand(*read.shape)
+        if self.rotary is None:
+            return standing, lengths + self.origin
+        standing = standing.expand(3, -1, -1)
+        if "image_grid_thw" in batch:
+            per_token = {name: batch[name][:, : read.shape[1]] for name in PER_TOKEN | {"input_ids"} if name in batch}
+            inputs = {**batch, **per_token, "attention_mask": read.long()}
+            parameters = inspect.signature(self.rotary.get_rope_index).parameters
+            standing, _ = self.rotary.get_rope_index(**{name: inputs[name] for name in parameters if name in inputs})
+        return standing, standing.masked_fill(~read.bool(), -1).amax(dim=(0, 2)) + 1
+
+
+def read_layout(model: Any, pad: int) -> ModelLayout:
+    """Find the parts of `model`."""
+    kind = getattr(model.config, "model_type", "")
+    text = next((getattr(model, name) for name in ("language_model", "text_model") if hasattr(model, name)), None)
+    language_model = text if text is not None and hasattr(text, "lm_head") else model
+    seq2seq = bool(model.config.is_encoder_decoder or getattr(language_model.config, "is_encoder_decoder", False))
+    inner = getattr(model, "model", model)
+    origin = ORIGIN.get(kind, 0)
+    if kind == "kosmos-2":
+        origin = (model.config.text_config.pad_token_id or 0) + 1
+    return ModelLayout(
+        model=model,
+        language_model=language_model,
+        pad=pad,
+        encoder_decoder=seq2seq,
+        start=_start(model, language_model) if seq2seq else 0,
+        reply_type=REPLY_TYPE.get(kind, 0),
+        origin=origin,
+        image_token=_image_token(model.config),
+        rotary=next((part for part in (inner, model) if hasattr(part, "rope_deltas")), None),
+        tower=next((part for name, part in model.named_modules() if name.split(".")[-1] in TOWERS), None),
+        text_encoder=language_model.get_encoder() if seq2seq else None,
+        last=None if seq2seq else last_block(model),
+    )
+
+
+def to_prefix_item(layout: ModelLayout, prompt: ContinuedPrompt) -> PrefixItem:
+    """What the sharing plan needs to know about a request."""
+    context = prompt.context
+    return PrefixItem(vision_digest(context), context.ids, _anchor(layout, context), prompt.tails)
+
+
+def vision_digest(encoded: Encoded) -> str:
+    """Digest of everything seen besides the tokens."""
+    digest = hashlib.blake2b("|".join(encoded.digests).encode(), digest_size=16)
+    for name in PER_QUESTION:
+        if name in encoded.extras:
+            digest.update(repr(encoded.extras[name].tolist()).encode())
+    return digest.hexdigest()
+
+
+def encoder_input_digest(encoded: Encoded) -> str:
+    """Digest of everything that an encoder reads: tokens and pictures."""
+    return hashlib.blake2b(f"{vision_digest(encoded)}{encoded.ids}".encode(), digest_size=16).hexdigest()
+
+
+def _anchor(layout: ModelLayout, encoded: Encoded) -> int:
+    """Number of tokens up to and including the last picture token; all tokens if none can be identified."""
+    if not encoded.digests:
+        return 0
+    places: Sequence[int] = [i for i, token in enumerate(encoded.ids) if token == layout.image_token]
+    if "image_embeds_position_mask" in encoded.extras:
+        places = encoded.extras["image_embeds_position_mask"][0].nonzero()[:, 0].tolist()
+    return places[-1] + 1 if places else len(encoded.ids)
+
+
+def _image_token(config: Any) -> int | None:
+    for name in ("image_token_id", "image_token_index"):
+        if getattr(config, name, None) is not None:
+            return int(getattr(config, name))
+    return None
+
+
+def _start(model: Any, language_model: Any) -> int:
+    """The decoder's first token."""
+    for settings in (language_model.generation_config, language_model.config, model.generation_config, model.config):
+        for name in ("decoder_start_token_id", "bos_token_id"):
+            if getattr(settings, name, None) is not None:
+                return int(getattr(settings, name))
+    return 0

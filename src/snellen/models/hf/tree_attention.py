@@ -1,0 +1,221 @@
+"""Token trees after prefixes: run in one forward pass, and extended node by node in generation.
+
+A tree is stored in its prefix's row of the cache, one node after another; a mask says which of them
+each node sees. Twenty prompts about one picture therefore store the picture's keys and values once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from snellen.models.hf.cached_forward import (
+    CachedState,
+    cache_of,
+    copy_cache,
+    crop_cache,
+    prefill,
+    pruned_to_logit_positions,
+    run_language_model,
+)
+from snellen.models.hf.collate import pad_rows, to_device
+from snellen.models.hf.encode import Encoded, extend
+from snellen.models.hf.full_forward import logits_to_keep
+from snellen.models.hf.model_layout import ModelLayout
+from snellen.models.prefix import PREFIX_END, Tree
+
+FEW = 64
+"""Largest tree, in nodes, run in one forward pass with its prefix: reading the weights then dominates the cost."""
+AT_ONCE = 1024
+"""Largest prefix and tree, in tokens, run in one forward pass. The mask makes attention over the prefix half
+as expensive again, which grows with the square of its length; the saving of a second pass does not."""
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """Prefixes with the trees after them."""
+
+    prefix: CachedState
+    """The state before the trees. Growth does not change its cache, which is None where it cannot be separated."""
+    cache: Any
+    sees: Any
+    """[rows, nodes, tokens], true where a node sees a token of its row; trees are aligned at the end."""
+    position: Any
+    """[rows, nodes], the position of each node."""
+    logits: Any
+    """[rows, most scored, vocabulary]: for the last nodes, which predict scored tokens; None without nodes."""
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Ends of texts that continue in the same row of a cache."""
+
+    cache: Any
+    sees: Any
+    """[rows, branches, tokens], true where a branch sees a token."""
+    position: Any
+    """[rows, branches], the position of the next token."""
+    sight: Any
+
+
+def read_trees(layout: ModelLayout, prefixes: Sequence[Encoded], trees: Sequence[Tree], at_once: bool) -> GrownTree:
+    """Run prefixes from the beginning, then their trees, in one forward pass if allowed and worthwhile."""
+    width = max(len(prefix.ids) for prefix in prefixes) + max(len(tree.tokens) for tree in trees)
+    if at_once and width <= AT_ONCE and 0 < max(len(tree.tokens) for tree in trees) <= FEW:
+        return _read_at_once(layout, prefixes, trees)
+    return extend_trees(layout, prefill(layout, prefixes), trees)
+
+
+def extend_trees(layout: ModelLayout, state: CachedState, trees: Sequence[Tree]) -> GrownTree:
+    """Run one tree in each row, in one pass. `state` can be continued again."""
+    import torch
+
+    width = max(len(tree.tokens) for tree in trees)
+    device, rows = state.mask.device, len(trees)
+    if not width:
+        sees = torch.zeros((rows, 0, state.mask.shape[1]), dtype=torch.bool, device=device)
+        return GrownTree(state, state.cache, sees, sees[:, :, 0].long(), None)
+    ids, depths, own = _laid_out(trees, width, layout.pad, device)
+    sees = torch.cat([state.mask.bool()[:, None].expand(-1, width, -1), own], dim=2)
+    position = state.position[:, None] + depths
+    logits_setting = logits_to_keep(layout.language_model, max(tree.scored for tree in trees))
+    grown = replace(state, cache=copy_cache(state.cache))
+    output = run_language_model(layout, grown, ids, as_mask(layout, sees), position, logits_setting)
+    return GrownTree(state, cache_of(output), sees, position, _scored(output.logits, trees))
+
+
+def branches_of(grown: GrownTree, trees: Sequence[Tree], stems: Sequence[Sequence[int]]) -> Branches:
+    """One branch after each node of `stems[row]` (PREFIX_END: after the prefix); shorter rows get dead branches."""
+    import torch
+
+    device, most = grown.sees.device, max(map(len, stems))
+    nodes, tokens = grown.sees.shape[1:]
+    sees = torch.zeros((len(stems), most, tokens), dtype=torch.bool, device=device)
+    position = torch.zeros((len(stems), most), dtype=torch.long, device=device)
+    for row, (tree, own) in enumerate(zip(trees, stems, strict=True)):
+        for branch, node in enumerate(own):
+            if node == PREFIX_END:
+                sees[row, branch, : grown.prefix.mask.shape[1]] = grown.prefix.mask[row].bool()
+                position[row, branch] = grown.prefix.position[row]
+            else:
+                place = nodes - len(tree.tokens) + node
+                sees[row, branch] = grown.sees[row, place]
+                position[row, branch] = grown.position[row, place] + 1
+    cache = copy_cache(grown.cache) if not nodes else grown.cache
+    return Branches(cache, sees, position, grown.prefix.sight)
+
+
+def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[Branches, Any]:
+    """Run `ids` [rows, branches], one token per branch. Returns the new branches and their logits
+    [rows, branches, vocabulary].
+
+    Consumes the cache of `branches`.
+    """
+    import torch
+
+    rows, count = ids.shape
+    own = torch.eye(count, dtype=torch.bool, device=ids.device).expand(rows, -1, -1)
+    sees = torch.cat([branches.sees, own], dim=2)
+    state = CachedState(branches.cache, None, None, None, branches.sight)
+    output = run_language_model(
+        layout, state, ids, as_mask(layout, sees), branches.position, logits_to_keep(layout.language_model, count)
+    )
+    grown = Branches(cache_of(output), sees, branches.position + 1, branches.sight)
+    return grown, output.logits[:, -count:]
+
+
+def select_branches(branches: Branches, chosen: Sequence[Sequence[int]]) -> Branches:
+    """The branches `chosen[row]` of each row, in that order; rows with fewer are padded with dead ones."""
+    import torch
+
+    most = max(map(len, chosen))
+    sees = torch.zeros((len(chosen), most, branches.sees.shape[2]), dtype=torch.bool, device=branches.sees.device)
+    position = torch.zeros((len(chosen), most), dtype=torch.long, device=branches.sees.device)
+    for row, places in enumerate(chosen):
+        sees[row, : len(places)] = branches.sees[row, list(places)]
+        position[row, : len(places)] = branches.position[row, list(places)]
+    return replace(branches, sees=sees, position=position)
+
+
+def as_mask(layout: ModelLayout, sees: Any) -> Any:
+    """The additive attention mask [rows, 1, queries, keys], 0 where a token is seen."""
+    import torch
+
+    dtype = layout.model.dtype
+    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill_(~sees, torch.finfo(dtype).min)[:, None]
+
+
+def _read_at_once(layout: ModelLayout, prefixes: Sequence[Encoded], trees: Sequence[Tree]) -> GrownTree:
+    """Run prefix and tree as one text, in which the last tokens see their ancestors rather than all before."""
+    import torch
+
+    model, pad = layout.model, layout.pad
+    most, nodes = max(len(prefix.ids) for prefix in prefixes), max(len(tree.tokens) for tree in trees)
+    texts = [
+        extend(prefix, (*[pad] * (most + nodes - len(prefix.ids) - len(tree.tokens)), *tree.tokens), layout.reply_type)
+        for prefix, tree in zip(prefixes, trees, strict=True)
+    ]
+    batch = to_device(model, pad_rows(texts, pad, "right"))
+    lengths = torch.tensor([len(prefix.ids) for prefix in prefixes], device=model.device)
+    read = torch.arange(most, device=model.device) < lengths[:, None]
+    _, depths, own = _laid_out(trees, nodes, pad, model.device)
+    sees = torch.cat([read[:, None].expand(-1, nodes, -1), own], dim=2)
+    earlier = torch.ones((most, most + nodes), dtype=torch.bool, device=model.device).tril()
+    standing, following = layout.places(batch, read)
+    position = following[:, None] + depths
+    batch["attention_mask"] = as_mask(layout, torch.cat([earlier.expand(len(trees), -1, -1), sees], dim=1))
+    batch["position_ids"] = torch.cat([standing, position.expand(*standing.shape[:-1], -1)], dim=-1)
+    scored = torch.arange(most + nodes - max(tree.scored for tree in trees), most + nodes, device=model.device)
+    logit_places: Any = torch.unique(torch.cat([lengths - 1, scored]))
+    logits_setting = dict.fromkeys(logits_to_keep(model, 1), logit_places)
+    layout.forget()
+    with pruned_to_logit_positions(layout, logits_setting, most + nodes):
+        output = model(**batch, **logits_setting, use_cache=True)
+    cache, logits = cache_of(output), output.logits
+    ends = (
+        torch.searchsorted(logit_places, lengths - 1)
+        if logits_setting
+        else lengths - 1 + logits.shape[1] - most - nodes
+    )
+    first = logits[torch.arange(len(trees), device=model.device), ends]
+    sight = batch.get("cross_attention_mask")
+    prefix = CachedState(
+        cache=crop_cache(cache, most) if sight is None else None,
+        mask=read.long(),
+        position=following,
+        logits=first,
+        sight=None if sight is None else sight[:, -1:],
+    )
+    return GrownTree(prefix, cache, sees, position, _scored(logits, trees))
+
+
+def _laid_out(trees: Sequence[Tree], width: int, pad: int, device: Any) -> tuple[Any, Any, Any]:
+    """Ids and depths [rows, width], and node visibility [rows, width, width]; trees are aligned at the end."""
+    import torch
+
+    ids = torch.full((len(trees), width), pad)
+    depths = torch.zeros((len(trees), width), dtype=torch.long)
+    sees = torch.eye(width, dtype=torch.bool).repeat(len(trees), 1, 1)
+    for row, tree in enumerate(trees):
+        if tree.tokens:
+            start = width - len(tree.tokens)
+            ids[row, start:] = torch.tensor(tree.tokens)
+            depths[row, start:] = torch.tensor(tree.depths)
+            sees[row, start:, start:] = _lineage(tree)
+    return ids.to(device), depths.to(device), sees.to(device)
+
+
+def _lineage(tree: Tree) -> Any:
+    """[nodes, nodes]: which nodes each node sees, including itself."""
+    import torch
+
+    sees = torch.eye(len(tree.tokens), dtype=torch.bool)
+    for node in sorted(range(len(tree.tokens)), key=tree.depths.__getitem__):
+        if tree.parents[node] != PREFIX_END:
+            sees[node] |= sees[tree.parents[node]]
+    return sees
+
+
+def _scored(logits: Any, trees: Sequence[Tree]) -> Any:
+    return logits[:, logits.shape[1] - max(tree.scored for tree in trees) :]

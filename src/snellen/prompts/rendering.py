@@ -1,0 +1,143 @@
+"""From a sample and a presentation to the conversation that a model sees. Pure."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.prompts.option_labels import alphabet_of
+from snellen.prompts.templates import Layout, Templates, default_templates
+from snellen.records import (
+    Decoding,
+    ImagePart,
+    Message,
+    Method,
+    Part,
+    Request,
+    Role,
+    Sample,
+    TextPart,
+    Turn,
+    Variant,
+)
+
+
+class EarlierReply(Struct, frozen=True):
+    """What was replied to an earlier turn of a dialogue, as it goes into the history."""
+
+    text: str
+
+
+class PromptRenderer(Struct, frozen=True):
+    """Renders requests for one benchmark: its templates, its family, its token limit."""
+
+    templates: Templates
+    family: str = "choice"
+    max_new_tokens: int = 30
+    decoding: Decoding = Decoding()
+    prefix: bool = True
+    """Open the assistant's turn with the layout's response prefix (generation over options)."""
+
+    def template_ids(self, method: Method) -> tuple[str, ...]:
+        count = len(self.templates.instructions(self.family, method))
+        return tuple(f"{self.family}.{method}.{i}" for i in range(count))
+
+    def generate(self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...] = ()) -> Request:
+        """Ask for a reply; options are shown with the variant's order and labels."""
+        messages = self._conversation(sample, variant, history)
+        turn = sample.rounds[variant.turn]
+        if turn.options and self.prefix:
+            messages = (*messages, _said("assistant", self.templates.layout.response_prefix))
+        return self._request(sample, variant, messages)
+
+    def loglikelihood(self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...] = ()) -> Request:
+        """Ask how likely each option's text is as the reply; options are not shown (ReForm-Eval 3.3.1).
+
+        Continuations stand in the sample's own order of options.
+        """
+        turn = sample.rounds[variant.turn]
+        messages = self._conversation(sample, replace(variant, labels=()), history)
+        return self._request(sample, variant, messages, turn.options)
+
+    def _request(
+        self, sample: Sample, variant: Variant, messages: tuple[Message, ...], continuations: tuple[str, ...] = ()
+    ) -> Request:
+        return Request(
+            benchmark=sample.benchmark,
+            sample_id=sample.id,
+            variant=variant,
+            messages=messages,
+            kind="loglikelihood" if continuations else "generate",
+            continuations=continuations,
+            # A likelihood does not depend on how a reply would be sampled: one key for all.
+            decoding=Decoding(max_new_tokens=0)
+            if continuations
+            else Decoding(
+                max_new_tokens=self.max_new_tokens,
+                temperature=self.decoding.temperature,
+                top_p=self.decoding.top_p,
+                seed=(variant.seed or self.decoding.seed) if self.decoding.temperature else 0,
+                stop=self.decoding.stop,
+            ),
+        )
+
+    def _conversation(self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...]) -> tuple[Message, ...]:
+        """Image and instruction open the first user turn, even when that is the in-context sample.
+
+        Options of earlier rounds stand in their stored order. Without labels no options are shown.
+        """
+        *past, now = sample.rounds[: variant.turn + 1]
+        questions = [self._question(turn, (), alphabet_of(variant.labels, turn.options)) for turn in past]
+        if variant.wording:
+            now = replace(now, question=sample.rewordings[variant.wording - 1])
+        questions.append(self._question(now, variant.order, variant.labels))
+        if sample.context:
+            questions[0] = f"{sample.context}\n{questions[0]}"
+        replies = [reply.text for reply in history[: len(past)]]
+        pairs: list[tuple[str, str | None]] = list(zip(questions, [*replies, None], strict=True))
+        if variant.in_context and variant.labels:
+            pairs.insert(0, self._in_context(variant))
+        messages: list[Message] = []
+        for question, reply in pairs:
+            first = not messages
+            parts: tuple[Part, ...] = tuple(ImagePart(image) for image in sample.images) if first else ()
+            text = f"{self.templates.named(variant.template)}\n{question}" if first else question
+            messages.append(Message("user", (*parts, TextPart(text))))
+            if reply is not None:
+                messages.append(_said("assistant", reply))
+        return tuple(messages)
+
+    def _question(self, turn: Turn, order: tuple[int, ...], labels: tuple[str, ...]) -> str:
+        """The question, and its options where there are labels to show them with."""
+        if not (turn.options and labels):
+            return turn.question
+        options = tuple(turn.options[i] for i in order) if order else turn.options
+        return f"{turn.question} {lay_out(self.templates.layout, options, labels)}"
+
+    def _in_context(self, variant: Variant) -> tuple[str, str]:
+        """The question that shows the format: as many options as the real one, with its labels."""
+        sample, layout = self.templates.in_context, self.templates.layout
+        options = sample.options[: len(variant.labels)]
+        options_text = lay_out(layout, options, variant.labels)
+        return f"{sample.question} {options_text}", write_reply(layout, variant.labels[0], options[0])
+
+
+def prompt_for(family: str, **settings: object) -> PromptRenderer:
+    return PromptRenderer(default_templates(), family, **settings)  # type: ignore[arg-type]
+
+
+def lay_out(layout: Layout, options: tuple[str, ...], labels: tuple[str, ...]) -> str:
+    """`Options: (A) Yes; (B) No.`"""
+    listed = layout.separator.join(
+        f"{layout.label.format(label=label)} {option}" for label, option in zip(labels, options, strict=False)
+    )
+    return f"{layout.heading} {listed}{layout.stop}"
+
+
+def write_reply(layout: Layout, label: str, option: str) -> str:
+    """A well-formed reply: `The answer is (A) Yes.`"""
+    return layout.reply.format(label=label, option=option)
+
+
+def _said(role: Role, text: str) -> Message:
+    return Message(role, (TextPart(text),))

@@ -1,0 +1,57 @@
+"""What a protocol declares about itself, so that scoring and reports need not know any protocol by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from snellen.records import Sample, Variant
+
+
+class Declaration(Struct, frozen=True):
+    """What follows from how a protocol asks. The defaults fit a protocol that declares nothing.
+
+    A presentation is a request that is not a baseline, identified by its whole `Variant`. A baseline is identified by
+    the variant of its presentation with `baseline` filled in.
+    """
+
+    presentations: int | Callable[[Sample], int] | None = None
+    """How many presentations of each question it promises; None when it promises none."""
+    stops_early: bool = False
+    """Whether replies may make it stop early. Later presentations then cover a biased selection of questions."""
+    unbiased: tuple[int, ...] | None = None
+    """Numbers (`Variant.test`) of the presentations whose mean is a vanilla accuracy; None when all are."""
+    baselines: bool = False
+    """Whether it asks for baselines: requests whose scores are only subtracted from those of their presentations."""
+    circular: bool = False
+    """Whether a question is right only when all its presentations are (MMBench 4.1)."""
+    instability: bool = False
+    """Whether the entropy of the options chosen over all presentations means something (ReForm-Eval 3.3.2)."""
+    sees_images: bool = True
+    """Whether the model is shown the pictures; otherwise its accuracy never stands for the model."""
+
+    def n_presentations(self, sample: Sample) -> int:
+        """How many presentations of each question of `sample` are promised; 1 when none are."""
+        promised = self.presentations
+        return promised(sample) if callable(promised) else promised or 1
+
+    def is_unbiased(self, variant: Variant) -> bool:
+        """Whether a presentation counts in a vanilla accuracy."""
+        return self.unbiased is None or variant.test in self.unbiased
+
+    @property
+    def n_unbiased(self) -> int:
+        """How many presentations a vanilla accuracy is promised to rest on, whatever the sample; 0 when none are."""
+        if self.unbiased is not None:
+            return len(self.unbiased)
+        return self.presentations if isinstance(self.presentations, int) else 0
+
+
+UNDECLARED = Declaration()
+
+
+def declaration_of(protocol: object) -> Declaration:
+    """The protocol's `declaration`, or the defaults for a class without one."""
+    declared: Declaration = getattr(protocol, "declaration", UNDECLARED)
+    return declared

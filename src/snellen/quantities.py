@@ -1,0 +1,421 @@
+"""Numbers, units and LaTeX, read once for everything that compares them: extraction rules and metrics.
+
+A quantity is an exact value (a fraction, with the root and the power of pi that multiply it) and a unit by its
+canonical name. "1,200" is 1200 and "12,50" is 12.5: a separator that can be either gives both readings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal
+
+from msgspec import Struct
+
+DecimalSign = Literal[",", "."]
+
+# --- LaTeX -------------------------------------------------------------------------------------------------------
+
+_LATEX_SIGNS = {
+    "pi": "π", "cdot": "·", "times": "×", "div": "÷", "pm": "±", "leq": "≤", "le": "≤", "geq": "≥", "ge": "≥",
+    "neq": "≠", "ne": "≠", "approx": "≈", "infty": "∞", "circ": "°", "degree": "°", "rightarrow": "→", "to": "→",
+    "Rightarrow": "→", "implies": "→", "Longrightarrow": "→", "therefore": "∴", "theta": "θ", "alpha": "α",
+    "beta": "β", "gamma": "γ", "Delta": "Δ", "Omega": "Ω", "mu": "μ", "prime": "'",
+}  # fmt: skip
+_LATEX_SIGN = re.compile(rf"\\({'|'.join(sorted(_LATEX_SIGNS, key=len, reverse=True))})(?![A-Za-z])")
+_FRACTION = re.compile(r"\\[dtc]?frac\s?(?:\{([^{}]{1,80})\}|(\d))\s?(?:\{([^{}]{1,80})\}|(\d))")
+_ROOT = re.compile(r"\\sqrt\s?(?:\{([^{}]{1,80})\}|(\d))")
+_SCRIPT = re.compile(r"\^\s?\{\s?([^{}]{1,40})\}")
+_WRAPPED = re.compile(
+    r"\\(?:text|textbf|textrm|textit|mathrm|mathbf|mathsf|mathbb|mathit|operatorname)\s?\{([^{}]{0,200})\}"
+)
+_LATEX_ESCAPE = re.compile(r"\\([%$#&_])")
+_LATEX_SPACE = re.compile(r"\\[,;:!]")
+_SIMPLE = re.compile(r"[\w.,√π]+")
+_DEEPEST = 4
+
+
+def plain_latex(text: str) -> str:
+    r"""LaTeX as plain signs, of the same length: `2\sqrt{3}` is `2√3`, `\frac{1}{2}` is `1/2`, blanks behind them."""
+    if "\\" not in text and "^" not in text:
+        return text
+    text = _LATEX_SPACE.sub("  ", _LATEX_ESCAPE.sub(r"\1 ", text))
+    text = _LATEX_SIGN.sub(lambda found: _LATEX_SIGNS[found[1]].ljust(len(found[0])), text)
+    for _ in range(_DEEPEST):
+        before = text
+        text = _WRAPPED.sub(lambda found: found[1].ljust(len(found[0])), text)
+        text = _ROOT.sub(_as_root, text)
+        text = _FRACTION.sub(_as_fraction, text)
+        text = _SCRIPT.sub(lambda found: f"^{_closed(found[1])}".ljust(len(found[0])), text)
+        if text == before:
+            break
+    return text
+
+
+def _closed(part: str) -> str:
+    part = part.strip()
+    return part if _SIMPLE.fullmatch(part) or part in ("°", "'") else f"({part})"
+
+
+def _as_root(found: re.Match[str]) -> str:
+    return f"√{_closed(found[1] or found[2])}".ljust(len(found[0]))
+
+
+def _as_fraction(found: re.Match[str]) -> str:
+    return f"{_closed(found[1] or found[2])}/{_closed(found[3] or found[4])}".ljust(len(found[0]))
+
+
+# --- units -------------------------------------------------------------------------------------------------------
+
+_UNIT_FORMS = {
+    "$": "$ usd us$ dollar dollars dólares dolar dolarów доллар долларов 美元 ドル 달러",
+    "€": "€ eur euro euros euroa евро 欧元 ユーロ 유로",
+    "£": "£ gbp pound pounds 英镑 ポンド",
+    "yen": "円 yen jpy",
+    "yuan": "元 yuan rmb cny",
+    "¥": "¥",
+    "₩": "₩ 원 won krw",
+    "zł": "zł złoty złote złotych pln",
+    "đ": "đ đồng vnd",
+    "₽": "₽ руб рублей рубля rub",
+    "₹": "₹ rupees rupee inr रुपये",
+    "%": "% percent pct prozent procent процент процента процентов 퍼센트 パーセント",
+    "°C": "℃ °c celsius",
+    "°F": "℉ °f fahrenheit",
+    "°": "° degree degrees deg grad gradi grados graus degrés "
+    "graden stopni градусов градуса градус derece "
+    "derajat 度 도",
+    "mm": "mm millimetre millimetres millimeter millimeters мм",
+    "cm": "cm centimetre centimetres centimeter centimeters "
+    "centimètres centimètre centímetros centimetri см 厘米 "
+    "センチ",
+    "m": "m metre metres meter meters mètres mètre metros metro metri м 米 メートル 미터",
+    "km": "km kilometre kilometres kilometer kilometers kilomètres kilomètre kilómetros quilômetros "
+    "chilometri км 公里 千米 キロ",
+    "in": "inch inches",
+    "ft": "ft foot feet",
+    "yd": "yd yard yards",
+    "mi": "mi mile miles",
+    "mg": "mg milligram milligrams",
+    "g": "g gram grams gramm grammes gramme gramos gramas grammi г 克 グラム 그램",
+    "kg": "kg kilogram kilograms kilogramm kilogrammes kilos kilo kilogramos кг 公斤 千克",
+    "t": "tonne tonnes tons",
+    "lb": "lb lbs",
+    "oz": "oz ounce ounces",
+    "ml": "ml millilitre millilitres milliliter milliliters мл 毫升",
+    "l": "l litre litres liter liters litros litri литров л 升 リットル",
+    "s": "s sec secs second seconds sekunden secondes segundos secondi секунд 秒 초",
+    "min": "min mins minute minutes minuten minutos minuti минут 分钟 分 분",
+    "h": "h hr hrs hour hours stunden heures horas ore часов 小时 時間 시간",
+    "W": "w watt watts",
+    "V": "v volt volts",
+    "A": "amp amps ampere amperes",
+    "N": "newton newtons",
+    "J": "j joule joules",
+    "mph": "mph",
+    "Hz": "hz",
+}
+_UNITS = {form: unit for unit, forms in _UNIT_FORMS.items() for form in forms.split()}
+_DEGREES = frozenset({"°", "°C", "°F"})
+_YENS = frozenset({"¥", "yen", "yuan"})
+_PHRASES = {
+    "per cent": "%", "por ciento": "%", "por cento": "%", "per cento": "%", "pour cent": "%", "phần trăm": "%",
+    "degrees celsius": "°C", "degrees fahrenheit": "°F", "grad celsius": "°C", "degrés celsius": "°C",
+    "grados celsius": "°C", "graus celsius": "°C", "gradi celsius": "°C", "km/h": "km/h", "m/s": "m/s",
+}  # fmt: skip
+_SCALES = {
+    **dict.fromkeys(
+        "thousand tausend mille mil mila duizend tysięcy tysiące тыс тысяч тысячи bin ribu nghìn ngàn हज़ार".split(),
+        10**3,
+    ),
+    **dict.fromkeys(
+        "million millions mio millionen millones milhões milhão millón milioni milione miljoen mln miliona milionów "
+        "миллион миллиона миллионов млн milyon juta triệu".split(),
+        10**6,
+    ),
+    **dict.fromkeys(
+        "billion billions bn mrd milliarde milliarden milliard milliards miljard mld млрд миллиардов milyar".split(),
+        10**9,
+    ),
+    "k": 10**3, "千": 10**3, "천": 10**3, "万": 10**4, "萬": 10**4, "만": 10**4, "亿": 10**8, "億": 10**8, "억": 10**8,
+    "百": 10**2, "百万": 10**6, "십": 10, "백": 10**2, "천만": 10**7, "백만": 10**6,
+}  # fmt: skip
+
+
+def _alternatives(words: Iterable[str]) -> str:
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+
+
+_NUMBER = re.compile(r"\d{1,3}(?:[ \u00a0\u202f']\d{3})+(?![\d])(?:[.,]\d+)?|\d+(?:[.,]\d+)*|\.\d+")
+_NOT_LETTER_AHEAD = r"(?![^\W\d_²³])"
+_ASCII_SCALES = [scale for scale in _SCALES if ord(scale[0]) < 0x2E80]
+_DENSE_SCALES = [scale for scale in _SCALES if ord(scale[0]) >= 0x2E80]
+_SCALE = re.compile(
+    rf" ?(?:(?P<dense>{_alternatives(_DENSE_SCALES)})|(?P<word>{_alternatives(_ASCII_SCALES)}){_NOT_LETTER_AHEAD}\.?)"
+    r"(?: (?:de|di|d'))?(?= |$|\W|[^\x00-\u2e7f])",
+    re.IGNORECASE,
+)
+_DENSE_UNITS = [unit for unit in _UNITS if not unit[0].isascii() and (not unit[0].isalpha() or ord(unit[0]) >= 0x2E80)]
+_WORD_UNITS = [unit for unit in _UNITS if unit not in _DENSE_UNITS and unit not in ("$", "%")]
+_UNIT = re.compile(
+    rf"(?: {{0,3}}|-)(?:(?P<shape>square|sq\.?|cubic|квадратных|quadrat) "
+    rf")?(?:(?P<phrase>{_alternatives(_PHRASES)})(?![^\W\d_])"
+    rf"|(?P<dense>[$%]|{_alternatives(_DENSE_UNITS)}(?![a-z]))"
+    rf"|(?P<word>{_alternatives(_WORD_UNITS)}){_NOT_LETTER_AHEAD})"
+    r"(?P<power> {0,12}(?:\^ ?\(?[23]\)?|[²³]|(?<=m)[23](?!\d)))?(?P<per>/(?:h|s|min|kg|l|m)(?![a-z]))?",
+    re.IGNORECASE,
+)
+_CURRENCY_BEFORE = re.compile(r"(?:[$€£¥₩₹₽]|(?:eur|usd|gbp|us\$|euro|rmb) ?)\s?\Z", re.IGNORECASE)
+_FACTOR = re.compile(r" ?(?:√ ?\(?(?P<root>\d{1,9})\)?|(?P<pi>π))")
+_OVER = re.compile(r" ?/ ?")
+_DATE_LIKE = re.compile(r"\d{1,4}([/.-])\d{1,2}\1\d{2,4}(?!\d)|\d{1,2}:\d{2}")
+_START = re.compile(r"[\d√π.]")
+_POWER_BEHIND = re.compile(r" ?\^")
+_VARIABLE_BEHIND = re.compile(r"[a-zA-Z]")
+
+
+class Quantity(Struct, frozen=True):
+    """A number with its unit, and where it stands in the text: [start, end)."""
+
+    values: tuple[Fraction, ...]
+    """The readings of its digits: one, or two where the separator may be decimal or of thousands."""
+    root: int
+    """The number is times the square root of this; 1 for none."""
+    pi: int
+    """The number is times pi to this power."""
+    unit: str
+    """By its canonical name; empty for none."""
+    start: int
+    end: int
+
+    def equals(self, other: Quantity) -> bool:
+        """The same number in the same unit; a missing unit agrees with any."""
+        same = self.root == other.root and self.pi == other.pi and not set(self.values).isdisjoint(other.values)
+        return same and units_agree(self.unit, other.unit)
+
+
+def units_agree(one: str, other: str) -> bool:
+    """The same unit, or one is missing or vaguer (degrees, ¥)."""
+    if one == other or not one or not other:
+        return True
+    pair = {one, other}
+    return ("°" in pair and pair <= _DEGREES) or ("¥" in pair and pair <= _YENS)
+
+
+def decimal_sign(texts: Sequence[str]) -> DecimalSign | None:
+    """The sign that texts of one hand use before decimals, where one of them shows it; else None."""
+    for text in texts:
+        for found in _NUMBER.finditer(text):
+            digits = found[0]
+            signs = [sign for sign in digits if sign in ",."]
+            if not signs:
+                continue
+            last = signs[-1]
+            other: DecimalSign = "." if last == "," else ","
+            behind = len(digits) - digits.rfind(last) - 1
+            if len(set(signs)) == 2 or (len(signs) == 1 and behind != 3):
+                return "," if last == "," else "."
+            if len(signs) > 1:
+                return other
+    return None
+
+
+def quantities(text: str, decimal: DecimalSign | None = None) -> list[Quantity]:
+    """All quantities of a text, in order; dates and times of day are none. `decimal` settles what 1.250 is."""
+    text = plain_latex(text)
+    return list(_quantities(text, decimal))
+
+
+def whole_quantity(text: str, decimal: DecimalSign | None = None) -> Quantity | None:
+    """The quantity that a text is, with nothing else in it."""
+    text = (
+        plain_latex(text).strip(" $.\n") if text.strip().startswith(("$\\", "\\")) else plain_latex(text).strip(" \n")
+    )
+    found = list(_quantities(text, decimal))
+    if len(found) != 1:
+        return None
+    [quantity] = found
+    return quantity if not text[: quantity.start].strip() and not text[quantity.end :].strip(" .") else None
+
+
+def _quantities(text: str, decimal: DecimalSign | None) -> Iterator[Quantity]:
+    at = 0
+    while (begun := _START.search(text, at)) is not None:
+        start = begun.start()
+        date = _DATE_LIKE.match(text, start)
+        if date is not None:
+            at = date.end()
+            continue
+        quantity = _quantity_at(text, start, decimal)
+        if quantity is None:
+            number = _NUMBER.match(text, start)
+            at = max(start + 1, number.end() if number else 0)
+        else:
+            yield quantity
+            at = max(quantity.end, start + 1)
+
+
+def _quantity_at(text: str, start: int, decimal: DecimalSign | None) -> Quantity | None:
+    if start and (
+        text[start - 1] == "_" or text[start - 1] == "^" or (text[start - 1].isalnum() and text[start - 1].isascii())
+    ):
+        return None
+    term = _term(text, start, decimal)
+    if term is None:
+        return None
+    values, root, pi, end = term
+    over = _OVER.match(text, end)
+    below = _term(text, over.end(), None) if over else None
+    if below is not None and all(below[0]):
+        values = tuple(value / under for value in values for under in below[0][:1])
+        outside, root = _squarefree(root * below[1])
+        values = tuple(value * outside / below[1] for value in values)
+        pi -= below[2]
+        end = below[3]
+    if _POWER_BEHIND.match(text, end):
+        return None
+    scale, end = _scaled(text, end, decimal)
+    values = tuple(scale(value) for value in values)
+    unit, end = _unit_behind(text, end)
+    begin = start
+    currency = _CURRENCY_BEFORE.search(text, max(0, start - 5), start)
+    if currency is not None and not unit:
+        begin = currency.start()
+        unit = _UNITS.get(currency[0].strip().lower(), "")
+    negative, begin = _signed(text, begin)
+    if not unit and _VARIABLE_BEHIND.match(text, end):
+        return None
+    if negative:
+        values = tuple(-value for value in values)
+    return Quantity(tuple(dict.fromkeys(values)), root, pi, unit, begin, end)
+
+
+_MOST_DIGITS = 40
+Term = tuple[tuple[Fraction, ...], int, int, int]
+
+
+def _term(text: str, start: int, decimal: DecimalSign | None) -> Term | None:
+    """A number, a root, pi, or a number times one of them: values, radicand, power of pi, end."""
+    number = _NUMBER.match(text, start)
+    if number is not None and len(number[0]) > _MOST_DIGITS:
+        return None
+    values = readings(number[0], decimal) if number else (Fraction(1),)
+    end = number.end() if number else start
+    factor = _FACTOR.match(text, end)
+    if factor is None:
+        return (values, 1, 0, end) if number else None
+    if factor["pi"]:
+        return values, 1, 1, factor.end()
+    outside, root = _squarefree(int(factor["root"]))
+    return tuple(value * outside for value in values), root, 0, factor.end()
+
+
+def readings(digits: str, decimal: DecimalSign | None = None) -> tuple[Fraction, ...]:
+    """What digits with separators may mean: "1.250" is 1250 and 1.25, or the one that `decimal` leaves."""
+    digits = re.sub(r"[ \u00a0\u202f']", "", digits)
+    signs = [sign for sign in digits if sign in ",."]
+    if not signs:
+        return (Fraction(int(digits)),)
+    last = signs[-1]
+    whole, _, part = digits.rpartition(last)
+    plain = whole.replace(",", "").replace(".", "")
+    as_decimal = Fraction(int(plain or "0")) + Fraction(int(part or "0"), 10 ** len(part))
+    as_thousands = Fraction(int(plain + part)) if plain else as_decimal
+    grouped = re.fullmatch(rf"\d{{1,3}}(?:\{last}\d{{3}})+", digits) is not None and not digits.startswith("0")
+    if len(signs) > 1:
+        return (as_thousands,) if len(set(signs)) == 1 else (as_decimal,)
+    if not grouped or decimal == last:
+        return (as_decimal,)
+    if decimal is not None:
+        return (as_thousands,)
+    return (as_thousands, as_decimal) if last == "," else (as_decimal, as_thousands)
+
+
+def _squarefree(number: int) -> tuple[int, int]:
+    """number = outside² * inside: (outside, inside), squares of numbers up to 100 taken out."""
+    outside = 1
+    for factor in range(2, 101):
+        while number and number % (factor * factor) == 0:
+            number //= factor * factor
+            outside *= factor
+    return outside, number
+
+
+_FOLLOWER = re.compile(r" ?(\d[\d,.]{0,20})(?!\d)")
+
+
+class _Scale(Struct, frozen=True):
+    factor: int
+    added: Fraction
+
+    def __call__(self, value: Fraction) -> Fraction:
+        return value * self.factor + self.added
+
+
+def _scaled(text: str, end: int, decimal: DecimalSign | None) -> tuple[_Scale, int]:
+    """The million, 万 or 억 behind a number, and what follows it as in 1억 2천만."""
+    factor, added = 1, Fraction(0)
+    while (found := _SCALE.match(text, end)) is not None and factor < 10**12:
+        factor *= _SCALES[(found["dense"] or found["word"]).lower()]
+        end = found.end()
+        if not found["dense"]:
+            break
+    dense = factor > 1 and not text[end - 1].isascii()
+    follower = _FOLLOWER.match(text, end) if dense else None
+    if follower is not None:
+        rest, behind = _scaled(text, follower.end(1), decimal)
+        if 1 < rest.factor < factor:
+            added = readings(follower[1].rstrip(",."), decimal)[0] * rest.factor + rest.added
+            end = behind
+    return _Scale(factor, added), end
+
+
+def _unit_behind(text: str, end: int) -> tuple[str, int]:
+    found = _UNIT.match(text, end)
+    if found is None:
+        return "", end
+    form = found["phrase"] or found["dense"] or found["word"]
+    unit = _PHRASES.get(form.lower()) or _UNITS.get(form.lower(), _UNITS.get(form, ""))
+    power = found["power"] or ""
+    shape = (found["shape"] or "").lower()
+    if "2" in power or "²" in power or shape.startswith(("sq", "q", "к")):
+        unit += "^2"
+    elif "3" in power or "³" in power or shape == "cubic":
+        unit += "^3"
+    return unit + (found["per"] or ""), found.end()
+
+
+def _signed(text: str, start: int) -> tuple[bool, int]:
+    """Whether a minus stands before, as a sign and not as a dash, a range or a subtraction."""
+    at = start - 1
+    if at < 0 or text[at] not in "-−–":
+        word = re.compile(r"\b(?:minus|negative|moins|meno|menos|минус|マイナス|负|負|마이너스) ?\Z", re.IGNORECASE)
+        found = word.search(text, max(0, start - 12), start)
+        earlier = text[: found.start()].rstrip()[-1:] if found else ""
+        return (True, found.start()) if found and not earlier.isdigit() else (False, start)
+    before = text[:at].rstrip()[-1:] if text[max(0, at - 1) : at] == " " else text[max(0, at - 1) : at]
+    subtracts = text[max(0, at - 1) : at] != " " and (before.isalnum() or before in tuple(")]%π²³"))
+    subtracts = subtracts or (before.isdigit() and text[max(0, at - 1) : at] == " ")
+    return (False, start) if subtracts else (True, at)
+
+
+# --- agreement of texts ------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=8192)
+def _of_text(text: str) -> tuple[Quantity, ...]:
+    return tuple(quantities(text[:10_000]))
+
+
+def quantities_agree(reply: str, gold: str) -> bool:
+    """Whether the quantities of both are the same, one by one: -5 is not 5, $10 not EUR 10, 5 km not 5 cm."""
+    given, due = _of_text(reply), _of_text(gold)
+    return len(given) == len(due) and all(one.equals(other) for one, other in zip(given, due, strict=True))
+
+
+def holds_quantities(reply: str, gold: str) -> bool:
+    """Whether every quantity of the gold stands in the reply."""
+    given = _of_text(reply)
+    return all(any(one.equals(due) for one in given) for due in _of_text(gold))

@@ -1,0 +1,154 @@
+"""Entries of forms, labels and receipts: FUNSD, POIE, SROIE (ReForm-Eval A.3).
+
+Layouts: FUNSD `testing_data/{annotations,images}`; POIE `test.txt` (JSON lines) beside its `image_files`; SROIE one
+JSON file per receipt, `test/entities` and `test/img`, or `gt_answers` and `images`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.errors import DataError
+from snellen.formats.json_files import json_lines, read_json
+from snellen.formats.locate import base_of, find_path, locate
+from snellen.readers.exclusions import NO_WORD, Exclusion, has_word, without_exclusions
+
+SROIE = {
+    "company": "What is the name of the company that issued the receipt?",
+    "date": "On which date was the receipt issued?",
+    "address": "What is the address of the company that issued the receipt?",
+    "total": "What is the total amount of the receipt?",
+}
+_NUTRIENTS = {
+    "CE": "the energy (calories)",
+    "TF": "the total fat",
+    "CAR": "the carbohydrate",
+    "PRO": "the protein",
+    "SO": "the sodium",
+}
+_MEASURES = {
+    "PS": "per serving",
+    "P1": "per 100 g or 100 ml",
+    "D": "as a percentage of the daily value",
+    "PP": "per 100 g or 100 ml, as a percentage",
+}
+POIE = {"SS": "What is the serving size on the label?"} | {
+    f"{nutrient}-{measure}": f"What is {what} {how} on the label?"
+    for nutrient, what in _NUTRIENTS.items()
+    for measure, how in _MEASURES.items()
+}
+"""The 21 keys of POIE (Kuang et al. 2023) in words."""
+
+
+class Params(Struct, frozen=True, forbid_unknown_fields=True):
+    dataset: Literal["funsd", "poie", "sroie"]
+
+
+class _Entry(Struct, frozen=True):
+    id: int
+    text: str
+    label: str
+    linking: tuple[tuple[int, int], ...]
+
+
+class _Form(Struct, frozen=True):
+    form: tuple[_Entry, ...]
+
+
+class _Label(Struct, frozen=True):
+    file_name: str
+    entity_dict: dict[str, str | tuple[str, ...]]
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """One draft per entry with a value, ordered by document name (POIE: in file order)."""
+    match read_params(params, Params).dataset:
+        case "funsd":
+            path = locate(folder, "testing_data/annotations")
+            return without_exclusions(_forms(path), path)
+        case "poie":
+            path = locate(folder, "test.txt")
+            return without_exclusions(_labels(path, folder), path)
+        case _:
+            path = locate(folder, "test/entities", "entities", "gt_answers")
+            return without_exclusions(_receipts(path), path)
+
+
+def _forms(path: Path) -> Iterator[Draft | Exclusion]:
+    """A question is an entry with that label; its answer joins the texts of the answers linked to it, in order."""
+    for file in sorted(path.glob("*.json")):
+        picture = path.parent / "images" / f"{file.stem}.png"
+        entries = {entry.id: entry for entry in read_json(file, _Form).form}
+        for entry in entries.values():
+            if entry.label != "question":
+                continue
+            where = f"{file}: form id {entry.id}"
+            others = [end for link in entry.linking for end in link if end != entry.id]
+            if strange := [end for end in others if end not in entries]:
+                raise DataError(f"{where}: linked with {strange[0]}, which is not there")
+            value = " ".join(entries[end].text.strip() for end in others if entries[end].label == "answer").strip()
+            if not value:
+                yield Exclusion("a field that is not filled in")
+            elif not has_word(entry.text):
+                yield Exclusion("a field without a name")
+            else:
+                question = f'What is filled in under "{entry.text.strip()}"?'
+                yield _draft(f"{file.stem}_{entry.id}", question, (value,), picture, where)
+
+
+def _labels(path: Path, folder: Path | None) -> Iterator[Draft | Exclusion]:
+    base: Path | None = None
+    for where, label in json_lines(path, _Label):
+        base = base or base_of(label.file_name, (path.parent, find_path(folder, "image_files"), folder), where)
+        for key, value in label.entity_dict.items():
+            if key not in POIE:
+                raise DataError(f"{where}: unknown key {key!r}; known are {', '.join(POIE)}")
+            texts = tuple(
+                text for alternative in ([value] if isinstance(value, str) else value) for text in _units(alternative)
+            )
+            name = f"{Path(label.file_name).stem}_{key}"
+            yield _draft(name, POIE[key], texts, base / label.file_name, where, key)
+
+
+def _units(value: str) -> tuple[str, ...]:
+    """A value and, if it is given in two units, each of them alone: `546kJ (130kcal)`, `546kJ`, `130kcal`."""
+    value = value.strip()
+    inside = [part.strip() for part in re.findall(r"[(（]([^()（）]*)[)）]", value)]
+    outside = re.sub(r"[(（][^()（）]*[)）]", " ", value)
+    alone = [" ".join(outside.split()), *inside] if inside else []
+    return tuple(dict.fromkeys(part for part in (value, *alone) if part))
+
+
+def _receipts(path: Path) -> Iterator[Draft | Exclusion]:
+    images = [find_path(path.parent, name) for name in ("img", "images")]
+    base: Path | None = None
+    for file in sorted(path.glob("*.txt")):
+        if "(" in file.stem:
+            yield Exclusion("a second copy of a receipt")
+            continue
+        base = base or base_of(f"{file.stem}.jpg", (*images, path), str(file))
+        fields: Mapping[str, str] = read_json(file, dict[str, str])
+        if strange := sorted(set(fields) - set(SROIE)):
+            raise DataError(f"{file}: unknown key {strange[0]!r}; known are {', '.join(SROIE)}")
+        for key, value in fields.items():
+            yield _draft(
+                f"{file.stem}_{key}", SROIE[key], (value.strip(),), base / f"{file.stem}.jpg", f"{file}: {key}", key
+            )
+
+
+def _draft(
+    id_: str, question: str, texts: tuple[str, ...], picture: Path, where: str, key: str = ""
+) -> Draft | Exclusion:
+    golds = tuple(text for text in texts if has_word(text))
+    if not golds:
+        return Exclusion(NO_WORD if any(texts) else "a field that is not filled in")
+    tags = {"key": key} if key else {}
+    return Draft(
+        id_, (QuestionDraft(question, texts=golds),), (picture,), where, group=picture.stem, tags=tags, stratum=key
+    )

@@ -1,0 +1,82 @@
+"""The picture of a record: a file named by a template, or a cell of a Parquet file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from snellen.drafts import ImageFile
+from snellen.errors import DataError
+from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn
+from snellen.formats.locate import base_of, find_path, locate
+from snellen.readers.mapped.fields import Fields, Record
+from snellen.readers.mapped.templates import Template
+
+
+class PictureSource(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the pictures are."""
+
+    file: str = ""
+    """Template of the file name, relative to its folder."""
+    folders: tuple[str, ...] = ()
+    """Names of the folder; if several exist, the first that contains the first picture. When empty, the folder of
+    the records' file, or its parent."""
+    column: str = ""
+    """The column of a Parquet file with the pictures."""
+    apart: tuple[str, ...] = ()
+    """Patterns of separate Parquet files with the pictures, if they are not in the records' files."""
+    key: str = "id"
+    """The column of those files with a picture's name, as given by the template `file`."""
+
+
+PictureFinder = Callable[[Record, str], ImageFile]
+"""(record, location for error messages) -> the record's picture."""
+
+
+def picture_finder(picture: PictureSource, fields: Fields, path: Path, folder: Path | None) -> PictureFinder:
+    """A function that finds pictures. Raises DataError when their folder is missing."""
+    if picture.apart:
+        return _apart(picture, Template(picture.file, fields, needed=True), folder)
+    if picture.column:
+        cells = PictureColumn(picture.column)
+        return lambda record, where: cells.at(record["@place"])
+    return _Files(Template(picture.file, fields, needed=True), _bases(picture, path, folder))
+
+
+def _bases(picture: PictureSource, path: Path, folder: Path | None) -> list[Path]:
+    if not picture.folders:
+        return [path] if path.is_dir() else [path.parent, path.parent.parent]
+    return [base for name in picture.folders if (base := find_path(folder, name))] or [locate(folder, *picture.folders)]
+
+
+class _Files:
+    """Pictures in a folder, which is determined by the first picture."""
+
+    def __init__(self, template: Template, bases: list[Path]) -> None:
+        self._template, self._bases = template, bases
+        self._base = bases[0] if len(bases) == 1 else None
+        self._files: dict[str, Path] = {}
+
+    def __call__(self, record: Record, where: str) -> Path:
+        name = self._template.fill(record)
+        if name not in self._files:
+            self._base = self._base or base_of(name, self._bases, where)
+            self._files[name] = self._base / name
+        return self._files[name]
+
+
+def _apart(picture: PictureSource, template: Template, folder: Path | None) -> PictureFinder:
+    table, cells = ParquetSplit(folder, picture.apart), PictureColumn(picture.column)
+    places: dict[str, ParquetRow] = {
+        str(row[picture.key]): place for place, row in table.rows((picture.key,), (), dict[str, str | int])
+    }
+
+    def of(record: Record, where: str) -> ImageFile:
+        name = template.fill(record)
+        if name not in places:
+            raise DataError(f"{where}: there is no picture {name} in {picture.apart[0]}")
+        return cells.at(places[name])
+
+    return of

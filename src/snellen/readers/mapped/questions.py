@@ -1,0 +1,189 @@
+"""From a record to its question: texts, options, answer, and sources of distractors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from snellen.drafts import DistractorPrompt, DistractorSpec, QuestionDraft
+from snellen.errors import DataError
+from snellen.formats.delimited import LETTERS
+from snellen.readers.mapped.fields import Fields, Record
+from snellen.readers.mapped.templates import Field, FieldError, Template
+
+AnswerIs = Literal["index", "letter", "text", "label"]
+Pools = dict[str, tuple[str, ...]]
+
+
+class Distractors(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the distractors of an open question are made, as in the paper; yes/no questions need none."""
+
+    pools: tuple[str, ...] = ()
+    """Templates of the keys by which answers are pooled, the nearest first; the empty key pools all answers."""
+    prompt: DistractorPrompt = ""
+    """The prompt for a model that writes them; the pools are for builds without a model."""
+    fillers: tuple[str, ...] = ()
+    """Options used when the candidates run out."""
+    rationale: str = ""
+    """Template of the answer that the rationales explain (prompt `rationales`)."""
+    question: str = ""
+    """Template of the question as shown to a writer; the question itself when empty."""
+    allow_fewer: bool = False
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """The part of a mapping that defines the question and its answer."""
+
+    question: str
+    options: str | tuple[str, ...] | dict[str, str] = ()
+    """A list field, a list of templates, or a table of labels and their options."""
+    answer: str | tuple[str, ...] = ()
+    """With options: the right one, in the form given by `answer_is`. Without: the accepted texts, the gold first."""
+    answer_is: AnswerIs | Literal[""] = ""
+    """How `answer` names an option: `label` (default for a table), `index` from 0 (other default), `letter`, `text`."""
+    rewordings: tuple[str, ...] = ()
+    """Rewordings of the question; presentations alternate between them."""
+    distractors: Distractors | None = None
+
+
+class QuestionMaker:
+    """Makes the question of a record. Raises DataError for a template with an unknown field."""
+
+    def __init__(self, question: Question, fields: Fields) -> None:
+        def needed(text: str) -> Template:
+            return Template(text, fields, needed=True)
+
+        self._question = needed(question.question)
+        self._rewordings = [needed(text) for text in question.rewordings]
+        answers = (question.answer,) if isinstance(question.answer, str) else question.answer
+        self._answers = [needed(text) for text in answers]
+        self._options = _Options(question, fields) if question.options else None
+        self._spec = question.distractors
+        self._keys = [Template(text, fields) for text in self._spec.pools] if self._spec else []
+        self._rationale = needed(self._spec.rationale) if self._spec and self._spec.rationale else None
+        self._told = needed(self._spec.question) if self._spec and self._spec.question else None
+        self._made: dict[tuple[str, ...], DistractorSpec] = {}
+
+    @property
+    def pools_answers(self) -> bool:
+        return bool(self._keys)
+
+    def gold(self, record: Record) -> str:
+        """The first accepted answer. Raises FieldError when there is none."""
+        texts = self._answers[0].fill_all(record)
+        if not texts or not texts[0].strip():
+            raise FieldError(self._missing(record))
+        return texts[0]
+
+    def keys(self, record: Record) -> tuple[str, ...]:
+        """The keys of the pools that supply the record's distractors."""
+        return tuple(key.fill(record) for key in self._keys)
+
+    def question(self, record: Record, pools: Pools) -> QuestionDraft:
+        """The question of the record. Raises FieldError for an empty field, or an answer that is not an option."""
+        text = self._question.fill(record)
+        rewordings = tuple(reworded.fill(record) for reworded in self._rewordings)
+        if self._options:
+            options = self._options.of(record)
+            gold = (self._options.gold(self._answers[0], record, options),) if self._answers else ()
+            return QuestionDraft(text, options, gold, rewordings=rewordings)
+        return QuestionDraft(
+            text,
+            texts=self._texts(record) if self._answers else (),
+            distractors=self._distractors(self._spec, record, pools) if self._spec else None,
+            rewordings=rewordings,
+        )
+
+    def _texts(self, record: Record) -> tuple[str, ...]:
+        """The distinct accepted answers, the gold first. Raises FieldError when one of them is empty."""
+        first, *others = self._answers
+        texts = dict.fromkeys(gold := first.fill_all(record))
+        for answer in others:
+            texts |= dict.fromkeys(answer.fill_all(record))
+        if not gold or any(not text or text.isspace() for text in texts):
+            raise FieldError(self._missing(record))
+        return tuple(texts)
+
+    def _missing(self, record: Record) -> str:
+        """A message saying which answer is empty."""
+        for answer in self._answers:
+            texts = answer.fill_all(record)
+            for place, text in enumerate(texts):
+                if not text.strip():
+                    return f"{_name(answer)}{f'[{place}]' * (len(texts) > 1)} is empty"
+        return f"{_name(self._answers[0])} is empty; is this the file of a split with hidden answers?"
+
+    def _distractors(self, spec: Distractors, record: Record, pools: Pools) -> DistractorSpec:
+        keys = self.keys(record)
+        if self._rationale is None and self._told is None:
+            if keys not in self._made:
+                self._made[keys] = _spec_of(spec, keys, pools)
+            return self._made[keys]
+        rationale = self._rationale.fill(record) if self._rationale else ""
+        return _spec_of(spec, keys, pools, (rationale, self._told.fill(record) if self._told else ""))
+
+
+def _spec_of(
+    spec: Distractors, keys: Sequence[str], pools: Pools, texts_for_writer: tuple[str, str] = ("", "")
+) -> DistractorSpec:
+    """`told` are the answer that rationales explain, and the question as shown to a writer."""
+    return DistractorSpec(
+        tiers=tuple(pools[key] for key in keys),
+        fillers=spec.fillers,
+        prompt=spec.prompt,
+        rationale=texts_for_writer[0],
+        question=texts_for_writer[1],
+        allow_fewer=spec.allow_fewer,
+    )
+
+
+class _Options:
+    """The options of a question, and which of them is the answer."""
+
+    def __init__(self, question: Question, fields: Fields) -> None:
+        options = question.options
+        self._labels = list(options) if isinstance(options, dict) else []
+        self._fixed = tuple(options.values()) if isinstance(options, dict) else ()
+        self._list: Field | None = None
+        if isinstance(options, str):
+            template = Template(options, fields, needed=True)
+            if not template.is_field:
+                raise DataError(f"options = {options!r} is no field with a list; write several templates as a list")
+            self._list = template.fields[0]
+        self._templates = (
+            [Template(text, fields, needed=True) for text in options] if isinstance(options, tuple) else []
+        )
+        self._is: AnswerIs = question.answer_is or ("label" if self._labels else "index")
+
+    def of(self, record: Record) -> tuple[str, ...]:
+        if self._fixed:
+            return self._fixed
+        return tuple(self._list.texts(record) if self._list else [text.fill(record) for text in self._templates])
+
+    def gold(self, answer: Template, record: Record, options: tuple[str, ...]) -> int:
+        """The index of the right option. Raises FieldError for an answer that is not among the options."""
+        text = answer.fill(record)
+        choices: dict[AnswerIs, Sequence[str]] = {
+            "index": range_of(len(options)),
+            "letter": LETTERS[: len(options)],
+            "text": options,
+            "label": self._labels,
+        }
+        if text in choices[self._is]:
+            return choices[self._is].index(text)
+        name = _name(answer)
+        if self._is == "index":
+            option_list: Any = self._list.name if self._list else "options"
+            raise FieldError(f"{name} {text} but {option_list} are 0-{len(options) - 1}")
+        raise FieldError(f"the {name} {text!r} is none of {', '.join(choices[self._is])}")
+
+
+def _name(answer: Template) -> str:
+    return answer.fields[0].name if answer.fields else "answer"
+
+
+def range_of(count: int) -> list[str]:
+    """The numbers from 0 to `count` - 1 as texts."""
+    return [str(number) for number in range(count)]

@@ -1,0 +1,229 @@
+"""Drafts from records, by the mapping in an entry."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from snellen import registry
+from snellen.conditions import Condition
+from snellen.drafts import Draft, read_params
+from snellen.errors import DataError
+from snellen.formats.locate import find_path, locate
+from snellen.readers.answer_pools import answer_pools
+from snellen.readers.exclusions import Exclusion, without_exclusions
+from snellen.readers.mapped.fields import Fields, Record, check_needed
+from snellen.readers.mapped.joins import Join, gathered, joined
+from snellen.readers.mapped.leaving_out import LeaveOut, leave_out_test
+from snellen.readers.mapped.pictures import PictureSource, picture_finder
+from snellen.readers.mapped.questions import Pools, Question, QuestionMaker
+from snellen.readers.mapped.records import LocatedRecords, Records, read_source_records
+from snellen.readers.mapped.templates import FieldError, Template
+
+
+class Mapping(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which file holds the records, and what their fields mean. Texts are templates, see `mapped.templates`."""
+
+    records: Records
+    join: Join | None = None
+    gather: str = ""
+    """A field to group by: records with the same value become one, with all of them as its `@rows`."""
+    keep: str = ""
+    """Condition that a record of the benchmark must meet."""
+    each: tuple[str, ...] = ()
+    """Lists of equal length: one question per position, each list replaced by its item; the position is `@index`."""
+    repeat: tuple[dict[str, str], ...] = ()
+    """Several questions per record: for each, the fields that it adds, as templates."""
+    leave_out: tuple[LeaveOut, ...] = ()
+    number: tuple[str, int] | None = None
+    """A template and a first number: `@number` counts the questions with the same value."""
+    once: str = ""
+    """A template: of questions with the same value only the first is asked, but all contribute answers."""
+    id: str
+    picture: PictureSource | None = None
+    context: str = ""
+    group: str = ""
+    """What questions about one picture share; the picture's content when empty."""
+    tags: dict[str, str] = msgspec.field(default_factory=dict)
+    """Templates by tag name; empty tags are left out."""
+    stratum: str = ""
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """One draft per record, in file order. Raises DataError naming file and record.
+
+    Of several `layouts` the first whose file exists is read; its settings override the shared ones.
+    """
+    layouts = params.get("layouts", [{}])
+    shared = {name: value for name, value in params.items() if name != "layouts"}
+    mappings = [read_params({**shared, **layout}, Mapping) for layout in layouts]
+    files = [name for mapping in mappings for name in mapping.records.file]
+    present = [mapping for mapping in mappings if find_path(folder, *mapping.records.file)]
+    mapping = present[0] if present else mappings[0]
+    path = mapping.records.locate(folder) if present else locate(folder, *files)
+    return _Reading(mapping, path, folder).drafts()
+
+
+OF_FILES = ("records", "join", "gather", "keep", "each", "repeat", "number", "once", "picture", "layouts")
+"""The fields of a mapping that describe the layout of the files, which differs in a hub dataset."""
+
+
+def read_hub_rows(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """Like `read`, but from a hub dataset: `official` is the mapping of the official files, with the same questions.
+
+    `files` and `pictures` are patterns of the dataset's files.
+    """
+    shared = {name: value for name, value in params.get("official", {}).items() if name not in OF_FILES}
+    own = {name: value for name, value in params.items() if name not in ("official", "files", "pictures")}
+    records = {**own.pop("records", {}), "form": "parquet", "file": params["files"]}
+    picture = {"column": "image", **own.pop("picture", {}), "apart": params.get("pictures", ())}
+    mapping = read_params({**shared, **own, "records": records, "picture": picture}, Mapping)
+    return _Reading(mapping, mapping.records.locate(folder), folder).drafts()
+
+
+class _Reading:
+    """Reads one file by one mapping."""
+
+    def __init__(self, mapping: Mapping, path: Path, folder: Path | None) -> None:
+        self._mapping, self._path, self._folder = mapping, path, folder
+        fields = _known(mapping)
+        self._id = Template(mapping.id, fields, needed=True)
+        self._context = Template(mapping.context, fields)
+        self._group = Template(mapping.group, fields)
+        self._stratum = Template(mapping.stratum, fields)
+        self._tags = [(name, Template(text, fields)) for name, text in mapping.tags.items()]
+        self._once = Template(mapping.once, fields) if mapping.once else None
+        self._counted = Template(mapping.number[0], fields, needed=True) if mapping.number else None
+        self._repeat = [{name: Template(text, fields) for name, text in added.items()} for added in mapping.repeat]
+        self._leave_out = [(rule.why, leave_out_test(rule, fields)) for rule in mapping.leave_out]
+        self._keep = _condition(mapping.keep, fields)
+        self._questions = QuestionMaker(mapping, fields)
+        self._picture = picture_finder(mapping.picture, fields, path, folder) if mapping.picture else None
+
+    def drafts(self) -> Iterator[Draft]:
+        expected = {rule.why: rule.none_met for rule in self._mapping.leave_out if rule.none_met}
+        name = Path(self._mapping.records.file[0]) if self._mapping.records.kind == "parquet" else self._path
+        return without_exclusions(self._items(), name, expected) if self._leave_out else self._plain()
+
+    def _plain(self) -> Iterator[Draft]:
+        """The drafts when there are no exclusion rules."""
+        return (item for item in self._items() if isinstance(item, Draft))
+
+    def _items(self) -> Iterator[Draft | Exclusion]:
+        pools = self._pools() if self._questions.pools_answers else {}
+        numbers: Counter[str] = Counter()
+        seen: set[str] = set()
+        for where, item in self._selected():
+            if isinstance(item, Exclusion):
+                yield item
+                continue
+            try:
+                if self._once is not None:
+                    if (key := self._once.fill(item)) in seen:
+                        continue
+                    seen.add(key)
+                if self._counted is not None and self._mapping.number is not None:
+                    key = self._counted.fill(item)
+                    item["@number"] = numbers[key] + self._mapping.number[1]
+                    numbers[key] += 1
+                yield self._draft(item, where, pools)
+            except FieldError as fault:
+                raise DataError(f"{where}: {fault}") from None
+
+    def _pools(self) -> Pools:
+        """The golds of the whole source, pooled by key."""
+        return answer_pools(
+            (key, gold)
+            for where, item in self._selected()
+            if not isinstance(item, Exclusion)
+            for key, gold in self._pooled(item, where)
+        )
+
+    def _pooled(self, record: Record, where: str) -> list[tuple[str, str]]:
+        """The record's gold under each of its keys."""
+        try:
+            gold = self._questions.gold(record)
+            return [(key, gold) for key in self._questions.keys(record)]
+        except FieldError as fault:
+            raise DataError(f"{where}: {fault}") from None
+
+    def _selected(self) -> Iterator[tuple[str, Record | Exclusion]]:
+        """The record of each question (a record may give several), and the exclusions."""
+        any_met = False
+        for where, record in self._records():
+            if self._keep is not None and not self._keep.holds(record):
+                continue
+            any_met = True
+            try:
+                for single in self._parts(record):
+                    why = next((why for why, holds in self._leave_out if holds(single)), None)
+                    yield where, single if why is None else Exclusion(why)
+            except FieldError as fault:
+                raise DataError(f"{where}: {fault}") from None
+        if self._keep is not None and not any_met:
+            raise DataError(f"{self._path}: no record meets {self._mapping.keep!r}; is this the right file?")
+
+    def _records(self) -> LocatedRecords:
+        mapping = self._mapping
+        records = read_source_records(mapping.records, self._path, self._folder)
+        if mapping.join is not None:
+            path = mapping.join.locate(self._folder) if mapping.join.file else self._path
+            records = joined(records, mapping.join, path, self._folder)
+        return gathered(records, mapping.gather) if mapping.gather else records
+
+    def _parts(self, record: Record) -> Iterator[Record]:
+        for part in _places(record, self._mapping.each) if self._mapping.each else (record,):
+            if not self._repeat:
+                yield part
+            for added in self._repeat:
+                yield {**part, **{name: text.fill(part) for name, text in added.items()}}
+
+    def _draft(self, record: Record, where: str, pools: Pools) -> Draft:
+        tags = {name: text for name, tag in self._tags if (text := tag.fill(record))}
+        return Draft(
+            id=self._id.fill(record),
+            rounds=(self._questions.question(record, pools),),
+            images=(self._picture(record, where),) if self._picture else (),
+            where=where,
+            context=self._context.fill(record).strip() or None,
+            group=self._group.fill(record),
+            tags=tags,
+            stratum=self._stratum.fill(record),
+        )
+
+
+def _places(record: Record, names: tuple[str, ...]) -> Iterator[Record]:
+    """The record once for each position of its lists. Raises FieldError when their lengths differ."""
+    lists = [record.get(name) or [] for name in names]
+    if len({len(items) for items in lists}) > 1:
+        raise FieldError(" and ".join(f"{len(items)} {name}" for name, items in zip(names, lists, strict=True)))
+    for place, items in enumerate(zip(*lists, strict=True)):
+        yield {**record, **dict(zip(names, items, strict=True)), "@index": place}
+
+
+def _known(mapping: Mapping) -> Fields:
+    """The fields that templates may use: the records' own, joined ones, and those added by `repeat`."""
+    fields = dict(mapping.records.fields)
+    check_needed([mapping.gather] if mapping.gather else (), fields, "gather")
+    for name in mapping.each:
+        if not isinstance(fields.get(name), list):
+            raise DataError(f"each: {name!r} is no field with a list")
+        fields[name] = fields[name][0]
+    if (join := mapping.join) is not None:
+        check_needed((join.to, *join.same), fields, "join")
+        check_needed((join.key, *join.same), join.fields, "join")
+        fields[join.name] = [join.fields] if join.take == "all" else join.fields
+    return fields | {name: "text" for added in mapping.repeat for name in added}
+
+
+def _condition(text: str, fields: Fields) -> Condition | None:
+    if not text:
+        return None
+    condition = Condition(text, nested=True)
+    if unknown := sorted(condition.names - fields.keys()):
+        raise DataError(f"{text!r}: {registry.unknown('field', unknown[0], fields)}")
+    return condition

@@ -1,0 +1,216 @@
+"""The records of an entry: files in nine formats, read as a stream of records with their locations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from snellen.errors import DataError
+from snellen.formats.delimited import TABLES, DelimitedLines, DelimitedTable, open_text
+from snellen.formats.hub_parquet import ParquetSplit
+from snellen.formats.json_files import json_lines, list_items, read_json
+from snellen.formats.json_stream import stream_list
+from snellen.formats.locate import locate
+from snellen.readers.mapped.fields import Fields, Record, converter, decoder, record_type, required
+
+Form = Literal["json", "list", "keyed", "lines", "table", "columns", "pattern", "folder", "parquet"]
+LocatedRecords = Iterator[tuple[str, Record]]
+"""Records, each with its location for error messages: `val.json: data[3]`."""
+
+
+class SplitList(Struct, frozen=True, forbid_unknown_fields=True):
+    """A file that lists the ids of each split; only those records are read, in that order."""
+
+    file: str
+    key: str
+
+
+class Records(Struct, frozen=True, forbid_unknown_fields=True):
+    """Files and the format of their records."""
+
+    fields: Fields
+    """The fields of a record, see `mapped.fields`; other fields are ignored."""
+    file: tuple[str, ...] = ()
+    """Possible names of the file (`folder`: of the folder); for `parquet`, patterns of its files."""
+    form: Form | Literal[""] = ""
+    """`json`: a list; `list`: the list `list` in an object; `keyed`: an object of records by their keys (`@key`);
+    `lines`: JSONL; `table`: CSV or TSV; `columns`: parallel text files with one line per record, one file per field;
+    `pattern`: lines that match a regular expression, whose groups are fields; `folder`: one JSON file per record.
+    Inferred from the suffix when empty."""
+    list: str = ""
+    columns: dict[str, str] = {}
+    """For `columns`, the file beside `file` that holds each field."""
+    pattern: str = ""
+    looks_like: str = ""
+    """What a line looks like under `pattern`, for error messages."""
+    inside: str = "*.json"
+    """Pattern of the files in a `folder`; `@key` is the file's stem, or the name of its own subfolder."""
+    json_cells: tuple[str, ...] = ()
+    """Columns of a `table` whose cells hold JSON."""
+    split: SplitList | None = None
+    """For `keyed`: the file that lists the ids."""
+
+    def locate(self, folder: Path | None) -> Path:
+        """The file. Raises DataError naming all that was looked for."""
+        return folder or Path() if self.kind == "parquet" else locate(folder, *self.file)
+
+    @property
+    def kind(self) -> Form:
+        """The format; unless declared, inferred from the suffix of the file's first name."""
+        if self.form:
+            return self.form
+        suffix = Path(self.file[0].removesuffix(".gz")).suffix if self.file else ""
+        if self.list:
+            return "list"
+        if self.columns or self.pattern:
+            return "columns" if self.columns else "pattern"
+        by_suffix: dict[str, Form] = {".jsonl": "lines", ".parquet": "parquet", **dict.fromkeys(TABLES, "table")}
+        return by_suffix.get(suffix, "json")
+
+
+def read_source_records(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    """The records of a file in order, one in memory at a time where the format allows it. Raises DataError."""
+    return _READ[records.kind](records, path, folder)
+
+
+def _json(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    return list_items(path, "", read_json(path, list[msgspec.Raw]), record_type(records.fields))
+
+
+def _list(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    return stream_list(path, records.list, record_type(records.fields))
+
+
+def _lines(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    return json_lines(path, record_type(records.fields))
+
+
+def _keyed(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    content = read_json(path, dict[str, msgspec.Raw])
+    decode = decoder(records.fields)
+    for key, source in _keys(records.split, content, path, folder):
+        where = f"{path}: {key}"
+        if key not in content:
+            raise DataError(f"{source}: there is no record {key!r} in {path.name}")
+        try:
+            record = decode(content[key])
+        except msgspec.DecodeError as error:
+            raise DataError(f"{where}: {error}") from None
+        yield where, {**record, "@key": key}
+
+
+def _keys(
+    split: SplitList | None, content: Mapping[str, Any], path: Path, folder: Path | None
+) -> Iterator[tuple[str, str]]:
+    """The keys of the records to read, each with the location that lists it."""
+    if split is None:
+        yield from ((key, str(path)) for key in content)
+        return
+    listing = locate(folder, split.file)
+    splits = read_json(listing, dict[str, list[str]])
+    if split.key not in splits:
+        raise DataError(f"{listing}: there is no split {split.key!r}; it has {', '.join(splits)}")
+    yield from ((key, f"{listing}: {split.key}[{number}]") for number, key in enumerate(splits[split.key]))
+
+
+def _folder(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    """The files, sorted by the numbers in their names: `2` before `10`."""
+    own_folder = "/" in records.inside
+    files = {file.parent.name if own_folder else file.stem: file for file in path.glob(records.inside)}
+    if not files:
+        raise DataError(f"{path}: there is no {records.inside}; is this the folder with the official files?")
+    kind = record_type(records.fields)
+    for key in sorted(files, key=lambda name: (len(name), name) if name.isdecimal() else (1 << 30, name)):
+        yield str(files[key]), {**read_json(files[key], kind), "@key": key}
+
+
+def _table(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    convert = converter(records.fields, strict=False)
+    needed = tuple(required(records.fields))
+    with open_text(path) as file:
+        table = DelimitedTable(file, path)
+        if missing := [name for name in (*needed, *records.json_cells) if name not in table.header]:
+            raise DataError(f"{path}:1: the column {missing[0]!r} is missing; there are {', '.join(table.header)}")
+        for line, _, cells in table:
+            where = f"{path}:{line}"
+            if empty := [name for name in needed if name not in cells]:
+                raise DataError(f"{where}: {empty[0]} is empty")
+            yield where, _converted(convert, _unpacked(cells, records.json_cells, where), where)
+
+
+def _unpacked(cells: dict[str, str], names: tuple[str, ...], where: str) -> dict[str, Any]:
+    """The cells, with the named columns decoded from JSON."""
+    decoded: dict[str, Any] = {}
+    for name in names:
+        try:
+            if name in cells:
+                decoded[name] = msgspec.json.decode(cells[name])
+        except msgspec.DecodeError as error:
+            raise DataError(f"{where}: {name}: {error}") from None
+    return {**cells, **decoded}
+
+
+def _converted(convert: Callable[[Mapping[str, Any]], Record], cells: Mapping[str, Any], where: str) -> Record:
+    try:
+        return convert(cells)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{where}: {error}") from None
+
+
+def _columns(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    """Parallel lines of several files; errors name the file that holds the wrong line."""
+    files = {name: path.with_name(file) for name, file in records.columns.items()}
+    columns = {name: _text_lines(file) for name, file in files.items()}
+    (first, lines), *other_columns = columns.items()
+    for name, other_lines in other_columns:
+        if len(other_lines) != len(lines):
+            raise DataError(f"{files[name]}: {len(other_lines)} lines, but {files[first].name} has {len(lines)}")
+    converts = {name: converter({name: declared}, strict=False) for name, declared in records.fields.items()}
+    for number in range(len(lines)):
+        record: Record = {"@row": number + 1}
+        for name, convert in converts.items():
+            record |= _converted(convert, {name: columns[name][number]}, f"{files[name]}:{number + 1}")
+        yield f"{files[first]}:{number + 1}", record
+
+
+def _text_lines(path: Path) -> list[str]:
+    with open_text(path) as file:
+        return [line.strip() for line in DelimitedLines(file, path)]
+
+
+def _pattern(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    fitting, convert = re.compile(records.pattern), converter(records.fields, strict=False)
+    with open_text(path) as file:
+        for number, line in enumerate(DelimitedLines(file, path), 1):
+            text = line.strip()
+            if not text:
+                continue
+            parts = fitting.fullmatch(text)
+            if parts is None:
+                raise DataError(f"{path}:{number}: {text[:60]!r} is not {records.looks_like or records.pattern}")
+            yield f"{path}:{number}", _converted(convert, parts.groupdict(), f"{path}:{number}")
+
+
+def _parquet(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    table = ParquetSplit(folder, records.file)
+    needed = tuple(required(records.fields))
+    for place, row in table.rows(needed, tuple(set(records.fields) - set(needed)), record_type(records.fields)):
+        yield place.where, {**row, "@row": place.number, "@place": place}
+
+
+_READ: dict[Form, Callable[[Records, Path, Path | None], LocatedRecords]] = {
+    "json": _json,
+    "list": _list,
+    "keyed": _keyed,
+    "lines": _lines,
+    "table": _table,
+    "columns": _columns,
+    "pattern": _pattern,
+    "folder": _folder,
+    "parquet": _parquet,
+}

@@ -1,0 +1,105 @@
+"""Transforms of a field in a template: `{image:stem}`. Each takes and returns a list of texts.
+
+Another package adds a transform by an entry point in the group `snellen.transforms`.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from snellen.readers.answer_pools import by_votes
+from snellen.readers.exclusions import has_word
+from snellen.reformulation.answer_equality import YES_NO, fold_answer
+
+TextList = list[str]
+UNREAD = frozenset(
+    fold_answer(text)
+    for text in (
+        *YES_NO,
+        "unanswerable",
+        "not answerable",
+        "answering does not require reading text in the image",
+    )
+)
+"""Answers that are not text in the picture: yes, no, and what TextVQA's annotators say when nothing can be read."""
+
+
+def strip(texts: TextList) -> TextList:
+    """Without surrounding white space."""
+    return [text.strip() for text in texts]
+
+
+def lower(texts: TextList) -> TextList:
+    return [text.lower() for text in texts]
+
+
+def stem(texts: TextList) -> TextList:
+    """The file name in a path, without its suffix."""
+    return [PurePosixPath(text).stem for text in texts]
+
+
+def name(texts: TextList) -> TextList:
+    """The file name in a path."""
+    return [PurePosixPath(text).name for text in texts]
+
+
+def suffix(texts: TextList) -> TextList:
+    """The suffix of a path or URL: `.jpg`."""
+    return [PurePosixPath(text).suffix for text in texts]
+
+
+def without_jpg(texts: TextList) -> TextList:
+    return [text.removesuffix(".jpg") for text in texts]
+
+
+def png(texts: TextList) -> TextList:
+    """The file name, with `.png` added if it has no suffix."""
+    return [text if PurePosixPath(text).suffix else f"{text}.png" for text in texts]
+
+
+def sentence(texts: TextList) -> TextList:
+    """`how many cats are there` with a capital and a question mark."""
+    bare = (text.removesuffix("?").strip() for text in texts)
+    return [f"{text[:1].upper()}{text[1:]}?" for text in bare]
+
+
+def plain(texts: TextList) -> TextList:
+    """Without HTML tags and entities, and with runs of white space collapsed."""
+    return [" ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split()) for text in texts]
+
+
+def spaced(texts: TextList) -> TextList:
+    """With underscores replaced by spaces."""
+    return [text.replace("_", " ") for text in texts]
+
+
+def yes_no(texts: TextList) -> TextList:
+    """`yes` for 1 and true, `no` for 0 and false."""
+    return ["yes" if text in ("1", "true") else "no" for text in texts]
+
+
+def votes(texts: Sequence[str]) -> TextList:
+    """Distinct non-empty answers of several annotators, the most frequent first, ties in order of appearance."""
+    return list(by_votes(texts))
+
+
+def filled(texts: TextList) -> TextList:
+    """Without empty texts."""
+    return [text for text in texts if text.strip()]
+
+
+def first(texts: TextList) -> TextList:
+    return texts[:1]
+
+
+def readable(texts: TextList) -> TextList:
+    """Without answers that are not text in the picture: yes, no, unanswerable."""
+    return [text for text in texts if fold_answer(text) not in UNREAD]
+
+
+def worded(texts: TextList) -> TextList:
+    """Without texts that have neither letter nor digit, which any reply would match."""
+    return [text for text in texts if has_word(text)]

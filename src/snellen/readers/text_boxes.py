@@ -1,0 +1,168 @@
+"""Text boxes in whole pictures: words cropped (TextOCR) or marked in place (ReForm-Eval A.3, grounded OCR).
+
+Layouts:
+
+- `textocr`: `TextOCR_0.1_val.json` and `train_images`
+- `coco-text`: `COCO_Text.json` (v1.4) and `train2014`
+- `icdar`: one `gt_img_1.txt` per picture (`x1,y1,...,x4,y4,TEXT`) and `ch4_test_images`
+
+Words that the annotators call illegible or not English are excluded and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from snellen.drafts import Draft, Outline, PictureSpec, read_params
+from snellen.errors import DataError
+from snellen.formats.delimited import DelimitedLines, open_text
+from snellen.formats.json_files import read_json
+from snellen.formats.locate import base_of, find_path, locate
+from snellen.readers.exclusions import NO_WORD, Exclusion, has_word, without_exclusions
+from snellen.readers.scene_text import reading_question
+from snellen.records import Box, Region
+from snellen.reformulation.regions import from_corners
+
+SMALL = "the box is not larger than {0} x {0} pixels"
+
+
+class Scenes(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which pictures to read, and how their words are shown."""
+
+    layout: Literal["textocr", "coco-text", "icdar"]
+    annotations: tuple[str, ...]
+    """Names of the annotation file (icdar: folder); the first one found is used."""
+    pictures: tuple[str, ...]
+    split: str = "val"
+    show: Literal["crop", "box"] = "crop"
+    line: int = 2
+    """Width of the outline in pixels."""
+    larger_than: float = 0
+    """Minimum (exclusive) length in pixels of both sides of a box (ReForm-Eval A.3: 40)."""
+
+
+class _Word(NamedTuple):
+    id: str
+    picture: str
+    box: Box
+    text: str
+    where: str
+
+
+class _Annotation(Struct, frozen=True):
+    image_id: str | int
+    bbox: Box
+    utf8_string: str = ""
+    legibility: str = "legible"
+    language: str = "english"
+
+
+class _Image(Struct, frozen=True):
+    file_name: str
+    set: str
+
+
+class _File(Struct, frozen=True):
+    imgs: dict[str, _Image]
+    anns: dict[str, msgspec.Raw]
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """One draft per legible word, in the order of the annotations."""
+    return drafts_of_scenes(read_params(params, Scenes), folder)
+
+
+def drafts_of_scenes(scenes: Scenes, folder: Path | None) -> Iterator[Draft]:
+    path = locate(folder, *scenes.annotations)
+    words = _of_icdar(path) if scenes.layout == "icdar" else _of_json(path, scenes)
+    bases = (*(find_path(folder, name) for name in scenes.pictures), path.parent)
+    return without_exclusions(_drafts(words, scenes, bases), path)
+
+
+def _drafts(
+    words: Iterator[_Word | Exclusion], scenes: Scenes, bases: tuple[Path | None, ...]
+) -> Iterator[Draft | Exclusion]:
+    base: Path | None = None
+    for word in words:
+        if isinstance(word, Exclusion):
+            yield word
+        elif not has_word(word.text):
+            yield Exclusion(NO_WORD)
+        elif min(word.box[2:]) <= scenes.larger_than:
+            yield Exclusion(SMALL.format(f"{scenes.larger_than:g}") if scenes.larger_than else "the box has no area")
+        else:
+            base = base or base_of(word.picture, bases, word.where)
+            yield _draft(word, base / word.picture, scenes)
+
+
+def _draft(word: _Word, file: Path, scenes: Scenes) -> Draft:
+    boxed = scenes.show == "box"
+    picture = (
+        PictureSpec(file, outlines=(Outline(word.box, width=scenes.line),))
+        if boxed
+        else PictureSpec(file, crop=word.box)
+    )
+    return Draft(
+        id=word.id,
+        rounds=(reading_question(word.text, boxed=boxed),),
+        images=(picture,),
+        where=word.where,
+        regions=(Region(word.box),) if boxed else (),
+        group=PurePosixPath(word.picture).stem,
+    )
+
+
+def _of_json(path: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
+    """The words of a split. Pictures are in one folder, whatever folder TextOCR's file names say."""
+    content = read_json(path, _File)
+    decode = msgspec.json.Decoder(_Annotation).decode
+    for id_, raw in content.anns.items():
+        where = f"{path}: anns[{id_!r}]"
+        try:
+            annotation = decode(raw)
+        except msgspec.DecodeError as error:
+            raise DataError(f"{where}: {error}") from None
+        image = content.imgs.get(str(annotation.image_id))
+        if image is None:
+            raise DataError(f"{where}: there is no image {annotation.image_id}")
+        if image.set != scenes.split:
+            continue
+        if annotation.legibility != "legible" or annotation.utf8_string == ".":
+            yield Exclusion("the annotators could not read it")
+        elif annotation.language == "not english":
+            yield Exclusion("not English")
+        else:
+            yield _Word(
+                id_, PurePosixPath(image.file_name).name, annotation.bbox, annotation.utf8_string.strip(), where
+            )
+
+
+def _of_icdar(folder: Path) -> Iterator[_Word | Exclusion]:
+    files = sorted(folder.glob("gt_*.txt"), key=lambda file: (len(file.name), file.name))
+    if not files:
+        raise DataError(f"{folder}: there is no gt_img_1.txt; unpack the annotations")
+    for path in files:
+        name = path.stem.removeprefix("gt_")
+        with open_text(path) as file:
+            for number, line in enumerate(DelimitedLines(file, path), 1):
+                if line.strip():
+                    yield _icdar_word(line.strip(), f"{name}_{number}", f"{name}.jpg", f"{path}:{number}")
+
+
+def _icdar_word(line: str, id_: str, picture: str, where: str) -> _Word | Exclusion:
+    """The word of a line `x1,y1,...,x4,y4,TEXT`, in the bounding box of its corners; `###` means illegible."""
+    *corners, text = line.split(",", 8)
+    try:
+        xs, ys = [float(x) for x in corners[0::2]], [float(y) for y in corners[1::2]]
+    except ValueError:
+        xs = ys = []
+    if len(xs) != 4 or len(ys) != 4:
+        raise DataError(f"{where}: {line!r} is not four corners x,y and a text")
+    if text.strip() == "###":
+        return Exclusion("the annotators could not read it")
+    return _Word(id_, picture, from_corners(min(xs), min(ys), max(xs), max(ys)), text.strip(), where)

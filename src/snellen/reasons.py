@@ -1,0 +1,67 @@
+"""Why something has no value. Every reason there is stands here, and nothing is ever read out of the text beside it.
+
+A record that may lack its value has two fields for it: `reason`, one of these, to count by and to decide by; and
+`detail`, free text for people (the kind of a failure, what a metric said of a gold).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+NoChoiceReason = Literal["empty", "refused", "ambiguous", "negated", "cut off", "no match"]
+"""Why the rules find no option in a reply.
+
+- `empty`: the reply says nothing, or never came out of its reasoning.
+- `refused`: the model says that it cannot or will not answer.
+- `ambiguous`: several options are named, or a label beside another option's text.
+- `negated`: options are named only to be denied.
+- `cut off`: the length limit ended the reply before it had concluded.
+- `no match`: the reply says something that is none of the options.
+"""
+
+NoMostLikelyReason = Literal["no baseline", "not a number", "all alike"]
+"""Why likelihoods choose no option.
+
+- `no baseline`: the rule takes off what the options score without the picture, and that never came: a request failed.
+- `not a number`: an option has no finite log-likelihood.
+- `all alike`: all options are exactly equally likely.
+"""
+
+UnscoredReason = Literal[
+    "unparsed",
+    "hidden answer",
+    "not asked",
+    "request failed",
+    "not rotated",
+    "metric undefined",
+    "no judge",
+    "no verdict",
+]
+"""Why a question has no value in a metric.
+
+- `unparsed`: replies came, and none of them names an option.
+- `hidden answer`: the benchmark keeps its answers to itself.
+- `not asked`: a request that is needed was never put to the model; the same command asks it.
+- `request failed`: no answer came; `detail` is the kind of failure (`ErrorKind`). The same command asks again.
+- `not rotated`: the options must keep their places, so there is no circular verdict.
+- `metric undefined`: the metric has no value for this reply, gold or single question; `detail` says why.
+- `no judge`: the metric is given by a judge, and no judge was named.
+- `no verdict`: judges were asked and gave none that counts; `detail` is the outcome.
+"""
+
+NoMeanReason = Literal["scales differ", "no scale"]
+"""Why numbers of several benchmarks have no mean; `detail` names the metrics.
+
+- `scales differ`: they are on different scales, as accuracies and CIDErs are.
+- `no scale`: the metric declares none, so that a mean over benchmarks makes no sense.
+"""
+
+Reason = NoChoiceReason | NoMostLikelyReason | UnscoredReason | NoMeanReason
+
+NEVER_ANSWERED: frozenset[Reason] = frozenset({"not asked", "request failed", "no baseline"})
+"""What counts as an error, not as unscored: there is no answer that could be scored."""
+
+
+def word_reason(reason: Reason | None, detail: str = "") -> str:
+    """`request failed: server`: a reason and its detail for people; empty without a reason."""
+    return f"{reason}: {detail}" if reason and detail else reason or ""

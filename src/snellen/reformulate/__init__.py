@@ -1,1 +1,0 @@
-"""From task-oriented data to unified questions: samples, options, regions (ReForm-Eval, appendix A)."""

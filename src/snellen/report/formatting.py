@@ -1,0 +1,89 @@
+"""How numbers are written: a value never without its interval and its n. And names that cannot be trusted."""
+
+from __future__ import annotations
+
+import re
+
+from snellen.metrics.declaration import SHARE, declared, print_factor
+from snellen.records import Estimate
+
+DASH = "—"
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+def strip_controls(text: str) -> str:
+    """`text` without what no page may hold: control characters but tab and line break, halves of surrogate pairs."""
+    return _CONTROLS.sub("\ufffd", text)
+
+
+def short_name(text: str) -> str:
+    """`text` for a place where it cannot be set apart: nor may it turn the direction of what follows."""
+    return _DIRECTIONS.sub("\ufffd", strip_controls(text))
+
+
+def metric_title(metric: str) -> str:
+    return declared(metric).words
+
+
+def heading(text: str) -> str:
+    """`text` with a capital, the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def percent(share: float) -> str:
+    return f"{fixed(100 * share, 1)}%"
+
+
+def value_text(estimate: Estimate, unit: str = SHARE) -> str:
+    """`62.5%`, or `0.693` in a unit that is no share; a dash when there is no value."""
+    if estimate.value is None:
+        return DASH
+    factor, digits, sign = _style(unit)
+    return f"{fixed(factor * estimate.value, digits)}{sign}"
+
+
+def interval_text(estimate: Estimate, unit: str = SHARE) -> str:
+    """`[58.1, 66.7]`, or `[no interval]` when the questions are too few to have one."""
+    if estimate.low is None or estimate.high is None:
+        return "[no interval]"
+    factor, digits, _ = _style(unit)
+    return f"[{fixed(factor * estimate.low, digits)}, {fixed(factor * estimate.high, digits)}]"
+
+
+def _style(unit: str) -> tuple[int, int, str]:
+    """What a value is multiplied by, its digits, and the sign behind it."""
+    if unit == SHARE:
+        return 100, 1, "%"
+    return (1, 2, "") if print_factor(unit) != 1 else (1, 3, "")
+
+
+def count_text(estimate: Estimate) -> str:
+    return f"n={estimate.n:,}"
+
+
+def figure_parts(estimate: Estimate, unit: str = SHARE) -> tuple[str, str, str]:
+    """Value, interval and n."""
+    return value_text(estimate, unit), interval_text(estimate, unit), count_text(estimate)
+
+
+def figure_text(estimate: Estimate, unit: str = SHARE) -> str:
+    """`62.5% [58.1, 66.7] n=440`."""
+    return " ".join(figure_parts(estimate, unit))
+
+
+def superscript(number: int) -> str:
+    """A footnote's number in superscript digits."""
+    return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def listed(counts: dict[str, int]) -> str:
+    """`no-match 12, empty 3`, the most frequent first; a dash when there is nothing."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{name} {count:,}" for name, count in ordered) or DASH
+
+
+def fixed(value: float, digits: int) -> str:
+    """`value` with so many digits; never `-0.0`."""
+    # Adding zero turns a rounded -0.0 into 0.0.
+    return f"{round(value, digits) + 0.0:.{digits}f}"

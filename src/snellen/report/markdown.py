@@ -1,0 +1,70 @@
+"""The report as Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from snellen.report.comparison import common_question_tables
+from snellen.report.formatting import short_name, superscript
+from snellen.report.request_counts import count_tables
+from snellen.report.run_view import RunView
+from snellen.report.sections import benchmark_tables, dimension_tables, provenance_tables, slice_tables
+from snellen.report.suite_tables import suite_sections
+from snellen.report.summary import summary
+from snellen.report.table import Cell, Table, cell_text
+
+
+def markdown(sheets: Sequence[RunView]) -> str:
+    """All tables of a report."""
+    sections = {
+        "": [summary(sheets)],
+        "On common questions": common_question_tables(sheets),
+        "By dimension": dimension_tables(sheets),
+        "By benchmark": benchmark_tables(sheets),
+        **{section.layout.title: list(section.tables) for section in suite_sections(sheets)},
+        "Parts of benchmarks": slice_tables(sheets),
+        "Counts": count_tables(sheets),
+        "Provenance": provenance_tables(sheets),
+    }
+    lines = ["# Snellen report", ""]
+    for title, tables in sections.items():
+        if title and tables:
+            lines += [f"## {title}", ""]
+        for table in tables:
+            lines += [f"{'###' if title else '##'} {escape(table.title)}", "", *_table(table), ""]
+    return "\n".join(lines)
+
+
+def _table(table: Table) -> list[str]:
+    notes = table.footnotes()
+    lines = [
+        _line([escape(name) for name in table.header]),
+        "|" + "|".join(_rule(table, i) for i in range(len(table.header))) + "|",
+    ]
+    lines += [_line([_text(cell, notes) for cell in row]) for row in table.rows]
+    for note in (*table.notes, *(f"{superscript(i)} {note}" for note, i in notes.items())):
+        lines += ["", escape(note)]
+    return lines
+
+
+def _rule(table: Table, column: int) -> str:
+    figures = any(not isinstance(row[column], str) for row in table.rows)
+    return " ---: " if figures and column >= table.labels else " --- "
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _text(cell: Cell, notes: dict[str, int]) -> str:
+    text = cell_text(cell, notes)
+    return escape(text) if isinstance(cell, str) else text
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is, on one line of a table."""
+    one_line = " ".join(short_name(text).split())
+    marked = re.sub(r"([\\`*<>|\[\]~])", r"\\\1", one_line)
+    # An underscore within a word is no emphasis.
+    return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", marked)

@@ -1,0 +1,300 @@
+"""Drivers carry requests from active protocols to a model, and the responses back.
+
+`drive` serves models that answer batches: it keeps a window of active protocols, so that all presentations of a
+picture are asked together. `drive_async` serves models behind a network, with many requests in flight.
+Both write each response to the store before its protocol sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from typing import Protocol as Form
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.errors import ModelError, SnellenError
+from snellen.images import Images
+from snellen.models.base import AsyncModel, Model
+from snellen.prompts.rendering import PromptRenderer
+from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
+from snellen.records import Exchange, Failure, Kind, Request, Response, Sample
+from snellen.runs.journal import RunStore
+
+REQUEST_KINDS: tuple[Kind, ...] = ("generate", "loglikelihood")
+
+
+class WorkItem(Form):
+    """What a driver works off: waves of requests whose exchanges are stored under a label."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def images(self) -> Images: ...
+
+    def start(self) -> RequestGenerator: ...
+
+
+class SampleItem(Struct, frozen=True):
+    """One sample under one protocol."""
+
+    sample: Sample
+    protocol: Protocol
+    prompt: PromptRenderer
+    images: Images
+    history: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return self.protocol.label
+
+    def start(self) -> RequestGenerator:
+        return distinct_presentations(self.label, self.protocol.ask(self.sample, self.prompt, self.history))
+
+
+class ProgressUpdate(Struct, frozen=True):
+    """What happened since the last update, for progress bars."""
+
+    items: int = 0
+    requests: int = 0
+    failures: int = 0
+
+
+ProgressCallback = Callable[[ProgressUpdate], object]
+
+
+class ActiveItem:
+    """A protocol under way: the requests it waits for, and the responses so far."""
+
+    def __init__(self, item: WorkItem) -> None:
+        self.item, self.label = item, item.label
+        self._wave = item.start()
+        self.requests: list[Request] = []
+        self.responses: list[Response | None] = []
+
+    def advance(self, store: RunStore) -> bool:
+        """Go on until the model must be asked; False when the protocol has ended."""
+        while True:
+            if any(response is None for response in self.responses):
+                return True
+            try:
+                self.requests = advance_item(self._wave, [r for r in self.responses if r is not None])
+            except StopIteration:
+                return False
+            self.responses = [store.find(self.label, request) for request in self.requests]
+
+    def missing(self) -> list[int]:
+        return [i for i, response in enumerate(self.responses) if response is None]
+
+
+def advance_item(wave: RequestGenerator, responses: list[Response]) -> list[Request]:
+    """The next requests of a protocol, after `responses` to its last ones (none at the start)."""
+    return wave.send(responses) if responses else next(wave)
+
+
+def run_async(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end, also in a notebook, whose thread already has a running event loop.
+
+    `asyncio.run` would leave this thread without the event loop that its user has set.
+    """
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+            runner.run(work)
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        run()
+    else:
+        with ThreadPoolExecutor(max_workers=1) as thread:
+            thread.submit(run).result()
+
+
+def drive_model(
+    model: Model | AsyncModel,
+    items: Iterator[WorkItem],
+    store: RunStore,
+    *,
+    window: int = 0,
+    progress: ProgressCallback = lambda update: None,
+) -> None:
+    """Run all items with either kind of model.
+
+    Raises ModelError when the model is unusable; what was answered before is stored.
+    """
+    if isinstance(model, AsyncModel):
+        run_async(drive_async(model, items, store, progress=progress))
+    else:
+        drive(model, items, store, window=window, progress=progress)
+
+
+def drive(
+    model: Model,
+    items: Iterator[WorkItem],
+    store: RunStore,
+    *,
+    window: int = 0,
+    progress: ProgressCallback = lambda update: None,
+) -> None:
+    """Run all items with a model that answers batches; `window` is how many requests it gets at once.
+
+    Raises ModelError when the model is unusable; what was answered before is stored.
+    """
+    window = window or model.batch_size
+    live: list[ActiveItem] = []
+    waiting = 0
+    for item in items:
+        active = ActiveItem(item)
+        if active.advance(store):
+            live.append(active)
+            waiting += len(active.missing())
+        else:
+            progress(ProgressUpdate(items=1))
+        if waiting >= window:
+            live = _serve(model, live, store, progress)
+            waiting = sum(len(active.missing()) for active in live)
+    while live:
+        live = _serve(model, live, store, progress)
+
+
+def _serve(model: Model, live: list[ActiveItem], store: RunStore, progress: ProgressCallback) -> list[ActiveItem]:
+    """Ask what all active protocols wait for, and return those that are not finished."""
+    for kind in REQUEST_KINDS:
+        waiting = [(active, i) for active in live for i in active.missing() if active.requests[i].kind == kind]
+        for _, group in itertools.groupby(waiting, key=lambda pair: id(pair[0].item.images)):
+            _ask(model, kind, list(group), store, progress)
+    unfinished = []
+    for active in live:
+        if active.advance(store):
+            unfinished.append(active)
+        else:
+            progress(ProgressUpdate(items=1))
+    return unfinished
+
+
+def _ask(
+    model: Model, kind: Kind, waiting: list[tuple[ActiveItem, int]], store: RunStore, progress: ProgressCallback
+) -> None:
+    """Ask each distinct request once; the store answers its other presentations."""
+    first = {active.requests[i].key: (active, i) for active, i in reversed(waiting)}
+    distinct = [(active, i) for active, i in waiting if first[active.requests[i].key] == (active, i)]
+    requests = [active.requests[i] for active, i in distinct]
+    responses = _answer(model, kind, requests, waiting[0][0].item.images)
+    store.append(
+        Exchange(active.label, request, response)
+        for (active, _), request, response in zip(distinct, requests, responses, strict=True)
+    )
+    by_key = {request.key: response for request, response in zip(requests, responses, strict=True)}
+    for active, i in waiting:
+        request = active.requests[i]
+        own = first[request.key] == (active, i)
+        active.responses[i] = by_key[request.key] if own else store.share(active.label, request, by_key[request.key])
+    progress(
+        ProgressUpdate(requests=len(responses), failures=sum(response.error is not None for response in responses))
+    )
+
+
+def _answer(model: Model, kind: Kind, requests: list[Request], images: Images) -> list[Response]:
+    ask = model.generate if kind == "generate" else model.loglikelihood
+    responses = list(ask(requests, images))
+    if len(responses) != len(requests):
+        raise ModelError(f"{model.name} gave {len(responses)} responses to {len(requests)} requests")
+    return [check_response(request, response) for request, response in zip(requests, responses, strict=True)]
+
+
+def check_response(request: Request, response: Response) -> Response:
+    """The response, or a failure if it does not answer the request."""
+    if response.error is not None:
+        return response
+    if request.kind == "generate":
+        return _readable(response) if response.text is not None else _failed("the model gave no text")
+    if len(response.scores) != len(request.continuations):
+        return _failed(f"the model gave {len(response.scores)} scores for {len(request.continuations)} continuations")
+    # JSON cannot write them, and comparisons with them mean nothing.
+    if wrong := [score.sum for score in response.scores if not math.isfinite(score.sum)]:
+        return _failed(f"the model gave {wrong[0]} for a log-likelihood")
+    return response
+
+
+def _readable(response: Response) -> Response:
+    """The same response with lone surrogates, which no file can hold, replaced."""
+    text = response.text or ""
+    whole = text.encode("utf-8", "replace").decode()
+    return response if whole == text else replace(response, text=whole, notes=(*response.notes, "half characters"))
+
+
+def _failed(detail: str) -> Response:
+    return Response(error=Failure("model", detail))
+
+
+async def drive_async(
+    model: AsyncModel, items: Iterator[WorkItem], store: RunStore, *, progress: ProgressCallback = lambda update: None
+) -> None:
+    """Run all items with a model behind a network, as many at once as it allows.
+
+    Raises ModelError when the model is unusable; what was answered before is stored.
+    """
+    source = iter(items)
+    in_flight: dict[str, asyncio.Future[Response]] = {}
+
+    async def ask(label: str, request: Request, images: Images) -> Response:
+        if (stored := store.find(label, request)) is not None:
+            return stored
+        if (pending := in_flight.get(request.key)) is not None:
+            response = await asyncio.shield(pending)
+            return store.share(label, request, response)
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        in_flight[request.key] = future
+        try:
+            response = check_response(request, await model.ask(request, images))
+            store.append([Exchange(label, request, response)])
+            progress(ProgressUpdate(requests=1, failures=int(response.error is not None)))
+            future.set_result(response)
+            return response
+        finally:
+            del in_flight[request.key]
+            if not future.done():
+                future.cancel()
+
+    async def run(item: WorkItem) -> None:
+        """Work off one item; when one of its requests raises, the others are cancelled."""
+        wave, label = item.start(), item.label
+        responses: list[Response] = []
+        while True:
+            try:
+                requests = advance_item(wave, responses)
+            except StopIteration:
+                progress(ProgressUpdate(items=1))
+                return
+            if len(requests) == 1:
+                responses = [await ask(label, requests[0], item.images)]
+            else:
+                async with asyncio.TaskGroup() as together:
+                    asking = [together.create_task(ask(label, request, item.images)) for request in requests]
+                responses = [task.result() for task in asking]
+
+    async def worker() -> None:
+        for item in source:
+            await run(item)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            # Twice as many as may be in flight: an item that waits for a retry leaves its slot to others.
+            for _ in range(2 * model.concurrency):
+                group.create_task(worker())
+    except* (SnellenError, OSError) as errors:
+        raise _first(errors) from None
+    finally:
+        await model.close()
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = errors.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,0 +1,108 @@
+"""Predictions that another toolkit made, written as a run: from there they are scored like any other.
+
+How a file is read its form says (the registry's group `prediction_forms`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from snellen import __version__
+from snellen.benchmark import Benchmark
+from snellen.errors import StoreError
+from snellen.formats.delimited import open_text
+from snellen.paths import slug
+from snellen.records import Exchange
+from snellen.runs.journal import (
+    RUN_FORMAT,
+    RUN_MANIFEST,
+    BenchmarkUse,
+    RunManifest,
+    read_manifest,
+    write_atomically,
+    write_manifest,
+)
+
+
+def imported_run_folder(path: Path, answers: str) -> Path:
+    """Where the run of a file of predictions lies unless the user says so: under `runs`, by what is in the files.
+
+    `answers` is a file, or the name or folder of a built benchmark.
+    """
+    of_answers = file_digest(Path(answers)) if Path(answers).is_file() else answers.encode()
+    digest = hashlib.sha256(file_digest(path) + of_answers)
+    return Path("runs") / f"{slug(path.stem)[:60]}-{digest.hexdigest()[:8]}"
+
+
+def file_digest(path: Path) -> bytes:
+    """SHA-256 of a file's content, unpacked where it is packed."""
+    with open_text(path) as file:
+        return hashlib.sha256(file.read()).digest()
+
+
+def check_import(folder: Path, path: Path, benchmark: Benchmark) -> None:
+    """Raise StoreError when the folder holds a run of another file, or of other questions."""
+    if not (folder / RUN_MANIFEST).exists():
+        return
+    earlier, manifest = read_manifest(folder), benchmark.manifest
+    [use, *others] = earlier.benchmarks
+    if others or earlier.fingerprint != _fingerprint(path) or not use.fits(manifest.version, manifest.questions):
+        raise StoreError(f"{folder} holds another run; choose another folder with --to")
+
+
+class ImportedPredictions(Struct, frozen=True):
+    """What a file of predictions says."""
+
+    file: Path
+    model: str
+    protocol: str
+    """The label of the one that all exchanges are of."""
+    notes: tuple[str, ...]
+    """What of the file did not fit."""
+
+
+def write_imported_run(
+    folder: Path, benchmark: Benchmark, predictions: ImportedPredictions, exchanges: Iterable[Exchange]
+) -> None:
+    """Write what a file of predictions says of a benchmark as a run."""
+    lines = bytearray()
+    for exchange in exchanges:
+        lines += msgspec.json.encode(exchange) + b"\n"
+    write_atomically(folder / "journal-0.jsonl", bytes(lines))
+    manifest, labels = benchmark.manifest, (predictions.protocol,)
+    use = BenchmarkUse(
+        benchmark.name,
+        manifest.version,
+        str(benchmark.folder.resolve()),
+        protocols=labels,
+        questions=manifest.questions,
+    )
+    write_manifest(
+        folder,
+        RunManifest(
+            format=RUN_FORMAT,
+            model=predictions.model or predictions.file.stem,
+            fingerprint=_fingerprint(predictions.file),
+            benchmarks=(use,),
+            protocols=labels,
+            templates="unknown",
+            asked=(),
+            software={"snellen": __version__},
+            hardware={},
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            notes=(
+                "made elsewhere: prompts and decoding are not known, rows are shown as the file has them",
+                *predictions.notes,
+            ),
+        ),
+    )
+
+
+def _fingerprint(path: Path) -> dict[str, str]:
+    return {"predictions": path.name, "sha256": file_digest(path).hex()}

@@ -1,0 +1,282 @@
+"""A run folder: a manifest, and journals to which exchanges are appended as they happen.
+
+    manifest.json       what was asked of which model, and all that the answers depend on
+    journal-0.jsonl     one Exchange per line, in order of arrival; one file per worker
+
+A line is written before the next request is made and synced to the disk twice a second, so a killed
+run loses nothing that was answered. A torn last line is cut off when the run goes on.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from snellen.errors import StoreError
+from snellen.records import Decoding, Exchange, Request, Response
+from snellen.runs.spec import RunSpec
+
+RUN_FORMAT = 2
+RUN_MANIFEST = "manifest.json"
+SYNC_SECONDS = 0.5
+
+MOST_JOURNALS = 1 << 8
+
+_encoder = msgspec.json.Encoder()
+_exchanges = msgspec.json.Decoder(Exchange)
+
+
+class BenchmarkUse(Struct, frozen=True):
+    """One benchmark as it takes part in a run."""
+
+    name: str
+    version: str
+    folder: str
+    where: str = ""
+    limit: int | None = None
+    protocols: tuple[str, ...] = ()
+    """Labels of the protocols that asked it; empty for all protocols of the run."""
+    questions: str = ""
+    """The digest of its questions, which a build with other answers shares."""
+
+    def fits(self, version: str, questions: str) -> bool:
+        """Whether a build of this version asks what was asked; its answers may have been hidden then."""
+        return self.version == version or "" != self.questions == questions
+
+
+class RunManifest(Struct, frozen=True):
+    """Describes a run: enough to resume it, to score it, and to tell where its numbers come from."""
+
+    format: int
+    model: str
+    fingerprint: dict[str, str]
+    benchmarks: tuple[BenchmarkUse, ...]
+    protocols: tuple[str, ...]
+    templates: str
+    """Digest of the template file."""
+    asked: tuple[RunSpec, ...]
+    """The distinct specs that this run was called with; none for imported predictions."""
+    software: dict[str, str]
+    hardware: dict[str, str]
+    started: str
+    """UTC, ISO 8601."""
+    notes: tuple[str, ...] = ()
+    """What a reader of its numbers has to know."""
+
+    @property
+    def decoding(self) -> Decoding:
+        """How replies were sampled; the longest has length 0 where each benchmark has its own limit."""
+        return self.asked[0].decoding if self.asked else Decoding()
+
+    @property
+    def prefix(self) -> bool:
+        return bool(self.asked) and self.asked[0].prefix
+
+
+class RunStore:
+    """An open run folder. `worker` names the journal that this process appends to."""
+
+    def __init__(self, folder: Path, worker: int = 0, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.folder = folder
+        self.answered = self.failed = 0
+        self._clock, self._synced = clock, clock()
+        self._places: dict[bytes, int] = {}  # request key -> offset * 256 + number of the journal
+        self._known: set[bytes] = set()
+        self._path = folder / f"journal-{worker}.jsonl"
+        self._file = self._open()
+
+    def _open(self) -> int:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise _unwritable(self.folder, error) from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            raise StoreError(f"{self.folder} is in use by another run; wait for it, or choose another --name") from None
+        try:
+            _cut_torn_line(file)
+            self._read_all()
+            self._size = os.fstat(file).st_size
+        except BaseException:
+            os.close(file)  # and with it the lock
+            raise
+        return file
+
+    def _read_all(self) -> None:
+        self._journals = journals(self.folder)
+        self._own = self._journals.index(self._path)
+        if len(self._journals) > MOST_JOURNALS:
+            raise StoreError(f"{self.folder} has {len(self._journals)} journals, more than {MOST_JOURNALS}; join some")
+        for number, path in enumerate(self._journals):
+            for offset, exchange in read_journal(path):
+                self._index(exchange, number, offset)
+
+    def _index(self, exchange: Exchange, journal: int, offset: int) -> None:
+        if exchange.response.error is None:
+            self._places.setdefault(bytes.fromhex(exchange.request.key), offset << 8 | journal)
+            self._known.add(_presentation(exchange.protocol, exchange.request))
+
+    def find(self, protocol: str, request: Request) -> Response | None:
+        """The stored response to the same request, if any; it is then recorded under this presentation too.
+
+        Failures are never returned, so they are asked again.
+        """
+        place = self._places.get(bytes.fromhex(request.key))
+        if place is None:
+            return None
+        response = _read_at(self._journals[place & 255], place >> 8).response
+        if _presentation(protocol, request) not in self._known:
+            self.append([Exchange(protocol, request, response, reused=True)])
+        return response
+
+    def share(self, protocol: str, request: Request, response: Response) -> Response:
+        """Record under this presentation too the response, or failure, that another just got for the same request."""
+        if response.error is None:
+            return self.find(protocol, request) or response
+        self.append([Exchange(protocol, request, response, reused=True)])
+        return response
+
+    def append(self, exchanges: Iterable[Exchange]) -> None:
+        """Write exchanges at the end of the journal, in one system call. Raises StoreError."""
+        lines = bytearray()
+        for exchange in exchanges:
+            self._index(exchange, self._own, self._size + len(lines))
+            self.answered += exchange.response.error is None and not exchange.reused
+            self.failed += exchange.response.error is not None and not exchange.reused
+            lines += _encoder.encode(exchange)
+            lines += b"\n"
+        view = memoryview(lines)
+        try:
+            while view:
+                view = view[os.write(self._file, view) :]
+            self._size += len(lines)
+            if self._clock() - self._synced > SYNC_SECONDS:
+                self.sync()
+        except OSError as error:
+            raise _unwritable(self.folder, error) from None
+
+    def sync(self) -> None:
+        """Make all lines written so far survive a loss of power. Raises StoreError."""
+        try:
+            os.fsync(self._file)
+        except OSError as error:
+            raise _unwritable(self.folder, error) from None
+        self._synced = self._clock()
+
+    def close(self) -> None:
+        try:
+            self.sync()
+        finally:
+            os.close(self._file)
+
+    def __enter__(self) -> RunStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def journals(folder: Path) -> list[Path]:
+    return sorted(folder.glob("journal-*.jsonl"))
+
+
+def read_exchanges(folder: Path) -> Iterator[Exchange]:
+    """All exchanges of a run in order of arrival. Raises StoreError for a line that is no exchange."""
+    for path in journals(folder):
+        for _, exchange in read_journal(path):
+            yield exchange
+
+
+def read_journal(path: Path) -> Iterator[tuple[int, Exchange]]:
+    """Offset and exchange of each whole line; a torn last line is passed over."""
+    offset = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.endswith(b"\n"):
+                try:
+                    yield offset, _exchanges.decode(line)
+                except msgspec.DecodeError as error:
+                    raise StoreError(
+                        f"{path}:{number}: not an exchange of this version ({error}); remove the line to go on"
+                    ) from None
+            offset += len(line)
+
+
+def read_manifest(folder: Path) -> RunManifest:
+    """Raises StoreError for a folder that is no run, or a run of another version."""
+    path = folder / RUN_MANIFEST
+    try:
+        raw = path.read_bytes()
+    except OSError:
+        raise StoreError(f"{folder} is not a run ({RUN_MANIFEST} is missing)") from None
+    try:
+        version = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("format", b"none")
+        if bytes(version) != str(RUN_FORMAT).encode():
+            raise StoreError(
+                f"{folder} is a run of format {bytes(version).decode()}, this Snellen writes {RUN_FORMAT}; "
+                "choose another --name, or use the Snellen that made it"
+            )
+        return msgspec.json.decode(raw, type=RunManifest)
+    except msgspec.DecodeError as error:
+        raise StoreError(f"{path}: {error}") from None
+
+
+def write_manifest(folder: Path, manifest: RunManifest) -> None:
+    write_atomically(folder / RUN_MANIFEST, msgspec.json.format(_encoder.encode(manifest), indent=2))
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that it appears complete or not at all. Raises StoreError."""
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(content)
+        part.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise _unwritable(path.parent, error) from None
+
+
+def _unwritable(folder: Path, error: OSError) -> StoreError:
+    if error.errno == errno.ENOSPC:
+        return StoreError(f"{folder}: the disk is full; free some space, then run the same command to go on")
+    return StoreError(f"{folder}: cannot write ({error.strerror}); choose a folder you can write with --runs")
+
+
+def _presentation(protocol: str, request: Request) -> bytes:
+    who = (protocol, request.benchmark, request.sample_id, request.variant, request.key)
+    return hashlib.blake2b(_encoder.encode(who), digest_size=12).digest()
+
+
+def _read_at(path: Path, offset: int) -> Exchange:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return _exchanges.decode(file.readline())
+
+
+def _cut_torn_line(file: int) -> None:
+    """Drop what follows the last line break: a line that a killed run did not finish."""
+    size = os.fstat(file).st_size
+    end, step = size, 1 << 16
+    while end > 0:
+        start = max(end - step, 0)
+        newline = os.pread(file, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end < size:
+        os.ftruncate(file, end)

@@ -1,0 +1,305 @@
+"""What a run will ask: it finds and builds benchmarks, parses protocols and puts samples in order."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen import registry
+from snellen.benchmark import MANIFEST, Benchmark, Selection
+from snellen.building.builder import build_benchmark
+from snellen.catalogue import BenchmarkSpec, entries, select, suites
+from snellen.catalogue.cards import benchmarks_seen, load_cards
+from snellen.conditions import Condition
+from snellen.errors import DataError, UnknownNameError
+from snellen.paths import benchmark_folder, home, slug
+from snellen.prompts.rendering import PromptRenderer
+from snellen.prompts.templates import Templates, named_templates
+from snellen.protocols.base import Protocol, parse_protocol
+from snellen.records import Formulation, Method, Sample
+from snellen.runs.drivers import SampleItem
+from snellen.runs.journal import BenchmarkUse
+from snellen.runs.spec import RunSpec
+
+Announce = Callable[[str], object]
+"""Called with one line for the user."""
+
+
+class SelectedBenchmark(Struct, frozen=True):
+    """A benchmark and which of its samples take part."""
+
+    benchmark: Benchmark
+    selection: Selection
+
+
+class RunPlan(Struct, frozen=True):
+    """What one model is asked, with all names looked up."""
+
+    spec: RunSpec
+    """Of one model, and with the name of its run."""
+    benchmarks: tuple[SelectedBenchmark, ...]
+    protocols: tuple[Protocol, ...]
+    """The same for all benchmarks; when empty, each benchmark's own by the spec's methods."""
+    templates: Templates
+    worker: int = 0
+    """Which of the spec's workers this is; samples of one picture stay together."""
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.spec.runs) / self.spec.name
+
+    def takes(self, sample: Sample) -> bool:
+        """Whether a sample is this worker's."""
+        workers = self.spec.workers
+        return workers == 1 or zlib.crc32(sample.group.encode()) % workers == self.worker
+
+
+def plan_run(spec: RunSpec, announce: Announce = lambda line: None) -> RunPlan:
+    """Look up what a spec of one model names; benchmarks that are embedded are built where they are not.
+
+    Benchmarks of a suite or glob that have to be built from files first are left out, which is announced, as are
+    those that are held out. Raises UnknownNameError, and DataError when nothing is left to ask.
+    """
+    if not spec.benchmarks:
+        raise DataError("name a benchmark to run; `snellen list` shows all")
+    protocols = tuple(parse_protocol(text) for text in spec.protocols)
+    templates = named_templates(spec.templates)
+    without = held_out_benchmarks(spec.benchmarks, spec.held_out_for, spec.cards, announce)
+    benchmarks = find_benchmarks(spec.benchmarks, spec.where, spec.limit, announce, without=without, partial=True)
+    if not spec.name:
+        labels = tuple(protocol.label for protocol in protocols) or spec.methods
+        question = replace(
+            spec.of_model(), protocols=labels, method="generation", templates=templates.id, held_out_for=without
+        )
+        spec = replace(spec, name=default_name(question))
+    return RunPlan(spec, tuple(benchmarks), protocols, templates)
+
+
+def default_name(spec: RunSpec) -> str:
+    """The default folder of a run: asking the same gives the same folder, however the work is done."""
+    [model] = spec.models
+    question = replace(spec, runs="", cards="", workers=1, window=0, error_budget=0.0, report=True)
+    return f"{slug(model)[:60]}-{digest(msgspec.json.encode(question).decode())}"
+
+
+def find_benchmarks(
+    patterns: Sequence[str],
+    where: str = "",
+    limit: int | None = None,
+    announce: Announce = lambda line: None,
+    *,
+    without: Collection[str] = (),
+    partial: bool = False,
+) -> list[SelectedBenchmark]:
+    """The benchmarks that names, globs, suites or folders stand for, embedded ones built when they are not.
+
+    Those called one of `without` are left out, built or not; with `partial` also those of a suite or glob that
+    have to be built from files first, which is announced, as long as one of it is built.
+    Raises UnknownNameError for a name that nobody has, DataError when none is left or one has to be
+    built from files first.
+    """
+    condition = Condition(where) if where else None
+    by_folder: dict[Path, Benchmark] = {}
+    for pattern in patterns:
+        for benchmark in _open(pattern, condition, announce, without, partial):
+            if benchmark.name not in without:
+                by_folder.setdefault(benchmark.folder.resolve(), benchmark)
+    benchmarks = list(by_folder.values())
+    _check_names(benchmarks)
+    if condition:
+        _check_facts(condition, benchmarks)
+    uses = []
+    for benchmark in benchmarks:
+        facts = benchmark.spec.facts()
+        by_facts = condition is not None and condition.names <= facts.keys() - benchmark.manifest.tags.keys()
+        if condition and by_facts and not condition.holds(facts):
+            continue
+        use = SelectedBenchmark(benchmark, Selection("" if by_facts else where, limit))
+        if benchmark.count(use.selection):
+            uses.append(use)
+    if not uses:
+        if not where:
+            raise DataError(f"nothing of {', '.join(patterns)} is left: a model has seen the data of all of them")
+        raise DataError(f"no sample of {', '.join(patterns)} fits --where {where!r}")
+    return uses
+
+
+def reopen_benchmark(use: BenchmarkUse) -> Benchmark:
+    """The benchmark that a run used. Raises DataError when its questions have changed since."""
+    benchmark = Benchmark(Path(use.folder))
+    if not use.fits(benchmark.manifest.version, benchmark.manifest.questions):
+        raise DataError(
+            f"{use.folder} is version {benchmark.manifest.version} of {use.name}, but the run used {use.version}; "
+            "build that version again to score it"
+        )
+    return benchmark
+
+
+def _check_names(benchmarks: Sequence[Benchmark]) -> None:
+    folders: dict[str, Path] = {}
+    for benchmark in benchmarks:
+        namesake = folders.setdefault(benchmark.name, benchmark.folder)
+        if namesake != benchmark.folder:
+            raise DataError(
+                f"{namesake} and {benchmark.folder} are both called {benchmark.name}; leave one out, or build it "
+                "again under another name"
+            )
+
+
+def _check_facts(condition: Condition, benchmarks: Sequence[Benchmark]) -> None:
+    """A fact may be missing from some benchmarks; one that no benchmark has is a typing error."""
+    names = {name for benchmark in benchmarks for name in (*benchmark.spec.facts(), *benchmark.manifest.tags)}
+    if names and (unknown := condition.names - names):
+        raise DataError(f"--where: {registry.unknown('fact', min(unknown), names)}")
+
+
+def _open(
+    pattern: str, condition: Condition | None, announce: Announce, without: Collection[str], partial: bool
+) -> Iterator[Benchmark]:
+    folder = Path(pattern).expanduser()
+    if (folder / MANIFEST).exists():
+        yield Benchmark(folder)
+        return
+    if (benchmark_folder(pattern) / MANIFEST).exists() and pattern not in entries():
+        yield Benchmark(benchmark_folder(pattern))
+        return
+    if folder.is_dir() and pattern.startswith((".", "/", "~")):
+        raise DataError(f"{folder} is not a built benchmark; build it with `snellen build FILE --to {folder}`")
+    try:
+        chosen = select(pattern)
+    except UnknownNameError:
+        if pattern.partition(":")[0] in suites():
+            raise
+        raise registry.unknown("benchmark", pattern, [*entries(), *own_benchmarks()]) from None
+    specs = [spec for spec in chosen if spec.name not in without and _may_hold(condition, spec)]
+    missing = [spec for spec in specs if not _is_ready(spec)] if partial else []
+    if 0 < len(missing) < len(specs):
+        announce(f"not built yet, left out of {pattern}: {', '.join(spec.short for spec in missing)}")
+        specs = [spec for spec in specs if spec not in missing]
+    for spec in specs:
+        yield _built(spec, announce)
+
+
+def _may_hold(condition: Condition | None, spec: BenchmarkSpec) -> bool:
+    """Whether a condition may hold of a benchmark's samples, by its facts alone."""
+    facts = spec.facts()
+    return condition is None or not condition.names <= set(facts) or condition.holds(facts)
+
+
+def _is_ready(spec: BenchmarkSpec) -> bool:
+    return spec.source.embedded or (benchmark_folder(spec.name) / MANIFEST).exists()
+
+
+def held_out_benchmarks(
+    patterns: Sequence[str], models: Sequence[str], cards: str = "", announce: Announce = lambda line: None
+) -> tuple[str, ...]:
+    """Names of the benchmarks whose data one of the models was trained on, by model cards (a file of the user's
+    beside Snellen's own); each is announced with the reason. Raises UnknownNameError, DataError."""
+    if not models:
+        return ()
+    own_cards = load_cards(Path(cards)) if cards else None
+    specs = {spec.name: spec for pattern in patterns for spec in specs_of(pattern)}
+    reasons = benchmarks_seen(specs.values(), models, own_cards)
+    for reason in reasons:
+        announce(f"left out: {reason}")
+    return tuple(reason.benchmark for reason in reasons)
+
+
+def specs_of(pattern: str) -> tuple[BenchmarkSpec, ...]:
+    """The facts of what a name, glob, suite or folder stands for, built or not."""
+    for folder in (Path(pattern).expanduser(), benchmark_folder(pattern)):
+        if (folder / MANIFEST).exists():
+            return (Benchmark(folder).spec,)
+    return select(pattern)
+
+
+def _built(spec: BenchmarkSpec, announce: Announce) -> Benchmark:
+    folder = benchmark_folder(spec.name)
+    if (folder / MANIFEST).exists():
+        benchmark = Benchmark(folder)
+        if benchmark.spec == spec:
+            return benchmark
+        if not spec.source.embedded:
+            return benchmark
+        announce(f"building {spec.name} again: its catalogue entry has changed")
+    elif not spec.source.embedded:
+        raise DataError(f"{spec.name} is not built yet; run `snellen build {spec.name} --source FOLDER`")
+    else:
+        announce(f"building {spec.name}")
+    return build_benchmark(spec)
+
+
+def own_benchmarks() -> list[str]:
+    """Names of built benchmarks that are not in the catalogue."""
+    root = home() / "benchmarks"
+    built = (path.parent.relative_to(root) for path in root.glob("**/" + MANIFEST))
+    # A folder that a build has not put in its place yet begins with a dot.
+    names = (str(path) for path in built if not any(part.startswith(".") for part in path.parts))
+    return sorted(name for name in names if name not in entries())
+
+
+def work_items(plan: RunPlan) -> Iterator[SampleItem]:
+    """All samples under all protocols that apply; all presentations of a picture come together."""
+    for selected in plan.benchmarks:
+        benchmark = selected.benchmark
+        prompts = {form: prompt_of(benchmark.spec, form, plan) for form in get_args(Formulation)}
+        histories: dict[str, tuple[str, ...]] = {}
+        protocols = protocols_of(benchmark.spec, plan)
+        for sample in benchmark.samples(selected.selection):
+            if not plan.takes(sample):
+                continue
+            for protocol in protocols:
+                if protocol.applies(sample):
+                    if protocol.gold_history and not histories:
+                        histories = benchmark.histories()
+                    history = _published(sample, histories) if protocol.gold_history else ()
+                    yield SampleItem(sample, protocol, prompts[sample.formulation], benchmark.images, history)
+
+
+def _published(sample: Sample, histories: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    if sample.id not in histories:
+        raise DataError(f"{sample.benchmark}: the dialogue {sample.id} has no published history; use history=online")
+    return histories[sample.id]
+
+
+def protocols_of(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
+    """The protocols that a benchmark is asked by: those of the run, else its own, else vanilla."""
+    if plan.protocols:
+        return plan.protocols
+    own: dict[Method, tuple[str, ...]] = {"generation": spec.generation, "likelihood": spec.likelihood}
+    plain: dict[Method, tuple[str, ...]] = {
+        "generation": ("vanilla",),
+        "likelihood": () if spec.formulation == "text" else ("likelihood",),
+    }
+    return tuple(parse_protocol(text) for method in plan.spec.methods for text in own[method] or plain[method])
+
+
+def prompt_of(spec: BenchmarkSpec, formulation: Formulation, plan: RunPlan) -> PromptRenderer:
+    family, templates = spec.family or formulation, plan.templates
+    if templates.of_data and spec.instructions:
+        templates = templates.with_instructions(family, spec.instructions)
+    limit = plan.spec.max_new_tokens or spec.max_new_tokens
+    return PromptRenderer(templates, family, limit, plan.spec.decoding, plan.spec.prefix)
+
+
+def count_items(plan: RunPlan) -> int:
+    """How many (sample, protocol) pairs there are."""
+    return sum(
+        protocol.applies(sample)
+        for selected in plan.benchmarks
+        for protocols in (protocols_of(selected.benchmark.spec, plan),)
+        for sample in selected.benchmark.samples(selected.selection)
+        for protocol in protocols
+    )
+
+
+def digest(*parts: str) -> str:
+    """Eight hexadecimal digits that stand for what a run was asked to do."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]

@@ -1,0 +1,149 @@
+"""One run: a model, benchmarks and protocols in; a run folder out. Knows nothing of answers."""
+
+from __future__ import annotations
+
+import os
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen import __version__
+from snellen.errors import ModelError, StoreError
+from snellen.models.base import AsyncModel, Model, NeedsBenchmarks
+from snellen.protocols.base import needed_kind
+from snellen.runs.drivers import ProgressCallback, drive_model
+from snellen.runs.journal import (
+    RUN_FORMAT,
+    RUN_MANIFEST,
+    BenchmarkUse,
+    RunManifest,
+    RunStore,
+    read_manifest,
+    write_manifest,
+)
+from snellen.runs.plan import RunPlan, protocols_of, work_items
+
+_RECORDED = ("msgspec", "pyarrow", "pillow", "httpcore", "torch", "transformers", "tokenizers")
+
+
+class RunOutcome(Struct, frozen=True):
+    """What this session of a run did."""
+
+    folder: Path
+    answered: int
+    failed: int
+
+
+def run_plan(model: Model | AsyncModel, plan: RunPlan, progress: ProgressCallback = lambda update: None) -> RunOutcome:
+    """Ask everything that is not answered yet. The same call resumes an earlier run.
+
+    Raises StoreError for a folder that belongs to another run, ModelError for an unusable model.
+    """
+    check_model_kinds(model, plan)
+    folder = plan.folder
+    _join(folder, manifest_of(model, plan), first=plan.worker == 0)
+    if isinstance(model, NeedsBenchmarks):
+        model.prepare([selected.benchmark.folder for selected in plan.benchmarks])
+    with RunStore(folder, plan.worker) as store:
+        drive_model(model, work_items(plan), store, window=plan.spec.window, progress=progress)
+        return RunOutcome(folder, store.answered, store.failed)
+
+
+def check_model_kinds(model: Model | AsyncModel, plan: RunPlan) -> None:
+    """Raise ModelError for a protocol that needs a kind of request the model does not support."""
+    for protocol in {p for selected in plan.benchmarks for p in protocols_of(selected.benchmark.spec, plan)}:
+        kind = needed_kind(protocol)
+        if kind not in model.kinds and kind == "generate":
+            raise ModelError(f"{model.name} only scores options, but {protocol.label} needs replies; use likelihood")
+        if kind not in model.kinds:
+            raise ModelError(
+                f"{model.name} cannot give log-likelihoods, which {protocol.label} needs; "
+                "leave that protocol out, or evaluate the model through hf:"
+            )
+
+
+def manifest_of(model: Model | AsyncModel, plan: RunPlan) -> RunManifest:
+    labels = [tuple(p.label for p in protocols_of(use.benchmark.spec, plan)) for use in plan.benchmarks]
+    return RunManifest(
+        format=RUN_FORMAT,
+        model=model.name,
+        # A version may be a text of a kind of its own, as torch's is.
+        fingerprint={name: "".join(value) for name, value in model.fingerprint().items()},
+        benchmarks=tuple(
+            BenchmarkUse(
+                use.benchmark.name,
+                use.benchmark.manifest.version,
+                str(use.benchmark.folder.resolve()),
+                use.selection.where,
+                use.selection.limit,
+                asked_by,
+                use.benchmark.manifest.questions,
+            )
+            for use, asked_by in zip(plan.benchmarks, labels, strict=True)
+        ),
+        protocols=tuple(dict.fromkeys(label for asked_by in labels for label in asked_by)),
+        templates=plan.templates.id,
+        asked=(plan.spec.of_model(),),
+        software={"snellen": __version__, "python": platform.python_version(), **_versions()},
+        hardware={"machine": platform.machine(), "system": platform.system(), "cores": str(os.cpu_count())},
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _versions() -> dict[str, str]:
+    versions = {}
+    for name in _RECORDED:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+def _join(folder: Path, manifest: RunManifest, first: bool) -> None:
+    """Begin a run in `folder`, or go on with the one that is there when it is the same model on the same data."""
+    if not (folder / RUN_MANIFEST).exists():
+        if first:
+            write_manifest(folder, manifest)
+        return
+    earlier = read_manifest(folder)
+    if earlier.fingerprint != manifest.fingerprint or earlier.model != manifest.model:
+        changed = next(
+            (
+                f"{name} was {earlier.fingerprint.get(name)}, is {manifest.fingerprint.get(name)}"
+                for name in sorted({*earlier.fingerprint, *manifest.fingerprint})
+                if earlier.fingerprint.get(name) != manifest.fingerprint.get(name)
+            ),
+            f"the model was {earlier.model}, is {manifest.model}",
+        )
+        raise StoreError(f"{folder} holds a run of another model ({changed}); choose another --name")
+    if (earlier.templates, earlier.decoding, earlier.prefix) != (
+        manifest.templates,
+        manifest.decoding,
+        manifest.prefix,
+    ):
+        raise StoreError(f"{folder} holds a run with other templates or decoding; choose another --name")
+    now = {use.name: use for use in manifest.benchmarks}
+    for use in earlier.benchmarks:
+        if use.name in now and not use.fits(now[use.name].version, now[use.name].questions):
+            raise StoreError(
+                f"{folder} was run on version {use.version} of {use.name}, which is now {now[use.name].version}; "
+                "choose another --name"
+            )
+    before = {use.name: use.protocols or earlier.protocols for use in earlier.benchmarks}
+    joined = (
+        replace(use, protocols=tuple(dict.fromkeys((*before.get(use.name, ()), *use.protocols))))
+        for use in manifest.benchmarks
+    )
+    grown = replace(
+        earlier,
+        benchmarks=(*(use for use in earlier.benchmarks if use.name not in now), *joined),
+        protocols=tuple(dict.fromkeys((*earlier.protocols, *manifest.protocols))),
+        asked=tuple(dict.fromkeys((*earlier.asked, *manifest.asked))),
+    )
+    if first and grown != earlier:
+        write_manifest(folder, grown)

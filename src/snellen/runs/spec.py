@@ -1,0 +1,225 @@
+"""What a user asks for, in plain words: one record behind `evaluate()`, `snellen run`, exam.toml, workers and manifest.
+
+    RunSpec                   what is asked of which models, and how the work is done
+      .scoring  ScoringSpec   how replies are read and scored: [scoring] in exam.toml
+      .judge    JudgeSpec     which models read and mark replies: [judge] in exam.toml, flags --judge...
+
+`snellen.runs.plan` looks the names up that stand here.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import asdict, fields, replace
+
+from snellen.errors import DataError, UnknownNameError
+from snellen.protocols.prediction import LikelihoodRule
+from snellen.records import Decoding, Method
+from snellen.registry import unknown
+
+MethodChoice = Literal["generation", "likelihood", "both"]
+Unparsed = Literal["not-right", "legacy-random"]
+MAX_WORKERS = 64
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+Count = Annotated[int, Meta(ge=1)]
+TokenPrice = tuple[float, float]
+"""Of a million tokens read, and of a million tokens written, in any currency."""
+
+
+class ScoringSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How replies are read and scored. Scoring again by another one asks the model nothing."""
+
+    extractor: str = "standard"
+    """Rules that read replies: standard, strict, legacy:..."""
+    likelihood_rule: LikelihoodRule = "sum"
+    """How log-likelihoods are reduced: sum, mean, byte, softmax, pmi, conditional."""
+    metrics: tuple[str, ...] = ()
+    """Metrics besides those of each benchmark."""
+    semantic: bool = False
+    """Read what the extractor leaves open by sentence embeddings, offline."""
+    unparsed: Unparsed = "not-right"
+    """What becomes of replies that nothing could read: not-right, or legacy-random (a random guess)."""
+    guess_seed: int = 0
+    """Seed of that guess."""
+    as_published: bool = False
+    """Give the numbers by the extractor, metrics and scale of the tables of each suite's paper."""
+
+
+class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which models read the replies that rules cannot, and mark open answers; how they are asked."""
+
+    models: tuple[Any, ...] = ()
+    """Model strings, from Python also model objects; of several the majority counts."""
+    prompt: str = "paper"
+    """How a judge is asked to match: paper, delimited."""
+    max_tokens: Count = 16
+    """Longest verdict; judges that reason need more."""
+    structured: bool = False
+    """Hold a judge behind a server to valid verdicts."""
+    price: TokenPrice | None = None
+    """Lets the line before a judge is asked say what it may cost."""
+    failures: Share = 0.05
+    """Share of replies without a verdict above which nothing is scored; 1: any."""
+    calibrate: bool = False
+    """Say how far each judge agrees with people on labelled hard replies."""
+
+
+class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a run is asked to do: which models answer what, asked in which way, and how the work is done."""
+
+    models: tuple[str, ...] = ()
+    """Model strings; each model has a run of its own."""
+    benchmarks: tuple[str, ...] = ()
+    """Names, globs, suites or folders."""
+    protocols: tuple[str, ...] = ()
+    """None: each benchmark as its suite is asked by `method`."""
+    method: MethodChoice = "generation"
+    """Without protocols: generation, likelihood or both."""
+    where: str = ""
+    """A condition on facts and tags, for fewer samples."""
+    held_out_for: tuple[str, ...] = ()
+    """Leave out benchmarks whose data one of these models was trained on, by model cards."""
+    cards: str = ""
+    """A TOML file with model cards of your own."""
+    limit: Count | None = None
+    """At most so many samples per benchmark; a larger limit keeps those of a smaller one."""
+    name: str = ""
+    """Folder of the run within `runs`; made from what is asked unless given."""
+    runs: str = "runs"
+    templates: str = ""
+    """A TOML file with your own wording, or `data` for that of the benchmarks' own data."""
+    prefix: bool = True
+    """Open the reply to a question with options by the template's words, `The answer is`."""
+    temperature: Annotated[float, Meta(ge=0)] = 0.0
+    """0: greedy."""
+    top_p: Share = 1.0
+    seed: int = 0
+    """Seed of sampled replies."""
+    stop: tuple[str, ...] = ()
+    """Texts that end a reply."""
+    max_new_tokens: Count | None = None
+    """Longest reply, instead of each benchmark's own."""
+    workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] = 1
+    """Processes that share the work, each with the model."""
+    window: Annotated[int, Meta(ge=0)] = 0
+    """Requests that a local model gets at once; 0: the model's own batch size."""
+    error_budget: Share = 0.0
+    """Share of failed requests above which the run counts as failed."""
+    report: bool = True
+    """Write report.html into the run's folder."""
+    scoring: ScoringSpec = ScoringSpec()
+    judge: JudgeSpec = JudgeSpec()
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """The methods that `method` stands for."""
+        return ("generation", "likelihood") if self.method == "both" else (self.method,)
+
+    @property
+    def decoding(self) -> Decoding:
+        """How replies are sampled; the longest has length 0 where each benchmark has its own limit."""
+        return Decoding(self.max_new_tokens or 0, self.temperature, self.top_p, self.seed, self.stop)
+
+    def for_model(self, number: int, name: str) -> RunSpec:
+        """What is asked of one of several models: a name of the run gets the model's number."""
+        own = f"{self.name}-{number}" if self.name and len(self.models) > 1 else self.name
+        return replace(self, models=(name,), name=own)
+
+    def of_model(self) -> RunSpec:
+        """What the model is asked, without what becomes of its replies later."""
+        return replace(self, scoring=ScoringSpec(), judge=JudgeSpec())
+
+
+SpecT = TypeVar("SpecT", RunSpec, ScoringSpec, JudgeSpec)
+_PLAIN_TYPES = {
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+_TABLES: dict[str, Any] = {"scoring": ScoringSpec, "judge": JudgeSpec}
+
+
+def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
+    """The record of fields that were given, `scoring` and `judge` as records or tables.
+
+    A fault begins with `where`. Raises DataError for an unknown field, or a value of another type or out of range,
+    and UnknownNameError for a name that is none of a field's choices.
+    """
+    _check_names(content, RunSpec, where)
+    tables = {
+        name: _converted(content[name], form, where, f"{name}.")
+        for name, form in _TABLES.items()
+        if isinstance(content.get(name), (Mapping, form))
+    }
+    return _converted({**content, **tables}, RunSpec, where)
+
+
+def scoring_spec(content: Mapping[str, Any] | ScoringSpec) -> ScoringSpec:
+    """The same for how replies are scored."""
+    return _converted(content, ScoringSpec)
+
+
+def judge_spec(content: Mapping[str, Any] | JudgeSpec) -> JudgeSpec:
+    """The same for judges."""
+    return _converted(content, JudgeSpec)
+
+
+def read_run_spec(path: Path) -> dict[str, Any]:
+    """What a TOML file says of a run, to be laid below flags. Raises DataError or UnknownNameError naming the file."""
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DataError(f"{path}: {error}") from None
+    spec = run_spec(content, f"{path}: ")
+    if wrong := [model for model in spec.judge.models if not isinstance(model, str)]:
+        raise DataError(f"{path}: judge.models: expected a text, got {wrong[0]!r}")
+    return content
+
+
+def overlaid(content: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says with what was given beside it, which wins; tables field by field."""
+    tables = {name: {**content.get(name, {}), **given.get(name, {})} for name in _TABLES}
+    return {**content, **given, **tables}
+
+
+def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
+    """One name, or several."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _converted(content: Mapping[str, Any] | SpecT, form: type[SpecT], where: str = "", table: str = "") -> SpecT:
+    given = dict(content) if isinstance(content, Mapping) else asdict(content)
+    _check_names(given, form, where, table)
+    try:
+        return msgspec.convert(given, form)
+    except msgspec.ValidationError as error:
+        fault, _, place = str(error).partition(" - at `$.")
+        fault = re.sub("`([^`]+)`", lambda match: _plain_type(match[1]), fault)
+        raise DataError(f"{where}{table}{place.rstrip('`')}: {fault[:1].lower()}{fault[1:]}") from None
+
+
+def _plain_type(name: str) -> str:
+    """`int | null` as a whole number: what a TOML file may have there."""
+    return " or ".join(_PLAIN_TYPES.get(part, part) for part in name.split(" | ") if part != "null")
+
+
+def _check_names(content: Mapping[str, Any], form: type[Struct], where: str, table: str = "") -> None:
+    types = {field.name: field.type for field in fields(form)}
+    for name, value in content.items():
+        if name not in types:
+            what = f"field of [{table.rstrip('.')}]" if table else "field"
+            raise DataError(f"{where}{unknown(what, name, types)}")
+        choices = get_args(types[name]) if get_origin(types[name]) is Literal else ()
+        if choices and isinstance(value, str) and value not in choices:
+            raise UnknownNameError(f"{where}{unknown(f'value of {table}{name}', value, choices)}")

@@ -1,0 +1,117 @@
+"""Several processes for one run: each loads the model, takes its share of the pictures, keeps its journal.
+
+`python -m snellen.runs.workers` is one of them: it reads its number and a `RunSpec` from standard input, and writes
+one `ProgressUpdate` per line to standard output.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.errors import ModelError, SnellenError
+from snellen.models.base import load_model
+from snellen.runs.drivers import ProgressCallback, ProgressUpdate
+from snellen.runs.plan import RunPlan, plan_run
+from snellen.runs.runner import RunOutcome, run_plan
+from snellen.runs.spec import RunSpec
+
+
+class _Line(Struct):
+    """One line from a worker: progress, or its outcome, or its error."""
+
+    update: ProgressUpdate | None = None
+    outcome: tuple[int, int] | None = None
+    error: str = ""
+
+
+def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
+    """Carry a plan out with as many processes as it says; raises the first worker's error as a ModelError."""
+    lock, lines = threading.Lock(), list[_Line]()
+
+    def listen(process: subprocess.Popen[bytes]) -> None:
+        for raw in process.stdout or ():
+            line = msgspec.json.decode(raw, type=_Line)
+            with lock:
+                if line.update:
+                    progress(line.update)
+                else:
+                    lines.append(line)
+
+    with _started(plan.spec) as processes:
+        threads = [threading.Thread(target=listen, args=(process,)) for process in processes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        codes = [process.wait() for process in processes]
+    if error := next((line.error for line in lines if line.error), ""):
+        raise ModelError(error)
+    if any(codes):
+        raise ModelError(f"worker {codes.index(next(filter(None, codes)))} died; run the same command to go on")
+    outcomes = [line.outcome for line in lines if line.outcome]
+    return RunOutcome(plan.folder, sum(answered for answered, _ in outcomes), sum(failed for _, failed in outcomes))
+
+
+@contextmanager
+def _started(spec: RunSpec) -> Iterator[list[subprocess.Popen[bytes]]]:
+    processes = []
+    try:
+        for number in range(spec.workers):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "snellen.runs.workers"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, **_share(number, spec.workers)},
+            )
+            processes.append(process)
+            if process.stdin:
+                process.stdin.write(msgspec.json.encode((number, spec.of_model())))
+                process.stdin.close()
+        yield processes
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
+
+
+def _share(number: int, workers: int) -> dict[str, str]:
+    """A worker's part of the machine: its processor threads, and one of the visible GPUs."""
+    share = {"OMP_NUM_THREADS": str(max((os.cpu_count() or 1) // workers, 1))}
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    if len(visible) >= workers:
+        share["CUDA_VISIBLE_DEVICES"] = visible[number]
+    return share
+
+
+def _main() -> None:
+    number, spec = msgspec.json.decode(sys.stdin.buffer.read(), type=tuple[int, RunSpec])
+
+    def write(line: _Line) -> None:
+        sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
+        sys.stdout.buffer.flush()
+
+    try:
+        plan = replace(plan_run(spec), worker=number)
+        [model] = spec.models
+        outcome = run_plan(load_model(model), plan, lambda update: write(_Line(update=update)))
+        write(_Line(outcome=(outcome.answered, outcome.failed)))
+    except SnellenError as error:
+        write(_Line(error=str(error)))
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,23 @@
+"""The answers of a built benchmark. Nothing left of scoring can import this."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from snellen.building.builder import ANSWERS
+from snellen.formats.parquet import read_records
+from snellen.records import Answer
+
+Key = tuple[str, int]
+"""Sample id and round."""
+
+
+def open_answers(folder: Path) -> dict[Key, Answer]:
+    """The known answers of a benchmark; empty for a split whose answers are hidden.
+
+    Raises DataError when the file is there and cannot be read.
+    """
+    path = folder / ANSWERS
+    if not path.exists():
+        return {}
+    return {(answer.sample_id, answer.turn): answer for answer in read_records(path, Answer)}

@@ -1,0 +1,101 @@
+"""Metrics of the whole (`snellen.metrics.corpus`): what they count on each question, kept until it is summed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from snellen.errors import DataError, MissingExtraError
+from snellen.metrics.corpus import CorpusCountMetric, Counts, corpus_count_metric
+from snellen.reasons import NEVER_ANSWERED, Reason
+from snellen.records import Method, Prediction, Score
+from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, why_unanswered
+
+
+class QuestionCounts(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What one metric counted on one question, or why nothing could be."""
+
+    protocol: str
+    method: Method
+    benchmark: str
+    sample_id: str
+    turn: int
+    metric: str
+    counts: Counts = ()
+    reason: Reason | None = None
+    detail: str = ""
+
+    @property
+    def never_answered(self) -> bool:
+        """Whether nothing was counted because no answer came."""
+        return self.reason in NEVER_ANSWERED
+
+
+def count_questions(questions: Sequence[AskedQuestion], metric: str) -> list[QuestionCounts]:
+    """One a question that the metric applies to; asked several times, a question counts the mean of its counts."""
+    pooled = corpus_count_metric(metric)
+    fitting = [q for q in questions if not q.turn.options or pooled.applies(q.turn.options)]
+    counted = iter(_count(pooled, [q for q in fitting if _reason(q) is None]))
+    return [_tally(question, metric, _reason(question) or next(counted)) for question in fitting]
+
+
+def _reason(question: AskedQuestion) -> Unscored | None:
+    """Why a question cannot be counted whatever was replied."""
+    if not question.unbiased:
+        return why_unanswered(question)
+    return None if question.answer is not None else HIDDEN_ANSWER
+
+
+def _count(pooled: CorpusCountMetric, questions: Sequence[AskedQuestion]) -> list[Counts | Unscored]:
+    """Each presentation is a corpus of its own: a caption is never compared with its own variants."""
+    found: list[list[Counts | str]] = [[] for _ in questions]
+    try:
+        for test in range(max((len(q.unbiased) for q in questions), default=0)):
+            there = [i for i, q in enumerate(questions) if test < len(q.unbiased)]
+            replies = [_reply(questions[i], questions[i].unbiased[test]) for i in there]
+            counted = pooled.count(replies, [questions[i].golds for i in there])
+            for i, counts in zip(there, counted, strict=True):
+                found[i].append(counts)
+    except (MissingExtraError, DataError) as error:
+        return [Unscored("metric undefined", str(error))] * len(questions)
+    return [_mean(one) for one in found]
+
+
+def _reply(question: AskedQuestion, prediction: Prediction) -> str:
+    """The reply as it came, or the text of the option that was chosen; nothing for one that could not be read."""
+    if question.turn.options:
+        return "" if prediction.choice is None else question.turn.options[prediction.choice]
+    return prediction.text or ""
+
+
+def _mean(counts: Sequence[Counts | str]) -> Counts | Unscored:
+    known = []
+    for one in counts:
+        if isinstance(one, str):  # what a metric says of a gold that it cannot use
+            return Unscored("metric undefined", one)
+        known.append(one)
+    return known[0] if len(known) == 1 else tuple(math.fsum(column) / len(known) for column in zip(*known, strict=True))
+
+
+def _tally(question: AskedQuestion, metric: str, counted: Counts | Unscored) -> QuestionCounts:
+    lost = counted if isinstance(counted, Unscored) else None
+    protocol = question.protocol
+    return QuestionCounts(
+        protocol.label, protocol.method, question.sample.benchmark, question.sample.id, question.number, metric,
+        () if isinstance(counted, Unscored) else counted, lost.reason if lost else None, lost.detail if lost else "",
+    )  # fmt: skip
+
+
+def own_scores(tallied: Sequence[QuestionCounts]) -> Iterator[Score]:
+    """The rows that say something of a single question, for each question."""
+    for one in tallied:
+        pooled = corpus_count_metric(one.metric)
+        values = dict(zip(pooled.names, pooled.of(one.counts), strict=True)) if one.counts else {}
+        for row in pooled.each:
+            value = values.get(row)
+            reason, detail = one.reason, one.detail
+            if value is None and reason is None:
+                reason, detail = "metric undefined", "for a single question"
+            yield Score(one.protocol, one.method, one.benchmark, one.sample_id, one.turn, row, value, reason, detail)

@@ -1,0 +1,1 @@
+"""Readings that rules cannot give: people, language models, and how far they agree."""

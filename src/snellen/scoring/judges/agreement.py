@@ -1,0 +1,139 @@
+"""How far a reader of replies agrees with people, with intervals; and where it does not (MMBench 4.3). Pure.
+
+A reading is the place of an option in the order shown, or None for "no option is meant".
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from msgspec import Struct
+
+RESAMPLES = 1000
+Reading = int | None
+Pair = tuple[Reading, Reading]
+"""What one said of a reply, and what the other said."""
+Statistic = Callable[[Sequence[Pair]], float | None]
+
+
+class AgreementInterval(Struct, frozen=True):
+    """A statistic with its 95 % bootstrap interval; None where it is not defined."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+class Agreement(Struct, frozen=True):
+    """One reader of replies against people."""
+
+    reader: str
+    n: int
+    """Labelled replies that it was asked about."""
+    share: AgreementInterval
+    kappa: AgreementInterval
+    alpha: AgreementInterval
+    case_one: int
+    """Disagreements in which one side says that no option is meant."""
+    case_two: int
+    """Disagreements between two options."""
+
+
+def agreement(reader: str, pairs: Sequence[Pair], groups: Sequence[str], rng: random.Random) -> Agreement:
+    """Agreement of (reader, people) pairs; replies of one group (a question) are drawn together."""
+    differ = [(one, other) for one, other in pairs if one != other]
+    case_one = sum(None in pair for pair in differ)
+    share, kappa, alpha = bootstrap_agreement(pairs, groups, (observed, cohen_kappa, pair_alpha), rng)
+    return Agreement(reader, len(pairs), share, kappa, alpha, case_one, len(differ) - case_one)
+
+
+def observed(pairs: Sequence[Pair]) -> float | None:
+    """Share of the pairs that agree, 0 to 1."""
+    return sum(one == other for one, other in pairs) / len(pairs) if pairs else None
+
+
+def cohen_kappa(pairs: Sequence[Pair]) -> float | None:
+    """Cohen's kappa (1960): (observed - expected) / (1 - expected), at most 1; 0 is chance.
+
+    None where both sides say one and the same throughout, so that there is nothing to agree about.
+    """
+    n = len(pairs)
+    if not n:
+        return None
+    first, second = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
+    expected = sum(count * second[value] for value, count in first.items()) / n**2
+    if expected >= 1:
+        return None
+    return ((observed(pairs) or 0.0) - expected) / (1 - expected)
+
+
+def pair_alpha(pairs: Sequence[Pair]) -> float | None:
+    return krippendorff_alpha(pairs)
+
+
+def krippendorff_alpha(units: Sequence[Sequence[Reading]]) -> float | None:
+    """Krippendorff's alpha for nominal values: 1 - observed / expected disagreement, at most 1; 0 is chance.
+
+    A unit holds what each rater said of one reply; units of one rating count for nothing. None where all ratings
+    are the same, or none can be compared.
+    """
+    paired = [Counter(unit) for unit in units if len(unit) > 1]
+    total: Counter[Reading] = Counter()
+    apart = 0.0
+    for counts in paired:
+        size = counts.total()
+        total.update(counts)
+        apart += (size**2 - sum(count**2 for count in counts.values())) / (size - 1)
+    n = total.total()
+    expected = n**2 - sum(count**2 for count in total.values())
+    return 1 - (n - 1) * apart / expected if expected else None
+
+
+def bootstrap_agreement(
+    pairs: Sequence[Pair], groups: Sequence[str], statistics: Sequence[Statistic], rng: random.Random
+) -> list[AgreementInterval]:
+    """Each statistic with the 2.5th and 97.5th percentile over resamples of whole groups."""
+    order = sorted(range(len(pairs)), key=lambda i: groups[i])
+    clusters = [[pairs[i] for i in some] for _, some in groupby(order, key=lambda i: groups[i])]
+    found: list[list[float]] = [[] for _ in statistics]
+    for _ in range(RESAMPLES if len(clusters) > 1 else 0):
+        drawn = [pair for cluster in rng.choices(clusters, k=len(clusters)) for pair in cluster]
+        for values, statistic in zip(found, statistics, strict=True):
+            if (value := statistic(drawn)) is not None:
+                values.append(value)
+    return [
+        AgreementInterval(statistic(pairs), *percentile_interval(values))
+        for statistic, values in zip(statistics, found, strict=True)
+    ]
+
+
+def percentile_interval(values: list[float]) -> tuple[float | None, float | None]:
+    """The 2.5th and the 97.5th, nearest rank; sorts what it is given."""
+    if not values:
+        return None, None
+    values.sort()
+    last = len(values) - 1
+    return values[round(0.025 * last)], values[round(0.975 * last)]
+
+
+def agreement_sentence(row: Agreement) -> str:
+    """One line: agreement, kappa, and the two cases of disagreement."""
+    if not row.n:
+        return f"{row.reader} gave no verdict on the labelled hard replies"
+    share, kappa = agreement_interval_text(row.share), agreement_interval_text(row.kappa)
+    return (
+        f"{row.reader} agrees with people on {share} of {row.n} labelled hard replies, kappa {kappa}; disagreements: "
+        f"{row.case_one} about none (case I), {row.case_two} between options (case II)"
+    )
+
+
+def agreement_interval_text(interval: AgreementInterval) -> str:
+    """`0.87 [0.82, 0.91]`, or a dash for what is not defined."""
+    if interval.value is None:
+        return "-"
+    if interval.low is None or interval.high is None:
+        return f"{interval.value:.2f}"
+    return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"

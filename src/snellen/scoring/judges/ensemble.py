@@ -1,0 +1,225 @@
+"""Models in the judge's seat: what they were asked before is found again, the rest is asked now.
+
+A judge's exchanges lie in a folder of its own inside the run, `judge-<name>-<digest of its fingerprint>`, in the
+journal of a run: verdicts are found by what was asked (question, options, reply, wording, decoding), so another
+reply, wording or judge is asked anew, a stopped scoring goes on, and failures are counted and asked again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol as Form
+
+import msgspec
+from msgspec import Struct
+
+from snellen.errors import ErrorBudgetError, ModelError
+from snellen.models.base import AsyncModel, Model
+from snellen.paths import slug
+from snellen.protocols.judge_matching import JudgeMatching, matching_prompt
+from snellen.protocols.verdict import NO_PICTURES, Deliberation, Verdict, settle_verdict
+from snellen.records import Exchange, Request, Response, Variant
+from snellen.runs.drivers import ProgressCallback, ProgressUpdate, WorkItem, drive, drive_async, run_async
+from snellen.runs.journal import RunStore, read_exchanges, write_atomically
+from snellen.runs.spec import JudgeSpec, TokenPrice
+
+JUDGE = "judge.json"
+DEFAULT_JUDGE = JudgeSpec()
+
+
+class Asking(WorkItem, Form):
+    """An errand that ends in a verdict."""
+
+    def start(self) -> Deliberation: ...
+
+
+class JudgeFile(Struct, frozen=True):
+    """Who gave the verdicts in a folder."""
+
+    name: str
+    fingerprint: dict[str, str]
+
+
+class JudgeUse(Struct, frozen=True):
+    """What a judge was used for while scoring."""
+
+    judge: str
+    version: str
+    replies: int
+    calls: int
+    """Requests put to the judge now; all others were found in its journal."""
+    failed: int
+    """Replies without a verdict."""
+
+
+class JudgeEnsemble:
+    """The judges of one run, asked the same and counted alone.
+
+    `spec` says how they are asked, whatever models it names; `announce` is called with one line before and after
+    calls are made.
+    """
+
+    def __init__(
+        self,
+        judges: Sequence[Model | AsyncModel],
+        run: Path,
+        spec: JudgeSpec = DEFAULT_JUDGE,
+        announce: Callable[[str], object] = lambda line: None,
+    ) -> None:
+        self.spec = spec
+        self.uses: list[JudgeUse] = []
+        self._judges = [Judge(judge, run, spec.price, announce) for judge in judges]
+
+    @property
+    def name(self) -> str:
+        """All judges, as they were named."""
+        return ", ".join(seat.name for seat in self._judges)
+
+    def verdicts(self, errands: Sequence[Asking]) -> list[list[Verdict]]:
+        """For each errand the verdict of each judge, in order.
+
+        Raises ModelError for a judge that cannot answer, ErrorBudgetError for one that failed too often.
+        """
+        if not errands:
+            return []
+        columns = [self._column(seat, errands) for seat in self._judges]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def _column(self, seat: Judge, errands: Sequence[Asking]) -> list[Verdict]:
+        verdicts, calls = seat.hear(errands)
+        failed = sum(verdict.failed for verdict in verdicts)
+        versions = dict.fromkeys(errand.label for errand in errands)
+        self.uses.append(JudgeUse(seat.name, ", ".join(versions), len(errands), calls, failed))
+        allowed = self.spec.failures
+        if failed > allowed * len(verdicts):
+            first = next(verdict for verdict in verdicts if verdict.failed)
+            way_out = "raise --judge-max-tokens" if first.outcome == "malformed" else "score again to ask what failed"
+            raise ErrorBudgetError(
+                f"judge {seat.name} gave no verdict on {failed} of {len(verdicts)} replies ({first.outcome}: "
+                f"{first.detail!r}), more than --judge-failures {allowed:g}; what it said is in {seat.folder}; "
+                f"{way_out}, take another judge, or raise --judge-failures"
+            )
+        return verdicts
+
+
+class Judge:
+    """One judge with its folder."""
+
+    def __init__(
+        self, model: Model | AsyncModel, run: Path, price: TokenPrice | None, announce: Callable[[str], object]
+    ) -> None:
+        self.name, self._model, self._price, self._announce = model.name, model, price, announce
+        self._file = JudgeFile(model.name, {key: "".join(text) for key, text in model.fingerprint().items()})
+        digest = hashlib.blake2b(msgspec.json.encode(self._file, order="sorted"), digest_size=4).hexdigest()
+        self.folder = run / f"judge-{slug(model.name)[:60]}-{digest}"
+
+    def hear(self, errands: Sequence[Asking]) -> tuple[list[Verdict], int]:
+        """Its verdicts, and how many calls were made for them."""
+        known = stored_verdicts(self.folder)
+        waiting = [errand for errand in errands if _verdict(errand, known) is None]
+        calls, used = 0, ""
+        if waiting:
+            first = {request.key: request for errand in waiting for request in next(errand.start())}
+            self._announce(
+                f"judge {self.name}: {len(errands):,} replies, {len(errands) - len(waiting):,} judged before; "
+                f"{estimate_cost(list(first.values()), self._price)}, one more for each verdict that is none"
+            )
+            calls = self._ask(waiting)
+            after = stored_verdicts(self.folder, failures=True)
+            used = _used(response for key, response in after.items() if key not in known)
+            known = after
+        verdicts = [_verdict(errand, known) or Verdict("error", detail="never asked") for errand in errands]
+        if waiting:
+            failed = sum(verdict.failed for verdict in verdicts)
+            self._announce(f"judge {self.name}: {calls:,} calls made{used}, {failed:,} replies without a verdict")
+        return verdicts, calls
+
+    def _ask(self, errands: Sequence[Asking]) -> int:
+        calls = 0
+
+        def count(tick: ProgressUpdate) -> None:
+            nonlocal calls
+            calls += tick.requests
+
+        write_atomically(self.folder / JUDGE, msgspec.json.encode(self._file))
+        with RunStore(self.folder) as store:
+            if isinstance(self._model, AsyncModel):
+                run_async(_ask_async(self._model, errands, store, count))
+            else:
+                if (request := _unchecked(store)) is not None:
+                    _check(store, request, self.name, self._model.generate([request], NO_PICTURES)[0])
+                drive(self._model, iter(errands), store, progress=count)
+        return calls
+
+
+def estimate_cost(requests: Sequence[Request], price: TokenPrice | None = None) -> str:
+    """Calls, tokens and, for a price, cost in words. Before a tokeniser is known four letters count as a token, a
+    letter beyond ASCII as one."""
+    read = sum(_tokens(message.text) for request in requests for message in request.messages)
+    most = sum(request.decoding.max_new_tokens for request in requests)
+    line = f"{len(requests):,} calls to make, some {read:,} tokens to read and at most {most:,} to write"
+    if price is None:
+        return line
+    return f"{line}, at most {(read * price[0] + most * price[1]) / 1e6:,.3g} at the price given"
+
+
+def _tokens(text: str) -> int:
+    plain = sum(map(str.isascii, text))
+    return math.ceil(plain / 4) + len(text) - plain
+
+
+def _used(responses: Iterable[Response]) -> str:
+    """Tokens of responses, where the judge counts them."""
+    uses = [response.usage for response in responses if response.usage]
+    read, written = sum(use.prompt_tokens or 0 for use in uses), sum(use.completion_tokens or 0 for use in uses)
+    return f" ({read:,} tokens read, {written:,} written, as it counts them)" if uses else ""
+
+
+async def _ask_async(model: AsyncModel, errands: Sequence[Asking], store: RunStore, count: ProgressCallback) -> None:
+    if (request := _unchecked(store)) is not None:
+        try:
+            _check(store, request, model.name, await model.ask(request, NO_PICTURES))
+        finally:
+            await model.close()
+    await drive_async(model, iter(errands), store, progress=count)
+
+
+def _start_up_check() -> JudgeMatching:
+    """A reply that every judge can match: the first example of the printed prompt itself."""
+    return JudgeMatching(
+        "start-up check", "check", Variant(), "What is the main object in image?",
+        ("teddy bear", "rabbit", "cat", "dog"), ("A", "B", "C", "D"), "a cute teddy bear", matching_prompt(),
+    )  # fmt: skip
+
+
+def _unchecked(store: RunStore) -> Request | None:
+    """What every judge must be able to answer, unless this one has."""
+    check = _start_up_check()
+    request = next(check.start())[0]
+    return request if store.find(check.label, request) is None else None
+
+
+def _check(store: RunStore, request: Request, judge: str, response: Response) -> None:
+    store.append([Exchange(_start_up_check().label, request, response)])
+    if response.error is not None:
+        raise ModelError(
+            f"judge {judge} cannot answer ({response.error.kind}: {response.error.detail}); nothing was scored; "
+            "mend it, or score without --judge"
+        )
+
+
+def stored_verdicts(folder: Path, *, failures: bool = False) -> dict[str, Response]:
+    """A judge's responses by what was asked; with `failures` those that failed and never came later, too."""
+    found: dict[str, Response] = {}
+    for exchange in read_exchanges(folder):
+        earlier = found.get(exchange.request.key)
+        if (earlier is None or earlier.error is not None) and (failures or exchange.response.error is None):
+            found[exchange.request.key] = exchange.response
+    return found
+
+
+def _verdict(errand: Asking, known: dict[str, Response]) -> Verdict | None:
+    return settle_verdict(errand.start(), lambda request: known.get(request.key))

@@ -1,0 +1,228 @@
+"""What people say of replies: a sample of hard ones, labels in a file that only grows, readings to compare with.
+
+labels.jsonl    one Label a line beside the run's journal; the last line of a rater about a reply counts
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from snellen.benchmark import Benchmark, Selection
+from snellen.errors import DataError, StoreError
+from snellen.extraction import named_extractors, semantic_matching
+from snellen.prompts.judge_prompts import shortened
+from snellen.protocols.judge_matching import matching_prompts
+from snellen.protocols.prediction import predict
+from snellen.protocols.verdict import settle_verdict
+from snellen.records import Message, Response
+from snellen.runs.journal import read_exchanges, read_manifest
+from snellen.runs.spec import JudgeSpec
+from snellen.scoring.judges.agreement import Agreement, Reading, agreement, krippendorff_alpha
+from snellen.scoring.judges.ensemble import JUDGE, JudgeFile
+from snellen.scoring.unparsed import UnparsedReply, matching_item
+from snellen.seeds import rng_for
+
+LABELS = "labels.jsonl"
+NONE = "X"
+
+
+class HardItem(Struct, frozen=True):
+    """One reply to be labelled, with its question as it was shown."""
+
+    id: str
+    """Digest of question, options, option_labels and reply: the same words need one label."""
+    unparsed: UnparsedReply
+    readings: dict[str, Reading]
+    """What each extractor makes of it, as a place."""
+
+    @property
+    def option_labels(self) -> tuple[str, ...]:
+        return matching_item(self.unparsed).labels
+
+    @property
+    def hard(self) -> bool:
+        """The standard or the strict rules find no option, or two extractors find different ones."""
+        named = {place for place in self.readings.values() if place is not None}
+        return self.readings["standard"] is None or self.readings["strict"] is None or len(named) > 1
+
+
+class HumanLabel(Struct, frozen=True, omit_defaults=True):
+    """What one person says: an option label, X for "no option is meant", or nothing any more (after an undo)."""
+
+    item: str
+    label: str | None
+    by: str = ""
+    sample_id: str = ""
+
+
+def hard_items(run: Path) -> Iterator[HardItem]:
+    """All different replies of a run to questions with options. Raises StoreError for a folder that is no run."""
+    manifest = read_manifest(run)
+    samples = {
+        (use.name, sample.id): sample
+        for use in manifest.benchmarks
+        for sample in Benchmark(Path(use.folder)).samples(Selection(use.where, use.limit))
+    }
+    seen: set[str] = set()
+    extractors = named_extractors()
+    for exchange in read_exchanges(run):
+        request, response = exchange.request, exchange.response
+        sample = samples.get((request.benchmark, request.sample_id))
+        if sample is None or request.kind != "generate" or response.error or not shortened(response.text or ""):
+            continue
+        turn = sample.rounds[request.variant.turn]
+        if not turn.options:
+            continue
+        unparsed = UnparsedReply(predict(exchange.protocol, turn, request, response), turn, response.text or "")
+        asked = matching_item(unparsed)
+        said = msgspec.json.encode((asked.question, asked.options, asked.labels, asked.reply))
+        digest = hashlib.blake2b(said, digest_size=8).hexdigest()
+        if digest not in seen:
+            seen.add(digest)
+            readings = {
+                name: extractor.read(asked.reply, asked.options, request.variant.labels).choice
+                for name, extractor in extractors.items()
+            }
+            yield HardItem(digest, unparsed, readings)
+
+
+def hard_sample(run: Path, count: int, seed: int = 0) -> list[HardItem]:
+    """At most `count` hard replies; a larger sample holds those of a smaller."""
+    hard = [item for item in hard_items(run) if item.hard]
+    return sorted(hard, key=lambda item: rng_for("agree", item.id, seed).random())[:count]
+
+
+def read_labels(path: Path) -> dict[tuple[str, str], HumanLabel]:
+    """The label that counts, by reply and rater. Raises StoreError for a line that is none."""
+    found: dict[tuple[str, str], HumanLabel] = {}
+    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
+        try:
+            label = msgspec.json.decode(line, type=HumanLabel)
+        except msgspec.DecodeError as error:
+            raise StoreError(f"{path}:{number}: not a label ({error}); mend or remove the line") from None
+        found[label.item, label.by] = label
+    return {key: label for key, label in found.items() if label.label is not None}
+
+
+def write_label(path: Path, label: HumanLabel) -> None:
+    with path.open("ab") as file:
+        file.write(msgspec.json.encode(label) + b"\n")
+
+
+def import_labels(source: Path, run: Path) -> tuple[int, int]:
+    """Add labels from a file to those of a run; how many fit a reply of it, and how many there are.
+
+    A line names its reply by `item` (as labels.jsonl does) or by `sample_id`, and has a `label`: an option label that
+    was shown, or X. Raises DataError for a line without either, or an option label that the question does not have.
+    """
+    everything = list(hard_items(run))
+    by_id = {item.id: item for item in everything}
+    by_sample: dict[str, list[HardItem]] = defaultdict(list)
+    for item in everything:
+        by_sample[item.unparsed.prediction.sample_id].append(item)
+    made, lines = [], source.read_bytes().splitlines()
+    for number, line in enumerate(lines, 1):
+        where = f"{source}:{number}"
+        row = _row(line, where)
+        named = [by_id[row.item]] if row.item in by_id else by_sample.get(row.sample_id, [])
+        if len(named) > 1:
+            raise DataError(f"{where}: {row.sample_id} has {len(named)} different replies; name one by its item")
+        for item in named:
+            if row.label not in (*item.option_labels, NONE):
+                raise DataError(f"{where}: label {row.label!r} is not one of {', '.join(item.option_labels)} or {NONE}")
+            made.append(HumanLabel(item.id, row.label, row.by, item.unparsed.prediction.sample_id))
+    for label in made:
+        write_label(run / LABELS, label)
+    return len(made), len(lines)
+
+
+class _Row(Struct):
+    label: str
+    item: str = ""
+    sample_id: str = ""
+    by: str = ""
+
+
+def _row(line: bytes, where: str) -> _Row:
+    try:
+        row = msgspec.json.decode(line, type=_Row)
+    except msgspec.DecodeError as error:
+        raise DataError(f"{where}: not a label ({error})") from None
+    if not row.item and not row.sample_id:
+        raise DataError(f"{where}: names no reply; give item or sample_id")
+    return row
+
+
+def people_of(some: Sequence[HardItem], labels: Mapping[tuple[str, str], HumanLabel]) -> dict[str, list[Reading]]:
+    """What people said, by reply, as places."""
+    option_labels = {item.id: item.option_labels for item in some}
+    said: dict[str, list[Reading]] = defaultdict(list)
+    for (item, _), label in labels.items():
+        if item in option_labels:
+            said[item].append(None if label.label == NONE else option_labels[item].index(label.label or ""))
+    return dict(said)
+
+
+def agreement_study(run: Path, *, seed: int = 0, meaning: bool = False) -> tuple[list[Agreement], float | None]:
+    """Agreement of every extractor, and of every judge with verdicts in the run, with what people said.
+
+    Where several people labelled a reply their majority counts; a tie leaves the reply out. The second value is
+    Krippendorff's alpha among people, None for one rater. Raises DataError where nothing is labelled.
+    """
+    everything = list(hard_items(run))
+    said = people_of(everything, read_labels(run / LABELS))
+    agreed = {item: reading for item, readings in said.items() for reading in _majority(readings)}
+    labelled = [item for item in everything if item.id in agreed]
+    if not labelled:
+        raise DataError(f"{run}: no reply is labelled yet; run `snellen agree {run}` in a terminal, or give --labels")
+    rows = []
+    for name, readings in _readers(run, labelled, meaning):
+        heard = [item for item in labelled if item.id in readings]
+        pairs = [(readings[item.id], agreed[item.id]) for item in heard]
+        groups = [f"{i.unparsed.prediction.benchmark} {i.unparsed.prediction.sample_id}" for i in heard]
+        if pairs:
+            rows.append(agreement(name, pairs, groups, rng_for("agree", name, "bootstrap", seed)))
+    several = [readings for readings in said.values() if len(readings) > 1]
+    return rows, krippendorff_alpha(several) if several else None
+
+
+def _majority(readings: Sequence[Reading]) -> Iterator[Reading]:
+    ranked = Counter(readings).most_common(2)
+    if len(ranked) == 1 or ranked[0][1] > ranked[1][1]:
+        yield ranked[0][0]
+
+
+def _readers(run: Path, some: Sequence[HardItem], meaning: bool) -> Iterator[tuple[str, dict[str, Reading]]]:
+    for name in named_extractors():
+        yield name, {item.id: item.readings[name] for item in some}
+    if meaning:
+        left = [item for item in some if item.unparsed.prediction.reason == "no match"]
+        near = semantic_matching.nearest([(shortened(item.unparsed.reply), item.unparsed.shown) for item in left])
+        yield semantic_matching.VERSION, {item.id: one.chosen() for item, one in zip(left, near, strict=True)}
+    for path in sorted(run.glob(f"judge-*/{JUDGE}")):
+        judge = msgspec.json.decode(path.read_bytes(), type=JudgeFile)
+        known = _answers(path.parent)
+        for prompt, version in matching_prompts().items():
+            yield f"{judge.name} ({version})", dict(_verdicts(some, JudgeSpec(prompt=prompt), known))
+
+
+def _answers(folder: Path) -> dict[tuple[Message, ...], Response]:
+    """A judge's responses by what it was told, whatever the longest verdict was set to."""
+    return {e.request.messages: e.response for e in read_exchanges(folder) if e.response.error is None}
+
+
+def _verdicts(
+    some: Iterable[HardItem], spec: JudgeSpec, known: dict[tuple[Message, ...], Response]
+) -> Iterator[tuple[str, Reading]]:
+    for item in some:
+        verdict = settle_verdict(
+            matching_item(item.unparsed, spec).start(), lambda request: known.get(request.messages)
+        )
+        if verdict is not None and not verdict.failed:
+            yield item.id, verdict.value

@@ -1,0 +1,59 @@
+"""The oracle: a model that reads the answers, to check benchmarks and protocols. It must score 100."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from snellen.benchmark import Benchmark
+from snellen.images import Images
+from snellen.models.base import ALL_KINDS, ModelSpec, read_options
+from snellen.models.instruments import NoOptions, score_as
+from snellen.records import Answer, Failure, Kind, Request, Response
+from snellen.scoring.answers import Key, open_answers
+
+
+class Oracle:
+    """Names the label of the first correct option, finds it most likely, or says the first reference."""
+
+    kinds: frozenset[Kind] = ALL_KINDS
+    batch_size = 1024
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._answers: dict[str, dict[Key, Answer]] = {}
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"instrument": "oracle", "version": "1"}
+
+    def prepare(self, benchmarks: Sequence[Path]) -> None:
+        self._answers = {Benchmark(folder).name: open_answers(folder) for folder in benchmarks}
+
+    def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        return [self._reply(request) for request in requests]
+
+    def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        return [
+            score_as(request, answer.options[0]) if (answer := self._answer(request)) and answer.options else _UNKNOWN
+            for request in requests
+        ]
+
+    def _answer(self, request: Request) -> Answer | None:
+        return self._answers.get(request.benchmark, {}).get((request.sample_id, request.variant.turn))
+
+    def _reply(self, request: Request) -> Response:
+        answer = self._answer(request)
+        if answer is None:
+            return _UNKNOWN
+        if not answer.options:
+            return Response(text=answer.texts[0], finish="stop")
+        place = request.variant.order.index(answer.options[0])
+        return Response(text=f"({request.variant.labels[place]})", finish="stop")
+
+
+_UNKNOWN = Response(error=Failure("model", "the oracle has no answer to this question"))
+
+
+def open_oracle(spec: ModelSpec) -> Oracle:
+    read_options(spec, NoOptions)
+    return Oracle(spec.text)

@@ -1,0 +1,103 @@
+"""One question under one protocol, as scoring sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+from msgspec import Struct
+
+from snellen.protocols.base import Protocol
+from snellen.protocols.declaration import Declaration, declaration_of
+from snellen.reasons import NoMostLikelyReason, Reason
+from snellen.records import Answer, Prediction, Sample, Score, Turn
+
+
+class Unscored(Struct, frozen=True):
+    """Why a metric gives a question no value."""
+
+    reason: Reason
+    detail: str = ""
+
+
+Value = float | Unscored
+"""What a metric made of a question, or why it could not."""
+
+
+class AskedQuestion(Struct, frozen=True, gc=False):
+    """One question under one protocol, with its gold and what was predicted, by presentation."""
+
+    protocol: Protocol
+    sample: Sample
+    number: int
+    answer: Answer | None
+    predictions: tuple[Prediction, ...]
+
+    @property
+    def declaration(self) -> Declaration:
+        return declaration_of(self.protocol)
+
+    @property
+    def turn(self) -> Turn:
+        return self.sample.rounds[self.number]
+
+    @property
+    def came(self) -> tuple[Prediction, ...]:
+        """The presentations that were answered at all."""
+        return tuple(p for p in self.predictions if p.error is None)
+
+    @property
+    def unbiased(self) -> tuple[Prediction, ...]:
+        """The same without those that the protocol declares biased, such as rotations that an early stop leaves out."""
+        return tuple(p for p in self.came if self.declaration.is_unbiased(p.variant))
+
+    @property
+    def golds(self) -> tuple[str, ...]:
+        """The reference texts of an open question, the texts of the right options of another."""
+        if self.answer is None:
+            return ()
+        return tuple(self.turn.options[i] for i in self.answer.options) or self.answer.texts
+
+    def score(self, metric: str, value: Value, n_presentations: int = 1) -> Score:
+        """The record of a value, or of why there is none."""
+        lost = value if isinstance(value, Unscored) else None
+        return Score(
+            self.protocol.label,
+            self.protocol.method,
+            self.sample.benchmark,
+            self.sample.id,
+            self.number,
+            metric,
+            None if isinstance(value, Unscored) else value,
+            lost.reason if lost else None,
+            lost.detail if lost else "",
+            n_presentations,
+        )
+
+
+HIDDEN_ANSWER = Unscored("hidden answer")
+NOT_ASKED = Unscored("not asked")
+NOT_ROTATED = Unscored("not rotated")
+UNPARSED = Unscored("unparsed")
+_TOLD_AS_THEY_ARE: frozenset[Reason] = frozenset({"refused", *get_args(NoMostLikelyReason)})
+
+
+def has_baseline(prediction: Prediction) -> bool:
+    """Without its baseline a likelihood says nothing: that request failed, and no reply was unparsed."""
+    return prediction.reason != "no baseline"
+
+
+def why_unanswered(question: AskedQuestion) -> Unscored:
+    """Why no presentation of a question was answered."""
+    first = next((p.error for p in question.predictions if p.error), None)
+    if first:
+        return Unscored("request failed", first.kind)
+    return NOT_ASKED if all(map(has_baseline, question.predictions)) else Unscored("no baseline")
+
+
+def why_unparsed(predictions: Sequence[Prediction]) -> Unscored:
+    """Why answered presentations have no choice: the reason of all of them where that is a refusal or one of
+    likelihoods, else that they could not be parsed."""
+    reasons = {p.reason for p in predictions if p.choice is None}
+    common = next(iter(reasons)) if len(reasons) == 1 else None
+    return Unscored(common) if common in _TOLD_AS_THEY_ARE and common is not None else UNPARSED

@@ -1,0 +1,121 @@
+"""A part of a built benchmark as a benchmark of its own: the built folder is the source that it is drawn from.
+
+The reader opens answers, so it stands here; the registry names it as the source `built`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.benchmark import HISTORY, Benchmark
+from snellen.building.builder import Progress, build_benchmark
+from snellen.building.recipe import Recipe
+from snellen.catalogue import Expected, SourceSpec
+from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.errors import DataError
+from snellen.records import Answer, Sample, SourceRows
+from snellen.reformulation.sampling import Sampling
+from snellen.scoring.answers import Key, open_answers
+
+
+class Params(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a part is drawn from."""
+
+    of: str
+    version: str
+    by: str = ""
+    """The tag that is balanced by; the answer when empty."""
+
+
+def draw_subset(
+    benchmark: Benchmark,
+    sampling: Sampling,
+    *,
+    name: str,
+    by: str = "",
+    seed: int = 0,
+    to: Path | None = None,
+    progress: Progress | None = None,
+) -> Benchmark:
+    """Build a part of a built benchmark, drawn by a rule, which runs and scores as any other.
+
+    Rules balance by the answer, or by the tag `by`. The manifest says what it was drawn from, in which
+    version, and how. Raises DataError for a name that is the whole's own, a tag that no sample has, or more
+    samples than there are.
+    """
+    whole = benchmark.manifest
+    if name == benchmark.name:
+        raise DataError(f"a part of {name} needs a name of its own; give another --name")
+    if by and by not in whole.tags:
+        known = f"its tags are {', '.join(whole.tags)}" if whole.tags else "it has no tags"
+        raise DataError(f"no sample of {benchmark.name} has a tag {by!r}; {known}")
+    params = {"of": benchmark.name, "version": whole.version} | ({"by": by} if by else {})
+    source = SourceSpec("built", params, sample=sampling)
+    spec = replace(benchmark.spec, name=name, source=source, expected=Expected(), complete=Expected())
+    return build_benchmark(spec, source=benchmark.folder, to=to, recipe=Recipe(seed=seed), progress=progress)
+
+
+def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
+    """The samples of the built benchmark in the folder `source`, with their answers, as they were built.
+
+    Raises DataError for a folder that holds another benchmark, or another version of it.
+    """
+    wanted = read_params(params, Params)
+    if source is None:
+        raise DataError(f"a part of {wanted.of} is drawn from its built folder; name it with --source")
+    whole = Benchmark(source)
+    if (whole.name, whole.manifest.version) != (wanted.of, wanted.version):
+        raise DataError(
+            f"{source} is {whole.name} version {whole.manifest.version}, not {wanted.of} version {wanted.version}; "
+            "draw again with `snellen sample`"
+        )
+    answers, origins = open_answers(source), whole.origins()
+    histories = whole.histories() if (source / HISTORY).exists() else {}
+    for sample in whole.samples():
+        draft = _draft(sample, whole, answers, origins.get(sample.id))
+        yield replace(draft, replies=histories.get(sample.id, ()), stratum=stratum_of(sample, answers, wanted.by))
+
+
+def _draft(sample: Sample, whole: Benchmark, answers: Mapping[Key, Answer], origin: SourceRows | None) -> Draft:
+    golds = [answers.get((sample.id, turn), Answer(sample.id, turn)) for turn in range(len(sample.rounds))]
+    return Draft(
+        id=sample.id,
+        rounds=tuple(
+            QuestionDraft(
+                turn.question,
+                turn.options,
+                gold.options,
+                gold.texts,
+                rewordings=sample.rewordings,
+                relevance=gold.relevance,
+            )
+            for turn, gold in zip(sample.rounds, golds, strict=True)
+        ),
+        images=tuple(whole.images.path(image.digest) for image in sample.images),
+        where=f"{whole.folder}: {sample.id}",
+        dialogue=bool(sample.turns),
+        context=sample.context,
+        regions=sample.regions,
+        group=sample.group,
+        tags=sample.tags,
+        rows=origin.rows if origin else (),
+        cells=origin.cells if origin else {},
+    )
+
+
+def stratum_of(sample: Sample, answers: Mapping[Key, Answer], by: str = "") -> str:
+    """What a rule balances a sample by: its value of the tag `by`, else the text of its first answer.
+
+    A dialogue, which has many answers, is of no stratum, and neither is a hidden answer.
+    """
+    if by:
+        return sample.tags.get(by, "")
+    answer = answers.get((sample.id, 0))
+    if answer is None or sample.turns:
+        return ""
+    return sample.options[answer.options[0]] if answer.options else answer.texts[0]

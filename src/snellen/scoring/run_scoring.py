@@ -1,0 +1,236 @@
+"""From a run's journal to scores: responses are read anew and answers opened; the model is asked nothing.
+
+Judges are asked where the caller brings a panel of them (`snellen.scoring.judges.ensemble`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.benchmark import Benchmark, Selection
+from snellen.catalogue import BenchmarkSpec, suite_facts
+from snellen.catalogue.suites import AsPublished
+from snellen.errors import DataError
+from snellen.extraction import find_extractor
+from snellen.metrics.corpus import CorpusCountMetric
+from snellen.metrics.declaration import ChoiceMetric, CorpusMetric, ReplyMetric, find_metric
+from snellen.protocols.base import Protocol, duplicate_presentation, parse_protocol
+from snellen.protocols.prediction import predict
+from snellen.records import Prediction, Sample, Score, Turn, Variant
+from snellen.runs.journal import RunManifest, read_exchanges, read_manifest
+from snellen.runs.plan import reopen_benchmark
+from snellen.runs.spec import ScoringSpec
+from snellen.scoring.answers import open_answers
+from snellen.scoring.baselines import Baselines
+from snellen.scoring.choice_scoring import score_choice, score_choice_metric
+from snellen.scoring.corpus_counts import QuestionCounts, count_questions, own_scores
+from snellen.scoring.judges.ensemble import JudgeEnsemble
+from snellen.scoring.judges.marking import JudgedMetric
+from snellen.scoring.option_ranks import OptionRanking, score_ranks
+from snellen.scoring.questions import AskedQuestion
+from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, score_texts
+from snellen.scoring.unparsed import ReadingStage, UnparsedReply, reading_stages
+
+Presented = dict[tuple[str, str, int], dict[Variant, Prediction]]
+"""(protocol, sample, round) -> presentation -> prediction."""
+
+
+DEFAULT = ScoringSpec()
+
+
+def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | None = None) -> ScoredRun:
+    """Read and score all responses of a run, whole or unfinished; `panel` reads on and gives judged metrics.
+
+    With `as_published` each benchmark whose suite has published tables is read and scored by their rules.
+
+    Raises UnknownNameError for a name that nobody has, StoreError for a folder that is no run, DataError when a
+    benchmark has changed since or a judged metric has no judge, and what reading stages and panel raise.
+    """
+    check_scoring(spec, judged=panel is not None)
+    stages = reading_stages(spec, panel)
+    manifest = read_manifest(folder)
+    opened = {use.name: reopen_benchmark(use) for use in manifest.benchmarks}
+    samples = {
+        use.name: {s.id: s for s in opened[use.name].samples(Selection(use.where, use.limit))}
+        for use in manifest.benchmarks
+    }
+    rules = {name: _rules(one.spec, spec) for name, one in opened.items()}
+    readings = {name: replace(spec, extractor=rule.extractor) if rule else spec for name, rule in rules.items()}
+    read = _read(folder, manifest, samples, readings)
+    _read_on(read.presented, read.unparsed, tuple(stages.values()))
+    protocols = {text: parse_protocol(text) for text in manifest.protocols}
+    benchmarks = tuple(
+        _score_benchmark(
+            _Scorable(opened[use.name], _spec(opened[use.name].spec, rules[use.name]), rules[use.name]),
+            samples[use.name],
+            read.presented[use.name],
+            [protocols[text] for text in use.protocols or protocols],
+            spec.metrics,
+            panel,
+        )
+        for use in manifest.benchmarks
+    )
+    uses = tuple(panel.uses) if panel else ()
+    return ScoredRun(folder, manifest, spec, tuple(stages), benchmarks, read.asked, read.reused, uses)
+
+
+def check_scoring(spec: ScoringSpec, *, judged: bool) -> None:
+    """Raise UnknownNameError for a name of scoring that nobody has, DataError for a judged metric without a judge."""
+    find_extractor(spec.extractor)
+    check_metrics(spec.metrics)
+    for name in spec.metrics:
+        if find_metric(name).over == "judge" and not judged:
+            raise DataError(f"the metric {name} needs a judge; name a model with --judge (judge=)")
+
+
+def check_metrics(names: Iterable[str]) -> None:
+    """Raise UnknownNameError for a metric that nobody has, DataError for one that is no choice of the caller."""
+    for name in names:
+        metric = find_metric(name)
+        if metric.over == "derived" or (isinstance(metric, ChoiceMetric) and metric.measure is None):
+            raise DataError(f"{name} needs no asking for: it is given wherever it applies")
+
+
+def _rules(spec: BenchmarkSpec, scoring: ScoringSpec) -> AsPublished | None:
+    suite = suite_facts().get(spec.suite) if scoring.as_published else None
+    return suite.as_published if suite else None
+
+
+def _spec(spec: BenchmarkSpec, rules: AsPublished | None) -> BenchmarkSpec:
+    """The entry with the metrics that it is scored by."""
+    return replace(spec, metrics=rules.metrics.get(spec.task, spec.metrics)) if rules else spec
+
+
+class _Scorable(Struct, frozen=True):
+    """A built benchmark, and by what it is scored."""
+
+    benchmark: Benchmark
+    spec: BenchmarkSpec
+    rules: AsPublished | None
+
+
+class _Read(Struct):
+    """What a journal holds, as read by the rules."""
+
+    presented: dict[str, Presented]
+    unparsed: dict[int, UnparsedReply]
+    """Replies that the rules left open, by the id of their prediction."""
+    asked: int = 0
+    reused: int = 0
+
+
+def _read(
+    folder: Path, manifest: RunManifest, samples: dict[str, dict[str, Sample]], readings: Mapping[str, ScoringSpec]
+) -> _Read:
+    read = _Read({name: {} for name in samples}, {})
+    baselines = Baselines(folder, manifest.protocols)
+    for exchange in read_exchanges(folder):
+        request = exchange.request
+        read.asked += not exchange.reused
+        read.reused += exchange.reused
+        sample = samples.get(request.benchmark, {}).get(request.sample_id)
+        if sample is None or request.variant.baseline:
+            continue  # asked under a larger limit or another condition; or found by `baselines`
+        question, reading = sample.rounds[request.variant.turn], readings[request.benchmark]
+        prediction = predict(
+            exchange.protocol,
+            question,
+            request,
+            exchange.response,
+            reading.extractor,
+            reading.likelihood_rule,
+            baselines.of(exchange),
+        )
+        key = exchange.protocol, request.sample_id, request.variant.turn
+        tests = read.presented[request.benchmark].setdefault(key, {})
+        earlier = tests.get(request.variant)
+        if earlier is not None and earlier.key != prediction.key:
+            raise duplicate_presentation(exchange.protocol, request)
+        # The same request again, after a failure or by another worker: the last answer that came counts.
+        if prediction.error is None or earlier is None:
+            tests[request.variant] = prediction
+            if _is_unparsed(prediction, question):
+                read.unparsed[id(prediction)] = UnparsedReply(prediction, question, exchange.response.text or "")
+    return read
+
+
+def _is_unparsed(prediction: Prediction, question: Turn) -> bool:
+    generated = prediction.method == "generation" and prediction.error is None
+    return generated and bool(question.options) and prediction.choice is None
+
+
+def _read_on(
+    presented: dict[str, Presented], unparsed: dict[int, UnparsedReply], stages: Iterable[ReadingStage]
+) -> None:
+    """Put in place of each unparsed prediction what the stages make of it."""
+    if not stages:
+        return
+    # A presentation that was answered twice counts as it was answered last.
+    everything = [tests for questions in presented.values() for tests in questions.values()]
+    left = [(tests, test, unparsed[id(p)]) for tests in everything for test, p in tests.items() if id(p) in unparsed]
+    for stage in stages:
+        made = stage([one for _, _, one in left])
+        for (tests, test, _), prediction in zip(left, made, strict=True):
+            tests[test] = prediction
+        left = [
+            (tests, test, replace(one, prediction=prediction))
+            for (tests, test, one), prediction in zip(left, made, strict=True)
+            if prediction.choice is None
+        ]
+
+
+def _in_order(tests: Mapping[Variant, Prediction]) -> tuple[Prediction, ...]:
+    """By number, then by content: the same however a run was interrupted."""
+    if len(tests) < 2:
+        return tuple(tests.values())
+    return tuple(tests[variant] for variant in sorted(tests, key=lambda v: (v.test, msgspec.json.encode(v))))
+
+
+def _score_benchmark(
+    scorable: _Scorable,
+    samples: dict[str, Sample],
+    presented: Presented,
+    protocols: Sequence[Protocol],
+    metrics: Sequence[str],
+    panel: JudgeEnsemble | None,
+) -> ScoredBenchmark:
+    spec, answers = scorable.spec, open_answers(scorable.benchmark.folder)
+    scores: list[Score] = []
+    tallied: list[QuestionCounts] = []
+    for protocol in protocols:
+        questions = [
+            AskedQuestion(
+                protocol,
+                sample,
+                turn,
+                answers.get((sample.id, turn)),
+                _in_order(presented.get((protocol.label, sample.id, turn), {})),
+            )
+            for sample in samples.values()
+            if protocol.applies(sample)
+            for turn in range(len(sample.rounds))
+        ]
+        for question in questions:
+            if question.turn.options:
+                scores.extend(score_choice(question))
+        open_questions = [question for question in questions if not question.turn.options]
+        for name in dict.fromkeys((*(spec.metrics or DEFAULT_TEXT_METRICS), *metrics)):
+            metric = find_metric(name)
+            if isinstance(metric, ChoiceMetric):
+                scores.extend(s for q in questions if q.turn.options for s in score_choice_metric(q, metric))
+            elif isinstance(metric, OptionRanking):
+                scores.extend(score_ranks(questions, metric))
+            elif isinstance(metric, CorpusCountMetric):
+                counted = count_questions(questions, name)
+                tallied.extend(counted)
+                scores.extend(own_scores(counted))
+            elif isinstance(metric, (ReplyMetric, CorpusMetric, JudgedMetric)):
+                scores.extend(score_texts(open_questions, metric, panel))
+    predictions = tuple(prediction for tests in presented.values() for prediction in _in_order(tests))
+    return ScoredBenchmark(spec, samples, predictions, tuple(scores), answers, tuple(tallied), scorable.rules)

@@ -1,0 +1,67 @@
+"""A scored run: how its replies were read, and all that is known of each benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from snellen.catalogue import BenchmarkSpec
+from snellen.catalogue.suites import AsPublished
+from snellen.reasons import Reason
+from snellen.records import Answer, Convention, Prediction, Sample, Score
+from snellen.runs.journal import RunManifest
+from snellen.runs.spec import ScoringSpec
+from snellen.scoring.corpus_counts import QuestionCounts
+from snellen.scoring.judges.ensemble import JudgeUse
+
+
+class ScoredBenchmark(Struct, frozen=True):
+    """All that is known of one benchmark in one run."""
+
+    spec: BenchmarkSpec
+    samples: dict[str, Sample]
+    predictions: tuple[Prediction, ...]
+    scores: tuple[Score, ...]
+    answers: dict[tuple[str, int], Answer]
+    """By sample id and round; empty for hidden answers."""
+    tallies: tuple[QuestionCounts, ...] = ()
+    """What metrics of the whole counted on each question."""
+    published: AsPublished | None = None
+    """The rules of its suite's tables, when it was scored by them."""
+
+
+class ExcludedQuestion(Struct, frozen=True):
+    """A question that is left out of a comparison; there is no `reason` for a run that did answer it."""
+
+    benchmark: str
+    sample_id: str
+    reason: Reason | None
+    detail: str = ""
+
+
+class ScoredRun(Struct, frozen=True):
+    folder: Path
+    manifest: RunManifest
+    scoring: ScoringSpec
+    reading_stages: tuple[str, ...]
+    """What read the replies that the extractor left open, in order, with versions."""
+    benchmarks: tuple[ScoredBenchmark, ...]
+    asked: int
+    """Requests that were put to the model."""
+    reused: int
+    """Presentations answered by an earlier response to the same request."""
+    judges: tuple[JudgeUse, ...] = ()
+    left_out: tuple[ExcludedQuestion, ...] | None = None
+    """None but for runs that are compared on the questions which all of them answered."""
+
+    @property
+    def convention(self) -> Convention:
+        """By whose rules its numbers are."""
+        return "as-published" if self.scoring.as_published else "standard"
+
+    @property
+    def extractors(self) -> tuple[str, ...]:
+        """Who read the replies: as published, each suite's own."""
+        names = (one.published.extractor if one.published else self.scoring.extractor for one in self.benchmarks)
+        return tuple(dict.fromkeys(names)) or (self.scoring.extractor,)

@@ -1,0 +1,88 @@
+"""Scores of open questions: metrics of replies, of the whole corpus, and of judges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from snellen.errors import DataError, MissingExtraError
+from snellen.metrics.declaration import CorpusMetric, ReplyMetric, find_metric
+from snellen.records import Score
+from snellen.scoring.judges.ensemble import JudgeEnsemble
+from snellen.scoring.judges.marking import JudgedMetric
+from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, Value, why_unanswered
+
+DEFAULT_TEXT_METRICS = ("exact_match", "word_accuracy")
+TextMetric = ReplyMetric | CorpusMetric | JudgedMetric
+
+
+def score_texts(
+    questions: Sequence[AskedQuestion], metric: TextMetric, panel: JudgeEnsemble | None = None
+) -> Iterator[Score]:
+    """One metric of open questions; with several presentations a question's value is their mean.
+
+    A judged metric gives several rows (the mean mark, the share at each mark), and none is scored without a
+    panel. Raises DataError for a value out of the metric's declared bounds, and what the panel raises.
+    """
+    ready = [q for q in questions if q.came and q.answer is not None]
+    for question in questions:
+        if not question.came or question.answer is None:
+            lost = HIDDEN_ANSWER if question.came else why_unanswered(question)
+            yield from (question.score(name, lost) for name in metric.names)
+    if not ready:
+        return
+    rows = {row.name: row for row in metric.rows}
+    for name, values in _measure(ready, metric, panel).items():
+        for question, value in zip(ready, values, strict=True):
+            checked = value if isinstance(value, Unscored) else rows[name].check(value)
+            yield question.score(name, checked, len(question.came))
+
+
+def rows_of(metric: str) -> tuple[str, ...]:
+    """Names of the rows that come of a metric, the one that stands for it first. Raises UnknownNameError."""
+    return find_metric(metric).names
+
+
+def _measure(ready: Sequence[AskedQuestion], metric: TextMetric, panel: JudgeEnsemble | None) -> dict[str, list[Value]]:
+    if isinstance(metric, CorpusMetric):
+        return {metric.names[0]: _corpus_values(ready, metric)}
+    if isinstance(metric, ReplyMetric):
+        return {metric.names[0]: _values(ready, metric)}
+    if panel is None:
+        return {name: [Unscored("no judge", "score with --judge MODEL")] * len(ready) for name in metric.names}
+    return metric.measure(ready, panel)
+
+
+def _values(questions: Sequence[AskedQuestion], metric: ReplyMetric) -> list[Value]:
+    def value(question: AskedQuestion) -> Value:
+        try:
+            return _mean([metric.measure(p.text or "", question.golds) for p in question.came])
+        except DataError as error:  # a gold that this metric cannot use: unscored, and said so
+            return Unscored("metric undefined", str(error))
+
+    return [value(question) for question in questions]
+
+
+def _corpus_values(questions: Sequence[AskedQuestion], metric: CorpusMetric) -> list[Value]:
+    try:
+        return list(_corpus_means(questions, metric))
+    except (MissingExtraError, DataError) as error:
+        return [Unscored("metric undefined", str(error))] * len(questions)
+
+
+def _corpus_means(questions: Sequence[AskedQuestion], metric: CorpusMetric) -> list[float]:
+    """Each presentation is a corpus of its own: a caption is never compared with its own variants."""
+    values: list[list[float]] = [[] for _ in questions]
+    for test in range(max(len(q.came) for q in questions)):
+        there = [i for i, q in enumerate(questions) if test < len(q.came)]
+        replies = [questions[i].came[test].text or "" for i in there]
+        corpus = metric.measure(replies, [questions[i].golds for i in there])
+        if not math.isclose(corpus.value, _mean(corpus.per_caption), rel_tol=1e-6, abs_tol=1e-9):
+            raise DataError(f"{metric.names[0]} is no mean over captions; declare it as a CorpusCountMetric")
+        for i, value in zip(there, corpus.per_caption, strict=True):
+            values[i].append(value)
+    return [_mean(one) for one in values]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

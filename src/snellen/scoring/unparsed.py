@@ -1,0 +1,167 @@
+"""What happens to replies that no rule could read: steps 2 and 3 of MMBench 4.2, each a reading stage of its own.
+
+A stage takes what is unparsed and gives, for each, the prediction it makes of it. What it leaves open stays
+unparsed, and is counted as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.extraction import semantic_matching
+from snellen.prompts.judge_prompts import shortened
+from snellen.prompts.option_labels import labels_for
+from snellen.protocols.judge_matching import JudgeMatching, matching_prompt
+from snellen.protocols.verdict import Verdict, majority_verdict
+from snellen.records import Prediction, Turn
+from snellen.runs.spec import JudgeSpec, ScoringSpec
+from snellen.scoring.judges.ensemble import DEFAULT_JUDGE, JudgeEnsemble
+from snellen.seeds import rng_for
+
+RANDOM_VERSION = "legacy-random-1"
+
+
+class UnparsedReply(Struct, frozen=True, gc=False):
+    """A reply that names no option so far."""
+
+    prediction: Prediction
+    turn: Turn
+    reply: str
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """places[i] is the option that was shown in place i."""
+        return self.prediction.variant.order or tuple(range(len(self.turn.options)))
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return tuple(self.turn.options[i] for i in self.places)
+
+    @property
+    def says_something(self) -> bool:
+        return self.prediction.reason != "empty" and bool(shortened(self.reply))
+
+
+ReadingStage = Callable[[Sequence[UnparsedReply]], Sequence[Prediction]]
+
+
+def semantic_matching_stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
+    """Step 2b: the option nearest in meaning, where one is near enough and no other is.
+
+    Only replies that name no option are compared: the embedding does not see that an option is denied, and
+    several named ones are all near. Raises MissingExtraError without the model.
+    """
+    asked = [one for one in unparsed if one.prediction.reason == "no match" and one.says_something]
+    found = semantic_matching.nearest([(shortened(one.reply), one.shown) for one in asked])
+    made = {id(one): _near(one, near) for one, near in zip(asked, found, strict=True)}
+    return [made.get(id(one), one.prediction) for one in unparsed]
+
+
+def _near(unparsed: UnparsedReply, near: semantic_matching.NearestOption) -> Prediction:
+    place = near.chosen()
+    if place is None:
+        return unparsed.prediction
+    return replace(
+        unparsed.prediction,
+        choice=unparsed.places[place],
+        extraction_method="semantic",
+        reason=None,
+        extractor_version=f"{unparsed.prediction.extractor_version} + {semantic_matching.VERSION}",
+        notes=(*unparsed.prediction.notes, f"cosine {near.cosine:.2f}, margin {near.margin:.2f}"),
+    )
+
+
+def judge_matching_stage(panel: JudgeEnsemble) -> ReadingStage:
+    """Step 2: judges name the option that is meant, or none; the majority of valid verdicts counts.
+
+    Empty replies are not sent. Raises UnknownNameError for a wording that nobody has.
+    """
+    version = prompt_version(panel.spec)
+
+    def stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
+        asked = [one for one in unparsed if one.says_something]
+        verdicts = panel.verdicts([matching_item(one, panel.spec) for one in asked])
+        made = {id(one): _judged(one, panel.name, version, row) for one, row in zip(asked, verdicts, strict=True)}
+        return [made.get(id(one), one.prediction) for one in unparsed]
+
+    return stage
+
+
+def prompt_version(spec: JudgeSpec) -> str:
+    """The version of the wording by which judges are asked. Raises UnknownNameError."""
+    return matching_prompt(spec.prompt)
+
+
+def matching_item(unparsed: UnparsedReply, spec: JudgeSpec = DEFAULT_JUDGE) -> JudgeMatching:
+    """What a judge is asked about a reply."""
+    prediction, options = unparsed.prediction, unparsed.shown
+    return JudgeMatching(
+        benchmark=prediction.benchmark,
+        sample_id=prediction.sample_id,
+        variant=prediction.variant,
+        question=unparsed.turn.question,
+        options=options,
+        labels=prediction.variant.labels or labels_for("upper", len(options), rng_for()),
+        reply=unparsed.reply,
+        version=prompt_version(spec),
+        max_new_tokens=spec.max_tokens,
+        structured=spec.structured,
+    )
+
+
+def _judged(unparsed: UnparsedReply, judge: str, version: str, verdicts: Sequence[Verdict]) -> Prediction:
+    """What the judges made of it; where they name no option, the rules' reason stands."""
+    verdict, by_rules = majority_verdict(verdicts), unparsed.prediction
+    named = verdict.value is not None
+    return replace(
+        by_rules,
+        choice=None if verdict.value is None else unparsed.places[verdict.value],
+        extraction_method="judge" if named else None,
+        reason=None if named else by_rules.reason,
+        detail="" if named else f"judge: {verdict.outcome}",
+        extractor_version=f"{by_rules.extractor_version} + {judge} ({version})",
+        notes=(*by_rules.notes, f"rules: {by_rules.reason}"),
+    )
+
+
+def random_guess(seed: int) -> ReadingStage:
+    """Step 3 as published (`legacy`): one of the options or none, each equally likely, marked as drawn.
+
+    The draw depends on the question, its whole presentation and `seed` alone. Where none is drawn, the rules' reason
+    stands.
+    """
+
+    def stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
+        return [_drawn(one.prediction, len(one.turn.options), seed) for one in unparsed]
+
+    return stage
+
+
+def _drawn(prediction: Prediction, options: int, seed: int) -> Prediction:
+    purpose = f"random guess {prediction.protocol} {msgspec.json.encode(prediction.variant).decode()}"
+    guess = rng_for(prediction.benchmark, prediction.sample_id, purpose, seed).randrange(options + 1)
+    return replace(
+        prediction,
+        choice=guess if guess < options else None,
+        extraction_method="random guess",
+        reason=prediction.reason if guess == options else None,
+        detail="",
+        extractor_version=f"{prediction.extractor_version} + {RANDOM_VERSION} (seed {seed})",
+        notes=(*prediction.notes, f"before the random guess: {prediction.reason}"),
+    )
+
+
+def reading_stages(spec: ScoringSpec, panel: JudgeEnsemble | None) -> dict[str, ReadingStage]:
+    """What reads on after the extractor, in order, by its name with version."""
+    stages: dict[str, ReadingStage] = {}
+    if spec.semantic:
+        stages[semantic_matching.VERSION] = semantic_matching_stage
+    if panel:
+        stages[f"{panel.name} ({prompt_version(panel.spec)})"] = judge_matching_stage(panel)
+    if spec.unparsed == "legacy-random":
+        stages[f"{RANDOM_VERSION} (seed {spec.guess_seed})"] = random_guess(spec.guess_seed)
+    return stages

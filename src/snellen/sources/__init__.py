@@ -1,1 +1,0 @@
-"""Readers of official layouts and of users' own files: each yields drafts, one a question."""

@@ -1,0 +1,1 @@
+"""Evaluation suites: each owns its paper, and is registered as a stranger's package would be."""

@@ -1,0 +1,1 @@
+"""The `easy-vqa` package from PyPI as a benchmark."""

@@ -1,0 +1,69 @@
+"""The `easy-vqa` package from PyPI as multiple choice: shapes, colours and yes/no about one shape.
+
+The package ships PNG images and JSON lists [question, answer, image id] under `data/SPLIT`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from snellen.drafts import Draft, QuestionDraft
+from snellen.errors import DataError, MissingExtraError
+from snellen.seeds import rng_for
+
+SHAPE_ANSWERS = ("circle", "rectangle", "triangle")
+COLOUR_ANSWERS = ("black", "blue", "brown", "gray", "green", "red", "teal", "yellow")
+YES_NO_ANSWERS = ("yes", "no")
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """The questions of a split in file order; colours get three seeded distractors.
+
+    `folder` may hold the package's `data` folder; else the installed package is used.
+    """
+    split = str(params.get("split", "test"))
+    base = folder or _installed()
+    path = base / split / "questions.json"
+    try:
+        rows = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot read the questions ({error})") from None
+    for number, row in enumerate(rows):
+        where = f"{path}: question {number}"
+        try:
+            question, answer, image = str(row[0]), str(row[1]), int(row[2])
+        except (TypeError, ValueError, IndexError, KeyError):
+            raise DataError(f"{where}: {row!r} is not [question, answer, image id]") from None
+        options = _options(answer, number, where)
+        yield Draft(
+            id=f"{split}-{number:05d}",
+            rounds=(QuestionDraft(question[:1].upper() + question[1:], options, (options.index(answer),)),),
+            images=(base / split / "images" / f"{image}.png",),
+            where=where,
+            group=str(image),
+            tags={"asks": "shape" if answer in SHAPE_ANSWERS else "colour" if answer in COLOUR_ANSWERS else "yes/no"},
+        )
+
+
+def _options(answer: str, number: int, where: str) -> tuple[str, ...]:
+    if answer in YES_NO_ANSWERS:
+        return YES_NO_ANSWERS
+    if answer in SHAPE_ANSWERS:
+        return SHAPE_ANSWERS
+    if answer not in COLOUR_ANSWERS:
+        raise DataError(f"{where}: unknown answer {answer!r}")
+    rng = rng_for("easy-vqa", number, "distractors")
+    options = [answer, *rng.sample([colour for colour in COLOUR_ANSWERS if colour != answer], 3)]
+    rng.shuffle(options)
+    return tuple(options)
+
+
+def _installed() -> Path:
+    package = find_spec("easy_vqa")
+    if package is None or package.origin is None:
+        raise MissingExtraError("easy-vqa", "demo", "the benchmark easy-vqa")
+    return Path(package.origin).parent / "data"

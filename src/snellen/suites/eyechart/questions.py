@@ -1,0 +1,216 @@
+"""Questions about drawn scenes: one task in each of ReForm-Eval's eight dimensions, and more.
+
+`ask(task, scene, level, rng)` is pure: the training script asks many tasks of one scene, the
+benchmark asks the one that its catalogue entry names.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from snellen.suites.eyechart.scenes import PLACES, SHAPE_COLOURS, SHAPE_KINDS, Family, Level, Scene, Shape, compose
+
+
+class DrawnQuestion(Struct, frozen=True):
+    """A question with its gold: `gold` indexes `options`, or `texts` are the references."""
+
+    question: str
+    options: tuple[str, ...] = ()
+    gold: int = -1
+    texts: tuple[str, ...] = ()
+
+
+class QuestionTask(Struct, frozen=True):
+    families: tuple[Family, ...]
+    ask: Callable[[Scene, Level, random.Random], tuple[DrawnQuestion, ...]]
+    """One item, or one per round of a dialogue."""
+
+
+def make_question(task: str, level: Level, rng: random.Random) -> tuple[Scene, tuple[DrawnQuestion, ...]]:
+    """A scene that suits the task, and the task's question(s) about it."""
+    scene = compose(rng.choice(TASKS[task].families), level, rng)
+    return scene, ask(task, scene, level, rng)
+
+
+def ask(task: str, scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    return TASKS[task].ask(scene, level, rng)
+
+
+def phrase(thing: Shape) -> str:
+    return f"{'an' if thing.colour[0] in 'aeiou' else 'a'} {thing.colour} {thing.kind}"
+
+
+def _choice(question: str, right: str, wrong: list[str], rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    options = [right, *wrong]
+    rng.shuffle(options)
+    return (DrawnQuestion(question, tuple(options), options.index(right)),)
+
+
+def _yes_no(question: str, yes: bool) -> tuple[DrawnQuestion, ...]:
+    return (DrawnQuestion(question, ("yes", "no"), 0 if yes else 1),)
+
+
+def _others(pool: tuple[str, ...], right: str, count: int, rng: random.Random) -> list[str]:
+    return rng.sample([name for name in pool if name != right], count)
+
+
+def _shape(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    kind = scene.things[0].kind
+    return _choice("What shape is in the picture?", kind, _others(SHAPE_KINDS, kind, 3, rng), rng)
+
+
+def _place(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    return _choice("What place does the picture show?", scene.place, _others(PLACES, scene.place, 3, rng), rng)
+
+
+def _colour(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    thing = rng.choice(scene.things)
+    return _choice(f"What colour is the {thing.kind}?", thing.colour, _others(SHAPE_COLOURS, thing.colour, 3, rng), rng)
+
+
+def _count(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    kind = scene.things[0].kind
+    number = sum(thing.kind == kind for thing in scene.things)
+    first = 1 if number <= 4 else number - rng.randrange(4)
+    near = [first, first + 1, first + 2, first + 3]
+    options = tuple(str(n) for n in near)
+    return (DrawnQuestion(f"How many {_plural(kind)} are in the picture?", options, near.index(number)),)
+
+
+def _plural(kind: str) -> str:
+    return kind + ("es" if kind.endswith("s") else "s")
+
+
+def _size(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    large = rng.random() < 0.5
+    things = sorted(scene.things, key=lambda thing: thing.radius, reverse=large)
+    word = "larger" if large else "smaller"
+    return _choice(f"Which shape is {word}?", f"the {things[0].kind}", [f"the {t.kind}" for t in things[1:]], rng)
+
+
+def _word(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    return (DrawnQuestion("What word is written in the picture?", texts=(scene.word,)),)
+
+
+def _exists(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    thing, yes = _claim(scene, rng)
+    return _yes_no(f"Is there {phrase(thing)} in the picture?", yes)
+
+
+def _claim(scene: Scene, rng: random.Random) -> tuple[Shape, bool]:
+    """A thing that is in the scene, or one that differs from a thing there in kind or colour."""
+    thing = rng.choice(scene.things)
+    if rng.random() < 0.5:
+        return thing, True
+    seen = {(t.kind, t.colour) for t in scene.things}
+    near = [(kind, thing.colour) for kind in SHAPE_KINDS] + [(thing.kind, colour) for colour in SHAPE_COLOURS]
+    kind, colour = rng.choice([pair for pair in near if pair not in seen])
+    return Shape(kind, colour, thing.x, thing.y, thing.radius), False
+
+
+def _odd(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    single, common = scene.things[0].kind, scene.things[1].kind
+    absent = rng.sample([kind for kind in SHAPE_KINDS if kind not in (single, common)], 2)
+    return _choice("Which shape appears only once?", single, [common, *absent], rng)
+
+
+_QUADRANTS = ("top left", "top right", "bottom left", "bottom right")
+
+
+def _quadrant(thing: Shape) -> str:
+    return f"{'top' if thing.y < 128 else 'bottom'} {'left' if thing.x < 128 else 'right'}"
+
+
+def _position(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    thing = rng.choice(scene.things)
+    right = _quadrant(thing)
+    return _choice(f"In which corner is the {thing.kind}?", right, _others(_QUADRANTS, right, 3, rng), rng)
+
+
+_RELATIONS = ("left of", "right of", "above", "below")
+
+
+def _relation(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    first, second = rng.sample(scene.things, 2)
+    right = _relation_between(first, second)
+    question = f"Where is the {first.kind} seen from the {second.kind}?"
+    return _choice(question, right, _others(_RELATIONS, right, 3, rng), rng)
+
+
+def _relation_between(first: Shape, second: Shape) -> str:
+    dx, dy = first.x - second.x, first.y - second.y
+    if abs(dx) > abs(dy):
+        return "left of" if dx < 0 else "right of"
+    return "above" if dy < 0 else "below"
+
+
+def _match(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    thing, yes = _claim(scene, rng)
+    return _yes_no(f"Does the picture match the caption: {phrase(thing)}?", yes)
+
+
+def _caption_choice(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    thing = rng.choice(scene.things)
+    seen = {(t.kind, t.colour) for t in scene.things}
+    pool = [
+        *((kind, thing.colour) for kind in SHAPE_KINDS),
+        *((thing.kind, colour) for colour in SHAPE_COLOURS),
+        *(zip(rng.sample(SHAPE_KINDS, 6), rng.sample(SHAPE_COLOURS, 6), strict=True) if level == "easy" else ()),
+    ]
+    near = list(dict.fromkeys(pair for pair in pool if pair not in seen))
+    wrong = [phrase(Shape(kind, colour, 0, 0, 1)) for kind, colour in rng.sample(near, 3)]
+    return _choice("Which caption fits the picture?", phrase(thing), wrong, rng)
+
+
+def captions(scene: Scene) -> tuple[str, ...]:
+    """Five references for what is in the scene, the first two things at most."""
+    if len(scene.things) == 1:
+        what = phrase(scene.things[0])
+        return (
+            what,
+            f"{what} on a grey background",
+            f"the picture shows {what}",
+            f"there is {what} in the picture",
+            f"{what} in the {_quadrant(scene.things[0])}",
+        )
+    first, second = sorted(scene.things[:2], key=lambda thing: (-thing.radius, thing.kind))
+    a, b = phrase(first), phrase(second)
+    where = _relation_between(first, second)
+    return (f"{a} {where} {b}", f"{a} and {b}", f"{b} and {a}", f"the picture shows {a} and {b}", f"{a} next to {b}")
+
+
+def _caption(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    return (DrawnQuestion("Describe the picture.", texts=captions(scene)),)
+
+
+def _dialogue(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    """Four rounds about one thing; later ones speak of "it"."""
+    thing = scene.things[0]
+    claim, yes = _claim(scene, rng)
+    return (
+        *_shape(scene, level, rng),
+        *_choice("What colour is it?", thing.colour, _others(SHAPE_COLOURS, thing.colour, 3, rng), rng),
+        *_choice("In which corner is it?", _quadrant(thing), _others(_QUADRANTS, _quadrant(thing), 3, rng), rng),
+        *_yes_no(f"Is it {phrase(claim)}?", yes),
+    )
+
+
+TASKS: dict[str, QuestionTask] = {
+    "shape": QuestionTask(("single",), _shape),
+    "place": QuestionTask(("place",), _place),
+    "colour": QuestionTask(("crowd",), _colour),
+    "count": QuestionTask(("group",), _count),
+    "size": QuestionTask(("pair",), _size),
+    "word": QuestionTask(("word",), _word),
+    "exists": QuestionTask(("single", "pair"), _exists),
+    "odd": QuestionTask(("odd",), _odd),
+    "position": QuestionTask(("single",), _position),
+    "relation": QuestionTask(("pair",), _relation),
+    "match": QuestionTask(("single", "pair"), _match),
+    "caption-choice": QuestionTask(("single", "pair"), _caption_choice),
+    "caption": QuestionTask(("single", "pair"), _caption),
+    "dialogue": QuestionTask(("single",), _dialogue),
+}

@@ -1,0 +1,129 @@
+"""LVLM-eHub's scorers of open questions, defect for defect, to reproduce its numbers. ReForm-Eval took some over.
+
+The arithmetic of CIDEr is the standard one: only the tokens differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from snellen.metrics import captions
+from snellen.metrics.corpus import CorpusCountMetric, Counts, Golds, pooled_bleu, pooled_meteor, pooled_row
+from snellen.metrics.declaration import corpus_metric, reply_metric
+from snellen.metrics.legacy import stands_in
+from snellen.metrics.normalise import legacy_ocr_normalise, vqa_normalise
+
+
+def class_match(reply: str, references: Sequence[str]) -> float:
+    """LVLM-eHub, OCR and image classification: as `ocr_match`, but any one reference (a synonym) counts."""
+    words = legacy_ocr_normalise(reply)
+    return float(any(stands_in(words, legacy_ocr_normalise(reference)) for reference in references))
+
+
+def vqa_match(reply: str, references: Sequence[str]) -> float:
+    """LVLM-eHub, VQA, and ReForm-Eval, KIE: 1 if any reference stands in the reply between word boundaries.
+
+    Both sides through the VQA normaliser. So `Yes, there is no doubt` is right for a gold no, `none of
+    these` for a gold 0, and a gold that is an article or a symbol for any reply with a word.
+    """
+    words = vqa_normalise(reply)
+    return float(any(stands_in(words, vqa_normalise(reference)) for reference in references))
+
+
+def visdial_reciprocal_rank(reply: str, options: Sequence[str]) -> float:
+    """LVLM-eHub, VisDial: 1 / place (from 1) of the first option *in file order* that stands in the reply, else 0.
+
+    The gold is never read: an option that is short and early in the file wins over the right one.
+    """
+    words = vqa_normalise(reply)
+    places = (place for place, option in enumerate(options, start=1) if stands_in(words, vqa_normalise(option)))
+    first = next(places, None)
+    return 1 / first if first else 0.0
+
+
+class WordF1(Struct, frozen=True):
+    """Word-level precision, recall and F1 over a whole set; None where the original divides by zero."""
+
+    precision: float | None
+    recall: float | None
+    f1: float | None
+
+
+def kie_word_f1(replies: Sequence[str], golds: Sequence[str]) -> WordF1:
+    """LVLM-eHub, KIE: micro F1 of words split at white space, case kept, repeated words as often as both have them.
+
+    The paper (Table 3) calls it entity-level F1. Each number in [0, 1]; a share of all words of the set.
+    """
+    counted = [kie_word_counts(reply, gold) for reply, gold in zip(replies, golds, strict=True)]
+    return kie_word_of([sum(column) for column in zip(*counted, strict=True)] or (0, 0, 0))
+
+
+def kie_word_counts(reply: str, gold: str) -> tuple[float, ...]:
+    """What `kie_word_f1` counts on one reply, to be summed: words matched, said, wanted."""
+    have, need = Counter(reply.split()), Counter(gold.split())
+    return (have & need).total(), have.total(), need.total()
+
+
+def kie_word_of(sums: Sequence[float]) -> WordF1:
+    """Precision, recall and F1 from summed counts."""
+    matched, said, wanted = sums
+    return WordF1(
+        matched / said if said else None,
+        matched / wanted if wanted else None,
+        2 * matched / (said + wanted) if matched else None,
+    )
+
+
+def legacy_cider(replies: Sequence[str], references: captions.References) -> captions.CorpusScore:
+    """ReForm-Eval and LVLM-eHub, captions: CIDEr-D of the words between blanks, case and punctuation kept.
+
+    So `dog.` is not `dog`, and `A` at the start of a caption not `a`. Their tables print it times 100.
+    """
+    return captions.cider(replies, references, tokens="legacy")
+
+
+def legacy_rouge_l(replies: Sequence[str], references: captions.References) -> captions.CorpusScore:
+    """ReForm-Eval and LVLM-eHub, captions: ROUGE-L of the words between single blanks, case and punctuation kept."""
+    return captions.rouge_l(replies, references, tokens="legacy")
+
+
+def _count_words(replies: Sequence[str], golds: Golds) -> list[Counts | str]:
+    return [
+        kie_word_counts(reply, texts[0]) if texts else "no gold" for reply, texts in zip(replies, golds, strict=True)
+    ]
+
+
+def _word_rows(sums: Counts) -> tuple[float | None, ...]:
+    score = kie_word_of(sums)
+    return score.f1, score.precision, score.recall
+
+
+CLASS_MATCH = reply_metric(class_match, name="legacy_class_match", unit="share")
+VQA_MATCH = reply_metric(vqa_match, name="legacy_vqa_match", unit="share", title="legacy VQA match")
+VISDIAL_RECIPROCAL_RANK = reply_metric(
+    visdial_reciprocal_rank,
+    name="legacy_visdial_reciprocal_rank",
+    title="legacy VisDial reciprocal rank",
+    unit="1 / rank",
+    low=0.0,
+    high=1.0,
+    interval="proportion",
+    scale="legacy reciprocal rank",
+)
+CIDER = corpus_metric(legacy_cider, title="legacy CIDEr", unit="CIDEr", low=0.0, high=10.0, scale="legacy_cider")
+ROUGE_L = corpus_metric(legacy_rouge_l, title="legacy ROUGE-L", unit="share", scale="legacy_rouge_l")
+BLEU_1, BLEU_2, BLEU_3, BLEU_4 = (pooled_bleu(order, "legacy") for order in (1, 2, 3, 4))
+METEOR = pooled_meteor("legacy")
+KIE_WORD_F1 = CorpusCountMetric(
+    what="F1 of the set's white-space words, case kept, which LVLM-eHub prints as entity F1; None without a match",
+    rows=tuple(
+        pooled_row(f"legacy_kie_word_{part.lower()}", f"legacy KIE word {part}")
+        for part in ("F1", "precision", "recall")
+    ),
+    count=_count_words,
+    of=_word_rows,
+    each=("legacy_kie_word_f1",),
+)

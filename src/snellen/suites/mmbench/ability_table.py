@@ -1,0 +1,153 @@
+"""MMBench's table: overall, L-1, L-2 and leaf abilities, by one pass and by all, for each model and benchmark."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from snellen.analysis.aggregate import estimated
+from snellen.metrics.declaration import declared
+from snellen.protocols.choice import orders_of
+from snellen.reasons import word_reason
+from snellen.records import Sample, Score
+from snellen.report.formatting import fixed
+from snellen.report.run_view import MethodRow, RunView, chance, method_rows
+from snellen.report.suite_tables import SuiteTables
+from snellen.report.summary import why_absent
+from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+from snellen.scoring.scored_run import ScoredBenchmark
+from snellen.suites.mmbench import taxonomy
+
+COLUMNS = {
+    "accuracy": "vanilla",
+    "circular_accuracy": "circular",
+    "circular_drop": "lost by turning",
+    "consistency": "consistent",
+}
+Path = tuple[str, ...]
+"""L-1, L-2 and leaf, or the first of them; empty for all questions."""
+INDENT = "· "
+
+
+def ability_tables(sheets: Sequence[RunView]) -> list[Table]:
+    """A table a model, method and benchmark whose questions carry abilities, else none."""
+    return [
+        table
+        for line in method_rows(sheets)
+        for one in line.sheet.run.benchmarks
+        if any("l2" in sample.tags or "l3" in sample.tags for sample in one.samples.values())
+        if (table := _table(line, one)) is not None
+    ]
+
+
+def _table(line: MethodRow, one: ScoredBenchmark) -> Table | None:
+    protocol = _protocol(line, one)
+    by: dict[str, list[Score]] = defaultdict(list)
+    for score in one.scores:
+        if score.protocol == protocol and score.metric in COLUMNS:
+            by[score.metric].append(score)
+    if not by:
+        return None
+    metrics = [metric for metric in COLUMNS if metric in by]
+    parts = {metric: _by_path(by[metric], one) for metric in metrics}
+    paths = sorted({path for found in parts.values() for path in found}, key=_place)
+    rows = [
+        (
+            _title(path),
+            *(_cell(line, one, metric, parts[metric].get(path, [])) for metric in metrics),
+            _lost(one, parts, path),
+        )
+        for path in paths
+    ]
+    notes = [f"From {protocol}; questions count alike."]
+    if "circular_drop" in by:
+        notes.append(
+            "Lost by turning: right in the first pass but not in all (the paired difference of the accuracies). "
+            "Consistent: all passes name one option, right or wrong."
+        )
+    notes += _above_chance(one, {metric: parts[metric][()] for metric in metrics if metric in COLUMNS})
+    header = ("ability", *(COLUMNS[metric] for metric in metrics), "unscored / errors")
+    return Table(f"{one.spec.name} by ability, {line.label}", header, tuple(rows), notes=tuple(notes))
+
+
+def _protocol(line: MethodRow, one: ScoredBenchmark) -> str:
+    """The circular one, whose first pass is VanillaEval; else that of the benchmark's accuracy."""
+    found = line.at("circular_accuracy", one.spec.name) or line.at("accuracy", one.spec.name)
+    return found.protocol if found else ""
+
+
+def _by_path(scores: Iterable[Score], one: ScoredBenchmark) -> Mapping[Path, list[Score]]:
+    found: dict[Path, list[Score]] = defaultdict(list)
+    for score in scores:
+        for path in _paths(one.samples[score.sample_id]):
+            found[path].append(score)
+    return found
+
+
+def _paths(sample: Sample) -> Iterator[Path]:
+    """All parts that a question belongs to; a level that it does not name is passed over."""
+    levels = [sample.tags.get(name, "") for name in ("l1", "l2", "l3")]
+    yield ()
+    for depth, level in enumerate(levels, 1):
+        if level:
+            yield tuple(levels[:depth])
+
+
+def _place(path: Path) -> tuple[tuple[int, str], ...]:
+    """Abilities stand in the order of the paper, others behind them by name."""
+    known = taxonomy.shipped()
+    orders = (list(known.l1), [second.name for second in known.l2], [third.name for third in known.leaf])
+    return tuple(
+        (order.index(name) if name in order else len(order), name) for order, name in zip(orders, path, strict=False)
+    )
+
+
+def _title(path: Path) -> str:
+    if not path:
+        return "Overall"
+    return INDENT * (len(path) - 1) + taxonomy.shipped().title(path[-1], path[1] if len(path) > 2 else "")
+
+
+def _cell(line: MethodRow, one: ScoredBenchmark, metric: str, scores: Sequence[Score]) -> Cell:
+    if not scores:
+        return AbsentCell(why_absent(line, metric))
+    estimate = estimated(one, scores, metric)
+    if estimate.value is None:
+        return AbsentCell(
+            f"no question could be scored: {next(word_reason(score.reason, score.detail) for score in scores)}"
+        )
+    return NumberCell(declared(metric).unit, estimate)
+
+
+def _lost(one: ScoredBenchmark, parts: Mapping[str, Mapping[Path, list[Score]]], path: Path) -> str:
+    """Questions without a verdict: of all passes where they were asked, else of the one."""
+    metric = "circular_accuracy" if "circular_accuracy" in parts else "accuracy"
+    estimate = estimated(one, parts.get(metric, {}).get(path, []), metric)
+    return f"{estimate.unscored:,} / {estimate.errors:,}"
+
+
+def _above_chance(one: ScoredBenchmark, parts: Mapping[str, Sequence[Score]]) -> list[str]:
+    """Accuracies on the scale where guessing is 0 and all right is 1."""
+    levels = {"accuracy": chance(one), "circular_accuracy": _circular_chance(one)}
+    told = []
+    for metric, level in levels.items():
+        estimate = estimated(one, parts[metric], metric) if metric in parts else None
+        if estimate and estimate.value is not None and level is not None and level < 1:
+            value, low, high = (_corrected(bound, level) for bound in (estimate.value, estimate.low, estimate.high))
+            told.append(f"{COLUMNS[metric]} {value} [{low}, {high}] (guessing gives {100 * level:.1f}%)")
+    return [f"Corrected for chance, 0 is guessing and 1 all right: {'; '.join(told)}."] if told else []
+
+
+def _circular_chance(one: ScoredBenchmark) -> float | None:
+    """What guessing scores when all N rotations must be right: the mean of (1/N)^N."""
+    counts = [len(orders_of(sample)) for sample in one.samples.values() if sample.options]
+    shares = [(1 / count) ** count for count in counts if count > 1]
+    return math.fsum(shares) / len(shares) if shares else None
+
+
+def _corrected(value: float | None, level: float) -> str:
+    return "-" if value is None else fixed((value - level) / (1 - level), 3)
+
+
+ABILITY_TABLES = SuiteTables("By ability", "abilities", ability_tables)

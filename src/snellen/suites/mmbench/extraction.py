@@ -1,0 +1,81 @@
+"""MMBench's rules for reading a reply, faults included: step 1 of section 4.2, and its toolkit's by date.
+
+The judge that follows these rules and the random guess behind it are not here: what the rules leave unresolved is None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal
+
+from snellen.extraction.reading import ExtractedChoice, NamedExtractor, no_choice, published_rule
+
+
+def mmbench_step1(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
+    """The first word of the reply that is a label as "C", "C.", "(C)", "C,", or "(C).".
+
+    A lone A inside a sentence is passed over, for it may be an article (MMBench 4.2, footnote 1).
+    """
+    words = reply.split()
+    for word in words:
+        for place, label in enumerate(labels[: len(options)]):
+            if word == "A" and len(words) > 1:
+                continue
+            if word in (label, f"{label}.", f"({label})", f"{label},", f"({label})."):
+                return _letter(place)
+    return no_choice("no match" if words else "empty")
+
+
+ToolkitDate = Literal["2024-01", "2025-08", "2026-06"]
+_TOOLKIT_REFUSALS = (
+    "Sorry, I can't help with images of people yet.",
+    "I can't process this file.",
+    "I'm sorry, but without the image provided",
+    "Cannot determine the answer",
+)
+_TOOLKIT_PUNCTUATION = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
+_TOOLKIT_LAST_RESORT = re.compile(r"answer is\s*\**\s*([A-D])", re.IGNORECASE)
+
+
+def mmbench_toolkit(
+    reply: str, options: Sequence[str], labels: Sequence[str], date: ToolkitDate = "2024-01"
+) -> ExtractedChoice:
+    """MMBench's toolkit as of a date: a single whole-token letter, else a single option text as a substring.
+
+    The guard "A is an article" is off, as it was unless verbose logging was on.
+    """
+    if any(refusal in reply for refusal in _TOOLKIT_REFUSALS):
+        return no_choice("refused")
+    words = reply.translate(_TOOLKIT_PUNCTUATION).split()
+    letters = [place for place, label in enumerate(labels[: len(options)]) if label in words]
+    if len(letters) == 1:
+        late = words.index(labels[letters[0]]) >= len(words) - 4
+        if late or date == "2024-01":
+            return _letter(letters[0])
+    elif not letters and "Z" in words:
+        return no_choice("no match")
+    if date == "2026-06" and not letters:
+        last_resort = _TOOLKIT_LAST_RESORT.search(reply)
+        if last_resort and last_resort[1].upper() in labels[: len(options)]:
+            return _letter(list(labels).index(last_resort[1].upper()))
+    if date != "2024-01" and len(reply) > 2 * sum(map(len, options)):
+        return no_choice("no match")
+    lower = reply.lower()
+    texts = [place for place, option in enumerate(options) if option.lower() in lower]
+    if len(texts) == 1:
+        return ExtractedChoice(texts[0], "text", "likely")
+    return no_choice("ambiguous" if texts or letters else "no match" if words else "empty")
+
+
+def _letter(place: int) -> ExtractedChoice:
+    return ExtractedChoice(place, "label", "certain", follows_format=True)
+
+
+STEP_1 = NamedExtractor("mmbench-step1", published_rule(mmbench_step1), "mmbench")
+TOOLKIT_2024_01 = NamedExtractor("mmbench-toolkit-2024-01", published_rule(mmbench_toolkit))
+TOOLKIT_2025_08 = NamedExtractor("mmbench-toolkit-2025-08", published_rule(partial(mmbench_toolkit, date="2025-08")))
+TOOLKIT_2026_06 = NamedExtractor(
+    "mmbench-toolkit-2026-06", published_rule(partial(mmbench_toolkit, date="2026-06")), "toolkit 2026-06"
+)

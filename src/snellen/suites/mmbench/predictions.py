@@ -1,0 +1,275 @@
+"""Files of predictions of MMBench's form, taken in as runs.
+
+A row has an `index`, a `prediction` and, if it is to be checked, the options as the model saw them. What does not fit
+is left out by name and number; rows that are missing stay missing, and are counted as never asked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from snellen.benchmark import Benchmark
+from snellen.building.builder import build_benchmark
+from snellen.catalogue import BenchmarkSpec, SourceSpec
+from snellen.catalogue.hooks import PredictionForm
+from snellen.errors import DataError
+from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, open_text
+from snellen.formats.text_table import read_cells
+from snellen.protocols.base import labelled_declaration
+from snellen.protocols.choice import orders_of, rotations
+from snellen.records import Exchange, Failure, ImagePart, Message, Request, Response, RowRef, Sample, TextPart, Variant
+from snellen.runs.imported_predictions import (
+    ImportedPredictions,
+    check_import,
+    imported_run_folder,
+    write_imported_run,
+)
+from snellen.runs.plan import find_benchmarks
+from snellen.suites.mmbench.submission import ALL_PASSES
+from snellen.suites.mmbench.survey import ROTATION_STEP, base_index, normal_index
+from snellen.suites.mmbench.writer import row_refs
+
+FAILED_REPLY = "Failed to obtain answer via API."
+"""What VLMEvalKit writes in place of a reply that never came."""
+EMPTY_CELLS = frozenset(
+    "#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan|null".split("|")
+)
+"""Texts that pandas reads as empty cells, and so writes as such."""
+Order = tuple[int, ...]
+
+
+class PredictionRow(Struct, frozen=True):
+    """One row that fits a question."""
+
+    index: str
+    sample: Sample
+    order: Order
+    prediction: str
+
+
+def import_predictions(path: Path, answers: str, to: Path | None = None, model: str = "") -> Path:
+    """Make a run of a file of predictions, and return its folder (default: under `runs`, by what is in the files).
+
+    `answers` is a file of MMBench's form with the questions and their answers, of which texts are read but no
+    pictures, or the name or folder of a built benchmark. What does not fit is told in the manifest's notes.
+
+    Raises DataError for a file without the columns index and prediction or without any row that fits,
+    StoreError for a folder that holds another run.
+    """
+    folder = to or imported_run_folder(path, answers)
+    benchmark = _questions(answers, folder)
+    check_import(folder, path, benchmark)
+    rows, notes = _rows(path, benchmark)
+    label = ALL_PASSES if any(row.order != tuple(sorted(row.order)) for row in rows) else "vanilla"
+    notes += _absent(rows, list(benchmark.samples()), label)
+    predictions = ImportedPredictions(path, model, label, tuple(notes))
+    write_imported_run(folder, benchmark, predictions, (_exchange(row, label) for row in rows))
+    return folder
+
+
+def recognises_predictions(path: Path) -> bool:
+    """Whether a file is a table with the columns index and prediction."""
+    try:
+        columns = {name.strip().lower() for name in read_cells(path).columns}
+    except DataError:
+        return False
+    return {"index", "prediction"} <= columns
+
+
+def _is_table(answers: str) -> bool:
+    return Path(answers).suffix.lower() in TABLES
+
+
+def _questions(answers: str, folder: Path) -> Benchmark:
+    """The benchmark that `answers` stands for, built of a table's texts inside the run's folder."""
+    if not _is_table(answers):
+        [use, *others] = find_benchmarks([answers])
+        if others:
+            raise DataError(f"{answers} stands for {1 + len(others)} benchmarks; name the one that was asked")
+        return use.benchmark
+    path = Path(answers)
+    with open_text(path) as file:
+        header = DelimitedTable(file, path).header
+    if {"index", "answer"} <= set(header) and "question" not in header:
+        raise DataError(
+            f"{path} has answers without their questions; build the questions with `snellen build QUESTIONS --answers "
+            f"{path.name}`, and give the benchmark's name"
+        )
+    spec = BenchmarkSpec(
+        name=path.stem,
+        title=path.name,
+        formulation="choice",
+        source=SourceSpec("mmbench", {"files": [path.name], "pictures": False}),
+    )
+    return build_benchmark(spec, source=path, to=folder / "benchmark")
+
+
+# --- rows --------------------------------------------------------------------------------------------------------
+
+
+class _Findings:
+    """What is wrong with rows, by kind: how many, and the first of them."""
+
+    def __init__(self) -> None:
+        self._by_kind: dict[str, list[str]] = defaultdict(list)
+
+    def add(self, kind: str, index: str) -> None:
+        self._by_kind[kind].append(index)
+
+    def notes(self) -> list[str]:
+        return [f"{kind}: {count_indexes(indexes)}" for kind, indexes in self._by_kind.items()]
+
+
+def count_indexes(indexes: Sequence[str]) -> str:
+    """`12 (5, 1000005, 7, ...)`."""
+    return f"{len(indexes):,} ({', '.join(indexes[:3])}{', ...' if len(indexes) > 3 else ''})"
+
+
+def _rows(path: Path, benchmark: Benchmark) -> tuple[list[PredictionRow], list[str]]:
+    """The rows that fit, one per question and order, and notes on the others."""
+    texts = read_cells(path)
+    columns = {name: name if name in LETTERS else name.strip().lower() for name in texts.columns}
+    for name in ("index", "prediction"):
+        if name not in columns.values():
+            raise DataError(f"{path}:1: the column {name!r} is missing; there are {', '.join(columns) or 'none'}")
+    findings, finder = _Findings(), _Finder(benchmark, "A" in columns.values())
+    by_key: dict[tuple[str, Order], PredictionRow] = {}
+    twice: set[tuple[str, Order]] = set()
+    for line, cells in texts.rows:
+        named = {columns[name]: text for name, text in cells.items()}
+        row = finder.row(named, f"line {line}", findings)
+        if row is None:
+            continue
+        key = row.sample.id, row.order
+        if (earlier := by_key.get(key)) is None:
+            by_key[key] = row
+        elif earlier.prediction == row.prediction:
+            findings.add("rows that are there twice, counted once", row.index)
+        else:
+            twice.add(key)
+            findings.add("rows left out, as another row of the same index or order says something else", row.index)
+    rows = [row for key, row in by_key.items() if key not in twice]
+    if not rows:
+        reasons = "; ".join(findings.notes()) or "it has no rows"
+        raise DataError(f"{path}: no row fits {benchmark.name} ({reasons}); --answers must be of the same questions")
+    return rows, [*texts.notes, *findings.notes()]
+
+
+class _Finder:
+    """Finds the question and order of a row: by its index, and by its options where the file has them."""
+
+    def __init__(self, benchmark: Benchmark, has_options: bool) -> None:
+        self._samples = {s.id: s for s in benchmark.samples() if s.formulation == "choice"}
+        rows = {name: origin.rows for name, origin in benchmark.origins().items()}
+        self._known: dict[str, tuple[Sample, RowRef]] = {
+            row.index: (sample, row)
+            for sample, refs in row_refs(list(self._samples.values()), rows, rotated=True)
+            for row in refs
+        }
+        self._has_options = has_options
+        self._rotations = {count: list(rotations(count)) for count in range(2, len(LETTERS) + 1)}
+
+    def row(self, cells: Mapping[str, str], where: str, findings: _Findings) -> PredictionRow | None:
+        index = normal_index(_integral(cells.get("index", "")))
+        if not index:
+            findings.add("rows left out, without an index", where)
+            return None
+        sample, order = self._place(index, cells)
+        if sample is None:
+            findings.add("rows left out, with an index that is not among the questions", index)
+            return None
+        if self._has_options:
+            options = [cells.get(letter, "") for letter in LETTERS[: len(sample.options)]]
+            more = any(cells.get(letter) for letter in LETTERS[len(sample.options) :])
+            order = None if more else self._order(sample, options, order)
+            if order is not None and "" in options:
+                findings.add("rows with an option that a spreadsheet has emptied (NA, None, ...)", index)
+        if order is None:
+            findings.add("rows left out, with other options than their question has", index)
+            return None
+        prediction = cells.get("prediction", "")
+        if prediction.strip() == FAILED_REPLY:
+            findings.add("replies that never came, by the toolkit's own word; counted as errors", index)
+        elif not prediction.strip():
+            findings.add("empty predictions", index)
+        return PredictionRow(index, sample, order, prediction)
+
+    def _place(self, index: str, cells: Mapping[str, str]) -> tuple[Sample | None, Order | None]:
+        if index in self._known:
+            sample, row = self._known[index]
+            return sample, row.order
+        # A rotation of a benchmark that was built from base rows alone: its options must tell its order.
+        base = base_index(index, normal_index(_integral(cells.get("g_index", ""))), grouped="g_index" in cells)
+        question = self._samples.get(base) if self._has_options else None
+        if question and "g_index" not in cells and int(index) // ROTATION_STEP >= len(question.options):
+            return None, None
+        return question, None
+
+    def _order(self, sample: Sample, options: Sequence[str], expected: Order | None) -> Order | None:
+        """The rotation in which the options were shown: the known one when it fits, else the only one that does."""
+        if expected is not None and _fits(sample, options, expected):
+            return expected
+        fitting = [order for order in self._rotations[len(options)] if _fits(sample, options, order)]
+        return fitting[0] if len(fitting) == 1 else None
+
+
+def _fits(sample: Sample, options: Sequence[str], order: Order) -> bool:
+    return all(_same(text, sample.options[option]) for text, option in zip(options, order, strict=True))
+
+
+def _same(cell: str, option: str) -> bool:
+    """Whether a cell is an option, but for what spreadsheets do to texts that look like numbers or like nothing."""
+    if cell == option or cell.strip() == option.strip():
+        return True
+    if not cell:
+        return option.strip() in EMPTY_CELLS
+    try:
+        return float(cell) == float(option)
+    except ValueError:
+        return False
+
+
+def _integral(index: str) -> str:
+    """`5.0`, as pandas writes a column of whole numbers with a hole, as `5`."""
+    return index.strip().removesuffix(".0")
+
+
+def _absent(rows: Sequence[PredictionRow], samples: Sequence[Sample], label: str) -> list[str]:
+    """Which rotations are missing, of questions that are there and of those that are not."""
+    orders: dict[str, set[Order]] = defaultdict(set)
+    for row in rows:
+        orders[row.sample.id].add(row.order)
+    questions = [sample for sample in samples if sample.formulation == "choice"]
+    notes = [f"{len(rows):,} rows of {len(orders):,} questions"]
+    if lost := [sample.id for sample in questions if sample.id not in orders]:
+        notes.append(f"questions of {len(questions):,} without any row: {count_indexes(lost)}")
+    if not labelled_declaration(label).circular:
+        return [*notes, "base rows only: this is VanillaEval; circular accuracy needs a row for each rotation"]
+    if half := list(_half(questions, orders)):
+        notes.append(f"questions that lack rotations, so that a circular verdict may be missing: {count_indexes(half)}")
+    return notes
+
+
+def _half(samples: Sequence[Sample], orders: Mapping[str, set[Order]]) -> Iterator[str]:
+    for sample in samples:
+        if sample.id in orders and (missing := len(set(orders_of(sample)) - orders[sample.id])):
+            yield f"{sample.id}: {missing} of {len(sample.options)}"
+
+
+def _exchange(row: PredictionRow, label: str) -> Exchange:
+    sample, order = row.sample, row.order
+    options = (f"{letter}. {sample.options[option]}" for letter, option in zip(LETTERS, order, strict=False))
+    text = "\n".join((*([sample.context] if sample.context else []), sample.question, *options))
+    message = Message("user", (*map(ImagePart, sample.images), TextPart(text)))
+    # A rotation's number is how far its options are turned, so that the base row is presentation 0.
+    variant = Variant(test=order[0], order=order, labels=tuple(LETTERS[: len(order)]))
+    failed = row.prediction.strip() == FAILED_REPLY
+    response = Response(error=Failure("server", FAILED_REPLY)) if failed else Response(text=row.prediction)
+    return Exchange(label, Request(sample.benchmark, sample.id, variant, (message,)), response)
+
+
+PREDICTION_FORM = PredictionForm(recognises_predictions, import_predictions)

@@ -1,0 +1,200 @@
+"""Files of MMBench's form as a source: circular copies are one question, pictures are read when they are needed.
+
+The file is gone through once for everything but pictures; then each question's picture is read from its
+place. So references may point backwards or forwards, and a file of any size needs the memory of its texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.errors import DataError
+from snellen.formats.delimited import TABLES, DelimitedTable, open_text
+from snellen.formats.locate import locate
+from snellen.readers.own_table import OWN, TAG
+from snellen.suites.mmbench import taxonomy
+from snellen.suites.mmbench.answer_table import read_answers
+from snellen.suites.mmbench.groups import CircularGroup, assemble_groups, count_repeated, incomplete_groups
+from snellen.suites.mmbench.pictures import check_pictures, row_pictures
+from snellen.suites.mmbench.survey import (
+    L2_COLUMNS,
+    Faults,
+    check_header,
+    has_form,
+    question_count_text,
+    row_location,
+    survey,
+)
+from snellen.suites.mmbench.taxonomy import PublishedSplit, Taxonomy
+
+MAX_FAULTS = 10
+"""Faults that are said at once, as in any build."""
+
+
+class Params(Struct, frozen=True, forbid_unknown_fields=True):
+    files: tuple[str, ...]
+    """Names that the file goes by."""
+    images: str = ""
+    """Folder that `image_path` is relative to; the file's own when empty."""
+    lenient: bool = False
+    """Leave wrong questions out and count them; keep those whose rotations are not all there, and tag them."""
+    published: PublishedSplit = ""
+    """The split whose published counts the file should have."""
+    answers: str = ""
+    """File with the answers that this one hides."""
+    pictures: bool = True
+    """Whether there are pictures and they are taken in; to score replies texts are enough."""
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """One draft a question. Raises DataError naming file and line of up to ten wrong rows.
+
+    `folder` holds the file, or is the file itself.
+    """
+    chosen = read_params(params, Params)
+    path = folder if folder and folder.is_file() else locate(folder, *chosen.files)
+    if path.suffix.lower() not in TABLES:
+        raise DataError(f"{path}: a file of MMBench's form ends with {' or '.join(TABLES)}")
+    with open_text(path) as file:
+        table, faults = DelimitedTable(file, path), Faults()
+        strange = check_header(table, pictures=chosen.pictures)
+        entries = survey(table, faults, pictures=chosen.pictures)
+        groups = assemble_groups(entries, "g_index" in table.header, path, faults)
+        if chosen.answers:
+            groups = read_answers(Path(chosen.answers), groups)
+        if not chosen.lenient:
+            for index, text in incomplete_groups(groups, path):
+                faults.add(index, "incomplete", text)
+            faults.refuse(MAX_FAULTS)
+        abilities = _abilities(path)
+        notes = _notes(table, len(entries), groups, strange, abilities, chosen.published)
+        yield from _drafts(table, groups, abilities, chosen, notes, faults)
+
+
+def _abilities(path: Path) -> Taxonomy:
+    own = path.with_name(taxonomy.TAXONOMY_FILE)
+    return taxonomy.shipped().with_own(own) if own.is_file() else taxonomy.shipped()
+
+
+def _drafts(
+    table: DelimitedTable,
+    groups: Sequence[CircularGroup],
+    abilities: Taxonomy,
+    chosen: Params,
+    notes: list[str],
+    faults: Faults,
+) -> Iterator[Draft]:
+    """The drafts in order, the notes on the last one: by then all that is left out is known."""
+    folder = Path(chosen.images) if chosen.images else table.path.parent
+    pending: Draft | None = None
+    wrong: list[str] = []
+    for question in groups:
+        where = row_location(table.path, question.base)
+        try:
+            images = row_pictures(table.at(question.picture.place), folder, where) if chosen.pictures else ()
+            if chosen.lenient:
+                check_pictures(images, where)
+        except DataError as error:
+            faults.add(question.base.index, "a picture that cannot be read", str(error))
+            wrong.append(str(error))
+            continue
+        if pending and (chosen.lenient or not wrong):
+            yield pending
+        pending = replace(_draft(question, where, abilities), images=images)
+        if not chosen.pictures:
+            pending = replace(pending, group=question.picture.picture)
+    if wrong and not chosen.lenient:
+        raise DataError("\n".join(wrong[:MAX_FAULTS]))
+    if pending is None:
+        faults.refuse(MAX_FAULTS)
+        return
+    yield replace(pending, notes=(*notes, *faults.notes()))
+
+
+def _draft(question: CircularGroup, where: str, abilities: Taxonomy) -> Draft:
+    base = question.base
+    tags = {
+        "l1": abilities.l1_of(base.l2),
+        "l2": base.l2,
+        "l3": base.category,
+        "split": base.split,
+        "source": base.source,
+        "rotations": question.state,
+    }
+    return Draft(
+        id=base.index,
+        rounds=(QuestionDraft(base.question, base.options, () if question.gold is None else (question.gold,)),),
+        where=where,
+        context=base.hint or None,
+        tags={name: value for name, value in tags.items() if value},
+        rows=question.rows,
+        cells={"comment": base.comment} if base.comment else {},
+    )
+
+
+def _notes(
+    table: DelimitedTable,
+    rows: int,
+    groups: Sequence[CircularGroup],
+    strange: list[str],
+    abilities: Taxonomy,
+    published: PublishedSplit,
+) -> list[str]:
+    """What to say of a file: what it is, and what about it is not as it should be."""
+    states = Counter(question.state for question in groups)
+    leaves = Counter((question.base.l2, question.base.category) for question in groups)
+    unknown = Counter(question.base.l2 for question in groups if not abilities.l1_of(question.base.l2))
+    notes = [f"{table.path.name} (sha256 {_digest(table.path)}): {rows:,} rows are {question_count_text(len(groups))}"]
+    if named := [f"{leaf} {count}" for (_, leaf), count in sorted(leaves.items()) if leaf]:
+        notes.append(f"abilities: {', '.join(named)}")
+    if table.path.with_name(taxonomy.TAXONOMY_FILE).is_file():
+        notes.append(f"abilities as {taxonomy.TAXONOMY_FILE} beside it says")
+    if strange:
+        notes.append(f"{', '.join(map(repr, strange))} left out: such columns mean nothing here")
+    if states["incomplete"]:
+        notes.append(f"{question_count_text(states['incomplete'])} without all rotations, tagged rotations=incomplete")
+    if states["single-pass"]:
+        notes.append(
+            f"{question_count_text(states['single-pass'])} without rotations by intent, tagged rotations=single-pass"
+        )
+    if again := count_repeated(groups):
+        notes.append(
+            f"{question_count_text(again)} with the picture and options of another; where these are circular copies, "
+            "say so by the column g_index"
+        )
+    notes += [
+        f"{question_count_text(count)} with the unknown l2-category {l2!r}: no l1"
+        for l2, count in unknown.items()
+        if l2
+    ]
+    if differences := abilities.differences(leaves, published):
+        notes.append(f"published counts differ: {', '.join(differences)}")
+    return notes
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def recognises(path: Path) -> bool:
+    """Whether a file is of MMBench's form and not of Snellen's own (`snellen.readers.own_table`).
+
+    It is a table with the least columns of that form (index, question, A, B and image or image_path), or
+    with one that nothing else has (g_index, l2-category), and without a column that only Snellen's form has.
+    """
+    if path.suffix.lower() not in TABLES or not path.is_file():
+        return False
+    with open_text(path) as file:
+        header = DelimitedTable(file, path).header
+    if any(name in OWN or name.startswith(TAG) for name in header):
+        return False
+    return has_form(header) or not {"g_index", *L2_COLUMNS}.isdisjoint(header)

@@ -1,0 +1,242 @@
+"""A MMBench-like benchmark from a table of questions and a folder of pictures: two splits, answers of test apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from snellen.catalogue.hooks import Scaffold, ScaffoldedTable
+from snellen.errors import DataError
+from snellen.formats.delimited import LETTERS, TABLES, DelimitedRow, DelimitedTable, open_text, unknown_columns
+from snellen.images import inspect_image
+from snellen.paths import slug
+from snellen.suites.mmbench import taxonomy
+from snellen.suites.mmbench.balance import BalanceItem, LeafBalance, balance_by_leaf, balance_warnings, choose_dev
+from snellen.suites.mmbench.reader import MAX_FAULTS
+from snellen.suites.mmbench.survey import L2_COLUMNS, ROTATION_STEP, Faults, RowError, gold_of, normal_index, options_of
+from snellen.suites.mmbench.taxonomy import LeafAbility, SecondLevel, Taxonomy
+from snellen.suites.mmbench.writer import PictureCells, writing_table
+
+SCAFFOLD_COLUMNS = ("question", "image", "A", "B", "answer", "category")
+OPTIONAL_COLUMNS = ("index", "hint", "l2-category", "source", "comment")
+
+
+class NewQuestion(Struct, frozen=True):
+    index: str
+    cells: dict[str, str]
+    options: tuple[str, ...]
+    gold: int
+    picture: Path
+    digest: str
+    leaf: taxonomy.Leaf
+
+    @property
+    def item(self) -> BalanceItem:
+        return BalanceItem(self.index, self.leaf, len(self.options), self.gold, self.digest)
+
+
+class ScaffoldedBenchmark(Struct, frozen=True):
+    """What was written, and how the questions are spread."""
+
+    dev: Path
+    test: Path
+    answers: Path
+    abilities: Path
+    parts: list[LeafBalance]
+    weak: list[str]
+    """What would make the numbers weak, one line each."""
+
+
+def scaffold(questions: Path, images: Path | None, folder: Path, name: str = "") -> ScaffoldedBenchmark:
+    """Make a benchmark of MMBench's form in a new folder: NAME-dev.tsv with answers, NAME-test.tsv without,
+    NAME-test-answers.tsv, and taxonomy.toml.
+
+    `questions` is a .csv or .tsv with the columns question, image (a path below `images`, else beside the
+    table), A, B, ..., answer (a letter) and category; l2-category, hint, source, comment and index if there are
+    any. `name` is the folder's unless given; the splits are drawn by it.
+
+    Raises DataError naming file and line of up to ten wrong rows; then nothing is written.
+    """
+    name = name or folder.resolve().name
+    if name != slug(name):
+        raise DataError(f"{name!r} cannot be part of a file's name; call it {slug(name)!r} with --name")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DataError(f"{folder} exists and is not an empty folder; choose another one")
+    new_questions, notes = _read(questions, images or questions.parent)
+    items = [question.item for question in new_questions]
+    dev = choose_dev(items, name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot make {folder}: {error.strerror}; choose another folder") from None
+    benchmark = ScaffoldedBenchmark(
+        folder / f"{name}-dev.tsv",
+        folder / f"{name}-test.tsv",
+        folder / f"{name}-test-answers.tsv",
+        folder / taxonomy.TAXONOMY_FILE,
+        balance_by_leaf(items, dev),
+        [*notes, *_unnamed(new_questions), *balance_warnings(items, dev)],
+    )
+    in_test = [question for question in new_questions if question.index not in dev]
+    _write(benchmark.dev, [question for question in new_questions if question.index in dev], "dev")
+    _write(benchmark.test, in_test, "test")
+    with writing_table(benchmark.answers, ("index", "answer")) as table:
+        for question in in_test:
+            table({"index": question.index, "answer": LETTERS[question.gold]})
+    benchmark.abilities.write_text(_abilities(new_questions), "utf-8")
+    return benchmark
+
+
+def _read(path: Path, images: Path) -> tuple[list[NewQuestion], list[str]]:
+    """The questions, and what to tell of their table."""
+    if path.suffix.lower() not in TABLES:
+        raise DataError(f"{path}: a table of questions ends with {' or '.join(TABLES)}")
+    faults, by_index = Faults(), dict[str, NewQuestion]()
+    with open_text(path) as file:
+        table = DelimitedTable(file, path)
+        strange = _check_header(table)
+        for number, row in enumerate(table, 1):
+            try:
+                question = _question(row, number, images)
+                if question.index in by_index:
+                    raise RowError("an index twice", f"the index {question.index} appears twice")
+                by_index[question.index] = question
+            except RowError as error:
+                faults.add(str(row.line), error.kind, f"{path}:{row.line}: {error}")
+    faults.refuse(MAX_FAULTS)
+    if len(by_index) < 2:
+        raise DataError(f"{path}: two questions are needed for two splits, there are {len(by_index)}")
+    return list(by_index.values()), [f"{name!r} left out: such columns mean nothing here" for name in strange]
+
+
+def _check_header(table: DelimitedTable) -> list[str]:
+    """The columns that mean nothing here."""
+    where = f"{table.path}:1"
+    strange = unknown_columns(table.header, {*SCAFFOLD_COLUMNS, *OPTIONAL_COLUMNS, *L2_COLUMNS, *LETTERS}, where)
+    if missing := [name for name in SCAFFOLD_COLUMNS if name not in table.header]:
+        named = ", ".join(table.header) or "none"
+        raise DataError(f"{where}: the column {missing[0]!r} is missing; there are {named}")
+    return strange
+
+
+def _question(row: DelimitedRow, number: int, images: Path) -> NewQuestion:
+    """Raises RowError."""
+    cells = row.cells
+    index = normal_index(cells.get("index", str(number)))
+    if not index.isdecimal() or int(index) >= ROTATION_STEP:
+        raise RowError("no index", f"the index {index!r} is not a whole number under {ROTATION_STEP}")
+    for name in ("question", "category", "image"):
+        if not cells.get(name, "").strip():
+            raise RowError(f"no {name}", f"the {name} is empty")
+    options = options_of(cells)
+    gold = gold_of(cells.get("answer", ""), len(options))
+    if gold is None:
+        raise RowError("no answer", "the answer is empty")
+    picture = images / cells["image"]
+    leaf = (_l2(cells), cells["category"])
+    return NewQuestion(index, cells, options, gold, picture, _digest(picture), leaf)
+
+
+def _l2(cells: dict[str, str]) -> str:
+    """What the row says, else what the published taxonomy says of its leaf."""
+    named = next((cells[name] for name in L2_COLUMNS if name in cells), "")
+    return named or next((leaf.l2 for leaf in taxonomy.shipped().leaf if leaf.name == cells["category"]), "")
+
+
+def _digest(picture: Path) -> str:
+    try:
+        return inspect_image(picture.read_bytes(), str(picture)).digest
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise RowError("a picture that cannot be read", f"cannot read the image {picture} ({reason})") from None
+    except DataError as error:
+        raise RowError("a picture that cannot be read", str(error)) from None
+
+
+def _write(path: Path, questions: Sequence[NewQuestion], split: str) -> None:
+    count = max((len(question.options) for question in questions), default=2)
+    columns = [
+        "index", "question", "hint", *LETTERS[:count], *(["answer"] if split == "dev" else []), "category", "image",
+        "source", "l2-category", "comment", "split",
+    ]  # fmt: skip
+    pictures, files = PictureCells(), {question.digest: question.picture for question in questions}
+    with writing_table(path, columns) as table:
+        for question in questions:
+            image = pictures.cell(question.index, (question.digest,), lambda digest: files[digest].read_bytes())
+            own = {"index": question.index, "image": image, "l2-category": question.leaf[0], "split": split}
+            table({**question.cells, **own, "answer": LETTERS[question.gold]})
+
+
+def _unnamed(questions: Sequence[NewQuestion]) -> Iterator[str]:
+    shipped = taxonomy.shipped()
+    leaves = dict.fromkeys(question.leaf for question in questions)
+    for l2, leaf in leaves:
+        if not l2:
+            yield f"{leaf} has no l2-category: give it one, or it is in no group of abilities"
+    for l2 in dict.fromkeys(l2 for l2, _ in leaves):
+        if l2 and not shipped.l1_of(l2):
+            yield f"the l1 of {l2} is not known: fill it in in {taxonomy.TAXONOMY_FILE}"
+
+
+def _abilities(questions: Sequence[NewQuestion]) -> str:
+    """The abilities that occur, as TOML: what is published of them, and blanks to fill in."""
+    shipped = taxonomy.shipped()
+    leaves = dict.fromkeys(sorted(question.leaf for question in questions))
+    seconds = [_second(shipped, l2) for l2 in dict.fromkeys(l2 for l2, _ in leaves) if l2]
+    thirds = [_third(shipped, leaf) for leaf in leaves]
+    lines = [
+        "# The abilities of this benchmark. Every leaf belongs to an l2, every l2 to an l1; titles are for reports."
+    ]
+    lines += ["", "[l1]"]
+    lines += [f"{_text(l1)} = {_text(shipped.l1.get(l1, ''))}" for l1 in dict.fromkeys(s.l1 for s in seconds) if l1]
+    for second in seconds:
+        lines += ["", "[[l2]]", *_fields(name=second.name, title=second.title, l1=second.l1)]
+    for third in thirds:
+        fields = _fields(name=third.name, l2=third.l2, title=third.title, definition=third.definition)
+        lines += ["", "[[leaf]]", *fields]
+    return "\n".join(lines) + "\n"
+
+
+def _second(shipped: Taxonomy, name: str) -> SecondLevel:
+    return next((second for second in shipped.l2 if second.name == name), SecondLevel(name))
+
+
+def _third(shipped: Taxonomy, leaf: taxonomy.Leaf) -> LeafAbility:
+    return next((third for third in shipped.leaf if third.key == leaf), LeafAbility(leaf[1], leaf[0]))
+
+
+def _fields(**values: str) -> list[str]:
+    return [f"{name} = {_text(value)}" for name, value in values.items()]
+
+
+def _text(value: str) -> str:
+    """A basic string of TOML, which escapes as JSON does."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def scaffolded_table(questions: Path, images: Path | None, folder: Path, name: str) -> ScaffoldedTable:
+    """As `scaffold`, and what `snellen init` shows of it. Raises DataError."""
+    files = scaffold(questions, images, folder, name)
+    return ScaffoldedTable(
+        title=f"{len(files.parts) - 1} abilities",
+        header=("l2-category", "category", "questions", "dev", "test", "chance", "correct letters"),
+        rows=tuple(_row(part) for part in files.parts),
+        notes=tuple(files.weak),
+        closing=(
+            f"made {files.dev}, {files.test}, {files.answers.name} (keep it apart) and {files.abilities.name}\n"
+            f"  snellen build {files.dev}\n  snellen build {files.test}"
+        ),
+    )
+
+
+def _row(part: LeafBalance) -> tuple[str, ...]:
+    l2, leaf = part.leaf
+    letters = " ".join(f"{letter} {times}" for letter, times in zip(LETTERS, part.letters, strict=False))
+    counts = (str(part.total), str(part.dev), str(part.test))
+    return (l2, leaf or "all", *counts, f"{part.chance:.1%}", letters)
+
+
+SCAFFOLD: Scaffold = scaffolded_table

@@ -1,0 +1,212 @@
+"""First pass over a file of MMBench's form: all rows without their pictures, each checked by itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.errors import DataError
+from snellen.formats.delimited import LETTERS, DelimitedRow, DelimitedTable, unknown_columns
+
+MAX_REFERENCE_LENGTH = 64
+"""An image cell of at most so many characters is the index of another row."""
+NEEDED_COLUMNS = ("index", "question", "A", "B")
+PICTURE_COLUMNS = ("image", "image_path")
+FORM_COLUMNS = (
+    "index", "g_index", "question", "hint", "answer", "category", *PICTURE_COLUMNS, "source", "l2-category", "comment",
+    "split", *LETTERS,
+)  # fmt: skip
+L2_COLUMNS = ("l2-category", "L2-category", "l2_category")
+"""How the column of L-2 abilities is spelled in files that go about."""
+
+
+class SurveyedRow(Struct, frozen=True):
+    """One row without its picture."""
+
+    line: int
+    place: int
+    index: str
+    g_index: str
+    question: str
+    options: tuple[str, ...]
+    gold: int | None
+    """Place of the correct option in this row; None when hidden."""
+    hint: str
+    category: str
+    l2: str
+    split: str
+    source: str
+    comment: str
+    link: str
+    """Index of the row whose picture this one shows; empty when it has its own, or none."""
+    picture: str
+    """Digest of its own image cell; empty when it has none."""
+
+
+class Faults:
+    """What is wrong, by question. Strictly read it is all said at once; leniently such questions are left out."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, tuple[str, str]] = {}
+        """For each spoilt question what is wrong with it in general, and the first fault in full."""
+
+    def add(self, key: str, kind: str, text: str) -> None:
+        self.by_key.setdefault(key, (kind, text))
+
+    def refuse(self, most: int) -> None:
+        """Raise DataError with the first faults, one line each, if there are any."""
+        if self.by_key:
+            texts = dict.fromkeys(text for _, text in self.by_key.values())
+            raise DataError("\n".join(list(texts)[:most]))
+
+    def notes(self) -> list[str]:
+        """A line for each kind of fault: how many questions are left out for it, and the first of them."""
+        kinds = Counter(kind for kind, _ in self.by_key.values())
+        first = dict(reversed(self.by_key.values()))
+        return [f"{question_count_text(count)} left out, {kind}: {first[kind]}" for kind, count in kinds.items()]
+
+
+class RowError(Exception):
+    """A fault of one row: its kind, and its text without the place."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+def question_count_text(count: int) -> str:
+    return f"{count:,} question{'' if count == 1 else 's'}"
+
+
+def has_form(header: Collection[str]) -> bool:
+    """Whether a table with these columns is of MMBench's form: its least columns are there (index, A, B, image)."""
+    return set(NEEDED_COLUMNS) <= set(header) and not set(PICTURE_COLUMNS).isdisjoint(header)
+
+
+def check_header(table: DelimitedTable, *, pictures: bool = True) -> list[str]:
+    """The columns that mean nothing here. Raises DataError when one is missing or nearly named."""
+    where, columns = f"{table.path}:1", {*FORM_COLUMNS, *L2_COLUMNS}
+    for name in NEEDED_COLUMNS:
+        if name not in table.header:
+            unknown_columns(table.header, columns, where)
+            raise DataError(f"{where}: the column {name!r} is missing; there are {', '.join(table.header) or 'none'}")
+    strange = unknown_columns(table.header, columns, where)
+    if pictures and not has_form(table.header):
+        raise DataError(f"{where}: there is neither a column 'image' nor 'image_path'")
+    return strange
+
+
+def survey(table: DelimitedTable, faults: Faults, *, pictures: bool = True) -> dict[str, SurveyedRow]:
+    """All sound rows by index, in the file's order; a row that is wrong by itself is a fault of its question.
+
+    Where `pictures` do not matter, each question without one is taken to have its own.
+    """
+    grouped = "g_index" in table.header
+    entries: dict[str, SurveyedRow] = {}
+    for row in table:
+        index = normal_index(row.cells.get("index", ""))
+        key = base_index(index, normal_index(row.cells.get("g_index", "")), grouped) if index else f"line {row.line}"
+        try:
+            entry = _entry(row, index)
+            if earlier := entries.get(index):
+                raise RowError("an index twice", f"the index {index} is taken by {table.path}:{earlier.line}")
+        except RowError as error:
+            faults.add(key, error.kind, f"{table.path}:{row.line}: {error}")
+            continue
+        if not pictures and not entry.link and not entry.picture:
+            entry = replace(entry, picture=f"of {key}")
+        entries[index] = entry
+    return entries
+
+
+def normal_index(index: str) -> str:
+    """An index without blanks; a whole number as it is usually written."""
+    index = index.strip()
+    return str(int(index)) if index.isdecimal() else index
+
+
+ROTATION_STEP = 1_000_000
+"""Index of a rotation: that of its base row, plus its number times this."""
+
+
+def base_index(index: str, g_index: str, grouped: bool) -> str:
+    """Index of the base row of the question that a row shows (`grouped`: the file says so itself)."""
+    if grouped:
+        return g_index or index
+    return str(int(index) % ROTATION_STEP) if index.isdecimal() else index
+
+
+def _entry(row: DelimitedRow, index: str) -> SurveyedRow:
+    cells = row.cells
+    if not index:
+        raise RowError("no index", "the index is empty")
+    if not cells.get("question", "").strip():
+        raise RowError("no question", "the question is empty")
+    options = options_of(cells)
+    link, picture = _picture(cells)
+    return SurveyedRow(
+        line=row.line,
+        place=row.place,
+        index=index,
+        g_index=normal_index(cells.get("g_index", "")),
+        question=cells["question"],
+        options=options,
+        gold=gold_of(cells.get("answer", ""), len(options)),
+        hint=cells.get("hint", ""),
+        category=cells.get("category", ""),
+        l2=next((cells[name] for name in L2_COLUMNS if name in cells), ""),
+        split=cells.get("split", ""),
+        source=cells.get("source", ""),
+        comment=cells.get("comment", ""),
+        link=link,
+        picture=picture,
+    )
+
+
+def options_of(cells: dict[str, str]) -> tuple[str, ...]:
+    """The options of a row, which differ. Raises RowError."""
+    letters = [letter for letter in LETTERS if letter in cells]
+    if letters != list(LETTERS[: len(letters)]):
+        raise RowError("a hole in the options", f"option {letters[-1]} is given, but an option before it is empty")
+    if len(letters) < 2:
+        raise RowError("fewer than two options", f"two options are needed, there {'is 1' if letters else 'are none'}")
+    options = tuple(cells[letter] for letter in letters)
+    if blank := [letter for letter in letters if not cells[letter].strip()]:
+        raise RowError("a blank option", f"option {blank[0]} is blank")
+    trimmed = [option.strip() for option in options]
+    if len(set(trimmed)) < len(trimmed):
+        twice = next(option for option in trimmed if trimmed.count(option) > 1)
+        raise RowError("an option twice", f"the option {twice!r} appears twice; options must differ")
+    return options
+
+
+def gold_of(letter: str, count: int) -> int | None:
+    """Place of the correct one of `count` options; None for an empty cell. Raises RowError."""
+    letter = letter.strip()
+    if not letter:
+        return None
+    place = LETTERS.find(letter) if len(letter) == 1 else -1
+    if not 0 <= place < count:
+        excerpt = letter if len(letter) < 40 else letter[:40] + "..."
+        raise RowError(
+            "an answer without its option", f"the answer {excerpt!r} is not one of the letters A-{LETTERS[count - 1]}"
+        )
+    return place
+
+
+def _picture(cells: dict[str, str]) -> tuple[str, str]:
+    """Link and digest of the picture of a row: one of the two, or neither when it has none."""
+    cell = cells.get("image", "").strip()
+    if cell and len(cell) <= MAX_REFERENCE_LENGTH and not cell.startswith("["):
+        return normal_index(cell), ""
+    cell = cell or cells.get("image_path", "").strip()
+    return "", hashlib.blake2b(cell.encode(), digest_size=16).hexdigest() if cell else ""
+
+
+def row_location(path: Path, entry: SurveyedRow) -> str:
+    return f"{path}:{entry.line}"

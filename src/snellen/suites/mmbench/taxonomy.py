@@ -1,0 +1,110 @@
+"""MMBench's abilities in three levels: L-2 and leaf stand in the files, L-1 is derived (paper, Fig. 2)."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.errors import DataError
+
+TAXONOMY_FILE = "taxonomy.toml"
+"""A file of this name beside a benchmark's own file adds its abilities to the published ones."""
+
+PublishedSplit = Literal["", "dev", "test"]
+Leaf = tuple[str, str]
+"""L-2 and name: names of leaves recur in other data sets."""
+
+
+class SecondLevel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """An L-2 ability."""
+
+    name: str
+    l1: str = ""
+    title: str = ""
+    short: str = ""
+
+
+class LeafAbility(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A leaf ability, with its counts where they are published."""
+
+    name: str
+    l2: str = ""
+    title: str = ""
+    definition: str = ""
+    paper_dev: int | None = None
+    paper_test: int | None = None
+    dev: int | None = None
+
+    @property
+    def key(self) -> Leaf:
+        return self.l2, self.name
+
+
+class Taxonomy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    l1: dict[str, str] = {}
+    """Titles of the L-1 abilities."""
+    l2: tuple[SecondLevel, ...] = ()
+    leaf: tuple[LeafAbility, ...] = ()
+
+    def l1_of(self, l2: str) -> str:
+        """The L-1 ability that an L-2 ability belongs to; empty for one that nobody described."""
+        return next((second.l1 for second in self.l2 if second.name == l2), "")
+
+    def title(self, name: str, l2: str = "") -> str:
+        """How an ability of any level is called; its raw string when nobody described it."""
+        abilities: list[SecondLevel | LeafAbility] = [third for third in self.leaf if third.key == (l2, name)]
+        abilities += [second for second in self.l2 if second.name == name]
+        return next((ability.title for ability in abilities if ability.title), self.l1.get(name, name))
+
+    def with_own(self, path: Path) -> Taxonomy:
+        """These abilities and those of a user's file, which wins. Raises DataError naming the file."""
+        own = parse_taxonomy(_text_of(path), str(path))
+        return replace(
+            self,
+            l1={**self.l1, **own.l1},
+            l2=tuple({second.name: second for second in (*self.l2, *own.l2)}.values()),
+            leaf=tuple({third.key: third for third in (*self.leaf, *own.leaf)}.values()),
+        )
+
+    def differences(self, counts: Mapping[Leaf, int], published: PublishedSplit) -> list[str]:
+        """Where a file has another number of questions than is published of its split: `ocr 40 (39)`.
+
+        The distributed dev file's counts are known exactly; the test file has lost 14 of the paper's
+        questions, so there only a leaf that has gained some differs.
+        """
+        differing = []
+        for leaf in self.leaf:
+            count = counts.get(leaf.key, 0)
+            expected = leaf.dev if published == "dev" else leaf.paper_test
+            if published and expected is not None and (count > expected or (count < expected and published == "dev")):
+                differing.append(f"{leaf.name} {count} ({expected})")
+        return differing
+
+
+def parse_taxonomy(text: str, where: str) -> Taxonomy:
+    """Abilities from TOML. Raises DataError naming the file and the wrong field."""
+    try:
+        return msgspec.convert(tomllib.loads(text), Taxonomy)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise DataError(f"{where}: {error}") from None
+
+
+@cache
+def shipped() -> Taxonomy:
+    """The abilities of MMBench and CCBench."""
+    return parse_taxonomy(files(__package__).joinpath(TAXONOMY_FILE).read_text("utf-8"), TAXONOMY_FILE)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot read the file ({error})") from None

@@ -1,0 +1,160 @@
+"""Files of MMBench's form written from a built benchmark: what it was built from, or its rotations made."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from snellen.errors import DataError
+from snellen.formats.delimited import LETTERS, TABLES
+from snellen.formats.text_table import replacing_atomically
+from snellen.records import RowRef, Sample
+from snellen.suites.mmbench.survey import MAX_REFERENCE_LENGTH, ROTATION_STEP, base_index, normal_index
+
+if TYPE_CHECKING:
+    from snellen.benchmark import Benchmark
+
+QuestionRows = Sequence[tuple[Sample, tuple[RowRef, ...]]]
+"""The questions in order, each with the rows that show it, its base row first."""
+
+
+def write_file(benchmark: Benchmark, path: Path, golds: Mapping[str, int], *, rotated: bool = True) -> int:
+    """Write all questions as rows of MMBench's form, and return how many rows that are.
+
+    Rows have the indexes and orders of the file that the benchmark was built from, where it was of this form;
+    else the published ones: rotations to the right, a million added to the index for each. `golds` are
+    the correct options by sample; with none of them the file has no column `answer`. Without `rotated` only base
+    rows are written. A picture stands once, in the first row that shows it; others refer to that one.
+
+    Raises DataError for a benchmark that the form cannot hold: open questions, dialogues, more than 26
+    options, no picture. The file appears whole or not at all.
+    """
+    origins = benchmark.origins()
+    samples = {sample.id: _checked(sample) for sample in benchmark.samples()}
+    order = origins if origins.keys() == samples.keys() else samples
+    written = list(
+        row_refs([samples[name] for name in order], {n: origin.rows for n, origin in origins.items()}, rotated)
+    )
+    pictures, images = PictureCells(), {image.digest: image for sample in samples.values() for image in sample.images}
+    columns = columns_of(written, hidden=not golds)
+    with writing_table(path, columns) as table:
+        for sample, row in rows_by_pass(written):
+            origin = origins.get(sample.id)
+            cells = {**(origin.cells if origin else {}), **cells_of(sample, row, golds.get(sample.id))}
+            digests = tuple(image.digest for image in sample.images)
+            cells["image"] = pictures.cell(row.index, digests, lambda digest: benchmark.images.read(images[digest]))
+            table(cells)
+    return sum(len(rows) for _, rows in written)
+
+
+def row_refs(
+    samples: Sequence[Sample], origin_rows: Mapping[str, tuple[RowRef, ...]], rotated: bool
+) -> Iterator[tuple[Sample, tuple[RowRef, ...]]]:
+    """The rows of each question: those it was built from, else all rotations to the right."""
+    name = _naming([sample.id for sample in samples if sample.id not in origin_rows])
+    for sample in samples:
+        count = len(sample.options)
+        rows = origin_rows.get(sample.id) or tuple(
+            RowRef(name(sample.id, turn), tuple((place - turn) % count for place in range(count)))
+            for turn in range(count)
+        )
+        yield sample, rows if rotated else rows[:1]
+
+
+def rows_by_pass(written: QuestionRows) -> Iterator[tuple[Sample, RowRef]]:
+    """All rows: first the base row of each question, then the second row of each, and so on."""
+    for number in range(max((len(rows) for _, rows in written), default=0)):
+        yield from ((sample, rows[number]) for sample, rows in written if number < len(rows))
+
+
+def _naming(ids: Iterable[str]) -> Callable[[str, int], str]:
+    """How the rotations of questions with these ids are called."""
+    ids = list(ids)
+    if not all(name.isdecimal() for name in ids):
+        return lambda name, turn: f"{name}__{turn}" if turn else name
+    step, largest = ROTATION_STEP, max(map(int, ids), default=0)
+    while step <= largest:
+        step *= 10
+    return lambda name, turn: str(int(name) + turn * step)
+
+
+def columns_of(written: QuestionRows, hidden: bool) -> list[str]:
+    """The columns of a file with these rows."""
+    options = LETTERS[: max((len(sample.options) for sample, _ in written), default=2)]
+    # Whoever reads the file must not take rotations for questions, nor an only row for a lost group.
+    grouped = any(
+        base_index(row.index, "", grouped=False) != sample.id or sample.tags.get("rotations") == "single-pass"
+        for sample, rows in written
+        for row in rows
+    )
+    return [
+        "index", *(["g_index"] if grouped else []), "question", "hint", *options, *([] if hidden else ["answer"]),
+        "category", "image", "source", "l2-category", "comment", "split",
+    ]  # fmt: skip
+
+
+def cells_of(sample: Sample, row: RowRef, gold: int | None) -> dict[str, str]:
+    """The cells of a row but its picture."""
+    return {
+        "index": row.index,
+        "g_index": sample.id,
+        "question": sample.question,
+        "hint": sample.context or "",
+        **{letter: sample.options[option] for letter, option in zip(LETTERS, row.order, strict=False)},
+        "answer": "" if gold is None else LETTERS[row.order.index(gold)],
+        "category": sample.tags.get("l3", ""),
+        "l2-category": sample.tags.get("l2", ""),
+        "source": sample.tags.get("source", ""),
+        "split": sample.tags.get("split", ""),
+    }
+
+
+def _checked(sample: Sample) -> Sample:
+    fault = ""
+    if sample.formulation != "choice":
+        fault = "is no multiple choice"
+    elif len(sample.options) > len(LETTERS):
+        fault = f"has {len(sample.options)} options, over the {len(LETTERS)} that have letters"
+    elif not sample.images:
+        fault = "has no picture"
+    elif normal_index(sample.id) != sample.id:
+        fault = f"would be read again as {normal_index(sample.id)!r}"
+    if fault:
+        raise DataError(f"{sample.benchmark}: sample {sample.id!r} {fault}; MMBench's form cannot hold it")
+    return sample
+
+
+class PictureCells:
+    """Image cells: base64 the first time that a picture (or a row of them) is shown, then a reference."""
+
+    def __init__(self) -> None:
+        self._holders: dict[tuple[str, ...], str] = {}
+
+    def cell(self, index: str, digests: tuple[str, ...], read: Callable[[str], bytes]) -> str:
+        """The cell of the row `index`; `read` gives the bytes of a picture by its digest."""
+        if (holder := self._holders.get(digests)) and len(holder) <= MAX_REFERENCE_LENGTH:
+            return holder
+        self._holders.setdefault(digests, index)
+        cells = [base64.b64encode(read(digest)).decode() for digest in digests]
+        # A very small picture would be taken for a reference.
+        return cells[0] if len(cells) == 1 and len(cells[0]) > MAX_REFERENCE_LENGTH else json.dumps(cells)
+
+
+@contextmanager
+def writing_table(path: Path, columns: Sequence[str]) -> Iterator[Callable[[Mapping[str, str]], object]]:
+    """Yields a function that writes one row; the file appears under its name when the block ends without an error.
+
+    Raises DataError where it cannot be written.
+    """
+    if path.suffix.lower() not in TABLES:
+        raise DataError(f"{path}: the name of a file of MMBench's form ends with {' or '.join(TABLES)}")
+    with replacing_atomically(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+        # All cells in quotes: a lone carriage return would else end a row.
+        table = csv.writer(file, delimiter=TABLES[path.suffix.lower()], quoting=csv.QUOTE_ALL, lineterminator="\n")
+        table.writerow(columns)
+        yield lambda cells: table.writerow([cells.get(column, "") for column in columns])

@@ -1,0 +1,1 @@
+"""Readers of official layouts whose records do not map to questions one to one."""

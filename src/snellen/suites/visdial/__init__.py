@@ -1,0 +1,1 @@
+"""Visual Dialog with its published candidates."""

@@ -1,0 +1,244 @@
+"""Visual Dialog 1.0, val2018: ten questions about a picture, answered in turn (ReForm-Eval A.8).
+
+Reads `visdial_1.0_val.json`, `visdial_1.0_val_dense_annotations.json` and the folder `VisualDialog_val2018`. The 100
+published candidates of a question are dropped, as in the paper; the dense annotations of one round per
+dialogue say which of them are right too, and no distractor says the same as one of those.
+
+With `candidates = "ranked"` the candidates are the options (Das et al. 2017, section 5.2), with `"listed"` they are the
+references of a question on its own, as LVLM-eHub has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
+from snellen.errors import DataError
+from snellen.formats.json_files import list_items, read_json
+from snellen.formats.locate import base_of, find_path, locate
+from snellen.reformulation.answer_equality import fold_answer
+
+ROUNDS = 10
+_YES = frozenset({"yes", "yeah", "yep", "yea", "yup", "sure", "definitely"})
+_NO = frozenset({"no", "nope", "nah", "not"})
+VISDIAL_FILLERS = ("maybe", "i can't tell", "only partly")
+"""What fills up a question that the other answers leave short, so that yes and no have four options too."""
+
+
+class Params(Struct, frozen=True, forbid_unknown_fields=True):
+    split: str = "val2018"
+    candidates: Literal["", "ranked", "listed"] = ""
+
+
+class _Turn(Struct, frozen=True):
+    question: int
+    answer: int
+    answer_options: tuple[int, ...] = ()
+    gt_index: int | None = None
+
+
+class _Dialog(Struct, frozen=True):
+    image_id: int
+    caption: str
+    dialog: tuple[_Turn, ...]
+
+
+class _Data(Struct, frozen=True):
+    questions: tuple[str, ...]
+    answers: tuple[str, ...]
+    dialogs: list[msgspec.Raw]
+
+
+class _File(Struct, frozen=True):
+    split: str
+    data: _Data
+
+
+class _Dense(Struct, frozen=True):
+    image_id: int
+    round_id: int
+    gt_relevance: tuple[float, ...]
+
+
+Dialogs = list[tuple[str, _Dialog]]
+Relevant = dict[tuple[int, int], tuple[float, ...]]
+"""By picture and round (from 0), how right each candidate is."""
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """A draft per dialogue: ten rounds, the caption as context, the published answers as replies.
+
+    With `candidates = "listed"` a draft per round.
+    """
+    chosen = read_params(params, Params)
+    split = chosen.split
+    path = locate(folder, "visdial_1.0_val.json")
+    content = read_json(path, _File)
+    if content.split != split:
+        raise DataError(f"{path}: the split is {content.split}, not {split}")
+    dialogs = list(list_items(path, "data.dialogs", content.data.dialogs, _Dialog))
+    for where, dialog in dialogs:
+        _check(where, dialog, content.data)
+    relevant = _dense(
+        locate(folder, "visdial_1.0_val_dense_annotations.json"), {dialog.image_id for _, dialog in dialogs}
+    )
+    ask = _ranked if chosen.candidates else partial(_round, pools=_Pools(content.data, dialogs))
+    base: Path | None = None
+    for where, dialog in dialogs:
+        name = f"VisualDialog_{split}_{dialog.image_id:012d}.jpg"
+        base = base or base_of(name, (find_path(folder, f"VisualDialog_{split}"), find_path(folder, "images")), where)
+        if chosen.candidates == "listed":
+            yield from _listed(dialog, content.data, base / name, where)
+            continue
+        rounds = tuple(
+            ask(turn, content.data, relevant.get((dialog.image_id, number)), f"{where}, round {number}")
+            for number, turn in enumerate(dialog.dialog)
+        )
+        yield Draft(
+            id=str(dialog.image_id),
+            rounds=rounds,
+            images=(base / name,),
+            where=where,
+            dialogue=True,
+            context=dialog.caption.strip(),
+            group=str(dialog.image_id),
+            replies=tuple(content.data.answers[turn.answer].strip() for turn in dialog.dialog),
+            notes=_merged(dialog, rounds, where) if chosen.candidates else (),
+        )
+
+
+def _check(where: str, dialog: _Dialog, lists: _Data) -> None:
+    if len(dialog.dialog) != ROUNDS:
+        raise DataError(f"{where}: {len(dialog.dialog)} rounds, not {ROUNDS}")
+    for number, turn in enumerate(dialog.dialog):
+        if not 0 <= turn.question < len(lists.questions):
+            raise DataError(f"{where}, round {number}: there is no question {turn.question}")
+        if strange := [place for place in (turn.answer, *turn.answer_options) if not 0 <= place < len(lists.answers)]:
+            raise DataError(f"{where}, round {number}: there is no answer {strange[0]}")
+
+
+def _dense(path: Path, images: set[int]) -> Relevant:
+    relevant: Relevant = {}
+    for where, annotation in list_items(path, "", read_json(path, list[msgspec.Raw]), _Dense):
+        if annotation.image_id not in images:
+            raise DataError(f"{where}: there is no dialogue about the picture {annotation.image_id}")
+        if not 1 <= annotation.round_id <= ROUNDS:
+            raise DataError(f"{where}: round_id is {annotation.round_id}, not 1 to {ROUNDS}")
+        relevant[annotation.image_id, annotation.round_id - 1] = annotation.gt_relevance
+    return relevant
+
+
+def _question(turn: _Turn, lists: _Data) -> str:
+    question = lists.questions[turn.question].strip()
+    return question if question.endswith("?") else f"{question}?"
+
+
+def _round(turn: _Turn, lists: _Data, relevance: tuple[float, ...] | None, where: str, pools: _Pools) -> QuestionDraft:
+    gold = lists.answers[turn.answer].strip()
+    annotated = zip(turn.answer_options, _annotated(turn, relevance, where), strict=False)
+    right = tuple(lists.answers[place] for place, share in annotated if share > 0 and place != turn.answer)
+    return QuestionDraft(
+        _question(turn, lists),
+        texts=(gold,),
+        distractors=DistractorSpec(
+            tiers=pools.of(lists.questions[turn.question], gold),
+            fillers=VISDIAL_FILLERS,
+            prompt="dialogue",
+            also_right=right,
+        ),
+    )
+
+
+def _annotated(turn: _Turn, relevance: tuple[float, ...] | None, where: str) -> tuple[float, ...]:
+    """How right each candidate is; empty where nobody said."""
+    if relevance is not None and len(relevance) != len(turn.answer_options):
+        raise DataError(f"{where}: {len(turn.answer_options)} candidates, {len(relevance)} of them annotated")
+    return relevance or ()
+
+
+def _ranked(turn: _Turn, lists: _Data, relevance: tuple[float, ...] | None, where: str) -> QuestionDraft:
+    """The question with its published candidates as options, in the file's order."""
+    if turn.answer not in turn.answer_options:
+        raise DataError(f"{where}: the answer {turn.answer} is none of the {len(turn.answer_options)} candidates")
+    if turn.gt_index not in (None, turn.answer_options.index(turn.answer)):
+        raise DataError(f"{where}: gt_index {turn.gt_index} is not the place of the answer {turn.answer}")
+    shares = _annotated(turn, relevance, where)
+    options: dict[str, float] = {}
+    for place, answer in enumerate(turn.answer_options):
+        if text := lists.answers[answer].strip():
+            options[text] = max(options.get(text, 0.0), shares[place] if shares else 0.0)
+    gold = lists.answers[turn.answer].strip()
+    if not gold:
+        raise DataError(f"{where}: the answer {turn.answer} is empty")
+    return QuestionDraft(
+        _question(turn, lists),
+        tuple(options),
+        (list(options).index(gold),),
+        relevance=tuple(options.values()) if shares else (),
+    )
+
+
+def _merged(dialog: _Dialog, rounds: Sequence[QuestionDraft], where: str) -> tuple[str, ...]:
+    """How many candidates are no option of their own."""
+    lost = sum(
+        len(turn.answer_options) - len(question.options) for turn, question in zip(dialog.dialog, rounds, strict=True)
+    )
+    return (f"{where}: {lost} candidates left out: empty, or the same as another but for blanks",) if lost else ()
+
+
+def _listed(dialog: _Dialog, lists: _Data, picture: Path, where: str) -> Iterator[Draft]:
+    """Each question on its own, neither caption nor history, all candidates as references in the file's order.
+
+    What `legacy.visdial_reciprocal_rank` wants; which candidate is right is left out, as LVLM-eHub never looks.
+    """
+    for number, turn in enumerate(dialog.dialog):
+        texts = tuple(lists.answers[answer].strip() for answer in turn.answer_options)
+        yield Draft(
+            id=f"{dialog.image_id}-{number + 1}",
+            rounds=(QuestionDraft(_question(turn, lists), texts=texts),),
+            images=(picture,),
+            where=f"{where}, round {number}",
+            group=str(dialog.image_id),
+        )
+
+
+class _Pools:
+    """Answers that people gave in the split: to questions that begin alike, and to any.
+
+    An answer that affirms is no candidate beside a gold that affirms, and likewise for denial.
+    """
+
+    def __init__(self, lists: _Data, dialogs: Dialogs) -> None:
+        self._by_kind: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._answers: dict[str, dict[str, None]] = {"": {}}
+        for _, dialog in dialogs:
+            for turn in dialog.dialog:
+                answer = lists.answers[turn.answer].strip()
+                for kind in ("", _kind(lists.questions[turn.question])):
+                    self._answers.setdefault(kind, {})[answer] = None
+
+    def of(self, question: str, gold: str) -> tuple[tuple[str, ...], ...]:
+        side = _side(gold)
+        return tuple(self._of(kind, side) for kind in (_kind(question), ""))
+
+    def _of(self, kind: str, side: str) -> tuple[str, ...]:
+        if (kind, side) not in self._by_kind:
+            answers = self._answers.get(kind, {})
+            self._by_kind[kind, side] = tuple(text for text in answers if not side or _side(text) != side)
+        return self._by_kind[kind, side]
+
+
+def _kind(question: str) -> str:
+    """The first two words: `what color`, `is there`."""
+    return " ".join(fold_answer(question).split()[:2])
+
+
+def _side(answer: str) -> str:
+    first = fold_answer(answer).partition(" ")[0]
+    return "yes" if first in _YES else "no" if first in _NO else ""

@@ -1,0 +1,246 @@
+"""A metric declares itself: what a stranger says of one in three lines is what all outputs show."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import snellen as sn
+from snellen import registry
+from snellen.analysis.capability import CAPABILITY
+from snellen.analysis.ranks import competition_ranks
+from snellen.benchmark import Benchmark
+from snellen.cli import main
+from snellen.errors import DataError
+from snellen.metrics.declaration import ChoiceMetric, declared, find_metric, metric_row, reply_metric
+from snellen.records import Answer, Prediction
+from snellen.report import capability_table, other_tables
+
+# --- a stranger's metrics, three lines each ----------------------------------------------------------------------
+
+
+@reply_metric(unit="seconds", better="lower", low=0.0)
+def seconds_off(reply: str, references: Sequence[str]) -> float:
+    """How far a time is off."""
+    return abs(float(reply) - float(references[0]))
+
+
+@reply_metric(unit="points", low=0.0, high=10.0, scale="points 0-10", title="warmth of tone")
+def warmth(reply: str, references: Sequence[str]) -> float:
+    return min(len(reply), 10)
+
+
+@reply_metric(unit="share")
+def brief(reply: str, references: Sequence[str]) -> float:
+    return float(len(reply) < 3)
+
+
+def plain(reply: str, references: Sequence[str]) -> float:
+    return len(reply) / 10
+
+
+def first_place(predictions: Sequence[Prediction], answer: Answer) -> float:
+    return sum(p.choice == 0 for p in predictions) / len(predictions)
+
+
+FIRST_PLACE = ChoiceMetric(
+    what="how often the first option is chosen", rows=(metric_row("first_place", unit="share"),), measure=first_place
+)
+TOO_HIGH = reply_metric(lambda reply, references: 11.0, name="too_high", unit="points", low=0.0, high=10.0)
+T_3 = 3.182446305
+"""Student's t for 95 % with three degrees of freedom."""
+NAMES = ("seconds_off", "warmth", "brief", "plain")
+REPLIES = {"q0": "10", "q1": "12.5", "q2": "2", "q3": "40"}
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(registry._NAMES, "metrics", dict(registry._NAMES["metrics"]))
+    for name in (*NAMES, "FIRST_PLACE", "TOO_HIGH"):
+        registry.register("metrics", name.lower(), f"{__name__}:{name}")
+
+
+@pytest.fixture
+def scored(make: Callable[..., Benchmark]) -> sn.Results:
+    """Golds are 10: off by 0, 2.5, 8 and 30 seconds."""
+    rows = [{"id": name, "question": f"How long is {name}?", "answer": ["10"]} for name in REPLIES]
+    sn.evaluate(sn.Scripted(REPLIES), str(make(rows).folder), "vanilla", name="times")
+    return sn.score("runs/times", metrics=NAMES)
+
+
+def test_the_results_have_the_unit_the_direction_and_the_interval_that_were_declared(scored: sn.Results) -> None:
+    rows = {row.metric: row for row in scored.rows if row.benchmark == "mine" and not row.slice}
+    seconds, points, share, unsaid = (rows[name] for name in NAMES)
+    assert (seconds.estimate.value, seconds.unit, seconds.better) == (pytest.approx(40.5 / 4), "seconds", "lower")
+    # Above a bound at 0 the variance grows with the mean: (mu - m)^2 = t^2 s^2 mu / m, of which these are the roots.
+    mean, slope = 10.125, (T_3 * (seconds.estimate.stderr or 0)) ** 2 / 10.125
+    roots = [mean + slope / 2 + sign * math.sqrt(slope * mean + slope**2 / 4) for sign in (-1, 1)]
+    assert [seconds.estimate.low, seconds.estimate.high] == pytest.approx(roots)
+    assert (points.estimate.value, points.unit, points.better) == (
+        pytest.approx((2 + 4 + 1 + 2) / 4),
+        "points",
+        "higher",
+    )
+    assert (share.estimate.value, share.unit) == (0.75, "share")
+    assert 0.0 < (share.estimate.low or 0) < 0.75 < (share.estimate.high or 0) < 1.0  # Wilson's
+    # A plain function declares nothing: 0.225 is no share.
+    assert (unsaid.estimate.value, unsaid.unit, unsaid.better) == (pytest.approx(0.225), "", "higher")
+    means = {row.metric for row in scored.rows if row.benchmark == "*" and row.dimension == "*"}
+    assert {"warmth", "brief"} <= means and not {"seconds_off", "plain"} & means
+
+
+def test_the_terminal_shows_units_and_directions(scored: sn.Results) -> None:
+    console = Console(width=100, file=io.StringIO())
+    for table in other_tables(scored.runs, scored.rows):
+        console.print(table)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    for words in (
+        r"seconds off \(seconds, lower is better\) +10\.125 \[1\.568, 65\.378\] n=4",
+        r"warmth of tone \(points\) +2\.250 \[",
+        r"brief +75\.0% \[\d+\.\d, \d+\.\d\] n=4",
+        r"plain +0\.225 \[",
+    ):
+        assert any(re.search(words, line) for line in lines), (words, lines)
+
+
+def test_markdown_shows_a_table_each_with_its_unit_under_it(scored: sn.Results) -> None:
+    text = scored.report("r.md").read_text("utf-8")
+    parts = dict(part.split("\n", 1) for part in re.split(r"^### ", text, flags=re.MULTILINE)[1:])
+    assert "| 10.125 [1.568, " in parts["Seconds off by benchmark"]
+    assert "\nSeconds, lower is better.\n" in parts["Seconds off by benchmark"]
+    assert "| 2.250 [" in parts["Warmth of tone by benchmark"] and "\nPoints.\n" in parts["Warmth of tone by benchmark"]
+    assert "| 75.0% [" in parts["Brief by benchmark"]
+    assert "| 0.225 [" in parts["Plain by benchmark"]
+
+
+def test_the_page_draws_each_on_an_axis_of_its_own(scored: sn.Results) -> None:
+    page = scored.report("r.html").read_text("utf-8")
+    found = re.findall(r'<svg class="chart"[^>]*aria-label="([^"]*)">\n(.*?)</svg>', page, re.DOTALL)
+    charts: dict[str, str] = dict(found)
+    seconds = charts["Seconds off by benchmark, generation"]
+    assert ">seconds off (seconds, lower is better)</text>" in seconds
+    ticks = [float(tick) for tick in re.findall(r'class="tick">([\d.]+)</text>', seconds)]
+    assert ticks[0] == 0.0 and 40 <= ticks[-1] < 80
+    assert "10.125 [1.568, " in seconds
+    # Declared bounds are the axis, whatever the numbers are.
+    points = charts["Warmth of tone by benchmark, generation"]
+    assert re.findall(r'class="tick">([\d.]+)</text>', points)[-1] == "10"
+    assert re.findall(r'class="tick">(\d+%)</text>', charts["Brief by benchmark, generation"])[-1] == "100%"
+
+
+def test_csv_names_unit_and_direction_in_every_row(scored: sn.Results) -> None:
+    rows = [
+        row
+        for row in csv.DictReader(io.StringIO(scored.report("r.csv").read_text("utf-8")))
+        if row["benchmark"] == "mine" and not row["slice"]
+    ]
+    told = {row["metric"]: (row["unit"], row["better"]) for row in rows}
+    assert told["seconds_off"] == ("seconds", "lower")
+    assert told["warmth"] == ("points", "higher")
+    assert told["brief"] == ("share", "higher")
+    assert told["plain"] == ("", "higher")
+
+
+def test_a_strangers_metric_of_choices_is_given_the_predictions_of_a_question(questions: Benchmark) -> None:
+    sn.evaluate("snellen:always-a", str(questions.folder), "vanilla", name="choices")
+    results = sn.score("runs/choices", metrics=["first_place"])
+    assert results.value("first_place", benchmark="mine") == 1.0
+
+
+def test_a_value_out_of_the_declared_bounds_is_refused(scored: sn.Results) -> None:
+    with pytest.raises(DataError, match=r"metric too_high: 11 is out of its bounds 0 to 10; mend the metric"):
+        sn.score("runs/times", metrics=["too_high"])
+
+
+def test_what_is_given_anyway_is_not_asked_for(scored: sn.Results) -> None:
+    with pytest.raises(DataError, match="capability needs no asking for"):
+        sn.score("runs/times", metrics=["capability"])
+
+
+def test_the_list_of_metrics_says_what_each_is_over_its_unit_and_direction(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["list", "metrics", "--json"])
+    out = capsys.readouterr().out
+    assert '{"metric":"seconds_off","over":"reply","unit":"seconds","better":"lower","what it is":"How far' in out
+    assert '"metric":"instability","over":"choices","unit":"nats","better":"lower"' in out
+
+
+# --- Snellen's own -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", registry.names("metrics"))
+def test_every_metric_declares_rows_that_are_found_by_their_names(name: str) -> None:
+    metric = find_metric(name)
+    assert metric.what and metric.rows
+    for row in metric.rows:
+        assert declared(row.name) == row
+        assert row.low is None or row.high is None or row.low < row.high
+        if row.interval == "proportion":
+            assert (row.low, row.high) == (0.0, 1.0)
+
+
+# --- means and ranks ---------------------------------------------------------------------------------------------
+
+
+def dimension_benchmarks(make: Callable[..., Benchmark]) -> list[str]:
+    """CG is measured by a share, Desc in seconds."""
+    choices = [{"id": f"q{i}", "question": f"Which is {i}?", "options": ["a", "b"], "answer": 0} for i in range(4)]
+    times = [{"id": f"q{i}", "question": f"How long is {i}?", "answer": ["10"]} for i in range(4)]
+    made = (
+        make(choices, name="choices", dimension="CG"),
+        make(times, name="times", dimension="Desc", metrics=("seconds_off",)),
+    )
+    return [str(benchmark.folder) for benchmark in made]
+
+
+def answering(name: str, mark: str, seconds: str) -> sn.Scripted:
+    return sn.Scripted(lambda request: mark if request.variant.labels else seconds, name=name)
+
+
+def test_where_scales_differ_there_is_no_overall_mean_and_models_are_compared_by_their_average_rank(
+    make: Callable[..., Benchmark],
+) -> None:
+    folders = dimension_benchmarks(make)
+    models = [answering("good", "(A)", "11"), answering("fast", "(B)", "10"), answering("bad", "(B)", "30")]
+    results = sn.evaluate(models, folders, "vanilla")
+    rows = {(row.model, row.dimension): row for row in results.rows if row.metric == CAPABILITY}
+    assert rows["good", "*"].estimate.value is None
+    why = rows["good", "*"]
+    assert (why.reason, why.detail) == ("scales differ", "accuracy, seconds off")
+    assert (rows["good", "Desc"].estimate.value, rows["good", "Desc"].unit, rows["good", "Desc"].better) == (
+        1.0, "seconds", "lower",
+    )  # fmt: skip
+    console = Console(width=120, file=io.StringIO())
+    console.print(capability_table(results.runs, results.rows))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    [ranks] = [line for line in shown.splitlines() if line.strip().startswith("average rank")]
+    # CG: 1, 2, 2. Desc, where less is better: 2, 1, 3.
+    assert re.findall(r"\d\.\d{3}", ranks) == ["1.500", "1.500", "2.500"]
+    assert "scales differ: accuracy, seconds off" in shown
+    text = results.report("r.md").read_text("utf-8")
+    assert re.search(r"\| average rank \| 1\.500 \[no interval\] n=8 \| 1\.500 .* \| 2\.500 ", text)
+    rows_of_csv = csv.DictReader(io.StringIO(results.report("r.csv").read_text("utf-8")))
+    assert {row["model"]: row["value"] for row in rows_of_csv if row["metric"] == "average_rank"} == {
+        "good": "1.5", "fast": "1.5", "bad": "2.5",
+    }  # fmt: skip
+
+
+def test_shares_have_an_overall_mean_and_one_model_has_no_rank(questions: Benchmark, make: Any) -> None:
+    folders = dimension_benchmarks(make)[:1]
+    results = sn.evaluate(answering("one", "(A)", "10"), folders, "vanilla")
+    assert results.value(CAPABILITY) == 1.0
+    assert "average rank" not in results.report("r.md").read_text("utf-8")
+
+
+def test_equal_values_share_the_better_rank() -> None:
+    assert competition_ranks([3.0, 1.0, 3.0, 2.0]) == [1, 4, 1, 3]
+    assert competition_ranks([3.0, 1.0, 3.0, 2.0], "lower") == [3, 1, 3, 2]

@@ -1,0 +1,286 @@
+"""The run store: nothing that was answered is lost, and what is wrong is said with file and line."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snellen.errors import StoreError
+from snellen.records import Exchange, Failure, Message, Request, Response, TextPart, Variant
+from snellen.runs.journal import (
+    RUN_FORMAT,
+    RUN_MANIFEST,
+    BenchmarkUse,
+    RunManifest,
+    RunStore,
+    journals,
+    read_exchanges,
+    read_journal,
+    read_manifest,
+    write_atomically,
+    write_manifest,
+)
+from snellen.runs.spec import RunSpec
+
+P = "vanilla"
+
+
+def ask(text: str, sample: str = "q", test: int = 0) -> Request:
+    return Request("b", sample, Variant(test=test), (Message("user", (TextPart(text),)),))
+
+
+def told(text: str, reply: str, sample: str = "q") -> Exchange:
+    return Exchange(P, ask(text, sample), Response(text=reply))
+
+
+def fill(folder: Path, count: int, worker: int = 0) -> Path:
+    """A run folder with `count` exchanges in one journal."""
+    with RunStore(folder, worker) as store:
+        store.append(told(f"{worker}-{i}", f"reply {i}") for i in range(count))
+    return folder / f"journal-{worker}.jsonl"
+
+
+def replies(folder: Path) -> list[str | None]:
+    return [exchange.response.text for exchange in read_exchanges(folder)]
+
+
+def test_what_was_appended_is_found_in_this_and_in_the_next_session(tmp_path: Path) -> None:
+    with RunStore(tmp_path) as store:
+        store.append([told("What?", "a cat")])
+        assert store.find(P, ask("What?")) == Response(text="a cat")
+        assert store.find(P, ask("Which?")) is None
+    with RunStore(tmp_path) as store:
+        assert store.find(P, ask("What?")) == Response(text="a cat")
+        assert (store.answered, store.failed) == (0, 0)
+    assert len(replies(tmp_path)) == 1
+
+
+def test_another_presentation_of_the_same_request_is_noted_once_as_reused(tmp_path: Path) -> None:
+    for _ in range(2):
+        with RunStore(tmp_path) as store:
+            if not replies(tmp_path):
+                store.append([told("What?", "a cat")])
+            for test in (0, 1, 1):
+                store.find(P, ask("What?", test=test))
+            store.find("instability", ask("What?", sample="r"))
+    exchanges = list(read_exchanges(tmp_path))
+    assert [(e.protocol, e.request.sample_id, e.request.variant.test, e.reused) for e in exchanges] == [
+        (P, "q", 0, False),
+        (P, "q", 1, True),
+        ("instability", "r", 0, True),
+    ]
+    assert {e.response.text for e in exchanges} == {"a cat"}
+
+
+def test_failures_are_kept_but_never_found(tmp_path: Path) -> None:
+    failed = Exchange(P, ask("What?"), Response(error=Failure("timeout", "too late", 3)))
+    with RunStore(tmp_path) as store:
+        store.append([failed])
+        assert store.find(P, ask("What?")) is None
+        assert (store.answered, store.failed) == (0, 1)
+    with RunStore(tmp_path) as store:
+        assert store.find(P, ask("What?")) is None
+        store.append([told("What?", "a cat")])
+        assert store.find(P, ask("What?")) == Response(text="a cat")
+    assert list(read_exchanges(tmp_path)) == [failed, told("What?", "a cat")]
+
+
+def test_a_torn_last_line_is_cut_and_the_run_goes_on(tmp_path: Path) -> None:
+    path = fill(tmp_path, 3)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    assert replies(tmp_path) == ["reply 0", "reply 1"]
+    assert path.read_bytes() == whole[:-20], "reading changes nothing"
+    with RunStore(tmp_path) as store:
+        assert store.find(P, ask("0-2")) is None
+        store.append([told("0-2", "again")])
+    assert replies(tmp_path) == ["reply 0", "reply 1", "again"]
+
+
+@given(st.integers(0, 3), st.integers(0, 500), st.lists(st.integers(1, 90_000), max_size=3))
+def test_a_journal_cut_anywhere_loses_only_the_line_that_was_cut(
+    tmp_path_factory: pytest.TempPathFactory, kept: int, cut: int, sizes: list[int]
+) -> None:
+    folder = tmp_path_factory.mktemp("cut")
+    with RunStore(folder) as store:
+        store.append(told(str(i), "é" * size) for i, size in enumerate(sizes))
+    path = folder / "journal-0.jsonl"
+    ends = [0, *(offset for offset, _ in read_journal(path)), path.stat().st_size]
+    size = min(ends[min(kept + 1, len(ends) - 1)] + cut, path.stat().st_size)
+    os.truncate(path, size)
+    with RunStore(folder) as store:
+        store.append([told("new", "new")])
+    whole = sum(end <= size for end in ends[2:])
+    assert [len(reply or "") for reply in replies(folder)] == [*sizes[:whole], 3]
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"garbage\n", b"{}\n", b"\n", b'{"protocol": "p"}\n', b"\xff\xfe\n", b"\0" * 20 + b"\n"]
+)
+def test_a_corrupt_line_in_the_middle_is_named_with_its_file_and_line(garbage: bytes, tmp_path: Path) -> None:
+    path = fill(tmp_path, 3)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], garbage, *lines[1:]]))
+    fault = r"journal-0.jsonl:2: not an exchange of this version .*; remove the line to go on"
+    with pytest.raises(StoreError, match=fault) as caught:
+        list(read_exchanges(tmp_path))
+    assert "\n" not in str(caught.value)
+    with pytest.raises(StoreError, match=fault):
+        RunStore(tmp_path)
+    path.write_bytes(b"".join(lines))
+    RunStore(tmp_path).close()
+
+
+def test_two_writers_of_one_journal_are_refused(tmp_path: Path) -> None:
+    with (
+        RunStore(tmp_path),
+        pytest.raises(StoreError, match="is in use by another run; wait for it, or choose another"),
+    ):
+        RunStore(tmp_path)
+    RunStore(tmp_path).close()
+
+
+def test_workers_write_journals_of_their_own_and_read_all(tmp_path: Path) -> None:
+    with RunStore(tmp_path, 0) as first, RunStore(tmp_path, 1) as second:
+        first.append([told("a", "from 0")])
+        second.append([told("b", "from 1")])
+        assert first.find(P, ask("b")) is None, "what another worker does now is seen by the next session"
+    fill(tmp_path, 2, worker=10)
+    with RunStore(tmp_path, 2) as third:
+        assert third.find(P, ask("a")) == Response(text="from 0")
+        assert third.find(P, ask("b")) == Response(text="from 1")
+        assert third.find(P, ask("10-1")) == Response(text="reply 1")
+    assert len(journals(tmp_path)) == 4
+    assert sorted(map(str, replies(tmp_path))) == ["from 0", "from 1", "reply 0", "reply 1"]
+
+
+def test_more_journals_than_can_be_told_apart_are_refused(tmp_path: Path) -> None:
+    for number in range(256):
+        (tmp_path / f"journal-{number}.jsonl").touch()
+    RunStore(tmp_path).close()
+    with pytest.raises(StoreError, match="has 257 journals, more than 256"):
+        RunStore(tmp_path, 256)
+
+
+def test_lines_are_on_the_disk_before_append_returns_and_synced_by_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("snellen.runs.journal.os.fsync", synced.append)
+    now = 0.0
+    with RunStore(tmp_path, clock=lambda: now) as store:
+        store.append([told("a", "1")])
+        assert len(replies(tmp_path)) == 1
+        assert synced == []
+        now = 0.6
+        store.append([told("b", "2")])
+        assert len(synced) == 1
+    assert len(synced) == 2
+
+
+@contextmanager
+def small_disk() -> Iterator[None]:
+    """No file can be longer than 600 bytes: within the test alone, since pytest may be writing to a file too."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_disk_that_takes_no_more_is_one_line_and_keeps_the_whole_lines(tmp_path: Path) -> None:
+    full = pytest.raises(StoreError, match=r"cannot write \(File too large\); choose")
+    with small_disk(), RunStore(tmp_path) as store, full:
+        for i in range(100):
+            store.append([told(str(i), "x" * 50)])
+    before = len(replies(tmp_path))
+    assert before >= 2
+    with small_disk(), pytest.raises(StoreError, match="cannot write"):
+        write_atomically(tmp_path / "manifest.json", b"x" * 1000)
+    assert [path.name for path in tmp_path.iterdir()] == ["journal-0.jsonl"]
+    RunStore(tmp_path).close()
+    assert len(replies(tmp_path)) == before
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"cannot write .*; choose a folder you can write with --runs"):
+        RunStore(tmp_path / "file")
+    with pytest.raises(StoreError, match=r"cannot write .*; choose a folder you can write with --runs"):
+        write_manifest(tmp_path / "file" / "run", a_manifest())
+
+
+# --- the manifest ------------------------------------------------------------------------------------------------
+
+
+def a_manifest(format: int = RUN_FORMAT) -> RunManifest:  # noqa: A002
+    return RunManifest(
+        format,
+        "m",
+        {"a": "1"},
+        (BenchmarkUse("mine", "v1", "folder"),),
+        (P,),
+        "t",
+        (RunSpec(models=("m",), limit=3),),
+        {},
+        {},
+        "2026-01-01T00:00:00+00:00",
+    )
+
+
+def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    write_manifest(tmp_path, a_manifest())
+    assert read_manifest(tmp_path) == a_manifest()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [RUN_MANIFEST]
+
+
+def test_a_file_is_written_into_folders_that_are_not_there_yet(tmp_path: Path) -> None:
+    write_manifest(tmp_path / "runs" / "of" / "today", a_manifest())
+    assert read_manifest(tmp_path / "runs" / "of" / "today") == a_manifest()
+
+
+def test_a_build_fits_a_run_when_its_version_or_its_questions_are_the_same() -> None:
+    use = BenchmarkUse("mine", "v1", "folder", questions="q1")
+    assert use.fits("v1", "q2") and use.fits("v2", "q1")
+    assert not use.fits("v2", "q2")
+    assert not BenchmarkUse("mine", "v1", "folder").fits("v2", "")
+
+
+def test_a_run_of_another_format_is_refused(tmp_path: Path) -> None:
+    write_manifest(tmp_path, a_manifest(format=7))
+    with pytest.raises(StoreError, match=r"is a run of format 7, this Snellen writes 2; choose another --name"):
+        read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (None, r"is not a run \(manifest.json is missing\)"),
+        (b"{}", "is a run of format none"),
+        (b"[]", r"manifest.json: "),
+        (b"not json", r"manifest.json: "),
+        (b'{"format": 2}', r"manifest.json: .*missing required field"),
+    ],
+)
+def test_a_folder_that_is_no_run_says_so(content: bytes | None, fault: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / RUN_MANIFEST).write_bytes(content)
+    with pytest.raises(StoreError, match=fault):
+        read_manifest(tmp_path)
+
+
+def test_a_journal_is_json_lines_that_anyone_can_read(tmp_path: Path) -> None:
+    path = fill(tmp_path, 2)
+    first = msgspec.json.decode(path.read_bytes().splitlines()[0])
+    assert first["protocol"] == P
+    assert first["request"]["messages"][0] == {"role": "user", "content": [{"type": "text", "text": "0-0"}]}
+    assert first["response"] == {"text": "reply 0"}

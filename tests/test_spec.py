@@ -1,0 +1,285 @@
+"""One record behind a run: what Python, flags, exam.toml, workers and the manifest can say is the same."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import itertools
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+import snellen as sn
+from slow_model import PROTOCOLS, Slow, SlowAsync
+from snellen.benchmark import Benchmark
+from snellen.cli import cli
+from snellen.errors import DataError, ErrorBudgetError, ModelError, UnknownNameError
+from snellen.runs.journal import journals, read_manifest
+from snellen.runs.progress import RunProgress
+from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, read_run_spec, run_spec
+
+RUNS_PAGE = Path(__file__).parent.parent / "docs" / "runs.md"
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+# --- the same everywhere -----------------------------------------------------------------------------------------
+
+
+def parameters(function: Callable[..., Any]) -> dict[str, Any]:
+    return {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+
+
+def flags(verb: str) -> set[str]:
+    command = cli.get_command(click.Context(cli), verb)
+    assert command is not None
+    return {str(parameter.name) for parameter in command.params}
+
+
+RUN, SCORING, JUDGE = (set(form.__struct_fields__) for form in (RunSpec, ScoringSpec, JudgeSpec))
+JUDGE_FLAGS = {f"judge_{name}" for name in JUDGE}
+IN_PYTHON = {"models": "model"}
+"""A field of RunSpec by another name in `evaluate`: the model comes first, and is mostly one."""
+PYTHON_ONLY = {"progress", "announce"}
+"""Functions, which neither a flag nor a file can name; on the command line they write to the terminal."""
+TERMINAL_ONLY = {"as_json"}
+
+
+def test_evaluate_takes_the_fields_of_the_record() -> None:
+    assert parameters(sn.evaluate).keys() == {IN_PYTHON.get(name, name) for name in RUN} | PYTHON_ONLY
+
+
+def test_the_command_run_takes_the_fields_of_the_record() -> None:
+    tables = {"scoring", "judge"}
+    fields = {IN_PYTHON.get(name, name) for name in RUN - tables}
+    assert flags("run") == fields | SCORING | JUDGE_FLAGS | TERMINAL_ONLY
+
+
+def test_score_takes_the_fields_of_its_record_from_python_and_on_the_command_line() -> None:
+    assert parameters(sn.score).keys() == SCORING | {"folder", "judge", "announce"}
+    of_runs = {"runs", "where", "common_answered"}
+    assert flags("report") == SCORING | JUDGE_FLAGS | of_runs | {"outputs"}
+    assert flags("score") == SCORING | JUDGE_FLAGS | of_runs | {"answers", "to", "model", "form"} | TERMINAL_ONLY
+    assert flags("agree") >= JUDGE_FLAGS
+
+
+def test_what_is_not_said_is_the_same_in_python_as_in_the_record() -> None:
+    def differing(function: Callable[..., Any], record: msgspec.Struct) -> set[str]:
+        defaults = parameters(function)
+        return {
+            name
+            for name, value in msgspec.structs.asdict(record).items()
+            if name in defaults and defaults[name] not in (inspect.Parameter.empty, value)
+        }
+
+    # A judge is a model, models or a record: none of them is the record that names none.
+    assert differing(sn.evaluate, RunSpec()) == {"report", "judge"}
+    assert differing(sn.score, ScoringSpec()) == set()
+
+
+DIFFERENT_THINGS = {
+    "--answers": "build takes a file, score a file or the name of a benchmark",
+    "--metric": "sample studies one, the others compute several",
+    "--output": "report writes several files, submit one",
+    "--protocol": "run asks by several, submit writes the replies to one",
+}
+
+
+def test_a_flag_has_the_same_form_in_every_verb() -> None:
+    forms: dict[str, set[tuple[str, bool, bool]]] = defaultdict(set)
+    for verb in cli.list_commands(click.Context(cli)):
+        command = cli.get_command(click.Context(cli), verb)
+        assert command is not None
+        for option in command.params:
+            if isinstance(option, click.Option):
+                form = (option.type.name.removesuffix(" range"), option.multiple, option.is_flag)
+                forms[option.opts[-1]].add(form)
+    assert {name: form for name, form in forms.items() if len(form) > 1 and name not in DIFFERENT_THINGS} == {}
+
+
+# --- exam.toml ---------------------------------------------------------------------------------------------------
+
+
+def fields_on_the_page() -> set[str]:
+    _, _, section = RUNS_PAGE.read_text("utf-8").partition("## Field by field")
+    return set(re.findall(r"^\| `([a-z_.]+)` \|", section, flags=re.MULTILINE))
+
+
+def test_the_page_has_every_field() -> None:
+    in_tables = {f"scoring.{name}" for name in SCORING} | {f"judge.{name}" for name in JUDGE}
+    assert fields_on_the_page() == RUN - {"scoring", "judge"} | in_tables
+
+
+def test_the_example_of_the_page_runs() -> None:
+    [example] = re.findall(r"^```toml\n(.*?)^```", RUNS_PAGE.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    Path("exam.toml").write_text(example)
+    done = CliRunner().invoke(cli, ["run", "exam.toml", "--limit", "2", "--json"], catch_exceptions=False)
+    assert done.exit_code == 0
+    spec = run_spec(read_run_spec(Path("exam.toml")))
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {row["model"] for row in rows} == set(spec.models)
+    assert len(list(Path(spec.runs).glob(f"{spec.name}-*/report.html"))) == len(spec.models)
+
+
+def test_a_file_can_say_what_every_field_holds() -> None:
+    spec = RunSpec(
+        models=("snellen:oracle",), benchmarks=("eyechart/shape",), protocols=("vanilla",), method="both", where="x",
+        held_out_for=("llava-1.5-7b",), cards="cards.toml", limit=3, name="n", runs="r", templates="data",
+        prefix=False, temperature=0.5, top_p=0.9, seed=4, stop=("\n",), max_new_tokens=9, workers=2, window=5,
+        error_budget=0.1, report=False,
+        scoring=ScoringSpec(
+            extractor="strict", likelihood_rule="mean", metrics=("anls",), semantic=True, unparsed="legacy-random",
+            guess_seed=2,
+        ),
+        judge=JudgeSpec(
+            models=("snellen:oracle",), prompt="delimited", max_tokens=8, structured=True, price=(1.0, 2.0),
+            failures=0.2, calibrate=True,
+        ),
+    )  # fmt: skip
+    unsaid = RunSpec()
+    assert not [name for name in RUN if getattr(spec, name) == getattr(unsaid, name)]
+    content = json.loads(msgspec.json.encode(spec))
+    tables = [content, *(content.pop(name) for name in ("scoring", "judge"))]
+    lines = [[f"{name} = {json.dumps(value)}" for name, value in table.items()] for table in tables]
+    Path("exam.toml").write_text("\n".join((*lines[0], "[scoring]", *lines[1], "[judge]", *lines[2])))
+    assert run_spec(read_run_spec(Path("exam.toml"))) == spec
+    assert msgspec.json.decode(msgspec.json.encode(spec), type=RunSpec) == spec
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ('modles = ["snellen:oracle"]', "unknown field 'modles'; did you mean models?"),
+        ("[judge]\npromt = 'paper'", "unknown field of [judge] 'promt'; did you mean prompt"),
+        ("limit = 'ten'", "limit: expected a whole number, got a text"),
+        ("limit = 0", "limit: expected a whole number >= 1"),
+        ("top_p = 2.0", "top_p: expected a number <= 1"),
+        ("benchmarks = 'eyechart'", "benchmarks: expected a list, got a text"),
+        ("prefix = 1", "prefix: expected true or false, got a whole number"),
+        ("[scoring]\nmetrics = [3]", "scoring.metrics[0]: expected a text, got a whole number"),
+        ("[scoring]\nlikelihood_rule = 'men'", "unknown value of scoring.likelihood_rule 'men'; did you mean mean?"),
+        ("judge = 'hf:org/name'", "judge: expected a table, got a text"),
+        ("[judge]\nmodels = [3]", "judge.models: expected a text, got 3"),
+        ("method = 'likelyhood'", "unknown value of method 'likelyhood'; did you mean likelihood?"),
+        ("models = [", "Invalid value"),
+    ],
+)
+def test_a_fault_of_a_file_is_one_line_that_names_it(content: str, fault: str) -> None:
+    Path("exam.toml").write_text(content)
+    with pytest.raises((DataError, UnknownNameError), match=f"^exam.toml: {re.escape(fault)}"):
+        read_run_spec(Path("exam.toml"))
+
+
+def test_scoring_of_a_file_is_done_and_flags_win_field_by_field() -> None:
+    Path("exam.toml").write_text(
+        'models = ["snellen:uniform"]\nbenchmarks = ["eyechart/shape"]\nlimit = 4\nreport = false\nname = "r"\n'
+        '[scoring]\nextractor = "strict"\nmetrics = ["anls"]\n[judge]\nmodels = ["snellen:oracl"]\n'
+    )
+    with pytest.raises(UnknownNameError, match="did you mean oracle"):
+        CliRunner().invoke(cli, ["run", "exam.toml"], catch_exceptions=False)
+    words = ["run", "exam.toml", "--judge", "snellen:uniform", "--metric", "word_f1", "--json"]
+    assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
+    predictions = [json.loads(line) for line in Path("runs/r/predictions.jsonl").read_text().splitlines()]
+    assert len(predictions) == 4 and all("strict" in prediction["extractor_version"] for prediction in predictions)
+
+
+# --- from Python -------------------------------------------------------------------------------------------------
+
+
+def test_workers_from_python_find_what_one_process_finds() -> None:
+    states: list[RunProgress] = []
+    asked = ("snellen:uniform", "eyechart/shape", "instability?m=3")
+    one = sn.evaluate(*asked, limit=12, name="one")
+    two = sn.evaluate(*asked, limit=12, name="two", workers=2, progress=states.append)
+    assert [row.estimate for row in one.rows] == [row.estimate for row in two.rows]
+    assert [path.name for path in journals(Path("runs/two"))] == ["journal-0.jsonl", "journal-1.jsonl"]
+    assert (states[0].done, states[-1].done, states[-1].total) == (0, 12, 12)
+    assert all(before.done <= after.done for before, after in itertools.pairwise(states))
+    assert {(state.model, state.folder) for state in states} == {("snellen:uniform", "runs/two")}
+
+
+def test_an_object_cannot_be_shared_by_workers() -> None:
+    with pytest.raises(ModelError, match=r"^slow is an object of this process, which 2 workers cannot share; name it"):
+        sn.evaluate(Slow(), "eyechart/shape", workers=2)
+    assert not Path("runs").exists()
+
+
+def test_a_report_is_written_where_it_is_asked_for() -> None:
+    lines: list[str] = []
+    sn.evaluate("snellen:oracle", "eyechart/shape", limit=2, name="with", report=True, announce=lines.append)
+    sn.evaluate("snellen:oracle", "eyechart/shape", limit=2, name="without")
+    assert [str(path) for path in Path("runs").glob("*/report.html")] == ["runs/with/report.html"]
+    assert lines[-1] == "report: runs/with/report.html"
+
+
+@pytest.mark.parametrize(
+    ("how", "fault"),
+    [
+        ({"scoring": ScoringSpec(metrics=("mrak",))}, "unknown metric 'mrak'"),
+        ({"scoring": ScoringSpec(metrics=("mark",))}, "the metric mark needs a judge"),
+        ({"scoring": ScoringSpec(extractor="stric")}, "unknown extractor 'stric'"),
+        ({"scoring": ScoringSpec(likelihood_rule="men")}, "unknown value of scoring.likelihood_rule 'men'"),  # type: ignore[arg-type]
+        ({"judge": "snelen:oracle"}, "unknown model 'snelen'"),
+        ({"judge": JudgeSpec(models=("snellen:oracle",), prompt="papre")}, "did you mean paper"),
+        ({"judge": JudgeSpec(max_tokens=0)}, "max_tokens: expected a whole number >= 1"),
+        ({"protocols": "circlar"}, "unknown protocol 'circlar'"),
+    ],
+)
+def test_what_scoring_would_refuse_is_refused_before_a_model_is_asked(how: dict[str, Any], fault: str) -> None:
+    model = Slow()
+    with pytest.raises((DataError, UnknownNameError), match=re.escape(fault)):
+        sn.evaluate(model, "eyechart/shape", **how)
+    assert model.asked == [] and not Path("runs").exists()
+
+
+def test_every_model_is_asked_before_failures_of_one_are_an_error(questions: Benchmark) -> None:
+    failing, sound = Slow(failing=1.0), Slow()
+    with pytest.raises(ErrorBudgetError, match="runs/pair-0"):
+        sn.evaluate([failing, sound], str(questions.folder), name="pair")
+    assert len(sound.asked) == 12
+    assert Path("runs/pair-0/results.json").exists() and Path("runs/pair-1/results.json").exists()
+
+
+def test_a_served_model_is_evaluated_where_an_event_loop_runs_already(questions: Benchmark) -> None:
+    """As in a notebook."""
+
+    async def cell() -> sn.Results:
+        return sn.evaluate(SlowAsync(), str(questions.folder), PROTOCOLS, name="cell")
+
+    inside = asyncio.run(cell())
+    assert [row.estimate for row in inside.rows] == [
+        row.estimate for row in sn.evaluate(SlowAsync(), str(questions.folder), PROTOCOLS, name="plain").rows
+    ]
+
+
+# --- what is kept of it ------------------------------------------------------------------------------------------
+
+
+def test_the_manifest_keeps_what_each_call_asked_for_once() -> None:
+    for limit in (3, 3, 5):
+        sn.evaluate("snellen:uniform", "eyechart/shape", limit=limit, name="r", scoring=ScoringSpec(extractor="strict"))
+    first, second = read_manifest(Path("runs/r")).asked
+    assert (first.limit, second.limit) == (3, 5)
+    assert first == RunSpec(
+        models=("snellen:uniform",), benchmarks=("eyechart/shape",), limit=3, name="r", report=False
+    )
+
+
+def test_the_same_question_has_the_same_folder_however_the_work_is_done() -> None:
+    def folder(**how: Any) -> Path:
+        return sn.evaluate("snellen:uniform", "eyechart/shape", **{"limit": 2, **how}).runs[0].folder
+
+    assert folder() == folder(window=3) == folder(workers=2) == folder(error_budget=0.5)
+    others = [folder(limit=3), folder(seed=1), folder(where="level == 'easy'"), folder(stop="\n"), folder(prefix=False)]
+    assert len({folder(), *others}) == 6

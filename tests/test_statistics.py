@@ -1,0 +1,377 @@
+"""Estimates against hand values, brute force and simulation."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snellen.analysis.statistics import (
+    NO_BOUNDS,
+    UNIT_INTERVAL,
+    estimate_mean,
+    group_spread,
+    mean_of,
+    score_interval,
+    student_t,
+    wilson,
+    z,
+)
+from snellen.analysis.template_spread import template_spread
+from snellen.records import Estimate
+
+REPLICATES = 1000
+
+shares = st.floats(0, 1)
+
+
+def test_z_is_the_normal_quantile_of_95_percent() -> None:
+    assert z() == pytest.approx(1.959963984540054, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("right", "n", "low", "high"),
+    [
+        # Newcombe (1998), Statistics in Medicine 17:857, Table I, method 3 (score without continuity correction).
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0000, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_wilson_gives_the_published_intervals(right: int, n: int, low: float, high: float) -> None:
+    assert wilson(right / n, n) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
+
+
+@given(shares, st.floats(1, 1e6))
+def test_wilsons_interval_solves_the_score_equation_and_holds_the_share(share: float, n: float) -> None:
+    low, high = wilson(share, n)
+    assert 0 <= low <= share + 1e-9
+    assert share - 1e-9 <= high <= 1
+    for end in (low, high):
+        if 0 < end < 1:
+            assert (share - end) ** 2 == pytest.approx(z() ** 2 * end * (1 - end) / n, rel=1e-5, abs=1e-12)
+
+
+@pytest.mark.parametrize("df", [1, 1.3, 2, 2.7, 4, 9, 29.5, 299, 1e6])
+def test_students_t_is_that_of_scipy(df: float) -> None:
+    quantile = pytest.importorskip("scipy.stats", reason="waits for scipy").t.ppf
+    assert student_t(df) == pytest.approx(quantile(0.975, df), rel=1e-5)
+    assert student_t(df, 0.99) == pytest.approx(quantile(0.995, df), rel=1e-3)
+
+
+def test_a_mean_without_bounds_has_students_interval() -> None:
+    stats = pytest.importorskip("scipy.stats", reason="waits for scipy")
+    values = [0.3, 1.9, 2.2, 4.0, 0.1, 7.5]
+    estimate = estimate_mean(values, range(6), bounds=NO_BOUNDS)
+    interval = stats.ttest_1samp(values, 0).confidence_interval()
+    assert estimate.low is not None
+    assert estimate.high is not None
+    assert estimate.low == pytest.approx(interval.low, rel=1e-6)
+    assert estimate.high == pytest.approx(interval.high, rel=1e-6)
+
+
+def _spread(values: list[float], groups: list[int]) -> float:
+    mean = sum(values) / len(values)
+    return group_spread([(value - mean) / len(values) for value in values], groups).error
+
+
+@given(st.lists(st.tuples(shares, st.integers(0, 5)), min_size=2, max_size=30))
+def test_the_cluster_error_is_that_of_leaving_out_each_group_in_turn(pairs: list[tuple[float, int]]) -> None:
+    values, groups = [x for x, _ in pairs], [g for _, g in pairs]
+    names = set(groups)
+    if len(names) < 2:
+        assert _spread(values, groups) == 0
+        return
+    mean = sum(values) / len(values)
+    kept = [[x for x, g in pairs if g != name] for name in names]
+    changes = [sum(some) / len(some) - mean for some in kept]
+    wanted = math.sqrt((len(names) - 1) / len(names) * sum(change**2 for change in changes))
+    assert _spread(values, groups) == pytest.approx(wanted, abs=1e-7)
+
+
+def test_the_cluster_error_by_hand() -> None:
+    # Means of two pictures with two questions each: (1, 1) and (0, 0). Deviations sum to 1 and -1.
+    assert _spread([1, 1, 0, 0], [0, 0, 1, 1]) == pytest.approx(math.sqrt(2 * 2) / 4)
+    # Every question its own picture: the ordinary sqrt(p (1 - p) / (n - 1)).
+    assert _spread([1, 1, 0, 0], [0, 1, 2, 3]) == pytest.approx(math.sqrt(0.25 / 3))
+
+
+def test_copies_of_a_question_add_no_certainty() -> None:
+    values = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]
+    once = estimate_mean(values, range(6))
+    often = estimate_mean(values * 10, [*range(6)] * 10)
+    assert often.stderr == pytest.approx(once.stderr)
+    assert (often.low, often.high) == (pytest.approx(once.low), pytest.approx(once.high))
+    assert often.n == 60
+
+
+def test_independent_questions_have_wilsons_interval() -> None:
+    values = [1.0] * 81 + [0.0] * 182
+    found = estimate_mean(values, range(263))
+    assert found.value == pytest.approx(81 / 263)
+    assert (found.low, found.high) == (pytest.approx(0.2553, abs=5e-5), pytest.approx(0.3662, abs=5e-5))
+
+
+def test_all_right_is_not_certain() -> None:
+    found = estimate_mean([1.0] * 20, range(20))
+    assert (found.value, found.stderr, found.high) == (1.0, 0.0, 1.0)
+    assert found.low == pytest.approx(1 - 0.1611, abs=5e-5)
+
+
+def test_one_picture_alone_has_no_interval_and_few_have_a_note() -> None:
+    alone = estimate_mean([1.0, 0.0] * 10, ["one picture"] * 20)
+    assert (alone.value, alone.low, alone.high) == (0.5, None, None)
+    assert alone.note.startswith("no interval: one picture")
+    assert estimate_mean([1.0, 0.0] * 9, [*range(9)] * 2).note.startswith("fewer than 10 pictures or dialogues")
+    assert estimate_mean([1.0, 0.0] * 10, [*range(10)] * 2).note == ""
+
+
+@given(st.integers(2, 60), st.integers(1, 6), st.integers(1, 7))
+def test_equal_numbers_right_in_each_picture_are_no_certainty(pictures: int, right: int, wrong: int) -> None:
+    """33.3 % [33.3, 33.3] n=300: each picture has one right answer of three, and rounding made the error 1e-18."""
+    values, groups = (
+        ([1.0] * right + [0.0] * wrong) * pictures,
+        [g for g in range(pictures) for _ in range(right + wrong)],
+    )
+    estimate = estimate_mean(values, groups)
+    plain = wilson(right / (right + wrong), len(values))
+    assert (estimate.low, estimate.high) == (pytest.approx(plain[0]), pytest.approx(plain[1]))
+
+
+@pytest.mark.parametrize(("value", "low", "high"), [(0.0, 0.0, 0.1611), (1.0, 0.8389, 1.0), (0.4, 0.3355, 0.4967)])
+def test_values_that_are_all_the_same_may_hide_others(value: float, low: float, high: float) -> None:
+    """At 0 and 1 it is Wilson's (0 of 20: Newcombe 1998); between, as large a share may lie at either bound."""
+    estimate = estimate_mean([value] * 20, range(20))
+    assert (estimate.low, estimate.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+    nothing = estimate_mean([value] * 20, range(20), bounds=NO_BOUNDS)
+    assert (nothing.low, nothing.high) == (None, None)
+    assert nothing.note
+
+
+def test_nothing_scored_is_no_number() -> None:
+    assert estimate_mean([], [], unscored=3, errors=2) == Estimate(None, None, None, None, 0, 3, 2)
+
+
+@given(
+    st.lists(st.tuples(shares, st.integers(0, 9)), min_size=2, max_size=40),
+    st.sampled_from([(0.0, 1.0), (0.0, math.log(5)), (-1.0, 1.0), (0.0, math.inf), NO_BOUNDS]),
+    st.randoms(),
+)
+def test_an_interval_holds_its_mean_within_bounds_whatever_the_order(
+    pairs: list[tuple[float, int]], bounds: tuple[float, float], draw: random.Random
+) -> None:
+    values, groups = zip(*pairs, strict=True)
+    estimate = estimate_mean(values, groups, bounds=bounds)
+    assert estimate.value is not None
+    if len(set(groups)) < 2 or estimate.low is None or estimate.high is None:
+        assert estimate.low is None
+        assert len(set(groups)) < 2 or math.inf in bounds
+        return
+    assert bounds[0] <= estimate.low <= estimate.value + 1e-9
+    assert estimate.value - 1e-9 <= estimate.high <= bounds[1]
+    assert estimate.high - estimate.low > 1e-9
+    mixed = [*pairs]
+    draw.shuffle(mixed)
+    again = estimate_mean([x for x, _ in mixed], [f"picture {g}" for _, g in mixed], bounds=bounds)
+    assert (again.low, again.high) == (pytest.approx(estimate.low, abs=1e-7), pytest.approx(estimate.high, abs=1e-7))
+
+
+@given(st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=5), min_size=2, max_size=20))
+def test_the_effective_sample_size_lies_between_that_of_groups_and_n(pictures: list[list[int]]) -> None:
+    values = [float(value) for some in pictures for value in some]
+    groups = [g for g, some in enumerate(pictures) for _ in some]
+    n, mean = len(values), sum(values) / len(values)
+    if len(set(values)) < 2:
+        return
+    spread = group_spread([(value - mean) / n for value in values], groups)
+    effective = mean * (1 - mean) / spread.variance(binary=True)
+    assert spread.effective_groups - 1e-6 <= effective <= n + 1e-6
+
+
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=10), st.integers(2, 20))
+def test_more_of_the_same_pictures_narrow_the_interval(values: list[float], times: int) -> None:
+    once = estimate_mean(values, range(len(values)))
+    more = estimate_mean(values * times, range(len(values) * times))
+    assert (more.high or 0) - (more.low or 0) < (once.high or 0) - (once.low or 0)
+
+
+@given(st.floats(0.01, 0.99), st.floats(1e-6, 0.1))
+def test_a_score_interval_of_one_bound_is_the_limit_of_that_of_two(value: float, variance: float) -> None:
+    one, two = score_interval(value, variance, (0.0, math.inf)), score_interval(value, variance, (0.0, 1e7))
+    assert one == (pytest.approx(two[0], abs=1e-4), pytest.approx(two[1], rel=1e-4))
+    for end in one:
+        assert (value - end) ** 2 == pytest.approx(z() ** 2 * variance * end / value, abs=1e-7)
+    low, high = score_interval(-value, variance, (-math.inf, 0.0))
+    assert (-high, -low) == one
+
+
+def test_a_value_out_of_its_bounds_has_no_score_interval() -> None:
+    with pytest.raises(ValueError, match=r"1\.5 is not within 0\.0 and 1\.0"):
+        score_interval(1.5, 0.1, UNIT_INTERVAL)
+
+
+# --- coverage: seeded, and held against the nominal level within the error of so many replicates ------------------
+
+
+def coverage(draw: Callable[[random.Random], tuple[list[float], list[int]]], truth: float, **kind: object) -> float:
+    rng, held = random.Random(11), 0
+    for _ in range(REPLICATES):
+        values, groups = draw(rng)
+        estimate = estimate_mean(values, groups, **kind)  # type: ignore[arg-type]
+        held += estimate.low is not None and estimate.high is not None and estimate.low <= truth <= estimate.high
+    return held / REPLICATES
+
+
+SIMULATION_ERROR = 3 * math.sqrt(0.95 * 0.05 / REPLICATES)
+"""Three binomial standard errors of a coverage of 0.95: 0.021."""
+
+
+@pytest.mark.parametrize(("pictures", "at_most"), [(2, 1.0), (3, 1.0), (5, 0.98), (10, 0.98), (30, 0.97)])
+def test_few_pictures_hold_the_truth_too(pictures: int, at_most: float) -> None:
+    """Five questions on each picture, right together; accuracy 0.5. A normal interval held 74 % with two pictures."""
+
+    def draw(rng: random.Random) -> tuple[list[float], list[int]]:
+        chances = [rng.betavariate(1, 1) for _ in range(pictures)]
+        return (
+            [float(rng.random() < chance) for chance in chances for _ in range(5)],
+            [g for g in range(pictures) for _ in range(5)],
+        )
+
+    assert 0.95 - SIMULATION_ERROR <= coverage(draw, 0.5) <= at_most + SIMULATION_ERROR
+
+
+@pytest.mark.parametrize("unstable", [0.03, 0.5])
+@pytest.mark.parametrize("n", [30, 100])
+def test_an_instability_that_is_mostly_zero_has_an_interval_that_holds(unstable: float, n: int) -> None:
+    """One dissenting reply of five (0.500 nats), or a tie of kinds (1.055); 3 % unstable was held 59 % of the time."""
+
+    def draw(rng: random.Random) -> tuple[list[float], list[int]]:
+        return [rng.choice([0.5, 0.5, 1.055]) if rng.random() < unstable else 0.0 for _ in range(n)], [*range(n)]
+
+    truth = unstable * (2 * 0.5 + 1.055) / 3
+    assert 0.95 - SIMULATION_ERROR <= coverage(draw, truth, bounds=(0.0, math.log(5))) <= 0.97 + SIMULATION_ERROR
+
+
+def test_two_models_that_seldom_differ_have_an_interval_that_holds() -> None:
+    """1 of 100 gained and 1 of 100 lost: half of the normal intervals were points or missed zero."""
+
+    def draw(rng: random.Random) -> tuple[list[float], list[int]]:
+        return rng.choices([1.0, -1.0, 0.0], [0.01, 0.01, 0.98], k=100), [*range(100)]
+
+    assert coverage(draw, 0.0, bounds=(-1.0, 1.0)) >= 0.95 - SIMULATION_ERROR
+
+
+def test_templates_that_make_no_difference_have_no_spread_on_average() -> None:
+    """Best minus worst of four equal templates on 60 questions was 0.13."""
+    rng, values, naive = random.Random(3), [], []
+    for replicate in range(300):
+        shares = {f"t{k}": [(float(rng.random() < 0.5), f"picture {q // 3}") for q in range(60)] for k in range(4)}
+        means = [sum(value for value, _ in pairs) / 60 for pairs in shares.values()]
+        naive.append(max(means) - min(means))
+        estimate = template_spread(shares, str(replicate))
+        assert estimate.low is not None
+        assert estimate.high is not None
+        assert estimate.value is not None
+        assert estimate.low <= estimate.value <= estimate.high
+        values.append(estimate.value)
+    mean = sum(values) / len(values)
+    error = math.sqrt(sum((value - mean) ** 2 for value in values)) / len(values)
+    assert abs(mean) <= 3 * error
+    assert sum(naive) / len(naive) > 0.1
+
+
+def shares_of(*right: int, pictures: int = 40) -> dict[str, list[tuple[float, str]]]:
+    """Templates of which the first is right on the first so many pictures, and so on."""
+    return {f"t{k}": [(float(q < n), f"picture {q}") for q in range(pictures)] for k, n in enumerate(right)}
+
+
+def test_the_error_of_the_spread_is_that_of_the_best_and_the_worst_template_paired_by_picture() -> None:
+    estimate = template_spread(shares_of(20, 30, 10), "seed")
+    # On pictures 10 to 29 the best is right and the worst is not; on the others they agree.
+    differences = [float(10 <= q < 30) for q in range(40)]
+    assert estimate.value == pytest.approx(statistics.fmean(differences))
+    assert estimate.stderr == pytest.approx(statistics.stdev(differences) / math.sqrt(40))
+    assert (estimate.n, estimate.groups) == (40, 40)
+
+
+def test_each_template_more_makes_the_lower_limit_of_the_spread_pay_for_the_choice() -> None:
+    two, three = template_spread(shares_of(30, 10), "seed"), template_spread(shares_of(20, 30, 10), "seed")
+    value, error, t = two.value or 0.0, two.stderr or 0.0, 2.022691
+    # Student's t of 39 degrees of freedom, at 1 - 0.05 / 2 for two ordered pairs and / 6 for six (scipy.stats.t).
+    assert value - (three.low or 0.0) == pytest.approx((value - (two.low or 0.0)) * 2.779568 / 2.331264, rel=1e-5)
+    assert three.high == two.high
+    for end in (value - (value - (two.low or 0.0)) * t / 2.331264, two.high or 0.0):
+        assert (value - end) ** 2 == pytest.approx((t * error) ** 2 * (1 - end**2) / (1 - value**2), rel=1e-4)
+
+
+def test_a_spread_needs_pictures_to_choose_templates_by_and_others_to_compare_them_on() -> None:
+    assert template_spread(shares_of(1, 0, pictures=1), "seed").value is None
+    apart = {"t0": [(1.0, "picture 0")] * 5, "t1": [(0.0, "picture 1")] * 5}
+    assert template_spread(apart, "seed").value is None
+
+
+@pytest.mark.parametrize(("p", "per_picture"), [(0.5, 1), (0.9, 1), (0.97, 1), (0.7, 4)])
+def test_intervals_hold_the_truth_about_as_often_as_they_promise(p: float, per_picture: int) -> None:
+    # 2000 seeded benchmarks of 60 pictures; questions about one picture are right together 7 times in 10.
+    rng = random.Random(11)
+    held = 0
+    for _ in range(2000):
+        values, groups = [], []
+        for picture in range(60):
+            common = rng.random() < p
+            for _ in range(per_picture):
+                values.append(float(common if per_picture > 1 and rng.random() < 0.7 else rng.random() < p))
+                groups.append(picture)
+        found = estimate_mean(values, groups)
+        held += found.low is not None and found.high is not None and found.low <= p <= found.high
+    assert 0.925 < held / 2000 < 0.985
+
+
+def test_ignoring_the_pictures_would_promise_too_much() -> None:
+    rng = random.Random(12)
+    held = 0
+    for _ in range(1000):
+        values = [float(right) for _ in range(60) for right in [rng.random() < 0.7] * 4]
+        found = estimate_mean(values, range(240))
+        held += found.low is not None and found.high is not None and found.low <= 0.7 <= found.high
+    assert held / 1000 < 0.8
+
+
+def test_a_mean_over_benchmarks_counts_them_alike() -> None:
+    one, other = (
+        estimate_mean([1.0, 0.0] * 50, range(100)),
+        estimate_mean([1.0] * 9 + [0.0], range(10), unscored=2, errors=1),
+    )
+    both = mean_of([one, other])
+    assert both.value == pytest.approx(0.7)
+    assert both.stderr == pytest.approx(math.hypot(one.stderr or 0, other.stderr or 0) / 2)
+    assert both.low is not None
+    assert 0.7 - both.low == pytest.approx(math.hypot(0.5 - (one.low or 0), 0.9 - (other.low or 0)) / 2)
+    assert (both.n, both.unscored, both.errors) == (110, 2, 1)
+    nothing = estimate_mean([], [], errors=4)
+    assert mean_of([one, nothing]).value == one.value
+    assert mean_of([one, nothing]).errors == 4
+    assert mean_of([nothing]) == nothing
+
+
+def test_a_mean_over_benchmarks_at_the_end_of_its_range_counts_pictures_and_not_questions() -> None:
+    """At 0 and 1 there is no spread to tell how much questions about one picture depend on each other."""
+    pictures = [f"p{number // 4}" for number in range(40)]
+    one = estimate_mean([1.0] * 40, pictures)
+    assert one.groups == 10
+    # One benchmark alone: the mean over benchmarks is the benchmark, interval and all.
+    assert mean_of([one]) == one
+    below = (1 - wilson(1.0, 10)[0]) / math.sqrt(2)
+    assert mean_of([one, one]).low == pytest.approx(1 - below)
+    assert mean_of([one, one]).high == 1.0
+
+
+def test_a_mean_over_benchmarks_has_no_interval_when_one_of_them_has_none() -> None:
+    alone = estimate_mean([1.0, 0.0], "aa")
+    assert mean_of([alone, estimate_mean([1.0, 0.0] * 9, range(18))]).low is None

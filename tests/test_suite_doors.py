@@ -1,0 +1,158 @@
+"""Suites in a folder that a user names work as Snellen's own; test_example_package.py has an installed package."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import small
+import snellen
+from snellen import registry
+from snellen.catalogue import add_suites, entries, select, suite_facts
+from snellen.catalogue.suites import parse_suite
+from snellen.errors import DataError
+
+
+@pytest.fixture(autouse=True)
+def no_named_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test adds is gone after it."""
+    monkeypatch.setenv("SNELLEN_SUITES", "")
+
+
+# --- folders -----------------------------------------------------------------------------------------------------
+
+ENTRY = """
+name = "{name}"
+title = "Animals"
+formulation = "choice"
+{more}
+[source]
+reader = "{reader}"
+embedded = true
+params = {{ file = "questions.jsonl" }}
+"""
+
+
+def folder_of_entries(folder: Path, name: str = "animals", more: str = "", reader: str = "table") -> Path:
+    """A folder with one entry, and the questions beside it."""
+    small.write(small.rows(4), folder / "questions.jsonl")
+    (folder / f"{name.replace('/', '-')}.toml").write_text(ENTRY.format(name=name, more=more, reader=reader))
+    return folder
+
+
+def test_a_folder_of_entries_named_on_the_command_line_is_run_and_so_are_its_workers(tmp_path: Path) -> None:
+    folder_of_entries(tmp_path / "mine", more='dimension = "FG"')
+    shown = small.snellen_commands(
+        tmp_path,
+        ["--suites", "mine", "run", "snellen:oracle", "animals", "--workers", "2", "--name", "x", "--json"],
+        ["list", "--where", "name == 'animals'", "--json"],
+    )
+    rows = [json.loads(line) for line in next(shown).splitlines()]
+    assert {row["value"] for row in rows if (row["metric"], row["slice"]) == ("accuracy", "")} == {1.0}
+    assert json.loads(next(shown))["dimension"] == "fine-grained perception"
+
+
+def test_a_suite_in_a_folder_brings_modules_that_lie_beside_it(tmp_path: Path) -> None:
+    suite = tmp_path / "suites/zoo"
+    folder_of_entries(suite / "entries", "zoo/animals", reader="zoo-table")
+    (suite / "suite.toml").write_text(
+        'name = "zoo"\ntitle = "Zoo"\n[hooks.readers]\nzoo-table = "zoo_reader:read"\n'
+        '[hooks.metrics]\nzoo_length = "zoo_reader:length"\n'
+    )
+    (suite / "zoo_reader.py").write_text(
+        "from snellen.readers.own_table import read\n\n\ndef length(reply, references):\n    return float(len(reply))\n"
+    )
+    snellen.add_suites(tmp_path / "suites")
+    assert registry.names("metrics").count("zoo_length") == 1
+    assert snellen.build("zoo", to=tmp_path / "built").manifest.counts.questions == 4
+    # The folder of one suite itself will do; a copy of it is a clash.
+    with pytest.raises(DataError, match="both have the suite 'zoo'"):
+        add_suites(shutil.copytree(suite, tmp_path / "copy"))
+
+
+def test_a_library_sees_what_it_has_added_and_no_more(tmp_path: Path) -> None:
+    before = set(entries())
+    add_suites(folder_of_entries(tmp_path / "mine"))
+    add_suites(tmp_path / "mine")
+    assert set(entries()) - before == {"animals"}
+    assert select("animals")[0].suite == ""
+
+
+SUITE = 'name = "a"\ntitle = "A"\n'
+
+
+def entry(name: str, more: str = "") -> str:
+    return ENTRY.format(name=name, more=more, reader="table")
+
+
+@pytest.mark.parametrize(
+    ("files", "fault"),
+    [
+        ({}, "there is neither a suite (suite.toml) nor an entry (*.toml)"),
+        ({"a.toml": entry("eyechart/word")}, "both have the benchmark 'eyechart/word'"),
+        ({"a.toml": entry("a", 'dimension = "FGG"')}, "a.toml: unknown dimension 'FGG'; did you mean FG"),
+        ({"suite.toml": 'name = "mmbench"\ntitle = "Mine"'}, "both have the suite 'mmbench'"),
+        ({"suite.toml": SUITE + '[dimensions]\nFG = "football"'}, "'FG' is 'fine-grained perception' in "),
+        ({"suite.toml": SUITE + '[hooks.extractors]\nstandard = "a:b"'}, "Snellen itself has the extractor 'standard'"),
+        ({"suite.toml": SUITE + '[hooks.scaffolds]\nmmbench-like = "a:b"'}, "both have the scaffold"),
+        (
+            {"suite.toml": SUITE, "entries/b.toml": entry("a/b", 'suite = "c"')},
+            "b.toml: suite = 'c', but it is an entry of the suite 'a'",
+        ),
+        (
+            {"suite.toml": SUITE + 'taxonomy = "b"', "entries/b.toml": entry("a/b", 'dimension = "FG"')},
+            "unknown suite 'b'",
+        ),
+    ],
+)
+def test_a_wrong_folder_is_refused_in_one_line_and_leaves_nothing_behind(
+    files: dict[str, str], fault: str, tmp_path: Path
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with pytest.raises(DataError) as refused:
+        add_suites(tmp_path)
+    assert fault in str(refused.value) and "\n" not in str(refused.value)
+    assert str(tmp_path) in str(refused.value)
+    assert "a" not in suite_facts() and select("eyechart/word")
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('nmae = "a"', "s.toml: unknown field 'nmae'; did you mean name"),
+        ('name = "a"', "s.toml: .*missing required field `title`"),
+        (SUITE + "[hooks.metrix]", "s.toml: unknown group of hooks 'metrix'; did you mean metrics"),
+        (
+            'name = "a"\ntitle = "A"\n[hooks.metrics]\nm = "module"',
+            "hooks.metrics.m is 'module'; write it as module:attr",
+        ),
+        (SUITE + '[aggregation]\nover = "days"', "s.toml: Invalid enum value 'days'"),
+        (SUITE + "[as_published]\nscales = { share = 100 }", "s.toml: .*unknown field `scales`"),
+        (SUITE + 'taxonomy = "b"\n[dimensions]\nX = "y"', "dimensions of its own or another's"),
+        ("name = ", "s.toml: "),
+    ],
+)
+def test_a_wrong_suite_is_refused_with_its_file(text: str, fault: str) -> None:
+    with pytest.raises(DataError, match=fault):
+        parse_suite(text, "s.toml")
+
+
+def test_a_suite_that_is_not_installed_whole_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match="no such folder; it should hold suites"):
+        add_suites(tmp_path / "nowhere")
+    monkeypatch.setitem(registry._NAMES["suites"], "ghost", "snellen.ghost")
+    monkeypatch.setenv("SNELLEN_SUITES", str(folder_of_entries(tmp_path / "mine")))
+    with pytest.raises(DataError, match=r"the suite 'ghost' \(snellen.ghost\) cannot be read"):
+        entries()
+
+
+def test_all_that_suites_name_can_be_found() -> None:
+    for suite in suite_facts().values():
+        for group, targets in suite.hooks.items():
+            for name in targets:
+                assert registry.find(group, name) is not None

@@ -1,0 +1,145 @@
+"""Tables of texts: what is written is read again, spreadsheets are read as texts, and none can fill the memory."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import openpyxl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snellen.errors import DataError
+from snellen.formats import spreadsheet
+from snellen.formats.text_table import READERS, read_cells, write_cells
+
+HARD = [
+    "=1+1", "http://example.org/" + "x" * 3000, "NA", "None", "5.0", "007", "TRUE", " padded ", "two\nlines", "a\rb",
+    "a\r\nb", "a\tb", "a\x01b", "a_x0041_b", "\x00", "\ufffe", "猫", "😀", "'quoted", '"', "-1", "@x", "x" * 32_767,
+]  # fmt: skip
+FORMS = sorted(READERS)
+
+
+def rows(texts: list[str]) -> list[dict[str, str]]:
+    return [{"index": str(i), "prediction": text} for i, text in enumerate(texts)]
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    return [cells for _, cells in read_cells(path).rows]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_back_what_was_written(form: str, tmp_path: Path) -> None:
+    write_cells(tmp_path / f"t{form}", ["index", "prediction"], rows([*HARD, ""]))
+    assert read(tmp_path / f"t{form}") == [*rows(HARD), {"index": str(len(HARD))}]
+    assert [path.name for path in tmp_path.iterdir()] == [f"t{form}"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), min_size=1, max_size=5))
+def test_any_text_comes_through_every_form(
+    form: str, texts: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("any") / f"t{form}"
+    write_cells(path, ["index", "prediction"], rows(texts))
+    assert read(path) == [{name: text for name, text in row.items() if text} for row in rows(texts)]
+
+
+def test_another_reader_finds_texts_in_the_spreadsheet_and_no_formula(tmp_path: Path) -> None:
+    plain = ["=1+1", "http://example.org", "NA", "None", "5.0", "007", "TRUE", "two\nlines", "猫"]
+    write_cells(tmp_path / "t.xlsx", ["index", "prediction"], rows(plain))
+    sheet = openpyxl.load_workbook(tmp_path / "t.xlsx").active
+    cells = [row[1] for row in sheet.iter_rows(min_row=2)]
+    assert [cell.value for cell in cells] == plain
+    assert {cell.data_type for cell in cells} == {"s"}
+    assert not any(cell.hyperlink for cell in cells)
+
+
+@pytest.mark.parametrize(("text", "form", "fault"), [
+    ("x" * 40_000, ".xlsx", "row 0, prediction: 40,000 characters, but a cell of an .xlsx file holds 32,767"),
+    ("😀" * 20_000, ".xlsx", "row 0, prediction: 20,000 characters"),
+    ("\ud800", ".xlsx", "half of a surrogate pair, which only .json and .jsonl can"),
+    ("\ud800", ".tsv", "half of a surrogate pair"),
+])  # fmt: skip
+def test_what_a_form_cannot_hold_is_refused_and_nothing_is_left(
+    text: str, form: str, fault: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=fault):
+        write_cells(tmp_path / f"t{form}", ["index", "prediction"], rows([text]))
+    assert list(tmp_path.iterdir()) == []
+    write_cells(tmp_path / "t.jsonl", ["index", "prediction"], rows([text]))
+    assert read(tmp_path / "t.jsonl") == rows([text])
+
+
+def test_a_spreadsheet_of_another_program_is_read_as_it_is_stored(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (["index", "prediction", "A"], [1, "=A1+1", 5.0], [2.0, "=B", 5.5], [3, True, None], [4, "#N/A", "NA"]):
+        sheet.append(row)
+    book.create_sheet("more")
+    book.save(tmp_path / "t.xlsx")
+    table = read_cells(tmp_path / "t.xlsx")
+    assert [cells for _, cells in table.rows] == [
+        {"index": "1", "prediction": "=A1+1", "A": "5"}, {"index": "2", "prediction": "=B", "A": "5.5"},
+        {"index": "3", "prediction": "TRUE"}, {"index": "4", "prediction": "#N/A", "A": "NA"},
+    ]  # fmt: skip
+    assert table.notes == (
+        "cells that are formulas, taken as their text: 2",
+        "only the first sheet is read; left out: 1",
+    )
+
+
+def test_two_cells_far_apart_take_no_memory(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.cell(1, 1, "index")
+    book.active.cell(1_048_576, 16_384, "far")
+    book.active.cell(1_048_576, 1, "7")
+    book.save(tmp_path / "t.xlsx")
+    assert read(tmp_path / "t.xlsx") == [{"index": "7"}]
+
+
+def repacked(path: Path, name: str, content: bytes) -> None:
+    """Put other content in place of one part of an .xlsx file."""
+    with zipfile.ZipFile(path) as pack:
+        parts = {one: pack.read(one) for one in pack.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as pack:
+        for one, old in {**parts, name: b""}.items():
+            pack.writestr(one, content if one == name else old)
+
+
+def test_bombs_and_broken_files_are_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, sheet = tmp_path / "t.xlsx", "xl/worksheets/sheet1.xml"
+    lol = b'<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><worksheet>&b;</worksheet>'
+    for content, fault in ((lol, "has a document type"), (b"<worksheet", "unclosed token"), (b"", "no element found")):
+        write_cells(path, ["index"], [{"index": "1"}])
+        repacked(path, sheet, content)
+        with pytest.raises(DataError, match=f"t.xlsx: not an .xlsx file that can be read .*{fault}"):
+            read_cells(path)
+    monkeypatch.setattr(spreadsheet, "LARGEST", 1 << 20)
+    repacked(path, sheet, b" " * (2 << 20))
+    assert path.stat().st_size < 20_000
+    with pytest.raises(DataError, match="it unpacks to 2 MiB, more than"):
+        read_cells(path)
+    path.write_bytes(b"index\tprediction\n")
+    with pytest.raises(DataError, match=r"not an \.xlsx file"):
+        read_cells(path)
+
+
+@pytest.mark.parametrize(("name", "content", "fault"), [
+    ("t.json", '{"index": 1}', "a JSON file of rows is a list of objects"),
+    ("t.json", "[" * 100_000, "not JSON"),
+    ("t.json", '[{"index": [1]}]', "t.json:1: index: a cell is a text or a number, not a list"),
+    ("t.jsonl", '{"index": 1}\n[2]\n', "t.jsonl:2: a row is an object"),
+    ("t.jsonl", '{"index": 1', "t.jsonl:1: not JSON"),
+    ("t.xls", "", "a table ends with"),
+])  # fmt: skip
+def test_what_is_no_table_is_refused_with_its_line(name: str, content: str, fault: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=fault):
+        read_cells(tmp_path / name)
+
+
+def test_numbers_in_json_keep_their_digits_and_nan_is_an_empty_cell(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('[{"index": 1.0, "A": 5.50, "B": NaN, "C": null, "D": true, "prediction": "x"}]')
+    assert read(tmp_path / "t.json") == [{"index": "1.0", "A": "5.50", "D": "TRUE", "prediction": "x"}]
