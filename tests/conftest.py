@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,13 @@ from snellen.benchmark import Benchmark
 from snellen.catalogue import select
 from snellen.runs.plan import find_benchmarks
 
-# Nothing here is timed: a machine that is busy must not make a test fail.
-settings.register_profile("snellen", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("snellen")
+# Nothing here is timed: a machine that is busy must not make a test fail. A change is tested by the same examples
+# everywhere; `make fuzz` looks for new ones.
+settings.register_profile(
+    "snellen", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("fuzz", settings.get_profile("snellen"), derandomize=False, max_examples=2000)
+settings.load_profile(os.environ.get("SNELLEN_TEST_PROFILE", "snellen"))
 
 
 @pytest.fixture(scope="session", autouse=True)

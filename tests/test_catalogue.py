@@ -6,7 +6,7 @@ import pytest
 
 from snellen import registry
 from snellen.catalogue import dimension_titles, entries, select, suites
-from snellen.catalogue.entries import parse_entry
+from snellen.catalogue.entries import parse_entry, parse_toml
 from snellen.errors import DataError, UnknownNameError
 from snellen.metrics.declaration import Metric, find_metric
 from snellen.prompts.templates import default_templates
@@ -81,11 +81,11 @@ def test_every_dimension_of_reform_eval_and_both_formulations_are_in_the_eye_cha
 )
 def test_a_wrong_entry_is_refused_with_its_file(text: str, fault: str) -> None:
     with pytest.raises(DataError, match=fault):
-        parse_entry(text, "b.toml")
+        parse_entry(parse_toml(text, "b.toml"), "b.toml")
 
 
 def test_an_entry_has_the_defaults_of_a_short_reply() -> None:
-    spec = parse_entry(ENTRY, "b.toml")
+    spec = parse_entry(parse_toml(ENTRY, "b.toml"), "b.toml")
     assert (spec.split, spec.max_new_tokens, spec.suite, spec.metrics) == ("test", 30, "", ())
     assert spec.facts()["formulation"] == "choice"
 

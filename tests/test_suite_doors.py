@@ -55,6 +55,37 @@ def test_a_folder_of_entries_named_on_the_command_line_is_run_and_so_are_its_wor
     assert json.loads(next(shown))["dimension"] == "fine-grained perception"
 
 
+def test_entries_share_a_file_that_they_include_and_set_what_is_their_own(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    small.write(small.rows(4), folder / "questions.jsonl")
+    (folder / "_shared.toml").write_text(ENTRY.format(name="", more='licence = "MIT"', reader="table").lstrip())
+    for name, more in (("calm", ""), ("wild", 'title = "Wild animals"\n[source.params]\nlabel = "x"\n')):
+        (folder / f"{name}.toml").write_text(f'name = "{name}"\ninclude = "_shared.toml"\n{more}')
+    add_suites(folder)
+    calm, wild = (entries()[name] for name in ("calm", "wild"))
+    assert (calm.title, wild.title, wild.licence, wild.source.reader) == ("Animals", "Wild animals", "MIT", "table")
+    assert calm.source.params == {"file": "questions.jsonl"}
+    assert wild.source.params == {"file": "questions.jsonl", "label": "x"}
+    assert snellen.build("calm", to=tmp_path / "built").manifest.counts.questions == 4
+
+
+@pytest.mark.parametrize(
+    ("include", "shared", "fault"),
+    [
+        ("shared.toml", "", r"a.toml: include = 'shared.toml'; name a file beside it whose name begins with '_'"),
+        ("../_shared.toml", "", r"a.toml: include = '../_shared.toml'; name a file beside it"),
+        ("_other.toml", "", r"_other.toml: cannot read the file"),
+        ("_shared.toml", 'include = "_b.toml"', "_shared.toml: an included file cannot include another"),
+        ("_shared.toml", "name = ", "_shared.toml: "),
+    ],
+)
+def test_a_wrong_include_is_refused_with_its_file(tmp_path: Path, include: str, shared: str, fault: str) -> None:
+    (tmp_path / "_shared.toml").write_text(shared)
+    (tmp_path / "a.toml").write_text(f'name = "a"\ninclude = "{include}"\n')
+    with pytest.raises(DataError, match=fault):
+        add_suites(tmp_path)
+
+
 def test_a_suite_in_a_folder_brings_modules_that_lie_beside_it(tmp_path: Path) -> None:
     suite = tmp_path / "suites/zoo"
     folder_of_entries(suite / "entries", "zoo/animals", reader="zoo-table")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -154,13 +155,30 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
         }
 
 
-def parse_entry(text: str, where: str) -> BenchmarkSpec:
-    """One benchmark's facts. Raises DataError naming the file for a wrong or unknown field."""
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """The tables of a TOML file. Raises DataError naming it."""
     try:
-        content = tomllib.loads(text)
-        fields = {field.name for field in msgspec.structs.fields(BenchmarkSpec)}
-        if extra := set(content) - fields:
-            raise DataError(f"{where}: {registry.unknown('field', min(extra), fields)}")
-        return msgspec.convert(content, BenchmarkSpec)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise DataError(f"{where}: {error}") from None
+
+
+def parse_entry(content: Mapping[str, Any], where: str) -> BenchmarkSpec:
+    """One benchmark's facts from the tables of its file. Raises DataError naming it for a wrong or unknown field."""
+    fields = {field.name for field in msgspec.structs.fields(BenchmarkSpec)}
+    if extra := set(content) - fields:
+        raise DataError(f"{where}: {registry.unknown('field', min(extra), fields)}")
+    try:
+        return msgspec.convert(content, BenchmarkSpec)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{where}: {error}") from None
+
+
+def merged(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """What `shared` and `own` say together, table by table; where both give a value, it is `own`'s."""
+    tables = {
+        name: merged(shared[name], value)
+        for name, value in own.items()
+        if isinstance(value, dict) and isinstance(shared.get(name), dict)
+    }
+    return {**shared, **own, **tables}

@@ -16,17 +16,20 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.catalogue.entries import BenchmarkSpec, parse_entry
+from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry, parse_toml
 from snellen.catalogue.suites import Suite, parse_suite
 from snellen.errors import DataError
 
 SUITE_FILE = "suite.toml"
 ENTRIES = "entries"
+SHARED = "_"
+"""How the name of a file begins that is no entry, but is included by several (`include = "_tdiuc.toml"`)."""
 VARIABLE = "SNELLEN_SUITES"
 """Folders with suites, as a list of paths like $PATH."""
 OF_PATHS = ("images", "answers")
@@ -39,6 +42,8 @@ class SuiteFolder(Struct, frozen=True):
     suite: Suite | None
     where: str
     """Its file, for error messages."""
+    entry_folder: Traversable
+    """Where its benchmark files are, and what they include."""
     entries: tuple[Traversable, ...]
     """Its benchmark files."""
     named: bool
@@ -208,9 +213,9 @@ def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
         [folder] if (folder / SUITE_FILE).exists() else [file.parent for file in sorted(folder.glob(f"*/{SUITE_FILE}"))]
     )
     yield from (_suite_in(home, _read(home / SUITE_FILE), named=True) for home in homes)
-    bare = () if folder in homes else tuple(_sorted(folder.glob("*.toml")))
+    bare = () if folder in homes else _entry_files(folder.iterdir())
     if bare:
-        yield SuiteFolder(None, str(folder), bare, named=True)
+        yield SuiteFolder(None, str(folder), folder, bare, named=True)
     if not homes and not bare:
         raise DataError(f"{folder}: there is neither a suite ({SUITE_FILE}) nor an entry (*.toml)")
 
@@ -219,12 +224,13 @@ def _suite_in(folder: Traversable, text: str, *, named: bool) -> SuiteFolder:
     where = str(folder.joinpath(SUITE_FILE))
     suite = parse_suite(text, where)
     home = folder.joinpath(ENTRIES)
-    inside = home.iterdir() if home.is_dir() else ()
-    return SuiteFolder(suite, where, tuple(_sorted(file for file in inside if file.name.endswith(".toml"))), named)
+    return SuiteFolder(suite, where, home, _entry_files(home.iterdir() if home.is_dir() else ()), named)
 
 
-def _sorted(files: Iterable[Traversable]) -> list[Traversable]:
-    return sorted(files, key=lambda file: file.name)
+def _entry_files(files: Iterable[Traversable]) -> tuple[Traversable, ...]:
+    """The benchmarks among these files, sorted by name. Those that begin with an underscore are included by others."""
+    entries = (file for file in files if file.name.endswith(".toml") and not file.name.startswith(SHARED))
+    return tuple(sorted(entries, key=lambda file: file.name))
 
 
 def _read(file: Traversable) -> str:
@@ -240,7 +246,7 @@ def _read(file: Traversable) -> str:
 def _entry(file: Traversable, home: SuiteFolder, named: tuple[str, ...]) -> LoadedEntry:
     """Load one benchmark file. Raises DataError naming it."""
     where = str(file)
-    spec = parse_entry(_read(file), where)
+    spec = parse_entry(_content(file, home.entry_folder), where)
     suite = home.suite
     if suite and spec.suite not in ("", suite.name):
         raise DataError(f"{where}: suite = {spec.suite!r}, but it is an entry of the suite {suite.name!r}")
@@ -250,6 +256,21 @@ def _entry(file: Traversable, home: SuiteFolder, named: tuple[str, ...]) -> Load
         spec = _with_paths(spec, file.parent)
         beside = file.parent / spec.source.folder
     return LoadedEntry(_in_suite(spec, suite) if suite else spec, where, beside)
+
+
+def _content(file: Traversable, folder: Traversable) -> dict[str, Any]:
+    """The tables of an entry's file, over those of the file beside it that it includes."""
+    own = parse_toml(_read(file), str(file))
+    name = own.pop("include", None)
+    if name is None:
+        return own
+    if not (isinstance(name, str) and name.startswith(SHARED) and Path(name).name == name):
+        raise DataError(f"{file}: include = {name!r}; name a file beside it whose name begins with {SHARED!r}")
+    beside = folder.joinpath(name)
+    shared = parse_toml(_read(beside), str(beside))
+    if "include" in shared:
+        raise DataError(f"{beside}: an included file cannot include another")
+    return merged(shared, own)
 
 
 def _check_dimension(spec: BenchmarkSpec, suite: Suite | None, named: tuple[str, ...], where: str) -> None:

@@ -15,7 +15,7 @@ Normaliser = Callable[[str], str]
 _UNSPACED = "\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _WORD = re.compile(
-    rf"[{_UNSPACED}]|(?:[^\s.,+#{_UNSPACED}]|(?<=\d)[.,](?=\d)|(?<=[^\W\d_])[+#]++(?!\w))+",
+    rf"[{_UNSPACED}]|(?:[^\s.,+#{_UNSPACED}]|(?<=\d)[.,](?=\d)|(?<=[^\W\d_{_UNSPACED}])[+#]++(?!\w))+",
 )
 
 
