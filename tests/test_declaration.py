@@ -226,6 +226,7 @@ def test_where_scales_differ_there_is_no_overall_mean_and_models_are_compared_by
     # CG: 1, 2, 2. Desc, where less is better: 2, 1, 3.
     assert re.findall(r"\d\.\d{3}", ranks) == ["1.500", "1.500", "2.500"]
     assert "scales differ: accuracy, seconds off" in shown
+    assert [results.value("average_rank", model=name) for name in ("good", "fast", "bad")] == [1.5, 1.5, 2.5]
     text = results.report("r.md").read_text("utf-8")
     assert re.search(r"\| average rank \| 1\.500 \[no interval\] n=8 \| 1\.500 .* \| 2\.500 ", text)
     rows_of_csv = csv.DictReader(io.StringIO(results.report("r.csv").read_text("utf-8")))

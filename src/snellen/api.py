@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from snellen.analysis import subset
-from snellen.analysis.aggregate import flat_row, results_of
+from snellen.analysis.aggregate import flat_row, results_of_all
 from snellen.benchmark import Benchmark
 from snellen.building.builder import DEFAULT as DEFAULT_RECIPE
 from snellen.building.builder import Progress
@@ -50,11 +50,14 @@ DEFAULT_SCORING = ScoringSpec()
 
 
 class Results:
-    """What one or several runs found. `rows` are Result records; frames are made when asked for."""
+    """What one or several runs found. `rows` are Result records; frames are made when asked for.
+
+    Runs of the same model are told apart by their folders: `model` is then `name (folder)`. Several runs have their
+    `average_rank` among the rows."""
 
     def __init__(self, runs: Sequence[ScoredRun]) -> None:
         self.runs = tuple(runs)
-        self.rows: list[Result] = [row for run in runs for row in results_of(run)]
+        self.rows: list[Result] = results_of_all(runs)
 
     def table(self, *, slices: bool = False) -> polars.DataFrame:
         """One row a number: model, benchmark, dimension, protocol, method, metric, value, low, high,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +27,7 @@ Formulation = Literal["choice", "text", "dialogue"]
 Kind = Literal["generate", "loglikelihood"]
 """What a request wants: a reply, or how likely each continuation is."""
 Method = Literal["generation", "likelihood"]
+METHODS: tuple[Method, ...] = get_args(Method)
 """How a protocol finds the model's choice: in its reply, or by the likelihood of each option."""
 Better = Literal["higher", "lower", "neither"]
 Convention = Literal["standard", "as-published"]

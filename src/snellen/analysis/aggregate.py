@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from snellen.analysis.as_published import as_printed
 from snellen.analysis.capability import ALL, capability_rows, scaled_mean
@@ -18,12 +18,13 @@ from snellen.analysis.linearisation import (
     macro_estimate,
     trend_estimates,
 )
+from snellen.analysis.ranks import average_rank_rows
 from snellen.analysis.statistics import Bounds, estimate_mean
 from snellen.analysis.template_spread import template_spread
 from snellen.metrics.declaration import Metric, MetricRow, declared, share
 from snellen.records import Estimate, Method, Prediction, Result, Score
 from snellen.scoring.corpus_counts import QuestionCounts
-from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 from snellen.scoring.text_scoring import rows_of
 
 BY_FIELD = "field_exact_match"
@@ -41,6 +42,15 @@ def results_of(run: ScoredRun) -> list[Result]:
     rows = [row for benchmark in run.benchmarks for row in _benchmark_rows(run.manifest.model, benchmark)]
     rows += [*_means(rows), *capability_rows(run, rows)]
     return rows if run.convention == "standard" else as_printed(run, rows)
+
+
+def results_of_all(runs: Sequence[ScoredRun]) -> list[Result]:
+    """All rows of several runs that are compared, with the average rank of each; their models are `run_labels`."""
+    tables = [
+        [replace(row, model=label) for row in results_of(run)]
+        for label, run in zip(run_labels(runs), runs, strict=True)
+    ]
+    return [*(row for table in tables for row in table), *average_rank_rows(tables)]
 
 
 def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
+from snellen.analysis.capability import ALL, CAPABILITY
 from snellen.metrics.declaration import Metric, metric_row, print_factor
-from snellen.records import Better, Estimate, Result
+from snellen.records import METHODS, Better, Estimate, Method, Result
 
 AVERAGE_RANK = "average_rank"
 AVERAGE_RANK_METRIC = Metric(
@@ -21,6 +22,22 @@ def competition_ranks(values: Sequence[float], better: Better = "higher") -> lis
     """Ranks from 1, the best first; equal values share the better rank, and the next one is left out (1, 2, 2, 4)."""
     sign = -1 if better == "lower" else 1
     return [1 + sum(sign * other > sign * value for other in values) for value in values]
+
+
+def average_rank_rows(tables: Sequence[Sequence[Result]]) -> Iterator[Result]:
+    """The average rank of each run by each method, among the runs that used the method; `tables` has a run's rows."""
+    for method in METHODS:
+        compared = [capabilities for table in tables if (capabilities := _capabilities(table, method))]
+        for capabilities, estimate in zip(compared, average_ranks(compared), strict=True):
+            if estimate:
+                model = next(iter(capabilities.values())).model
+                yield Result(model, ALL, method, method, AVERAGE_RANK, estimate, ALL, unit="rank", better="lower")
+
+
+def _capabilities(table: Sequence[Result], method: Method) -> dict[str, Result]:
+    return {
+        row.dimension: row for row in table if (row.metric, row.method) == (CAPABILITY, method) and row.dimension != ALL
+    }
 
 
 def average_ranks(models: Sequence[Mapping[str, Result]]) -> list[Estimate | None]:

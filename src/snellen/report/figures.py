@@ -14,12 +14,12 @@ from snellen.analysis.capability import ALL, CAPABILITY
 from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import SHARE, declared, find_metric, metric_row, print_factor
 from snellen.prompts.templates import default_templates
-from snellen.records import Estimate, Method
+from snellen.records import METHODS, Estimate, Method
 from snellen.report import svg
 from snellen.report.formatting import heading, metric_title
 from snellen.report.pooled_estimates import Place, by_place, by_tag, by_template
 from snellen.report.request_counts import count_rotations
-from snellen.report.run_view import METHODS, MethodRow, RunView, chance, dimensions_of
+from snellen.report.run_view import MethodRow, RunView, chance, dimensions_of
 from snellen.report.sections import dimension_chance, other_metrics, scored_benchmarks
 from snellen.report.svg import ACCURACY, Axis, PlotGroup, PlotPoint, ScatterPoint, axis_of
 

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from snellen.analysis.aggregate import results_of
-from snellen.analysis.capability import ALL, CAPABILITY, protocol_preference
-from snellen.analysis.ranks import AVERAGE_RANK, average_ranks
+from snellen.analysis.capability import ALL, protocol_preference
 from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import MetricRow
 from snellen.reasons import word_reason
-from snellen.records import Estimate, Method, Result
+from snellen.records import METHODS, Estimate, Method, Result
 from snellen.scoring.choice_metrics import CHOICE_METRICS
-from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
-METHODS: tuple[Method, ...] = ("generation", "likelihood")
 CHOICE_ROWS = tuple(row.name for metric in CHOICE_METRICS for row in metric.rows if not row.secondary_to)
 """What every question with options is measured by, in the order of the tables."""
 
 
 class RunView(Struct, frozen=True, dict=True):
-    """One run and its rows. `label` is the model's name, told apart when two runs share it."""
+    """One run and its rows, all of them under its label (`run_labels`)."""
 
     label: str
     run: ScoredRun
@@ -138,39 +134,11 @@ def secondary_rows(metric: str) -> list[MetricRow]:
 
 
 def run_views(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RunView]:
-    """A sheet for each run. `rows` are the rows of all runs; runs of the same model get theirs counted anew.
-
-    Several runs have their average ranks among them too.
-    """
-    models = Counter(run.manifest.model for run in runs)
-    sheets = []
-    for run in runs:
-        model = run.manifest.model
-        if models[model] == 1:
-            sheets.append(RunView(model, run, tuple(row for row in rows if row.model == model)))
-            continue
-        label = f"{model} ({run.folder.name})"
-        sheets.append(RunView(label, run, tuple(replace(row, model=label) for row in results_of(run))))
-    return [RunView(sheet.label, sheet.run, (*sheet.rows, *_ranks(sheet, sheets))) for sheet in sheets]
-
-
-def _ranks(sheet: RunView, sheets: Sequence[RunView]) -> Iterator[Result]:
-    """The average rank of a run by each method, among the runs that used the method."""
-    for method in METHODS:
-        every = [_capabilities(one, method) for one in sheets]
-        if own := every[sheets.index(sheet)]:
-            compared = [one for one in every if one]
-            [estimate] = [e for one, e in zip(compared, average_ranks(compared), strict=True) if one is own]
-            if estimate:
-                yield Result(sheet.label, ALL, method, method, AVERAGE_RANK, estimate, ALL, unit="rank", better="lower")
-
-
-def _capabilities(sheet: RunView, method: Method) -> dict[str, Result]:
-    return {
-        row.dimension: row
-        for row in sheet.rows
-        if (row.metric, row.method) == (CAPABILITY, method) and row.dimension != ALL
-    }
+    """A view of each run. `rows` are those of all runs, as `results_of_all` gives them."""
+    tables: dict[str, list[Result]] = defaultdict(list)
+    for row in rows:
+        tables[row.model].append(row)
+    return [RunView(label, run, tuple(tables[label])) for label, run in zip(run_labels(runs), runs, strict=True)]
 
 
 def method_rows(sheets: Sequence[RunView]) -> list[MethodRow]:

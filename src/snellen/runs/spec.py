@@ -21,7 +21,7 @@ from msgspec.structs import asdict, fields, replace
 
 from snellen.errors import DataError, UnknownNameError
 from snellen.protocols.prediction import LikelihoodRule
-from snellen.records import Decoding, Method
+from snellen.records import METHODS, Decoding, Method
 from snellen.registry import unknown
 
 MethodChoice = Literal["generation", "likelihood", "both"]
@@ -121,7 +121,7 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def methods(self) -> tuple[Method, ...]:
         """The methods that `method` stands for."""
-        return ("generation", "likelihood") if self.method == "both" else (self.method,)
+        return METHODS if self.method == "both" else (self.method,)
 
     @property
     def decoding(self) -> Decoding:

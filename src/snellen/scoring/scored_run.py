@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -65,3 +67,12 @@ class ScoredRun(Struct, frozen=True):
         """Who read the replies: as published, each suite's own."""
         names = (one.published.extractor if one.published else self.scoring.extractor for one in self.benchmarks)
         return tuple(dict.fromkeys(names)) or (self.scoring.extractor,)
+
+
+def run_labels(runs: Sequence[ScoredRun]) -> list[str]:
+    """What to call each run beside the others: its model's name, with its folder where several runs share the model."""
+    models = Counter(run.manifest.model for run in runs)
+    return [
+        run.manifest.model if models[run.manifest.model] == 1 else f"{run.manifest.model} ({run.folder.name})"
+        for run in runs
+    ]
