@@ -554,6 +554,12 @@ def test_a_dialogue_reads_its_history_by_the_extractor_of_the_protocol() -> None
     assert told == [["The answer is (B) dog."], ["The answer is dog"]]
 
 
+@pytest.mark.parametrize("reply", ["dog", " dog", "The answer is dog", "The answer is dog\n"])
+def test_an_unparsed_reply_is_told_behind_the_prefix_that_it_went_on_from(reply: str) -> None:
+    asked = converse(Dialogue(extractor="strict"), TALK, lambda request: reply)
+    assert histories(asked)[1] == ["The answer is dog"]
+
+
 def test_a_dialogue_with_gold_history_tells_the_published_answers() -> None:
     protocol = Dialogue(history="gold")
     asked = converse(protocol, TALK, lambda request: "(C) cow", history=("cat", "a gold text", "red"))

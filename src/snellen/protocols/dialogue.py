@@ -97,7 +97,7 @@ class Dialogue(ProtocolSettings, frozen=True):
         if not votes:
             prefixed = prompt.prefix and self.by == "generation"
             prefix = prompt.templates.layout.response_prefix if prefixed else ""
-            return EarlierReply(f"{prefix}{responses[0].text or ''}".strip())
+            return EarlierReply(_continued(prefix, responses[0].text or ""))
         winner, _ = votes.most_common(1)[0]
         return self._as_reply(prompt, requests[0].variant, turn, turn.options[winner])
 
@@ -107,3 +107,12 @@ class Dialogue(ProtocolSettings, frozen=True):
             return EarlierReply(text)
         labels = alphabet_of(variant.labels, turn.options)
         return EarlierReply(write_reply(prompt.templates.layout, labels[turn.options.index(text)], text))
+
+
+def _continued(prefix: str, text: str) -> str:
+    """The reply as the model's turn shows it: the prefix that it went on from, a blank, and its own words.
+
+    A model that repeated the prefix has it once.
+    """
+    text = text.strip()
+    return text if text.startswith(prefix) else f"{prefix} {text}".strip()
