@@ -4,18 +4,24 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test fuzz check system clean
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+
+.PHONY: demo test coverage fuzz check system clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/snellen demo
 
+# Which lines the tests run. Takes twice as long as `make test`.
+coverage: $(VENV)/dev.done system
+	$(PYTEST) --cov --cov-report=term:skip-covered
+
 # A process for each core, and one thread in each: tiny models are slower on two.
 test: $(VENV)/dev.done system check
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term:skip-covered
+	$(PYTEST)
 
 # The properties alone, with fresh random examples and many of them; what they find becomes an @example.
 fuzz: $(VENV)/dev.done
-	OMP_NUM_THREADS=1 SNELLEN_TEST_PROFILE=fuzz $(BIN)/python -m pytest -m hypothesis -n auto
+	SNELLEN_TEST_PROFILE=fuzz $(PYTEST) -m hypothesis
 
 check: $(VENV)/dev.done
 	$(BIN)/ruff check .
