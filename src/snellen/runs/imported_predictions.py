@@ -33,9 +33,9 @@ from snellen.runs.journal import (
 def imported_run_folder(path: Path, answers: str) -> Path:
     """Where the run of a file of predictions lies unless the user says so: under `runs`, by what is in the files.
 
-    `answers` is a file, or the name or folder of a built benchmark.
+    `answers` is a file, the name or folder of a built benchmark, or empty.
     """
-    of_answers = file_digest(Path(answers)) if Path(answers).is_file() else answers.encode()
+    of_answers = file_digest(Path(answers)) if answers and Path(answers).is_file() else answers.encode()
     digest = hashlib.sha256(file_digest(path) + of_answers)
     return Path("runs") / f"{slug(path.stem)[:60]}-{digest.hexdigest()[:8]}"
 
