@@ -419,13 +419,13 @@ def test_other_files_are_refused_in_a_line_that_says_what_to_do(capsys: pytest.C
     write([*rows[:2], *rows[3:]], Path("half.tsv"))
     for words, fault in (
         (["foreign.tsv", "--answers", "answers.tsv"], "no row fits answers (rows left out"),
-        (["p.tsv"], "name the questions and answers with --answers"),
+        (["letters.tsv"], "is of no form of predictions that is known"),
         (["p.tsv", "--answers", "letters.tsv"], "has answers without their questions; build the questions with"),
         (["p.tsv", "--answers", "bad.tsv"], "the answer 'F' is not one of the letters A-D"),
         (["p.tsv", "--answers", "half.tsv"], "of its 4 rotations"),
         (["p.tsv", "--answers", "gone.tsv"], "gone.tsv: no such file"),
         (["p.tsv", "--answers", "mmbench"], "is not built yet"),
-        (["runs", "--answers", "answers.tsv"], "--answers is for files of predictions"),
+        (["runs", "--answers", "answers.tsv"], "--answers and --as are for files of predictions"),
         (["p.tsv", "p.tsv", "--to", "x", "--answers", "answers.tsv"], "for one file of predictions"),
     ):
         code, _, err = small.command(capsys, "score", *words)

@@ -28,7 +28,7 @@ LARGEST = 512 << 20
 """Bytes that one sample may unpack to."""
 
 
-def fault(path: Path, benchmark: str) -> str:
+def _fault(path: Path, benchmark: str) -> str:
     """Why a file is no log with samples; empty when it is one."""
     del benchmark
     try:
@@ -46,7 +46,7 @@ def fault(path: Path, benchmark: str) -> str:
     return "" if content.get("samples") else "there are no samples in it"
 
 
-def read_rows(path: Path) -> PredictionFile:
+def _read_rows(path: Path) -> PredictionFile:
     """The log's samples. Raises DataError naming a sample that is damaged."""
     header, samples = _archive(path) if path.suffix == ".eval" else _whole(path)
     facts = header.get("eval") if isinstance(header.get("eval"), dict) else {}
@@ -154,4 +154,4 @@ def _text(value: Any, attached: Mapping[str, Any]) -> str:
     return str(attached.get(text.removeprefix(ATTACHMENT), text)) if text.startswith(ATTACHMENT) else text
 
 
-PREDICTION_FORM = PredictionForm(title="a log of Inspect", fault=fault, rows=read_rows)
+PREDICTION_FORM = PredictionForm(title="a log of Inspect", fault=_fault, rows=_read_rows)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from snellen.benchmark import Benchmark
 from snellen.predictions.placed import Key, PlacedRow
-from snellen.predictions.rows import Findings, PredictedRow, name_of
+from snellen.predictions.rows import Findings, PredictedRow, count_named, name_of
 from snellen.predictions.texts import folded, places_of
 from snellen.records import Sample
 from snellen.scoring.answers import open_answers
@@ -63,14 +63,14 @@ class QuestionFinder:
     def _checked(self, row: PredictedRow, key: Key) -> tuple[Key | None, str]:
         sample, turn = self.samples[key[0]], key[1]
         options = sample.rounds[turn].options
+        if row.method == "likelihood" and not options:
+            return None, "with likelihoods, of an open question"
         if row.options and not options:
             return None, "with options, of an open question"
-        if row.options and places_of(row.options, options) is None:
+        if row.options and not _same_options(row, options):
             return None, "with other options than their question has"
         if row.scores and len(row.scores) != len(row.options or options):
             return None, "whose scores are not one for each option"
-        if row.method == "likelihood" and not options:
-            return None, "with likelihoods, of an open question"
         if row.chosen is not None and not 0 <= row.chosen < len(row.options or options):
             return None, "whose prediction is none of their options"
         if not (row.question or row.prompt):
@@ -111,7 +111,7 @@ class QuestionFinder:
         if row.turn is not None and row.turn != turn:
             return False
         if row.options:
-            return places_of(row.options, question.options) is not None
+            return _same_options(row, question.options)
         shown = folded(row.prompt)
         return not shown or row.method == "likelihood" or all(folded(option) in shown for option in question.options)
 
@@ -134,6 +134,10 @@ class QuestionFinder:
             self._findings.add("rows whose file has another right answer; the benchmark's counts", name_of(row))
 
 
+def _same_options(row: PredictedRow, options: Sequence[str]) -> bool:
+    return len(row.options) == len(options) and places_of(row.options, options) is not None
+
+
 def absent_questions(samples: Sequence[Sample], placed: Sequence[PlacedRow]) -> list[str]:
     """How many rows there are of how many questions, and which questions have none."""
     keys = {row.key for row in placed}
@@ -141,6 +145,5 @@ def absent_questions(samples: Sequence[Sample], placed: Sequence[PlacedRow]) -> 
     lost = [f"{name} round {turn}" if turn else name for name, turn in all_keys if (name, turn) not in keys]
     notes = [f"{len(placed):,} rows of {len(keys):,} questions"]
     if lost:
-        shown = f"{len(lost):,} ({', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''})"
-        notes.append(f"questions of {len(all_keys):,} without any row: {shown}")
+        notes.append(f"questions of {len(all_keys):,} without any row: {count_named(lost)}")
     return notes

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.json_rows import read_json_line_rows
@@ -26,7 +28,7 @@ LOSSES = (
 )
 
 
-def fault(path: Path, benchmark: str) -> str:
+def _fault(path: Path, benchmark: str) -> str:
     """Why a file is no samples file; empty when it is one."""
     del benchmark
     try:
@@ -37,7 +39,7 @@ def fault(path: Path, benchmark: str) -> str:
     return f"its first line has no {' and no '.join(missing)}" if missing else ""
 
 
-def read_rows(path: Path) -> PredictionFile:
+def _read_rows(path: Path) -> PredictionFile:
     """The file's lines; each reply of a document is a presentation of it. Raises DataError naming a line."""
     rows: list[PredictedRow] = []
     for number, record in enumerate(read_json_line_rows(path), 1):
@@ -63,19 +65,20 @@ def _rows(record: Mapping[str, Any], name: str, where: str) -> list[PredictedRow
     if not gold and not losses:
         options = ()  # the prompt lists something else, or the target is no single option
     question = _text(doc.get("question"))
-    common = {
-        "where": name,
-        "id": str(record["doc_id"]),
-        "question": question,
-        "prompt": prompt,
-        "options": options,
-        "gold": gold,
-        "references": () if options or not target.strip() else (target,),
-    }
+    row = PredictedRow(
+        where=name,
+        id=str(record["doc_id"]),
+        question=question,
+        prompt=prompt,
+        options=options,
+        gold=gold,
+        references=() if options or not target.strip() else (target,),
+        scores=tuple(-loss for loss in losses),
+    )
     if losses:
-        return [PredictedRow(**common, scores=tuple(-loss for loss in losses))]
+        return [row]
     replies = _replies(record, where)
-    return [PredictedRow(**common, presentation=test, reply=reply) for test, reply in enumerate(replies)]
+    return [replace(row, presentation=test, reply=reply) for test, reply in enumerate(replies)]
 
 
 def _gold(target: str, options: tuple[str, ...], by_place: bool) -> tuple[int, ...]:
@@ -129,4 +132,4 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else ()
 
 
-PREDICTION_FORM = PredictionForm(title="a samples file of lmms-eval", fault=fault, rows=read_rows)
+PREDICTION_FORM = PredictionForm(title="a samples file of lmms-eval", fault=_fault, rows=_read_rows)

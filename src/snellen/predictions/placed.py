@@ -120,7 +120,7 @@ def _request(placed: PlacedRow, sample: Sample) -> Request:
         turn=placed.turn,
         template=row.template,
         order=placed.order,
-        labels=tuple(labels),
+        labels=tuple(labels) if row.method == "generation" else (),
         wording=placed.wording,
     )
     if row.method == "generation":
@@ -136,7 +136,7 @@ def _response(placed: PlacedRow, sample: Sample) -> Response:
         return Response(text=row.reply or "")
     if len(row.scores) != count or not placed.order:
         return Response(chosen=row.chosen if row.chosen is not None else _best(row.scores))
-    by_option = {option: score for option, score in zip(placed.order, row.scores, strict=True)}
+    by_option = dict(zip(placed.order, row.scores, strict=True))
     texts = sample.rounds[placed.turn].options
     return Response(
         scores=tuple(ContinuationScore(by_option[i], 1, len(texts[i].encode())) for i in range(len(by_option)))

@@ -64,7 +64,9 @@ def own_questions(file: PredictionFile, findings: Findings) -> OwnQuestions:
     groups: dict[str, dict[int, list[PredictedRow]]] = defaultdict(lambda: defaultdict(list))
     dialogues = {row.id for row in file.rows if row.turn is not None}
     for number, row in enumerate(file.rows, 1):
-        if fault := _fault(row) or ("of no round of their dialogue" if row.turn is None and row.id in dialogues else ""):
+        if fault := _fault(row) or (
+            "of no round of their dialogue" if row.turn is None and row.id in dialogues else ""
+        ):
             findings.add(f"rows left out, {fault}", name_of(row))
         else:
             groups[row.id or f"row {number}"][row.turn or 0].append(row)
@@ -93,6 +95,8 @@ def own_questions(file: PredictionFile, findings: Findings) -> OwnQuestions:
 def _fault(row: PredictedRow) -> str:
     """Why a row cannot be scored by itself."""
     options, count = [option.strip() for option in row.options], len(row.options)
+    if row.method == "likelihood" and not options:
+        return "with likelihoods but without options"
     if len(options) == 1:
         return "with a single option"
     if "" in options:
@@ -105,8 +109,6 @@ def _fault(row: PredictedRow) -> str:
         return "whose prediction is none of their options"
     if row.scores and len(row.scores) != count:
         return "whose scores are not one for each option"
-    if row.method == "likelihood" and not options:
-        return "with likelihoods but without options"
     return ""
 
 

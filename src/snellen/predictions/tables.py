@@ -22,7 +22,7 @@ FAILED_REPLY = "Failed to obtain answer"
 IDS = ("index", "id")
 
 
-def fault(path: Path, benchmark: str) -> str:
+def _fault(path: Path, benchmark: str) -> str:
     """Why a file is no table of predictions; empty when it is one."""
     del benchmark
     try:
@@ -39,7 +39,7 @@ def _columns(names: tuple[str, ...]) -> dict[str, str]:
     return {name if name in LETTERS else name.strip().lower(): name for name in names}
 
 
-def read_rows(path: Path) -> PredictionFile:
+def _read_rows(path: Path) -> PredictionFile:
     """The table's rows. Raises DataError."""
     table = read_cells(path)
     columns = _columns(table.columns)
@@ -95,5 +95,5 @@ def _answers(cell: str) -> tuple[str, ...]:
 
 
 PREDICTION_FORM = PredictionForm(
-    title="a table of predictions of VLMEvalKit", fault=fault, rows=read_rows, fallback=True
+    title="a table of predictions of VLMEvalKit", fault=_fault, rows=_read_rows, fallback=True
 )

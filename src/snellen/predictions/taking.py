@@ -13,6 +13,7 @@ from snellen.predictions.joining import QuestionFinder, absent_questions
 from snellen.predictions.placed import PlacedRow, exchanges_of, expected_presentations, number_presentations
 from snellen.predictions.rows import Findings, PredictionFile
 from snellen.predictions.standalone import check_own_questions, own_questions, spec_of_file
+from snellen.protocols.base import parse_protocol
 from snellen.records import Method
 from snellen.runs.imported_predictions import (
     ImportedPredictions,
@@ -95,5 +96,5 @@ def _label(path: Path, placed: list[PlacedRow], repeats: bool) -> str:
         counts[row.key] = counts.get(row.key, 0) + 1
     several = expected_presentations(counts.values()) if repeats else 1
     if "likelihood" in methods:
-        return f"likelihood?m={several}" if several > 1 else "likelihood"
-    return f"instability?m={several}" if several > 1 else "vanilla"
+        return parse_protocol(f"likelihood?m={several}").label
+    return parse_protocol(f"instability?m={several}").label if several > 1 else "vanilla"

@@ -73,7 +73,7 @@ def import_predictions(path: Path, answers: str = "", to: Path | None = None, mo
     return folder
 
 
-def fault(path: Path, benchmark: str) -> str:
+def _fault(path: Path, benchmark: str) -> str:
     """Why a file is not a table of predictions to choices; empty when it is one."""
     try:
         columns = {name if name in LETTERS else name.strip().lower() for name in read_cells(path).columns}
@@ -265,4 +265,6 @@ def _exchange(row: PredictionRow, label: str) -> Exchange:
     return Exchange(label, Request(sample.benchmark, sample.id, variant, (message,)), response)
 
 
-PREDICTION_FORM = PredictionForm(title="a table of predictions of MMBench's form", fault=fault, read=import_predictions)
+PREDICTION_FORM = PredictionForm(
+    title="a table of predictions of MMBench's form", fault=_fault, read=import_predictions
+)

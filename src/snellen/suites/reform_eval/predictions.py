@@ -30,7 +30,7 @@ NAME = re.compile(r"(.+)_(SingleChoice|Generation|OCROpenEnded|KIEOpenEnded)_(?:
 TASKS = {"OCROpenEnded": "ocr", "KIEOpenEnded": "kie"}
 
 
-def fault(path: Path, benchmark: str) -> str:
+def _fault(path: Path, benchmark: str) -> str:
     """Why a file is no result file; empty when it is one."""
     del benchmark
     try:
@@ -41,14 +41,12 @@ def fault(path: Path, benchmark: str) -> str:
     return f"its first record has no {' and no '.join(missing)}" if missing else ""
 
 
-def read_rows(path: Path) -> PredictionFile:
+def _read_rows(path: Path) -> PredictionFile:
     """The file's records. Raises DataError naming a record that has no prediction or one of another type."""
-    rows = tuple(
-        _row(record, f"record {number}", f"{path}: record {number}")
-        for number, record in enumerate(read_json_rows(path), 1)
-    )
+    records = read_json_rows(path)
+    rows = tuple(_row(record, f"record {n}", f"{path}: record {n}") for n, record in enumerate(records, 1))
     name = NAME.fullmatch(path.name.removesuffix(".gz").removesuffix(".json"))
-    captions = any(len(row.references) > 1 for row in rows)
+    captions = any("references" in record for record in records)
     return PredictionFile(
         rows=rows,
         repeats=True,
@@ -94,7 +92,9 @@ def _row(record: Mapping[str, Any], name: str, where: str) -> PredictedRow:
 def _prediction(record: Mapping[str, Any], where: str) -> str | int:
     prediction = record.get("prediction")
     if isinstance(prediction, bool) or not isinstance(prediction, (str, int)):
-        raise DataError(f"{where}: the prediction is {prediction!r}; a reply is a text, a likelihood the place of an option")
+        raise DataError(
+            f"{where}: the prediction is {prediction!r}; a reply is a text, a likelihood the place of an option"
+        )
     return prediction
 
 
@@ -125,4 +125,4 @@ def _labels(options: Sequence[str], shown: str) -> tuple[str, ...]:
     return tuple(ascii_uppercase[: len(options)]) if len(options) <= len(ascii_uppercase) else ()
 
 
-PREDICTION_FORM = PredictionForm(title="a result file of ReForm-Eval", fault=fault, rows=read_rows)
+PREDICTION_FORM = PredictionForm(title="a result file of ReForm-Eval", fault=_fault, rows=_read_rows)
