@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
-from snellen.formats.json_rows import read_json_line_rows
+from snellen.formats.json_rows import read_json_line_rows, read_json_value
 from snellen.predictions.prompt_options import gold_places, listed_options
 from snellen.predictions.rows import PredictedRow, PredictionFile
 
@@ -35,7 +35,9 @@ def _fault(path: Path, benchmark: str) -> str:
         rows = read_json_line_rows(path)
     except DataError as error:
         return str(error).removeprefix(f"{path}: ")
-    missing = [name for name in NEEDED if not rows or name not in rows[0]]
+    if not rows:
+        return "it is empty"
+    missing = [name for name in NEEDED if name not in rows[0]]
     return f"its first line has no {' and no '.join(missing)}" if missing else ""
 
 
@@ -44,10 +46,23 @@ def _read_rows(path: Path) -> PredictionFile:
     rows: list[PredictedRow] = []
     for number, record in enumerate(read_json_line_rows(path), 1):
         rows += _rows(record, f"line {number}", f"{path}: line {number}")
-    title = path.name.partition("_samples_")[2].partition(".json")[0] or path.stem
+    date, _, task = path.name.partition("_samples_")
     notes = (LOSSES,) if any(row.scores for row in rows) else ()
     repeats = any(row.presentation for row in rows)
-    return PredictionFile(rows=tuple(rows), repeats=repeats, title=title, notes=notes)
+    results = path.with_name(f"{date}_results.json")
+    return PredictionFile(
+        rows=tuple(rows),
+        repeats=repeats,
+        title=task.partition(".json")[0] or path.stem,
+        model=_model(results) if task and results.is_file() else "",
+        notes=notes,
+    )
+
+
+def _model(results: Path) -> str:
+    """The model's name in the file of results that the writer puts beside the samples."""
+    content = read_json_value(results)
+    return _text(content.get("model_name")) if isinstance(content, dict) else ""
 
 
 def _rows(record: Mapping[str, Any], name: str, where: str) -> list[PredictedRow]:

@@ -173,7 +173,7 @@ def _round(name: str, turn: int, rows: Sequence[PredictedRow]) -> _OwnRound:
     place = {option: index for index, option in enumerate(options)}
     first = rows[0]
     draft = QuestionDraft(
-        question=wordings[0] or QUESTION_UNKNOWN,
+        question=wordings[0] or first.prompt.strip() or QUESTION_UNKNOWN,
         options=options,
         gold=tuple(sorted(place[first.options[index].strip()] for index in first.gold)) if options else (),
         texts=() if options else tuple(text for text in first.references if text.strip()),

@@ -44,7 +44,7 @@ def import_run(
     name, chosen = prediction_form(form, path, benchmark)
     if chosen.read is not None:
         return chosen.read(path, benchmark, folder, model)
-    return _import_rows(path, name, chosen, benchmark, folder or imported_run_folder(path, benchmark), model)
+    return _import_rows(path, name, chosen, benchmark, folder or imported_run_folder(path, benchmark, name), model)
 
 
 def _import_rows(path: Path, name: str, form: PredictionForm, benchmark: str, folder: Path, model: str) -> Path:
@@ -52,6 +52,7 @@ def _import_rows(path: Path, name: str, form: PredictionForm, benchmark: str, fo
         raise DataError(f"the form {name} declares neither rows nor read; it cannot be used")
     file: PredictionFile = form.rows(path)
     findings = Findings()
+    check_import(folder, path)
     if benchmark:
         built = _opened(benchmark)
         placed = _joined(path, file, built, findings)

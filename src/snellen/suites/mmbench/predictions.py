@@ -18,7 +18,7 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, open_text
-from snellen.formats.text_table import read_cells
+from snellen.formats.text_table import read_cells, write_cells
 from snellen.predictions.rows import Findings, count_named
 from snellen.protocols.base import labelled_declaration
 from snellen.protocols.choice import orders_of, rotations
@@ -63,7 +63,8 @@ def import_predictions(path: Path, answers: str = "", to: Path | None = None, mo
     StoreError for a folder that holds another run.
     """
     folder = to or imported_run_folder(path, answers)
-    benchmark = _questions(answers or str(path), folder)
+    check_import(folder, path)
+    benchmark = _questions(answers, folder) if answers else _own_questions(path, folder)
     check_import(folder, path, benchmark)
     rows, notes = _rows(path, benchmark)
     label = ALL_PASSES if any(row.order != tuple(sorted(row.order)) for row in rows) else "vanilla"
@@ -117,6 +118,20 @@ def _questions(answers: str, folder: Path) -> Benchmark:
         source=SourceSpec("mmbench", {"files": [path.name], "pictures": False}),
     )
     return build_benchmark(spec, source=path, to=folder / "benchmark")
+
+
+def _own_questions(path: Path, folder: Path) -> Benchmark:
+    """The benchmark of a file's own questions and answers."""
+    cells = read_cells(path)
+    columns = [name for name in cells.columns if name.strip().lower() not in ("prediction", "image")]
+    if "answer" not in {name.strip().lower() for name in columns}:
+        raise DataError(
+            f"{path} has predictions without their right answers; name the benchmark that was asked with --benchmark"
+        )
+    table = folder / f"{path.stem}.tsv"
+    table.parent.mkdir(parents=True, exist_ok=True)
+    write_cells(table, columns, [row for _, row in cells.rows])
+    return _questions(str(table), folder)
 
 
 # --- rows --------------------------------------------------------------------------------------------------------

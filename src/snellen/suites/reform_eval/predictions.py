@@ -37,7 +37,9 @@ def _fault(path: Path, benchmark: str) -> str:
         rows = read_json_rows(path)
     except DataError as error:
         return str(error).removeprefix(f"{path}: ")
-    missing = [name for name in NEEDED if not rows or name not in rows[0]]
+    if not rows:
+        return "it is empty"
+    missing = [name for name in NEEDED if name not in rows[0]]
     return f"its first record has no {' and no '.join(missing)}" if missing else ""
 
 
