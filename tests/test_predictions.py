@@ -387,7 +387,7 @@ def test_a_row_that_is_there_again_counts_once_and_one_that_differs_leaves_both_
 
 
 def test_more_rows_than_others_have_are_dropped_only_where_they_are_copies() -> None:
-    rows = [record(i, f"({'AB'[p % 2]})", instruct=f"w{p}") for i in range(5) for p in range(3)]
+    rows = [record(i, f"({'AB'[p % 2]})", instruct=f"w{p}") for i in range(25) for p in range(3)]
     folder = sn.import_run(save([*rows, rows[0], record(1, "(B)", instruct="other")], "p.json"))
     assert "rows that are there twice, counted once: 1 (0)" in notes(folder)
     assert "as there are more of their id than of others and they differ: 4 (1, 1, 1, ...)" in notes(folder)
@@ -475,6 +475,53 @@ def test_a_log_packed_as_this_python_cannot_read_says_what_to_do(capsys: pytest.
 def evaluated() -> Path:
     sn.evaluate(wobbling(), "./animals", name="own")
     return Path("runs/own")
+
+
+def test_a_run_that_ended_early_keeps_all_its_rows_and_has_instability_where_a_question_is_whole() -> None:
+    rows = [record(i, "(A)", instruct=f"w{p}") for p in range(3) for i in range(10)][:-8]
+    results = sn.score(sn.import_run(save(rows, "p.json")))
+    assert list(by_question(results, "accuracy").values()) == [1.0] * 10
+    assert sum(value is not None for value in by_question(results, "instability").values()) == 2
+
+
+def test_the_place_of_an_option_that_the_file_does_not_have_is_no_reference(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"sample_id": 1, "question": "What is it?", "answer": "2", "prediction": "2"}]
+    code, _, err = small.command(capsys, "score", str(save(rows, "VQA_Generation_generation_x_y.json")))
+    assert (code, "without their right answers" in err) == (2, True), err
+
+
+def test_a_run_of_another_file_is_left_as_it_is() -> None:
+    first = sn.import_run(save([record(1, "(A)")], "p.json"), to="here")
+    before = sorted((path, path.read_bytes()) for path in first.rglob("*") if path.is_file())
+    with pytest.raises(sn.StoreError, match="holds another run"):
+        sn.import_run(save([record(2, "(A)")], "q.json"), to="here")
+    assert sorted((path, path.read_bytes()) for path in first.rglob("*") if path.is_file()) == before
+
+
+def test_choices_in_a_table_are_scored_by_the_tables_own_answers() -> None:
+    from snellen.formats.text_table import write_cells
+
+    rows = [
+        {"index": str(i), "question": f"Q{i}?", "A": "cat", "B": "dog", "answer": "A", "prediction": "AB"[i % 2]}
+        for i in range(1, 5)
+    ]
+    for name in ("m.xlsx", "m.tsv", "m.json"):
+        write_cells(Path(name), tuple(rows[0]), rows)
+        assert values(sn.score(sn.import_run(name)))["accuracy"] == 0.5
+    write_cells(Path("n.xlsx"), ("index", "question", "A", "B", "prediction"), rows)
+    with pytest.raises(sn.DataError, match="without their right answers; name the benchmark"):
+        sn.import_run("n.xlsx")
+
+
+def test_options_that_are_not_the_same_in_all_rows_are_read_against_their_own() -> None:
+    rows = [
+        record(1, "(A)", answer_options=["cat", "dog"], answer=0),
+        record(1, "(B)", answer_options=["owl", "cat"], answer=1),
+        record(1, "owl", answer_options=["cat", "owl"], answer=0),
+    ]
+    results = sn.score(sn.import_run(save(rows, "p.json")), unparsed="legacy-random")
+    [(_, accuracy)] = by_question(results, "accuracy").items()
+    assert accuracy == 2 / 3
 
 
 def test_a_question_put_in_several_wordings_is_one_where_the_wordings_recur() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,6 @@ def _decoded(content: bytes, where: str) -> Any:
 
 
 def _with_nan(content: bytes, where: str, fault: msgspec.DecodeError) -> Any:
-    import json
-
     try:
         return json.loads(content, parse_constant=lambda name: None)
     except (ValueError, RecursionError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from snellen.benchmark import Benchmark
 from snellen.predictions.placed import Key, PlacedRow
@@ -21,12 +22,15 @@ class QuestionFinder:
         self._findings = findings
         self._answers = open_answers(benchmark.folder)
         self._by_text: dict[str, dict[Key, None]] = defaultdict(dict)
+        self._by_text_and_options: dict[tuple[str, frozenset[str]], dict[Key, None]] = defaultdict(dict)
         self._option_sets: Counter[frozenset[str]] = Counter()
         for sample in self.samples.values():
             for turn, question in enumerate(sample.rounds):
-                self._option_sets[frozenset(map(folded, question.options))] += 1
-                for text in (question.question, *(sample.rewordings if not turn else ())):
-                    self._by_text[folded(text)][sample.id, turn] = None
+                options = frozenset(map(folded, question.options))
+                self._option_sets[options] += 1
+                for text in _wordings(sample, turn):
+                    self._by_text[text][sample.id, turn] = None
+                    self._by_text_and_options[text, options][sample.id, turn] = None
         self._lines = {text.count("\n") + 1 for text in self._questions()}
         self._indexes = {row.index: name for name, origin in benchmark.origins().items() for row in origin.rows}
 
@@ -77,7 +81,8 @@ class QuestionFinder:
             if not row.options:
                 self._findings.add("rows joined by their id alone, as they have nothing to check it by", name_of(row))
             return key, ""
-        if key in self._by_question(row) or self._identified(row, key):
+        own = _wordings(sample, turn)
+        if any(text in own for text in self._texts(row)) or self._identified(row, key):
             return key, ""
         return None, "with the id of a question but the text of another"
 
@@ -89,11 +94,15 @@ class QuestionFinder:
         return bool(row.references) and answer is not None and set(row.references) == set(answer.texts)
 
     def _by_question(self, row: PredictedRow) -> list[Key]:
-        """The questions whose text and options the row has."""
+        """The questions whose text and options the row has; of several, two."""
+        options = frozenset(map(folded, row.options))
         keys: dict[Key, None] = {}
         for text in self._texts(row):
-            keys.update(self._by_text.get(text, {}))
-        return [key for key in keys if self._agrees(row, key)]
+            known = self._by_text_and_options.get((text, options), {}) if options else self._by_text.get(text, {})
+            keys.update(dict.fromkeys(islice((key for key in known if self._agrees(row, key)), 2)))
+            if len(keys) > 1:
+                break
+        return list(keys)[:2]
 
     def _texts(self, row: PredictedRow) -> Iterator[str]:
         """The row's question; of a prompt, each stretch of lines that is as long as some question."""
@@ -120,7 +129,7 @@ class QuestionFinder:
         question = sample.rounds[turn]
         order = places_of(row.options, question.options) if row.options else tuple(range(len(question.options)))
         self._check_gold(row, key, order or ())
-        wordings = [folded(text) for text in (question.question, *sample.rewordings)]
+        wordings = _wordings(sample, turn)
         asked = folded(row.question)
         return PlacedRow(row, sample.id, turn, order or (), wordings.index(asked) if asked in wordings else 0)
 
@@ -132,6 +141,11 @@ class QuestionFinder:
         differs = golds and golds != set(answer.options)
         if differs or (row.references and answer.texts and set(row.references) != set(answer.texts)):
             self._findings.add("rows whose file has another right answer; the benchmark's counts", name_of(row))
+
+
+def _wordings(sample: Sample, turn: int) -> list[str]:
+    """The folded texts of a question, the original first."""
+    return [folded(text) for text in (sample.rounds[turn].question, *(sample.rewordings if not turn else ()))]
 
 
 def _same_options(row: PredictedRow, options: Sequence[str]) -> bool:

@@ -52,8 +52,8 @@ class PlacedRow(Struct, frozen=True):
 def number_presentations(placed: Sequence[PlacedRow], repeats: bool, findings: Findings) -> list[PlacedRow]:
     """Rows with the numbers of their presentations; a row that is there again is counted once or left out.
 
-    Where rows of an id are its presentations, they are numbered by the file or else as they come. As many as most
-    questions have are expected: what is there beyond that is left out, with its question unless it is a copy.
+    Where rows of an id are its presentations, they are numbered by the file or else as they come. What is there beyond
+    those expected is left out, with its question unless it is a copy.
     """
     groups: dict[Key, list[PlacedRow]] = defaultdict(list)
     for row in placed:
@@ -76,9 +76,13 @@ def number_presentations(placed: Sequence[PlacedRow], repeats: bool, findings: F
 
 
 def expected_presentations(counts: Iterable[int]) -> int:
-    """The number of rows that most questions have, the larger of two that are as frequent; 1 without any."""
+    """How many rows a question has: the most that at least a tenth of the questions have; 1 without any.
+
+    Fewer are what a run that ended early left; more are rows that were written twice, as of the last batch of several
+    processes.
+    """
     frequency = Counter(counts)
-    return max(frequency, key=lambda count: (frequency[count], count), default=1)
+    return max((count for count, many in frequency.items() if many * 10 >= frequency.total()), default=1)
 
 
 def _without_copies(rows: Sequence[PlacedRow], most: int, findings: Findings) -> list[PlacedRow]:

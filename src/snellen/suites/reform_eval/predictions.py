@@ -46,9 +46,12 @@ def _fault(path: Path, benchmark: str) -> str:
 def _read_rows(path: Path) -> PredictionFile:
     """The file's records. Raises DataError naming a record that has no prediction or one of another type."""
     records = read_json_rows(path)
-    rows = tuple(_row(record, f"record {n}", f"{path}: record {n}") for n, record in enumerate(records, 1))
     name = NAME.fullmatch(path.name.removesuffix(".gz").removesuffix(".json"))
     captions = any("references" in record for record in records)
+    if name and name[2] == "Generation" and not captions:
+        # A choice asked openly: the loader drops the options and leaves the place of the right one.
+        records = [{**record, "answer": None} for record in records]
+    rows = tuple(_row(record, f"record {n}", f"{path}: record {n}") for n, record in enumerate(records, 1))
     return PredictionFile(
         rows=rows,
         repeats=True,
