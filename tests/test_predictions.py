@@ -294,6 +294,22 @@ def dialogues() -> Benchmark:
     return build_benchmark(spec, to=Path("talks"))
 
 
+@pytest.mark.parametrize("name", ["eyechart/dialogue", "eyechart/caption", "eyechart/odd", "eyechart/exists"])
+def test_an_embedded_benchmark_scores_from_a_published_layout_as_from_its_run(name: str) -> None:
+    from snellen.runs.plan import find_benchmarks
+
+    [use] = find_benchmarks([name])
+    several = "" if use.benchmark.spec.formulation == "text" else "instability?m=3"
+    own = sn.evaluate(wobbling(), name, several or "vanilla", name="own", limit=6)
+    path = as_reform_eval(use.benchmark, Path("runs/own"))
+    for asked in ("", name):
+        again = sn.score(sn.import_run(path, asked), metrics="rouge_l")
+        for metric in ("accuracy", "instability", "hit_rate") if several else ("rouge_l",):
+            known = by_question(sn.score("runs/own", metrics="rouge_l"), metric)
+            assert {key: value for key, value in by_question(again, metric).items() if key in known} == known
+        assert own.runs[0].manifest.protocols == again.runs[0].manifest.protocols
+
+
 # --- a published file ---------------------------------------------------------------------------------------------
 
 
@@ -451,6 +467,13 @@ def test_an_unknown_id_is_told_in_words_that_fit_open_questions(capsys: pytest.C
     code, _, err = small.command(capsys, "score", str(save(rows, "p.json")), "--benchmark", "./texts")
     assert code == 2
     assert "no row fits texts (rows left out, with an id that is not among the questions: 3 (500, 501, 502))" in err
+
+
+def test_a_table_with_options_joined_to_open_questions_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    open_questions()
+    Path("p.tsv").write_text("index\tA\tB\tprediction\nt1\tcat\tdog\tA\n")
+    code, _, err = small.command(capsys, "score", "p.tsv", "--benchmark", "./texts")
+    assert (code, "rows left out, with options, of an open question: 1 (t1)" in err) == (2, True), err
 
 
 def test_a_failed_request_is_an_error_and_no_reply() -> None:

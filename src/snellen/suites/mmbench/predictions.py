@@ -83,9 +83,9 @@ def _fault(path: Path, benchmark: str) -> str:
     for name in ("index", "prediction"):
         if name not in columns:
             return f"there is no column {name}"
-    if {"A", "B"} <= columns or (benchmark and _asks_choices(benchmark)):
-        return ""
-    return "there are no options in columns A, B, ..."
+    if benchmark and not _asks_choices(benchmark):
+        return f"{benchmark} does not ask choices"
+    return "" if benchmark or {"A", "B"} <= columns else "there are no options in columns A, B, ..."
 
 
 def _asks_choices(benchmark: str) -> bool:

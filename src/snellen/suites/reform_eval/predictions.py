@@ -9,6 +9,7 @@ come.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from snellen.errors import DataError
 from snellen.formats.json_rows import read_json_rows
 from snellen.predictions.rows import PredictedRow, PredictionFile
 
+LONGEST_PATH = 1024
 ALPHABETS = (ascii_uppercase, ascii_lowercase, "123456789")
 NEEDED = ("sample_id", "prediction")
 CAPTION_METRICS = ("cider", "rouge_l", "legacy_cider")
@@ -90,7 +92,7 @@ def _row(record: Mapping[str, Any], name: str, where: str) -> PredictedRow:
         reply=prediction if isinstance(prediction, str) else None,
         chosen=prediction if isinstance(prediction, int) else None,
         template=str(record.get("instruct", "")),
-        picture=record["image"] if isinstance(record.get("image"), str) else "",
+        picture=_picture(record.get("image")),
     )
 
 
@@ -101,6 +103,12 @@ def _prediction(record: Mapping[str, Any], where: str) -> str | int:
             f"{where}: the prediction is {prediction!r}; a reply is a text, a likelihood the place of an option"
         )
     return prediction
+
+
+def _picture(image: object) -> str:
+    """The picture's path; of one in base64 its digest."""
+    text = image if isinstance(image, str) else ""
+    return text if len(text) <= LONGEST_PATH else hashlib.sha256(text.encode()).hexdigest()
 
 
 def _place(value: object, where: str) -> int:
