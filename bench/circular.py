@@ -1,4 +1,4 @@
-"""Speed and memory of scoring a file of predictions, as `snellen score FILE --answers BENCHMARK` does it.
+"""Speed and memory of scoring a file of predictions, as `snellen score FILE --benchmark BENCHMARK` does it.
 
     python bench/circular.py [--questions 3000] [--rounds 3]
 

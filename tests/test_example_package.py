@@ -123,7 +123,7 @@ def test_its_suite_brings_an_extractor_and_forms_of_files_to_the_verbs(python: s
         ["run", "birds:watcher", "birds/colours", "--name", "own", "--json"],
         ["score", "runs/own", "--as-published"],
         ["submit", "runs/own", "-o", "own.lines"],
-        ["score", "own.lines", "--answers", "birds/colours", "--to", "runs/again", "--json"],
+        ["score", "own.lines", "--benchmark", "birds/colours", "--to", "runs/again", "--json"],
         ["build", "mine.tsv"],
         ["import", "birds", "download"],
         ["verify", "birds/colours", "--source", str(PACKAGE / "data"), "--json"],

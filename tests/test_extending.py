@@ -35,8 +35,9 @@ NAMES = {
     "Region", "SourceReader", "json_lines", "locate", "open_text", "read_json", "read_params", "without_exclusions",
     # suites
     "AbsentCell", "AsPublished", "BenchmarkSpec", "Estimate", "Exchange", "Expected", "ExtractedChoice", "Extractor",
-    "ImportedPredictions", "Importer", "JudgePrompt", "NamedExtractor", "NumberCell", "PredictionForm", "Result",
-    "RunManifest", "RunView", "Scaffold", "ScaffoldedTable", "SourceCounts", "SourceSpec", "SubmissionWriter", "Suite",
+    "ImportedPredictions", "Importer", "JudgePrompt", "NamedExtractor", "NumberCell", "PredictedRow",
+    "PredictionFile", "PredictionForm", "Result", "RunManifest",
+    "RunView", "Scaffold", "ScaffoldedTable", "SourceCounts", "SourceSpec", "SubmissionWriter", "Suite",
     "SuiteTables", "Table", "TableForm", "WrittenSubmission", "check_import", "count_source", "find_benchmarks",
     "imported_run_folder", "no_choice", "read_exchanges", "read_manifest", "write_imported_run",
     # errors

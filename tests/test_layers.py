@@ -43,7 +43,7 @@ LAYERS = (
     ("models",),
     ("runs",),
     ("scoring", "metrics"),
-    ("analysis", "report"),
+    ("analysis", "report", "predictions"),
     ("suites",),
     ("api", "cli", "evaluation", "extending", "__init__", "__main__"),
 )

@@ -418,15 +418,15 @@ def test_other_files_are_refused_in_a_line_that_says_what_to_do(capsys: pytest.C
     write([{**cells, "answer": "F"} for cells in rows], Path("bad.tsv"))
     write([*rows[:2], *rows[3:]], Path("half.tsv"))
     for words, fault in (
-        (["foreign.tsv", "--answers", "answers.tsv"], "no row fits answers (rows left out"),
-        (["p.tsv"], "name the questions and answers with --answers"),
-        (["p.tsv", "--answers", "letters.tsv"], "has answers without their questions; build the questions with"),
-        (["p.tsv", "--answers", "bad.tsv"], "the answer 'F' is not one of the letters A-D"),
-        (["p.tsv", "--answers", "half.tsv"], "of its 4 rotations"),
-        (["p.tsv", "--answers", "gone.tsv"], "gone.tsv: no such file"),
-        (["p.tsv", "--answers", "mmbench"], "is not built yet"),
-        (["runs", "--answers", "answers.tsv"], "--answers is for files of predictions"),
-        (["p.tsv", "p.tsv", "--to", "x", "--answers", "answers.tsv"], "for one file of predictions"),
+        (["foreign.tsv", "--benchmark", "answers.tsv"], "no row fits answers (rows left out"),
+        (["letters.tsv"], "is of no form of predictions that is known"),
+        (["p.tsv", "--benchmark", "letters.tsv"], "has answers without their questions; build the questions with"),
+        (["p.tsv", "--benchmark", "bad.tsv"], "the answer 'F' is not one of the letters A-D"),
+        (["p.tsv", "--benchmark", "half.tsv"], "of its 4 rotations"),
+        (["p.tsv", "--benchmark", "gone.tsv"], "gone.tsv: no such file"),
+        (["p.tsv", "--benchmark", "mmbench"], "is not built yet"),
+        (["runs", "--benchmark", "answers.tsv"], "--benchmark and --as are for files of predictions"),
+        (["p.tsv", "p.tsv", "--to", "x", "--benchmark", "answers.tsv"], "for one file of predictions"),
     ):
         code, _, err = small.command(capsys, "score", *words)
         assert (code, fault in err) == (2, True), (words, err)

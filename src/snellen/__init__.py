@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from snellen.errors import UnknownNameError as UnknownNameError
     from snellen.models.base import load_model as load_model
     from snellen.models.instruments import Scripted as Scripted
+    from snellen.predictions.taking import import_run as import_run
     from snellen.protocols.base import parse_protocol as parse_protocol
     from snellen.records import ContinuationScore as ContinuationScore
     from snellen.records import Decoding as Decoding
@@ -49,6 +50,7 @@ _HOMES = {
     ),
     "snellen.models.base": ("load_model",),
     "snellen.models.instruments": ("Scripted",),
+    "snellen.predictions.taking": ("import_run",),
     "snellen.protocols.base": ("parse_protocol",),
     "snellen.records": ("ContinuationScore", "Decoding", "Request", "Response", "Sample"),
     "snellen.runs.progress": ("RunProgress",),
@@ -77,6 +79,7 @@ __all__ = [  # noqa: RUF022 - sorted as written in the table above
     "add_suites",
     "build",
     "evaluate",
+    "import_run",
     "load_model",
     "parse_protocol",
     "score",

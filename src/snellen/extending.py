@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from snellen.models.base import Model as Model
     from snellen.models.base import ModelSpec as ModelSpec
     from snellen.models.base import read_options as read_options
+    from snellen.predictions.rows import PredictedRow as PredictedRow
+    from snellen.predictions.rows import PredictionFile as PredictionFile
     from snellen.prompts.judge_prompts import JudgePrompt as JudgePrompt
     from snellen.prompts.option_labels import LabelStyle as LabelStyle
     from snellen.prompts.option_labels import labels_for as labels_for
@@ -163,6 +165,7 @@ _HOMES = {
         "share",
     ),
     "snellen.models.base": ("ALL_KINDS", "AsyncModel", "Model", "ModelSpec", "read_options"),
+    "snellen.predictions.rows": ("PredictedRow", "PredictionFile"),
     "snellen.prompts.judge_prompts": ("JudgePrompt",),
     "snellen.prompts.option_labels": ("LabelStyle", "labels_for"),
     "snellen.prompts.rendering": ("EarlierReply", "PromptRenderer"),

@@ -246,6 +246,8 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True):
 
     text: str | None = None
     scores: tuple[ContinuationScore, ...] = ()
+    chosen: int | None = None
+    """The place of the most likely option in the order shown, where another toolkit kept only that of a likelihood."""
     finish: str | None = None
     usage: Usage | None = None
     seconds: float | None = None

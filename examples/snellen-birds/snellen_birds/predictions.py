@@ -1,4 +1,4 @@
-"""Such a file, as another toolkit wrote it, becomes a run: `snellen score FILE.lines --answers birds/colours`."""
+"""Such a file, as another toolkit wrote it, becomes a run: `snellen score FILE.lines --benchmark birds/colours`."""
 
 from __future__ import annotations
 
@@ -47,4 +47,9 @@ def _exchanges(path: Path, samples: dict[str, Sample]) -> Iterator[Exchange]:
             yield Exchange("vanilla", Request(sample.benchmark, name, variant, (message,)), Response(text=reply))
 
 
-PREDICTION_FORM = PredictionForm(lambda path: path.suffix == ".lines", read_lines)
+def not_lines(path: Path, benchmark: str) -> str:
+    """Why a file is no such file; empty when it is one."""
+    return "" if path.suffix == ".lines" and benchmark else "not a .lines file with --benchmark"
+
+
+PREDICTION_FORM = PredictionForm(title="a file of lines", fault=not_lines, read=read_lines)

@@ -122,5 +122,5 @@ def _check_same(runs: Sequence[ScoredRun]) -> None:
             if not use.fits(other.version, other.questions):
                 raise DataError(
                     f"{run.folder} and {whose.folder} are on different builds of {use.name}; score both on one "
-                    "(a file of predictions with --answers and the built benchmark's name)"
+                    "(a file of predictions with --benchmark and the built benchmark's name)"
                 )

@@ -52,24 +52,32 @@ def submission_writer(name: str, benchmarks: Sequence[str]) -> SubmissionWriter:
     return writer
 
 
-def prediction_form(name: str, path: Path, answers: str) -> PredictionForm:
-    """The named format; without a name that of the suite whose benchmark has the answers, the one that recognises
-    the file, or the only one there is, whose errors say what is missing.
+def prediction_form(name: str, path: Path, benchmark: str) -> tuple[str, PredictionForm]:
+    """The named format, or the one that fits the file, with its name. Of several that fit, that of the benchmark's
+    suite goes first, and a fallback last.
 
-    Raises UnknownNameError, and DataError where the choice is the user's.
+    Raises UnknownNameError; DataError when the file is not of the named format, when none fits (saying for each why
+    not), and when the choice is the user's.
     """
+    if name:
+        named: PredictionForm = registry.find("prediction_forms", name)
+        if fault := named.fault(path, benchmark):
+            raise DataError(f"{path} is not {named.title}: {fault}")
+        return name, named
     forms: dict[str, PredictionForm] = {
         name: registry.find("prediction_forms", name) for name in registry.targets("prediction_forms")
     }
-    if name or len(forms) == 1:
-        form: PredictionForm = registry.find("prediction_forms", name or next(iter(forms)))
-        return form
-    own = [form for suite in _suites_of([answers]) for form in suite_facts()[suite].hooks.get("prediction_forms", ())]
-    fitting = own if len(own) == 1 else [name for name, form in forms.items() if form.recognises(path)]
-    if len(fitting) != 1:
-        fault = f"is of several forms ({', '.join(fitting)})" if fitting else "is of no form that is known"
-        raise DataError(f"{path} {fault}; name one with --format: {', '.join(forms)}")
-    return forms[fitting[0]]
+    faults = {name: form.fault(path, benchmark) for name, form in forms.items()}
+    fitting = [name for name, fault in faults.items() if not fault]
+    if not fitting:
+        tried = "; ".join(f"{name}: {fault}" for name, fault in sorted(faults.items()))
+        raise DataError(f"{path} is of no form of predictions that is known ({tried}); docs/predictions.md shows all")
+    own = {form for suite in _suites_of([benchmark]) for form in suite_facts()[suite].hooks.get("prediction_forms", ())}
+    first = [name for name in fitting if name in own] or [name for name in fitting if not forms[name].fallback]
+    if len(first or fitting) > 1:
+        raise DataError(f"{path} is of several forms; name one with --as: {', '.join(first or fitting)}")
+    [chosen] = first or fitting
+    return chosen, forms[chosen]
 
 
 def _suites_of(benchmarks: Sequence[str]) -> list[str]:

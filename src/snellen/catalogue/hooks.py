@@ -62,12 +62,20 @@ class SubmissionWriter(Protocol):
     ) -> WrittenSubmission: ...
 
 
-class PredictionForm(Struct, frozen=True):
-    """A predictions file format that `snellen score FILE --answers` imports (group `prediction_forms`)."""
+class PredictionForm(Struct, frozen=True, kw_only=True):
+    """A format of files of predictions that `snellen score FILE` takes (group `prediction_forms`)."""
 
-    recognises: Callable[[Path], bool]
-    read: Callable[[Path, str, Path | None, str], Path]
-    """(file, answers, folder or None, model's name) -> the folder of a run. Raises DataError, StoreError."""
+    title: str
+    """As in "a samples file of lmms-eval"."""
+    fault: Callable[[Path, str], str]
+    """(file, benchmark or "") -> why the file is not of this format, in a few words; empty when it is."""
+    rows: Callable[[Path], Any] | None = None
+    """The file as a `snellen.predictions.rows.PredictionFile`. Raises DataError."""
+    read: Callable[[Path, str, Path | None, str], Path] | None = None
+    """Instead of `rows`, for a format that is joined in its own way: (file, benchmark or "", folder or None, model's
+    name) -> the folder of a run. Raises DataError, StoreError."""
+    fallback: bool = False
+    """Whether another format that fits a file too goes first."""
 
 
 class Importer(Struct, frozen=True, kw_only=True):

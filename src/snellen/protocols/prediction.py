@@ -48,6 +48,9 @@ def predict(
     version = f"likelihood-{rule}-1" if likelihood else reading_rules.version
     if response.error is not None:
         reason, detail = "request failed", response.error.kind
+    elif likelihood and response.chosen is not None:
+        places = request.variant.order or tuple(range(len(question.options)))
+        choice, method, version = places[response.chosen], "likelihood", "chosen-elsewhere"
     elif likelihood:
         above = above_baseline(response.scores, baseline, rule)
         if above is None:

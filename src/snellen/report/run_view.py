@@ -163,8 +163,20 @@ def _place(dimension: str) -> int:
 
 
 def chance(scored: ScoredBenchmark) -> float | None:
-    """What guessing scores: the mean of 1 / number of options over a benchmark's questions with options."""
-    shares = [1 / len(turn.options) for sample in scored.samples.values() for turn in sample.rounds if turn.options]
+    """What guessing scores: the mean of 1 / number of options over a benchmark's questions with options.
+
+    A question that never shows all of its options counts by those that it showed.
+    """
+    shown: dict[tuple[str, int], int] = {}
+    for one in scored.predictions:
+        key = one.sample_id, one.turn
+        shown[key] = max(shown.get(key, 0), len(one.variant.order))
+    shares = [
+        1 / (shown.get((sample.id, number)) or len(turn.options))
+        for sample in scored.samples.values()
+        for number, turn in enumerate(sample.rounds)
+        if turn.options
+    ]
     return math.fsum(shares) / len(shares) if shares else None
 
 

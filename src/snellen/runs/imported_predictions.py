@@ -30,13 +30,13 @@ from snellen.runs.journal import (
 )
 
 
-def imported_run_folder(path: Path, answers: str) -> Path:
+def imported_run_folder(path: Path, answers: str, form: str = "") -> Path:
     """Where the run of a file of predictions lies unless the user says so: under `runs`, by what is in the files.
 
-    `answers` is a file, or the name or folder of a built benchmark.
+    `answers` is a file, the name or folder of a built benchmark, or empty; `form` is how the file is read.
     """
-    of_answers = file_digest(Path(answers)) if Path(answers).is_file() else answers.encode()
-    digest = hashlib.sha256(file_digest(path) + of_answers)
+    of_answers = file_digest(Path(answers)) if answers and Path(answers).is_file() else answers.encode()
+    digest = hashlib.sha256(file_digest(path) + of_answers + form.encode())
     return Path("runs") / f"{slug(path.stem)[:60]}-{digest.hexdigest()[:8]}"
 
 
@@ -46,13 +46,14 @@ def file_digest(path: Path) -> bytes:
         return hashlib.sha256(file.read()).digest()
 
 
-def check_import(folder: Path, path: Path, benchmark: Benchmark) -> None:
-    """Raise StoreError when the folder holds a run of another file, or of other questions."""
+def check_import(folder: Path, path: Path, benchmark: Benchmark | None = None) -> None:
+    """Raise StoreError when the folder holds a run of another file, or of other questions where they are known."""
     if not (folder / RUN_MANIFEST).exists():
         return
-    earlier, manifest = read_manifest(folder), benchmark.manifest
+    earlier, manifest = read_manifest(folder), benchmark.manifest if benchmark else None
     [use, *others] = earlier.benchmarks
-    if others or earlier.fingerprint != _fingerprint(path) or not use.fits(manifest.version, manifest.questions):
+    fits = manifest is None or use.fits(manifest.version, manifest.questions)
+    if others or earlier.fingerprint != _fingerprint(path) or not fits:
         raise StoreError(f"{folder} holds another run; choose another folder with --to")
 
 

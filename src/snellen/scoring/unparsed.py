@@ -136,19 +136,19 @@ def random_guess(seed: int) -> ReadingStage:
     """
 
     def stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
-        return [_drawn(one.prediction, len(one.turn.options), seed) for one in unparsed]
+        return [_drawn(one.prediction, sorted(one.places), seed) for one in unparsed]
 
     return stage
 
 
-def _drawn(prediction: Prediction, options: int, seed: int) -> Prediction:
+def _drawn(prediction: Prediction, options: Sequence[int], seed: int) -> Prediction:
     purpose = f"random guess {prediction.protocol} {msgspec.json.encode(prediction.variant).decode()}"
-    guess = rng_for(prediction.benchmark, prediction.sample_id, purpose, seed).randrange(options + 1)
+    guess = rng_for(prediction.benchmark, prediction.sample_id, purpose, seed).randrange(len(options) + 1)
     return replace(
         prediction,
-        choice=guess if guess < options else None,
+        choice=options[guess] if guess < len(options) else None,
         extraction_method="random guess",
-        reason=prediction.reason if guess == options else None,
+        reason=prediction.reason if guess == len(options) else None,
         detail="",
         extractor_version=f"{prediction.extractor_version} + {RANDOM_VERSION} (seed {seed})",
         notes=(*prediction.notes, f"before the random guess: {prediction.reason}"),

@@ -18,7 +18,8 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, open_text
-from snellen.formats.text_table import read_cells
+from snellen.formats.text_table import read_cells, write_cells
+from snellen.predictions.rows import Findings, count_named
 from snellen.protocols.base import labelled_declaration
 from snellen.protocols.choice import orders_of, rotations
 from snellen.records import Exchange, Failure, ImagePart, Message, Request, Response, RowRef, Sample, TextPart, Variant
@@ -28,7 +29,7 @@ from snellen.runs.imported_predictions import (
     imported_run_folder,
     write_imported_run,
 )
-from snellen.runs.plan import find_benchmarks
+from snellen.runs.plan import find_benchmarks, specs_of
 from snellen.suites.mmbench.submission import ALL_PASSES
 from snellen.suites.mmbench.survey import ROTATION_STEP, base_index, normal_index
 from snellen.suites.mmbench.writer import row_refs
@@ -51,17 +52,19 @@ class PredictionRow(Struct, frozen=True):
     prediction: str
 
 
-def import_predictions(path: Path, answers: str, to: Path | None = None, model: str = "") -> Path:
+def import_predictions(path: Path, answers: str = "", to: Path | None = None, model: str = "") -> Path:
     """Make a run of a file of predictions, and return its folder (default: under `runs`, by what is in the files).
 
     `answers` is a file of MMBench's form with the questions and their answers, of which texts are read but no
-    pictures, or the name or folder of a built benchmark. What does not fit is told in the manifest's notes.
+    pictures, or the name or folder of a built benchmark; without it the file's own questions and answers count. What
+    does not fit is told in the manifest's notes.
 
     Raises DataError for a file without the columns index and prediction or without any row that fits,
     StoreError for a folder that holds another run.
     """
     folder = to or imported_run_folder(path, answers)
-    benchmark = _questions(answers, folder)
+    check_import(folder, path)
+    benchmark = _questions(answers, folder) if answers else _own_questions(path, folder)
     check_import(folder, path, benchmark)
     rows, notes = _rows(path, benchmark)
     label = ALL_PASSES if any(row.order != tuple(sorted(row.order)) for row in rows) else "vanilla"
@@ -71,13 +74,22 @@ def import_predictions(path: Path, answers: str, to: Path | None = None, model: 
     return folder
 
 
-def recognises_predictions(path: Path) -> bool:
-    """Whether a file is a table with the columns index and prediction."""
+def _fault(path: Path, benchmark: str) -> str:
+    """Why a file is not a table of predictions to choices; empty when it is one."""
     try:
-        columns = {name.strip().lower() for name in read_cells(path).columns}
-    except DataError:
-        return False
-    return {"index", "prediction"} <= columns
+        columns = {name if name in LETTERS else name.strip().lower() for name in read_cells(path).columns}
+    except DataError as error:
+        return str(error).removeprefix(f"{path}: ")
+    for name in ("index", "prediction"):
+        if name not in columns:
+            return f"there is no column {name}"
+    if benchmark and not _asks_choices(benchmark):
+        return f"{benchmark} does not ask choices"
+    return "" if benchmark or {"A", "B"} <= columns else "there are no options in columns A, B, ..."
+
+
+def _asks_choices(benchmark: str) -> bool:
+    return _is_table(benchmark) or all(spec.formulation == "choice" for spec in specs_of(benchmark))
 
 
 def _is_table(answers: str) -> bool:
@@ -108,25 +120,21 @@ def _questions(answers: str, folder: Path) -> Benchmark:
     return build_benchmark(spec, source=path, to=folder / "benchmark")
 
 
+def _own_questions(path: Path, folder: Path) -> Benchmark:
+    """The benchmark of a file's own questions and answers."""
+    cells = read_cells(path)
+    columns = [name for name in cells.columns if name.strip().lower() not in ("prediction", "image")]
+    if "answer" not in {name.strip().lower() for name in columns}:
+        raise DataError(
+            f"{path} has predictions without their right answers; name the benchmark that was asked with --benchmark"
+        )
+    table = folder / f"{path.stem}.tsv"
+    table.parent.mkdir(parents=True, exist_ok=True)
+    write_cells(table, columns, [row for _, row in cells.rows])
+    return _questions(str(table), folder)
+
+
 # --- rows --------------------------------------------------------------------------------------------------------
-
-
-class _Findings:
-    """What is wrong with rows, by kind: how many, and the first of them."""
-
-    def __init__(self) -> None:
-        self._by_kind: dict[str, list[str]] = defaultdict(list)
-
-    def add(self, kind: str, index: str) -> None:
-        self._by_kind[kind].append(index)
-
-    def notes(self) -> list[str]:
-        return [f"{kind}: {count_indexes(indexes)}" for kind, indexes in self._by_kind.items()]
-
-
-def count_indexes(indexes: Sequence[str]) -> str:
-    """`12 (5, 1000005, 7, ...)`."""
-    return f"{len(indexes):,} ({', '.join(indexes[:3])}{', ...' if len(indexes) > 3 else ''})"
 
 
 def _rows(path: Path, benchmark: Benchmark) -> tuple[list[PredictionRow], list[str]]:
@@ -136,7 +144,7 @@ def _rows(path: Path, benchmark: Benchmark) -> tuple[list[PredictionRow], list[s
     for name in ("index", "prediction"):
         if name not in columns.values():
             raise DataError(f"{path}:1: the column {name!r} is missing; there are {', '.join(columns) or 'none'}")
-    findings, finder = _Findings(), _Finder(benchmark, "A" in columns.values())
+    findings, finder = Findings(), _Finder(benchmark, "A" in columns.values())
     by_key: dict[tuple[str, Order], PredictionRow] = {}
     twice: set[tuple[str, Order]] = set()
     for line, cells in texts.rows:
@@ -155,7 +163,7 @@ def _rows(path: Path, benchmark: Benchmark) -> tuple[list[PredictionRow], list[s
     rows = [row for key, row in by_key.items() if key not in twice]
     if not rows:
         reasons = "; ".join(findings.notes()) or "it has no rows"
-        raise DataError(f"{path}: no row fits {benchmark.name} ({reasons}); --answers must be of the same questions")
+        raise DataError(f"{path}: no row fits {benchmark.name} ({reasons}); --benchmark must be of the same questions")
     return rows, [*texts.notes, *findings.notes()]
 
 
@@ -173,7 +181,7 @@ class _Finder:
         self._has_options = has_options
         self._rotations = {count: list(rotations(count)) for count in range(2, len(LETTERS) + 1)}
 
-    def row(self, cells: Mapping[str, str], where: str, findings: _Findings) -> PredictionRow | None:
+    def row(self, cells: Mapping[str, str], where: str, findings: Findings) -> PredictionRow | None:
         index = normal_index(_integral(cells.get("index", "")))
         if not index:
             findings.add("rows left out, without an index", where)
@@ -246,11 +254,11 @@ def _absent(rows: Sequence[PredictionRow], samples: Sequence[Sample], label: str
     questions = [sample for sample in samples if sample.formulation == "choice"]
     notes = [f"{len(rows):,} rows of {len(orders):,} questions"]
     if lost := [sample.id for sample in questions if sample.id not in orders]:
-        notes.append(f"questions of {len(questions):,} without any row: {count_indexes(lost)}")
+        notes.append(f"questions of {len(questions):,} without any row: {count_named(lost)}")
     if not labelled_declaration(label).circular:
         return [*notes, "base rows only: this is VanillaEval; circular accuracy needs a row for each rotation"]
     if half := list(_half(questions, orders)):
-        notes.append(f"questions that lack rotations, so that a circular verdict may be missing: {count_indexes(half)}")
+        notes.append(f"questions that lack rotations, so that a circular verdict may be missing: {count_named(half)}")
     return notes
 
 
@@ -272,4 +280,6 @@ def _exchange(row: PredictionRow, label: str) -> Exchange:
     return Exchange(label, Request(sample.benchmark, sample.id, variant, (message,)), response)
 
 
-PREDICTION_FORM = PredictionForm(recognises_predictions, import_predictions)
+PREDICTION_FORM = PredictionForm(
+    title="a table of predictions of MMBench's form", fault=_fault, read=import_predictions
+)

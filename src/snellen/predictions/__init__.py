@@ -1,0 +1,1 @@
+"""Files of predictions that other toolkits wrote, taken in as runs (docs/predictions.md)."""

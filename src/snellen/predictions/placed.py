@@ -1,0 +1,156 @@
+"""Rows that have found their question, numbered as its presentations, and the exchanges that a run is made of."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from string import ascii_uppercase
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.predictions.rows import Findings, PredictedRow, name_of
+from snellen.records import (
+    ContinuationScore,
+    Exchange,
+    Failure,
+    ImagePart,
+    Message,
+    Request,
+    Response,
+    Sample,
+    TextPart,
+    Variant,
+)
+
+Key = tuple[str, int]
+"""Sample and round."""
+
+
+class PlacedRow(Struct, frozen=True):
+    """A row with its question and the order in which it showed the options."""
+
+    row: PredictedRow
+    sample: str
+    turn: int
+    order: tuple[int, ...] = ()
+    """Index among the question's options of the option in each place; empty for an open question."""
+    wording: int = 0
+    test: int = 0
+
+    @property
+    def key(self) -> Key:
+        return self.sample, self.turn
+
+    @property
+    def said(self) -> tuple[object, ...]:
+        """All that tells it from another presentation of its question."""
+        row = self.row
+        return self.order, self.wording, row.template, row.prompt, row.reply, row.chosen, row.scores, row.failure
+
+
+def number_presentations(placed: Sequence[PlacedRow], repeats: bool, findings: Findings) -> list[PlacedRow]:
+    """Rows with the numbers of their presentations; a row that is there again is counted once or left out.
+
+    Where rows of an id are its presentations, they are numbered by the file or else as they come. What is there beyond
+    those expected is left out, with its question unless it is a copy.
+    """
+    groups: dict[Key, list[PlacedRow]] = defaultdict(list)
+    for row in placed:
+        groups[row.key].append(row)
+    most = expected_presentations(map(len, groups.values())) if repeats else 1
+    numbered: list[PlacedRow] = []
+    for rows in groups.values():
+        kept = rows if len(rows) <= most else _without_copies(rows, most, findings)
+        if len(kept) > most:
+            for extra in kept:
+                findings.add(
+                    "rows left out, as there are more of their id than of others and they differ"
+                    if repeats
+                    else "rows left out, as another row of the same id says something else",
+                    name_of(extra.row),
+                )
+            continue
+        numbered += _numbered(kept, findings)
+    return numbered
+
+
+def expected_presentations(counts: Iterable[int]) -> int:
+    """How many rows a question has: the most that at least a tenth of the questions have; 1 without any.
+
+    Fewer are what a run that ended early left; more are rows that were written twice, as of the last batch of several
+    processes.
+    """
+    frequency = Counter(counts)
+    return max((count for count, many in frequency.items() if many * 10 >= frequency.total()), default=1)
+
+
+def _without_copies(rows: Sequence[PlacedRow], most: int, findings: Findings) -> list[PlacedRow]:
+    """The rows less enough exact copies to be as many as expected."""
+    kept: list[PlacedRow] = []
+    spare = len(rows) - most
+    for row in rows:
+        if spare and any(row.said == earlier.said for earlier in kept):
+            findings.add("rows that are there twice, counted once", name_of(row.row))
+            spare -= 1
+        else:
+            kept.append(row)
+    return kept
+
+
+def _numbered(rows: Sequence[PlacedRow], findings: Findings) -> list[PlacedRow]:
+    given = [row.row.presentation for row in rows]
+    if None in given or len(set(given)) < len(given):
+        return [replace(row, test=test) for test, row in enumerate(rows)]
+    return [replace(row, test=row.row.presentation or 0) for row in rows]
+
+
+def exchanges_of(placed: Iterable[PlacedRow], samples: dict[str, Sample], label: str) -> Iterator[Exchange]:
+    """The journal of a run in which the model said what the rows say."""
+    for row in placed:
+        sample = samples[row.sample]
+        yield Exchange(label, _request(row, sample), _response(row, sample))
+
+
+def _request(placed: PlacedRow, sample: Sample) -> Request:
+    row, question = placed.row, sample.rounds[placed.turn]
+    labels = row.labels or shown_labels(len(placed.order))
+    shown = [f"{label}. {question.options[option]}" for label, option in zip(labels, placed.order, strict=True)]
+    context = [sample.context] if sample.context else []
+    text = row.prompt or "\n".join((*context, row.question or question.question, *shown))
+    message = Message("user", (*map(ImagePart, sample.images), TextPart(text)))
+    variant = Variant(
+        test=placed.test,
+        turn=placed.turn,
+        template=row.template,
+        order=placed.order,
+        labels=tuple(labels) if row.method == "generation" else (),
+        wording=placed.wording,
+    )
+    if row.method == "generation":
+        return Request(sample.benchmark, sample.id, variant, (message,))
+    return Request(sample.benchmark, sample.id, variant, (message,), "loglikelihood", question.options)
+
+
+def _response(placed: PlacedRow, sample: Sample) -> Response:
+    row, count = placed.row, len(sample.rounds[placed.turn].options)
+    if row.failure:
+        return Response(error=Failure("server", row.failure))
+    if row.method == "generation":
+        return Response(text=row.reply or "")
+    if len(row.scores) != count or not placed.order:
+        return Response(chosen=row.chosen if row.chosen is not None else _best(row.scores))
+    by_option = dict(zip(placed.order, row.scores, strict=True))
+    texts = sample.rounds[placed.turn].options
+    return Response(
+        scores=tuple(ContinuationScore(by_option[i], 1, len(texts[i].encode())) for i in range(len(by_option)))
+    )
+
+
+def _best(scores: Sequence[float]) -> int:
+    return scores.index(max(scores))
+
+
+def shown_labels(count: int) -> tuple[str, ...]:
+    """Labels where a file does not say which were shown: letters, or numbers beyond 26 options."""
+    return tuple(ascii_uppercase[:count]) if count <= 26 else tuple(str(i + 1) for i in range(count))

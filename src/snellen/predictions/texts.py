@@ -1,0 +1,24 @@
+"""When two texts of different files are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def folded(text: str) -> str:
+    """A text without what toolkits change: blanks, capitals, and a final full stop or question mark."""
+    return " ".join(text.split()).casefold().rstrip(".?").rstrip()
+
+
+def places_of(shown: Sequence[str], options: Sequence[str]) -> tuple[int, ...] | None:
+    """For each option shown, its index among `options`; None when one is none of them, or two are the same one.
+
+    Texts are compared as they are, and folded where that finds nothing and folding leaves all options different.
+    """
+    exact = {option.strip(): place for place, option in enumerate(options)}
+    loose = {folded(option): place for place, option in enumerate(options)}
+    if len(loose) < len(options):
+        loose = {}
+    places = [exact.get(text.strip(), loose.get(folded(text))) for text in shown]
+    found = tuple(place for place in places if place is not None)
+    return found if len(found) == len(shown) == len(set(found)) else None
