@@ -27,8 +27,8 @@ Formulation = Literal["choice", "text", "dialogue"]
 Kind = Literal["generate", "loglikelihood"]
 """What a request wants: a reply, or how likely each continuation is."""
 Method = Literal["generation", "likelihood"]
-METHODS: tuple[Method, ...] = get_args(Method)
 """How a protocol finds the model's choice: in its reply, or by the likelihood of each option."""
+METHODS: tuple[Method, ...] = get_args(Method)
 Better = Literal["higher", "lower", "neither"]
 Convention = Literal["standard", "as-published"]
 
