@@ -39,9 +39,9 @@ from snellen.suites.eyechart.scenes import (
 ROUNDS = 150
 VERSIONS = {
     "caption": "7dc41dc07a20cc9d",
-    "caption-choice": "c2b8716fe0d18eea",
+    "caption-choice": "863bcee9f2ea93e6",
     "colour": "3033ffa5cd8cc381",
-    "count": "aabee321a7b55267",
+    "count": "c381eaab460f23fe",
     "dialogue": "205a0e8dab2563e7",
     "exists": "f7e994d1a35f6502",
     "match": "ddd092fa63c38be3",
@@ -56,7 +56,7 @@ VERSIONS = {
 PICTURES = {
     "shape": "b0ac8b62ad1258d2f6c6e2727c5978d46381479d0de21eb0826a87e336926357",
     "colour": "ddbed764663a32aec17dfad8ee9c754510467b6ec79c5eae201c810fb6e55eb1",
-    "count": "e63b0b9930c80ef90d1c944af39bd9ef1a2c1b9e8f3920f6b67502cd89492b73",
+    "count": "7828558f159cb4b73ee745c10270a0834e5e77d5858a22542196ca3ba3775023",
     "relation": "2219a6321dff68ce86b9d7d096883d900b3bd8eb87528adcf9d44b462d4af93c",
     "word": "60605c70f92765b98acdc63e3d44c079055db3e94f6f35f66dc7c0d6df304535",
     "place": "feeeecd1e146682ca1c3f679296200ee46cad4fcb808f3fb8694817e7fa6c53e",
@@ -283,9 +283,24 @@ def test_the_gold_stands_in_every_place_about_equally_often(eyechart: Mapping[st
         for size in {count for count, _ in places}:
             total = sum(n for (count, _), n in places.items() if count == size)
             share = [places[size, place] / total for place in range(size)]
-            # Five standard errors of a fair die; the count's gold follows the number of shapes, so it gets more room.
-            room = 0.15 if task == "count" else 5 * math.sqrt((1 / size) * (1 - 1 / size) / total)
+            room = 5 * math.sqrt((1 / size) * (1 - 1 / size) / total)  # five standard errors of a fair die
             assert max(abs(one - 1 / size) for one in share) < room, (task, size, share)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_numbers_that_are_offered_tell_nothing_of_how_many_there_are(level: Level) -> None:
+    golds = Counter((item.options, item.gold) for n in range(4000) for item in made("count", level, n)[1])
+    for options in {options for options, _ in golds}:
+        shown = [golds[options, place] for place in range(4)]
+        assert max(shown) - min(shown) < 8 * math.sqrt(sum(shown) / 4), (options, shown)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_captions_that_are_offered_are_alike_so_that_none_looks_like_their_source(level: Level) -> None:
+    for number in range(ROUNDS):
+        [item] = made("caption-choice", level, number)[1]
+        words = Counter(word for option in item.options for word in option.split()[1:])
+        assert set(words.values()) == {1 if level == "easy" else 2}
 
 
 def test_every_kind_of_answer_occurs(eyechart: Mapping[str, Benchmark]) -> None:

@@ -231,6 +231,19 @@ def test_golds_are_those_of_the_records(tmp_path: Path) -> None:
         assert [answers[s.id, 0].options[0] for s in sorted(benchmark.samples(), key=lambda s: s.id)] == wanted
 
 
+def test_a_gold_without_a_letter_counts_as_published_and_has_no_value_by_other_metrics(tmp_path: Path) -> None:
+    data = miniature("funsd", tmp_path / "data")
+    path = data / published_entries()["funsd"].files[0]
+    content = json.loads(path.read_text())
+    content["data"][2]["answer_txt"] = "-"
+    path.write_text(json.dumps(content))
+    benchmark = imported("funsd", data, tmp_path)
+    results = evaluate("snellen:oracle", str(benchmark.folder), runs=tmp_path, name="run")
+    found = {row.metric: row.estimate for row in results.rows if row.benchmark == benchmark.name and not row.slice}
+    assert (found["legacy_ocr_match"].n, found["legacy_ocr_match"].unscored) == (COUNT, 0)
+    assert (found["word_accuracy"].n, found["word_accuracy"].unscored) == (COUNT - 1, 1)
+
+
 def test_wordings_and_instructions_of_a_file_are_kept(tmp_path: Path) -> None:
     data = miniature("vsr", tmp_path / "data")
     benchmark = imported("vsr", data, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,22 @@ def test_no_distractor_is_in_the_picture_unless_a_box_rules_it_out(coco: Path, t
         small = CATEGORIES[5 + int(sample.group) % 4][1]
         # The vehicle is too small for a box, so it is what no box holds.
         assert not missing and small in sample.options
+
+
+def test_what_no_box_holds_is_asked_of_pictures_whose_large_objects_are_each_of_a_class_of_its_own(
+    coco: Path, tmp_path: Path
+) -> None:
+    path = coco / "annotations" / "instances_val2017.json"
+    content = json.loads(path.read_text())
+    twins = [
+        {**annotation, "id": 100 + annotation["id"], "bbox": [100.5, 80, side, 60]}
+        for annotation, side in zip(content["annotations"][0:9:3], (60, 40, 60), strict=True)
+    ]
+    twins[2]["iscrowd"] = 1
+    path.write_text(json.dumps({**content, "annotations": [*content["annotations"], *twins]}))
+    # Of three pictures with a second object of one class, it is large in one, small in one, and a crowd in the third.
+    asked = {sample.id for sample in reform.made("mscoco-mos", coco, tmp_path).samples()}
+    assert asked == {str(number) for number in range(1, 12)}
 
 
 def test_boxes_are_drawn_where_they_are_and_as_wide_as_the_paper_says(coco: Path, tmp_path: Path) -> None:

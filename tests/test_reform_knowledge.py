@@ -240,14 +240,14 @@ def test_whoops_is_the_same_from_its_table_and_from_its_pairs(tmp_path: Path) ->
     assert reform.golds(listed) == reform.golds(table)
 
 
-def test_science_qa_keeps_options_and_hint_and_drops_what_has_no_picture(tmp_path: Path) -> None:
+def test_science_qa_keeps_options_asks_without_the_hint_and_drops_what_has_no_picture(tmp_path: Path) -> None:
     benchmark = reform.made("scienceqa", science_qa(tmp_path / "files"), tmp_path)
     golds = reform.golds(benchmark)
     for sample in benchmark.samples():
         n = int(sample.id)
         assert n > 2 and n % 5
         assert sample.options == ANIMALS[: 2 + n % 4]
-        assert sample.context == (None if n % 3 else f"Beasts have hint {n}.")
+        assert sample.context is None
         assert golds[sample.id, 0] == ANIMALS[n % 2]
 
 

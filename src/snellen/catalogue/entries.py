@@ -67,6 +67,17 @@ class Expected(Struct, frozen=True, forbid_unknown_fields=True):
     images: int | None = None
 
 
+class Implied(Struct, frozen=True, forbid_unknown_fields=True):
+    """What published accuracies imply of the evaluated questions; `snellen verify` compares it with the files."""
+
+    answers: dict[str, float] = {}
+    """The share of questions for which an answer is right: the accuracy of a model that always gives it, in [0, 1]."""
+    chance: float | None = None
+    """The accuracy of guessing, in [0, 1]: the mean of one over the number of options."""
+    by: str = ""
+    """The published values that imply it."""
+
+
 class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     """The facts of one benchmark."""
 
@@ -89,6 +100,8 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     """Counts that a build should give."""
     complete: Expected = Expected()
     """Counts of the complete benchmark in the paper's tables, before sampling."""
+    implied: Implied = Implied()
+    """What published accuracies imply of the answers and of the numbers of options."""
     remark: str = ""
     """Why its counts differ from the paper's, where that is known."""
     origins: tuple[str, ...] = ()

@@ -115,11 +115,11 @@ class PromptRenderer(Struct, frozen=True):
         return f"{turn.question} {lay_out(self.templates.layout, options, labels)}"
 
     def _in_context(self, variant: Variant) -> tuple[str, str]:
-        """The question that shows the format: as many options as the real one, with its labels."""
+        """The question that shows the format, with options of its own and labels like those of the real one."""
         sample, layout = self.templates.in_context, self.templates.layout
-        options = sample.options[: len(variant.labels)]
-        options_text = lay_out(layout, options, variant.labels)
-        return f"{sample.question} {options_text}", write_reply(layout, variant.labels[0], options[0])
+        labels = alphabet_of(variant.labels, sample.options)
+        options_text = lay_out(layout, sample.options, labels)
+        return f"{sample.question} {options_text}", write_reply(layout, labels[0], sample.options[0])
 
 
 def prompt_for(family: str, **settings: object) -> PromptRenderer:

@@ -27,10 +27,16 @@ ENOUGH = 24
 """Related words per class, before unfit ones are removed."""
 UNFIT = frozenset(
     "adult alley_cat bogy captive carrier domestic_animal engine feeder female game giant head larva livestock male "
-    "mate pet prey stray survivor vessel weapons_carrier young".split()
+    "mate military_vehicle pet prey stray survivor vessel weapons_carrier young".split()
 )
-"""Words that could also be true of the picture, or that are unusual as names: the paper's authors adjusted
+"""Words that could also be true of any class's picture, or that are unusual as names: the paper's authors adjusted
 their candidates by hand as well."""
+ALSO_RIGHT = {
+    "ship": frozenset(
+        "barge bark boat brig fishing_boat gig ketch pirogue skiff sloop steamboat towboat yacht".split()
+    ),
+}
+"""By class, words that are wrong elsewhere and right of some of its pictures: CIFAR10's ships are boats too."""
 
 
 class Batch(Struct, frozen=True):
@@ -70,7 +76,7 @@ def cifar_classes(names: Sequence[str]) -> list[LabelClass]:
     return [
         LabelClass(
             (name, *(synonym for synonym in wordnet.names(synset) if synonym != name)),
-            _fit(wordnet.related(synset, ENOUGH)),
+            _fit(wordnet.related(synset, ENOUGH), UNFIT | ALSO_RIGHT.get(name, frozenset())),
             name,
         )
         for name, synset in meant.items()
@@ -108,8 +114,8 @@ def _of_bytes(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[str]]:
     return ((row[0], row[1:]) for row in rows), names
 
 
-def _fit(tiers: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    fit = (tuple(word for word in tier if word.replace(" ", "_") not in UNFIT) for tier in tiers)
+def _fit(tiers: Sequence[Sequence[str]], unfit: frozenset[str]) -> tuple[tuple[str, ...], ...]:
+    fit = (tuple(word for word in tier if word.replace(" ", "_") not in unfit) for tier in tiers)
     return tuple(tier for tier in fit if tier)
 
 

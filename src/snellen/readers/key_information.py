@@ -17,7 +17,7 @@ from snellen.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.json_files import json_lines, read_json
 from snellen.formats.locate import base_of, find_path, locate
-from snellen.readers.exclusions import NO_WORD, Exclusion, has_word, without_exclusions
+from snellen.readers.exclusions import Exclusion, has_word, without_exclusions
 
 SROIE = {
     "company": "What is the name of the company that issued the receipt?",
@@ -145,9 +145,10 @@ def _receipts(path: Path) -> Iterator[Draft | Exclusion]:
 def _draft(
     id_: str, question: str, texts: tuple[str, ...], picture: Path, where: str, key: str = ""
 ) -> Draft | Exclusion:
-    golds = tuple(text for text in texts if has_word(text))
+    # A value without any letter or digit is kept: the published numbers count it, other metrics have none of it.
+    golds = tuple(text for text in texts if has_word(text)) or tuple(text for text in texts if text)
     if not golds:
-        return Exclusion(NO_WORD if any(texts) else "a field that is not filled in")
+        return Exclusion("a field that is not filled in")
     tags = {"key": key} if key else {}
     return Draft(
         id_, (QuestionDraft(question, texts=golds),), (picture,), where, group=picture.stem, tags=tags, stratum=key

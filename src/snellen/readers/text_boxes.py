@@ -28,7 +28,9 @@ from snellen.readers.scene_text import reading_question
 from snellen.records import Box, Region
 from snellen.reformulation.regions import from_corners
 
-SMALL = "the box is not larger than {0} x {0} pixels"
+SMALL = "the box is not larger than {0}"
+
+Corners = Literal["all", "opposite"]
 
 
 class Scenes(Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,7 +45,11 @@ class Scenes(Struct, frozen=True, forbid_unknown_fields=True):
     line: int = 2
     """Width of the outline in pixels."""
     larger_than: float = 0
-    """Minimum (exclusive) length in pixels of both sides of a box (ReForm-Eval A.3: 40)."""
+    """Minimum (exclusive) length in pixels of both sides of a box."""
+    area_above: float = 0
+    """Minimum (exclusive) area of a box in square pixels (ReForm-Eval A.3: 40 x 40)."""
+    corners: Corners = "all"
+    """Which corners of a tilted quadrangle (icdar) an upright box goes round: all four, or the first and the third."""
 
 
 class _Word(NamedTuple):
@@ -79,7 +85,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 def drafts_of_scenes(scenes: Scenes, folder: Path | None) -> Iterator[Draft]:
     path = locate(folder, *scenes.annotations)
-    words = _of_icdar(path) if scenes.layout == "icdar" else _of_json(path, scenes)
+    words = _of_icdar(path, scenes) if scenes.layout == "icdar" else _of_json(path, scenes)
     bases = (*(find_path(folder, name) for name in scenes.pictures), path.parent)
     return without_exclusions(_drafts(words, scenes, bases), path)
 
@@ -93,11 +99,21 @@ def _drafts(
             yield word
         elif not has_word(word.text):
             yield Exclusion(NO_WORD)
-        elif min(word.box[2:]) <= scenes.larger_than:
-            yield Exclusion(SMALL.format(f"{scenes.larger_than:g}") if scenes.larger_than else "the box has no area")
+        elif small := _too_small(word.box, scenes):
+            yield Exclusion(small)
         else:
             base = base or base_of(word.picture, bases, word.where)
             yield _draft(word, base / word.picture, scenes)
+
+
+def _too_small(box: Box, scenes: Scenes) -> str:
+    """Why a box is left out; empty for one that is large enough."""
+    width, height = box[2:]
+    if min(width, height) <= 0:
+        return "the box has no area"
+    if min(width, height) <= scenes.larger_than:
+        return SMALL.format(f"{scenes.larger_than:g} x {scenes.larger_than:g} pixels")
+    return SMALL.format(f"{scenes.area_above:,g} square pixels") if width * height <= scenes.area_above else ""
 
 
 def _draft(word: _Word, file: Path, scenes: Scenes) -> Draft:
@@ -142,7 +158,7 @@ def _of_json(path: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
             )
 
 
-def _of_icdar(folder: Path) -> Iterator[_Word | Exclusion]:
+def _of_icdar(folder: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
     files = sorted(folder.glob("gt_*.txt"), key=lambda file: (len(file.name), file.name))
     if not files:
         raise DataError(f"{folder}: there is no gt_img_1.txt; unpack the annotations")
@@ -151,11 +167,15 @@ def _of_icdar(folder: Path) -> Iterator[_Word | Exclusion]:
         with open_text(path) as file:
             for number, line in enumerate(DelimitedLines(file, path), 1):
                 if line.strip():
-                    yield _icdar_word(line.strip(), f"{name}_{number}", f"{name}.jpg", f"{path}:{number}")
+                    where = f"{path}:{number}"
+                    yield _icdar_word(line.strip(), f"{name}_{number}", f"{name}.jpg", where, scenes.corners)
 
 
-def _icdar_word(line: str, id_: str, picture: str, where: str) -> _Word | Exclusion:
-    """The word of a line `x1,y1,...,x4,y4,TEXT`, in the bounding box of its corners; `###` means illegible."""
+def _icdar_word(line: str, id_: str, picture: str, where: str, span: Corners) -> _Word | Exclusion:
+    """The word of a line `x1,y1,...,x4,y4,TEXT`, in an upright box; `###` means illegible.
+
+    Where the first corner does not lie above and left of the third, the box between them has no area.
+    """
     *corners, text = line.split(",", 8)
     try:
         xs, ys = [float(x) for x in corners[0::2]], [float(y) for y in corners[1::2]]
@@ -165,4 +185,8 @@ def _icdar_word(line: str, id_: str, picture: str, where: str) -> _Word | Exclus
         raise DataError(f"{where}: {line!r} is not four corners x,y and a text")
     if text.strip() == "###":
         return Exclusion("the annotators could not read it")
-    return _Word(id_, picture, from_corners(min(xs), min(ys), max(xs), max(ys)), text.strip(), where)
+    if span == "opposite":
+        box: Box = (xs[0], ys[0], max(xs[2] - xs[0], 0), max(ys[2] - ys[0], 0))
+    else:
+        box = from_corners(min(xs), min(ys), max(xs), max(ys))
+    return _Word(id_, picture, box, text.strip(), where)

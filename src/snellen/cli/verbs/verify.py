@@ -8,12 +8,31 @@ from pathlib import Path
 import click
 
 from snellen import registry
-from snellen.building.source_counts import SourceCounts, count_differences, count_source, difference_reasons
+from snellen.building.source_counts import (
+    SourceCounts,
+    count_differences,
+    count_source,
+    difference_reasons,
+    implied_shares,
+)
 from snellen.catalogue import BenchmarkSpec, select
 from snellen.cli.show import err, out, show_table
 from snellen.errors import DataError
 
-COUNTS_HEADER = ("benchmark", "samples", "paper", "images", "paper ", "evaluated", "published", "state", "why")
+COUNTS_HEADER = (
+    "benchmark",
+    "samples",
+    "paper",
+    "images",
+    "paper ",
+    "evaluated",
+    "published",
+    "shares",
+    "state",
+    "why",
+)
+
+AS_PUBLISHED = "as published"
 
 
 @click.command()
@@ -27,8 +46,10 @@ def command(what: tuple[str, ...], source: Path, strict: bool, as_json: bool) ->
     \b
       snellen verify reform-eval --source official/
 
-    Nothing is built. Each benchmark's files lie in a folder of its own below --source (see docs/reform-eval.md),
-    or all in that folder. A number that differs is shown with what is known of the reason.
+    Nothing is built, but what is evaluated goes through the checks of a build, pictures too. Compared are the numbers
+    of questions and pictures, and what published accuracies imply of the answers and of the numbers of options. Each
+    benchmark's files lie in a folder of its own below --source (see docs/reform-eval.md), or all in that folder. What
+    differs is shown with what is known of the reason; what `build` refuses never counts as published.
     """
     rows: list[tuple[str, ...]] = []
     off = 0
@@ -37,11 +58,11 @@ def command(what: tuple[str, ...], source: Path, strict: bool, as_json: bool) ->
             try:
                 counted = _counter(spec)(spec, spec.source_in(source))
             except DataError as error:
-                rows.append((spec.name, *[""] * 6, "not read", str(error).splitlines()[0]))
+                rows.append((spec.name, *[""] * 7, "not read", str(error).splitlines()[0]))
                 off += 1
                 continue
         row = _row(spec, counted)
-        off += row[-2] == "differs"
+        off += row[-2] != AS_PUBLISHED
         rows.append(row)
     show_table("against the paper's tables", COUNTS_HEADER, rows, as_json)
     if not as_json:
@@ -60,7 +81,10 @@ def _counter(spec: BenchmarkSpec) -> Callable[[BenchmarkSpec, Path], SourceCount
 
 
 def _row(spec: BenchmarkSpec, counted: SourceCounts) -> tuple[str, ...]:
-    state = "differs" if count_differences(spec, counted) else "as published"
+    differs = count_differences(spec, counted)
+    state = "refused" if counted.refused else "differs" if differs else AS_PUBLISHED
+    shares = (f"{share.what} {share.here:.1%} ({share.implied:.1%})" for share in implied_shares(spec, counted))
+    refused = [f"build refuses it: {counted.refused}"] if counted.refused else []
     return (
         spec.name,
         f"{counted.complete:,}",
@@ -69,8 +93,9 @@ def _row(spec: BenchmarkSpec, counted: SourceCounts) -> tuple[str, ...]:
         _count(spec.complete.images),
         f"{counted.sampled:,}",
         _count(spec.expected.samples),
+        ", ".join(shares),
         state,
-        "; ".join(difference_reasons(spec, counted)),
+        "; ".join([*refused, *difference_reasons(spec, counted)]),
     )
 
 

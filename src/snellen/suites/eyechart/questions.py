@@ -11,7 +11,17 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from snellen.suites.eyechart.scenes import PLACES, SHAPE_COLOURS, SHAPE_KINDS, Family, Level, Scene, Shape, compose
+from snellen.suites.eyechart.scenes import (
+    FIRST_COUNTS,
+    PLACES,
+    SHAPE_COLOURS,
+    SHAPE_KINDS,
+    Family,
+    Level,
+    Scene,
+    Shape,
+    compose,
+)
 
 
 class DrawnQuestion(Struct, frozen=True):
@@ -74,7 +84,7 @@ def _colour(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuesti
 def _count(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
     kind = scene.things[0].kind
     number = sum(thing.kind == kind for thing in scene.things)
-    first = 1 if number <= 4 else number - rng.randrange(4)
+    first = rng.choice([first for first in FIRST_COUNTS[level] if first <= number < first + 4])
     near = [first, first + 1, first + 2, first + 3]
     options = tuple(str(n) for n in near)
     return (DrawnQuestion(f"How many {_plural(kind)} are in the picture?", options, near.index(number)),)
@@ -153,15 +163,21 @@ def _match(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestio
 
 
 def _caption_choice(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
+    """Captions of which each is to the others as they are to it, so that none looks like the one the others come of.
+
+    Easy ones differ in kind and colour; else two kinds and two colours make all four.
+    """
     thing = rng.choice(scene.things)
     seen = {(t.kind, t.colour) for t in scene.things}
-    pool = [
-        *((kind, thing.colour) for kind in SHAPE_KINDS),
-        *((thing.kind, colour) for colour in SHAPE_COLOURS),
-        *(zip(rng.sample(SHAPE_KINDS, 6), rng.sample(SHAPE_COLOURS, 6), strict=True) if level == "easy" else ()),
-    ]
-    near = list(dict.fromkeys(pair for pair in pool if pair not in seen))
-    wrong = [phrase(Shape(kind, colour, 0, 0, 1)) for kind, colour in rng.sample(near, 3)]
+    kinds = [kind for kind in SHAPE_KINDS if kind != thing.kind]
+    colours = [colour for colour in SHAPE_COLOURS if colour != thing.colour]
+    if level == "easy":
+        pairs = zip(rng.sample(kinds, 5), rng.sample(colours, 5), strict=True)
+        other = [pair for pair in pairs if pair not in seen][:3]
+    else:
+        kind, colour = rng.choice([(k, c) for k in kinds for c in colours if (k, c) not in seen])
+        other = [(thing.kind, colour), (kind, thing.colour), (kind, colour)]
+    wrong = [phrase(Shape(kind, colour, 0, 0, 1)) for kind, colour in other]
     return _choice("Which caption fits the picture?", phrase(thing), wrong, rng)
 
 

@@ -31,6 +31,10 @@ WORDS: dict[Level, list[str]] = {
     ).split(),
 }
 
+FIRST_COUNTS: dict[Level, tuple[int, ...]] = {"easy": (1,), "medium": (2, 3), "hard": (4, 5, 6)}
+"""Where the four neighbouring numbers may begin that a counting question offers. A scene has as many things as one of
+them says, all being equally likely; so the offered numbers tell nothing of the answer."""
+
 
 class Shape(Struct, frozen=True):
     """A shape on the canvas: centre and half its extent, in pixels."""
@@ -147,7 +151,7 @@ def _crowd(level: Level, rng: random.Random) -> Scene:
 
 def _group(level: Level, rng: random.Random) -> Scene:
     """Some shapes of one kind and colour to be counted; harder ones have others among them."""
-    count = rng.randint(1, 4) if level == "easy" else rng.randint(2, 6) if level == "medium" else rng.randint(4, 9)
+    count = rng.choice(FIRST_COUNTS[level]) + rng.randrange(4)
     others = {"easy": 0, "medium": 2, "hard": 6}[level]
     low, high = {"easy": (24, 28), "medium": (18, 24), "hard": (9, 14)}[level]
     places = _on_grid(rng, count + others, low, high)

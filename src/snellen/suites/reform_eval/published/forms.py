@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from snellen.drafts import DistractorSpec, Draft, PictureSpec, QuestionDraft
 from snellen.errors import DataError
 from snellen.formats.json_files import list_items, read_json
-from snellen.readers.exclusions import NO_WORD, Exclusion, has_word
+from snellen.readers.exclusions import Exclusion
 from snellen.records import Box
 from snellen.suites.reform_eval import wording
 from snellen.suites.reform_eval.published.files import PublishedPictures
@@ -155,13 +155,16 @@ def _core_choice(paths: Paths, shelf: PublishedPictures) -> Items:
 
 
 def _core_open(paths: Paths, shelf: PublishedPictures) -> Items:
-    """Scene text and key information. A list of golds is a text of several words (spec: joined with spaces)."""
+    """Scene text and key information. A list of golds is a text of several words, joined by blanks.
+
+    A gold without a letter or digit is kept: the published numbers count it, and other metrics have no value for it.
+    """
     for where, item in _items(paths[0], _Core):
         first, others = _wordings(item, where)
         gold = item.answer_txt if isinstance(item.answer_txt, str) else " ".join(item.answer_txt)
         picture = shelf.picture(item.img or item.image or "", where, _boxes(item.bbox, where))
-        if not has_word(gold):
-            yield Exclusion(NO_WORD)
+        if not gold.strip():
+            yield Exclusion("no answer")
             continue
         yield _draft(item.question_id, QuestionDraft(first, texts=(gold,), rewordings=others), picture, where)
 

@@ -1,7 +1,8 @@
 """VizWiz's pictures by blind people with five workers' votes on their quality (ReForm-Eval A.1: VizWiz_2, VizWiz_4).
 
 Reads `annotations/val.json` of the quality issues task, a list of `{"image": ..., "flaws": {"FRM": 2, ...}}`, and
-the folder `val`. A picture counts when one verdict stands alone at the top and most workers share it.
+the folder `val`. A picture counts when its first verdict leads the next by some votes, and when that verdict is no flaw
+at all or one that has a name: the pictures of VizWiz_2 are those of VizWiz_4 and the flawless ones.
 """
 
 from __future__ import annotations
@@ -32,10 +33,16 @@ FLAW_NAMES = {
 }
 """The flaws by their code. Not among them: NON (no flaw) and OTH (another one), which names nothing."""
 
+UNCLEAR = "no verdict that leads the next one by {} or more votes"
+
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
     task: Literal["any", "which"]
     """Whether there is an issue (VizWiz_2), or which it is (VizWiz_4)."""
+    lead: int = 2
+    """Votes by which the first verdict must lead the next one."""
+    most: int = 1
+    """Votes that the first verdict must have."""
 
 
 class Flaws(Struct, frozen=True):
@@ -58,21 +65,23 @@ class QualityRecord(Struct, frozen=True):
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft per picture on which the workers agree."""
-    task = read_params(params, Params).task
+    chosen = read_params(params, Params)
     path = locate(folder, "annotations/val.json", "quality_annotations/val.json", "val.json")
-    return without_exclusions(_items(path, locate(folder, "val", "Images/val"), task), path)
+    return without_exclusions(_items(path, locate(folder, "val", "Images/val"), chosen), path)
 
 
-def _items(path: Path, pictures: Path, task: str) -> Iterator[Draft | Exclusion]:
+def _items(path: Path, pictures: Path, chosen: Params) -> Iterator[Draft | Exclusion]:
     for where, item in list_items(path, "items", read_json(path, list[msgspec.Raw]), QualityRecord):
         votes = Counter(asdict(item.flaws))
         (top, most), (_, next_most), *_ = votes.most_common()
-        if 2 * most <= WORKERS or most == next_most:
-            yield Exclusion("no verdict that most workers share and that stands alone at the top")
-        elif task == "any":
+        if most < chosen.most or most - next_most < max(chosen.lead, 1):
+            yield Exclusion(UNCLEAR.format(chosen.lead))
+        elif top not in {*FLAW_NAMES, "NON"}:
+            yield Exclusion("a flaw that has no name")
+        elif chosen.task == "any":
             yield _draft(item, where, pictures, _any(top == "NON"))
-        elif top not in FLAW_NAMES:
-            yield Exclusion("no flaw that has a name")
+        elif top == "NON":
+            yield Exclusion("no flaw")
         else:
             yield _draft(item, where, pictures, _which(votes, top))
 
