@@ -14,7 +14,7 @@ pytest.importorskip("transformers", reason="waits for transformers")
 import torch
 
 from snellen.models.hf.encode import ContinuedPrompt, extend
-from snellen.models.hf.engine import PLAIN, Engine, FastPaths, in_batch_order
+from snellen.models.hf.engine import PLAIN, Engine, FastPaths, batches_in_order
 from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.prefix_cache import RECENT, PrefixCache
 from snellen.models.hf.selfcheck import choose_fast_paths, difference
@@ -117,7 +117,7 @@ def test_what_generation_has_read_serves_likelihood() -> None:
     model, head = make("LLaVA")
     engine, window = engine_of(model), asked(head)
     engine.fast_paths = ALL
-    engine.write([one.context for one in window], greedy, 5)
+    engine.generate([one.context for one in window], greedy, 5)
     found = engine.score(window)
     assert engine.prefix_cache.served == 2
     assert difference(engine_of(model, rows=1).score(window, PLAIN), found) < 1e-4
@@ -157,10 +157,10 @@ def test_replies_that_end_early_leave_the_others_as_they_are(name: str) -> None:
     more = [replace(extend(head, tokens(40 + i, 3 + i), 0), digests=("cat",)) for i in range(4)]
     prompts = [*window, *more] if "qformer_input_ids" not in window[0].extras else window
     engine.fast_paths = choose_fast_paths(engine, asked(head)).fast_paths
-    together = engine.write(prompts, greedy, 12)
+    together = engine.generate(prompts, greedy, 12)
     alone = engine_of(model)
     alone.fast_paths = FastPaths(cache=True)
-    assert together == [alone.write([prompt], greedy, 12)[0] for prompt in prompts]
+    assert together == [alone.generate([prompt], greedy, 12)[0] for prompt in prompts]
     assert len({len(reply) for reply in together}) > 1
 
 
@@ -200,8 +200,8 @@ def test_the_last_block_works_where_logits_are_read_and_nowhere_else() -> None:
 
 def test_continuations_of_a_prompt_stay_in_one_batch_where_they_fit() -> None:
     owners = [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]
-    assert in_batch_order(range(10), owners, 4) == [[0, 1, 2], [3, 4], [5, 6, 7, 8], [9]]
-    assert in_batch_order(range(10), owners, 5) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    assert batches_in_order(range(10), owners, 4) == [[0, 1, 2], [3, 4], [5, 6, 7, 8], [9]]
+    assert batches_in_order(range(10), owners, 5) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
 
 
 def test_a_window_larger_than_the_budget_gives_the_same_scores() -> None:

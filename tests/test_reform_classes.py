@@ -266,7 +266,7 @@ def test_cifars_distractors_are_related_words_and_none_means_the_class(tmp_path:
     assert options["dog"] == {"dog", "wolf", "wild dog", "fox"}
     assert {"automobile", "truck", "dump truck", "pickup"} == options["automobile"]
     for gold, shown in options.items():
-        synset = open_wordnet().noun(gold)
+        synset = open_wordnet().noun_synset(gold)
         assert not {word.replace(" ", "_") for word in shown} & UNFIT
         assert not (shown - {gold}) & set(open_wordnet().names(synset))
 

@@ -18,12 +18,12 @@ def _price(context: click.Context, parameter: click.Parameter, text: str | None)
     if not text:
         return None
     try:
-        read, written = (float(part) for part in text.split(","))
+        input_price, output_price = (float(price) for price in text.split(","))
     except ValueError:
         raise click.BadParameter(
             f"{text!r} is not IN,OUT; give two prices of a million tokens, e.g. 0.15,0.6"
         ) from None
-    return read, written
+    return input_price, output_price
 
 
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print tables as JSON, one object a line.")

@@ -95,8 +95,8 @@ def _lines() -> Iterator[ProgressListener]:
     printed = time.monotonic()
 
     def print_line(state: RunProgress) -> None:
-        passed = time.monotonic() - begun[state.folder]
-        rate = state.done / passed if passed else 0.0
+        elapsed = time.monotonic() - begun[state.folder]
+        rate = state.done / elapsed if elapsed else 0.0
         remaining = f", {(state.total - state.done) / rate:,.0f} s left" if rate and state.done < state.total else ""
         counts = f"{state.done:,}/{state.total:,}, {rate:,.1f}/s{remaining}"
         requests = f"{state.requests:,} requests, {state.failures:,} failed"

@@ -47,20 +47,20 @@ def _read_xlsx(path: Path) -> TextTable:
     sheet = read_sheet(path)
     if not sheet.lines:
         raise DataError(f"{path}: the first sheet is empty")
-    (_, named), *lines = sheet.lines
-    if len(set(named.values())) < len(named):
-        twice = next(name for name in named.values() if list(named.values()).count(name) > 1)
-        raise DataError(f"{path}:1: the column {twice!r} appears twice")
+    (_, names), *lines = sheet.lines
+    if len(set(names.values())) < len(names):
+        repeated = next(name for name in names.values() if list(names.values()).count(name) > 1)
+        raise DataError(f"{path}:1: the column {repeated!r} appears twice")
     # pandas writes its index as a column without a name.
     rows = tuple(
-        (line, {named[place]: text for place, text in cells.items() if place in named}) for line, cells in lines
+        (line, {names[place]: text for place, text in cells.items() if place in names}) for line, cells in lines
     )
     notes = []
     if sheet.formulas:
         notes.append(f"cells that are formulas, taken as their text: {sheet.formulas:,}")
     if sheet.others:
         notes.append(f"only the first sheet is read; left out: {sheet.others}")
-    return TextTable(tuple(named.values()), rows, tuple(notes))
+    return TextTable(tuple(names.values()), rows, tuple(notes))
 
 
 def _read_json(path: Path) -> TextTable:

@@ -72,7 +72,7 @@ class ImagePartCache:
         return msgspec.Raw(part)
 
 
-def ends_open(request: Request) -> bool:
+def has_response_prefix(request: Request) -> bool:
     """Whether the conversation ends with an assistant message that the reply must continue."""
     return bool(request.messages) and request.messages[-1].role == "assistant"
 
@@ -81,7 +81,7 @@ def encode_chat(model: str, request: Request, dialect: Dialect, picture: Callabl
     """The JSON body of a request. Only settings that affect the reply are included: a greedy request has no seed."""
     messages, decoding = request.messages, request.decoding
     body: dict[str, Any] = {"model": model}
-    if ends_open(request):
+    if has_response_prefix(request):
         if dialect.prefix == "drop":
             messages = messages[:-1]
         else:
@@ -120,7 +120,7 @@ def _one_of(choices: tuple[str, ...]) -> dict[str, Any]:
 
 def notes_for(request: Request, dialect: Dialect) -> tuple[str, ...]:
     """Notes on how a request was sent."""
-    dropped = (PREFIX_DROPPED,) if ends_open(request) and dialect.prefix == "drop" else ()
+    dropped = (PREFIX_DROPPED,) if has_response_prefix(request) and dialect.prefix == "drop" else ()
     return (*dropped, *(f"{name} left out: the server refuses it" for name in sorted(dialect.without)))
 
 
@@ -220,7 +220,7 @@ def read_fault(reply: HttpReply, now: float) -> ServerFault:
             return ServerFault("bad_request", detail, refuses=_refused_parameter(message, code, param))
 
 
-def adapt(dialect: Dialect, fault: ServerFault, settled: frozenset[str]) -> Dialect | None:
+def adapt_dialect(dialect: Dialect, fault: ServerFault, settled: frozenset[str]) -> Dialect | None:
     """The dialect to try after `fault`, or None when there is none.
 
     `settled` names what the user has fixed: `prefix`, `max_tokens`. Each adaptation is made at most once,
@@ -236,7 +236,7 @@ def adapt(dialect: Dialect, fault: ServerFault, settled: frozenset[str]) -> Dial
     return None
 
 
-def continues(reply: HttpReply, now: float) -> bool | ServerFault:
+def continues_response_prefix(reply: HttpReply, now: float) -> bool | ServerFault:
     """Whether a model list comes from a server that continues a final assistant message.
 
     False for an unknown server. A fault that is worth another attempt is returned unchanged.

@@ -63,11 +63,11 @@ def _candidates(tiers: Iterable[Sequence[str]], rng: random.Random) -> Iterator[
     """Candidates one by one, nearest tier first, at random within a tier."""
     for tier in tiers:
         # Most questions need only a few candidates of a large tier, so it is drawn from rather than shuffled.
-        drawn: set[int] = set()
-        while len(drawn) < min(len(tier), ENOUGH):
+        drawn_places: set[int] = set()
+        while len(drawn_places) < min(len(tier), ENOUGH):
             place = rng.randrange(len(tier))
-            if place not in drawn:
-                drawn.add(place)
+            if place not in drawn_places:
+                drawn_places.add(place)
                 yield tier[place]
 
 

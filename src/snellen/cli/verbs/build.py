@@ -90,9 +90,9 @@ def command(
                 lenient=lenient, progress=progress,
             )  # fmt: skip
         print_built(benchmark)
-    chosen = [spec for target in what if Path(target).suffix not in SUFFIXES for spec in select(target)]
-    specs = [_asked(spec, answers, lenient) for spec in chosen]
-    recipe, author = _recipe(**recipe_options), load_model(writer) if writer else None
+    catalogued = [spec for target in what if Path(target).suffix not in SUFFIXES for spec in select(target)]
+    specs = [_asked(spec, answers, lenient) for spec in catalogued]
+    recipe, distractor_writer = _recipe(**recipe_options), load_model(writer) if writer else None
     refused = []
     for spec in specs:
         if not force and source is None and to is None and (benchmark_folder(spec.name) / MANIFEST).exists():
@@ -100,10 +100,10 @@ def command(
             continue
         try:
             with build_status(spec.name) as progress:
-                files_of = spec.source_in(source) if source else None
+                source_files = spec.source_in(source) if source else None
                 benchmark = build(
-                    spec, source=files_of, hub=hub, revision=revision, to=to, recipe=recipe, writer=author,
-                    progress=progress,
+                    spec, source=source_files, hub=hub, revision=revision, to=to, recipe=recipe,
+                    writer=distractor_writer, progress=progress,
                 )  # fmt: skip
         except DataError as error:
             if len(specs) == 1:

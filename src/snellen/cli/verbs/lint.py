@@ -67,9 +67,9 @@ def _blind(benchmarks: Sequence[Benchmark], model: str, limit: int | None, runs:
 
 
 def _print_lines(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
-    whose = {"benchmark": benchmark.name, "version": benchmark.manifest.version}
+    benchmark_fields = {"benchmark": benchmark.name, "version": benchmark.manifest.version}
     for finding in findings:
-        line = msgspec.json.encode({**whose, **msgspec.structs.asdict(finding)})
+        line = msgspec.json.encode({**benchmark_fields, **msgspec.to_builtins(finding)})
         out.out(line.decode(), highlight=False)
 
 
@@ -82,9 +82,9 @@ def _print_table(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
     for name in ("finding", "count", "what", "for example"):
         table.add_column(name, overflow="fold", justify="right" if name == "count" else "left")
     for finding in findings:
-        count = f"{finding.count:,} of {finding.of:,}" if finding.of else ""
+        count = f"{finding.count:,} of {finding.total:,}" if finding.total else ""
         label = Text(f"{finding.severity}\n{finding.check}", style=STYLES[finding.severity])
         table.add_row(
-            label, count, Text(strip_controls(finding.says)), Text(strip_controls(" ".join(finding.examples)))
+            label, count, Text(strip_controls(finding.message)), Text(strip_controls(" ".join(finding.examples)))
         )
     out.print(table)

@@ -79,7 +79,7 @@ def command(
 
 def _ratios(text: str) -> tuple[float, ...]:
     try:
-        ratios = tuple(float(part) for part in text.split(","))
+        ratios = tuple(float(ratio_text) for ratio_text in text.split(","))
     except ValueError:
         raise DataError(f"--ratios {text!r} are no numbers; write for example 0.01,0.1") from None
     for ratio in ratios:

@@ -31,30 +31,30 @@ def command(what: tuple[str, ...], source: Path, strict: bool, as_json: bool) ->
     or all in that folder. A number that differs is shown with what is known of the reason.
     """
     rows: list[tuple[str, ...]] = []
-    off = 0
+    differing = 0
     for spec in {spec.name: spec for name in what for spec in select(name)}.values():
         with err.status(f"counting {spec.name}"):
             try:
                 counted = _counter(spec)(spec, spec.source_in(source))
             except DataError as error:
                 rows.append((spec.name, *[""] * 6, "not read", str(error).splitlines()[0]))
-                off += 1
+                differing += 1
                 continue
         row = _row(spec, counted)
-        off += row[-2] == "differs"
+        differing += row[-2] == "differs"
         rows.append(row)
     show_table("against the paper's tables", COUNTS_HEADER, rows, as_json)
     if not as_json:
-        out.print(f"{len(rows) - off} of {len(rows)} as in the paper", highlight=False)
-    if strict and off:
+        out.print(f"{len(rows) - differing} of {len(rows)} as in the paper", highlight=False)
+    if strict and differing:
         raise SystemExit(1)
 
 
 def _counter(spec: BenchmarkSpec) -> Callable[[BenchmarkSpec, Path], SourceCounts]:
     """How a suite counts what its files give: its own way, else as a build would."""
-    own = spec.suite in registry.targets("source_counters")
+    has_own_counter = spec.suite in registry.targets("source_counters")
     counter: Callable[[BenchmarkSpec, Path], SourceCounts] = (
-        registry.find("source_counters", spec.suite) if own else count_source
+        registry.find("source_counters", spec.suite) if has_own_counter else count_source
     )
     return counter
 

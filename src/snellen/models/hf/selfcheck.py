@@ -49,7 +49,7 @@ class SelfCheckResult:
         wrong = [
             f"{name} is off by {value:.2g} nats" for name, value in self.differences.items() if name in self.refusals
         ]
-        failed = [f"{name}: {why}" for name, why in self.refusals.items() if name not in self.differences]
+        failed = [f"{name}: {reason}" for name, reason in self.refusals.items() if name not in self.differences]
         if not (wrong or failed):
             return ""
         return f"scoring falls back to {self.fast_paths.name} ({'; '.join([*wrong, *failed])})"
@@ -118,8 +118,8 @@ def difference(expected: Sequence[Scores], scored: Sequence[Scores]) -> float:
     """Largest difference of any token's log-probability, in nats; infinite where one is NaN."""
     values = [
         abs(a - b)
-        for scores, others in zip(expected, scored, strict=True)
-        for tail, tail_ in zip(scores, others, strict=True)
-        for a, b in zip(tail, tail_, strict=True)
+        for scores, fast_scores in zip(expected, scored, strict=True)
+        for tail, fast_tail in zip(scores, fast_scores, strict=True)
+        for a, b in zip(tail, fast_tail, strict=True)
     ]
     return max((value if value == value else float("inf") for value in values), default=0.0)
