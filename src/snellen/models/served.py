@@ -257,7 +257,7 @@ def encode_letters(model: str, request: Request, dialect: Dialect, picture: Pict
     Raises ValueError for more options than letters or candidates.
     """
     if len(request.continuations) > TOP:
-        raise ValueError(f"{len(request.continuations)} options cannot be told apart by {TOP} candidates a token")
+        raise ValueError(f"{len(request.continuations)} options cannot be told apart by {TOP} candidates per token")
     lettered = "; ".join(f"({label}) {text}" for label, text in zip(LETTERS, request.continuations, strict=False))
     messages = request.messages[:-1] if chat.has_response_prefix(request) else request.messages
     last_message = messages[-1]

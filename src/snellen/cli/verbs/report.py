@@ -30,7 +30,7 @@ def command(runs: tuple[Path, ...], outputs: tuple[Path, ...], where: str, commo
 
     The HTML report is one file that opens offline: tables, charts, and a browser of samples with
     picture, prompt, reply and how it was read. Runs are scored first, as `snellen score` does with the same flags.
-    With --common-answered all models are compared on the same questions; the report says which were left out, and why.
+    With --common-answered all models are compared on the same questions; the report lists those left out, and why.
     """
     scored = Results(score_folders(runs, scoring_of(flags), judge_of(flags), announce))
     results = scored.only(where=where, common_answered=common_answered)

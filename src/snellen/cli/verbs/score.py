@@ -47,12 +47,12 @@ def command(
       snellen score runs/x --metric mark --judge openai:name@http://host:port/v1
       snellen score model_MMBench_DEV_EN.xlsx --answers MMBench_DEV_EN.tsv
 
-    Replies are read by the extractor named, then by what --semantic and --judge bring; likelihoods are reduced
-    by the rule named. The journal is never changed. predictions.jsonl, scores.jsonl and results.json are written
-    anew; a judge's verdicts are kept in the run's folder and not asked for twice. docs/judging.md says more.
+    Replies are read by the chosen extractor, then by --semantic and --judge; likelihoods are reduced by the chosen
+    rule. The journal is never changed. predictions.jsonl, scores.jsonl and results.json are rewritten; a judge's
+    verdicts are kept in the run's folder and not asked for twice. See docs/judging.md.
 
     A file of predictions (.xlsx, .tsv, .csv, .json, .jsonl with the columns index and prediction) becomes a run, which
-    report, agree and the judges take like any other; docs/mmbench.md says more.
+    report, agree and the judges accept like any other; see docs/mmbench.md.
     """
     files = [run for run in runs if run.is_file()]
     if (to or model) and len(files) != 1:

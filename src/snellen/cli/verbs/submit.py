@@ -22,7 +22,7 @@ from snellen.runs.journal import read_manifest
 @click.option(
     "--protocol", default="", help="Whose replies.  [circular with all passes, circular, vanilla, likelihood]"
 )
-@click.option("--partial", is_flag=True, help="Write it although rows are missing, and say which.")
+@click.option("--partial", is_flag=True, help="Write it even if rows are missing, and say which.")
 def command(run: Path, form: str, output: Path, benchmark: str, protocol: str, partial: bool) -> None:
     """Write the replies of a RUN as the file that an evaluation server takes.
 

@@ -22,13 +22,13 @@ COUNTS_HEADER = ("benchmark", "samples", "paper", "images", "paper ", "evaluated
 @click.option("--strict", is_flag=True, help="Exit with 1 when a count differs or files are missing.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def command(what: tuple[str, ...], source: Path, strict: bool, as_json: bool) -> None:
-    """Count what official files give, against the tables of the benchmark's paper.
+    """Compare what official files contain with the tables of the benchmark's paper.
 
     \b
       snellen verify reform-eval --source official/
 
     Nothing is built. Each benchmark's files lie in a folder of its own below --source (see docs/reform-eval.md),
-    or all in that folder. A number that differs is shown with what is known of the reason.
+    or all in that folder. A number that differs is shown with the reason, if known.
     """
     rows: list[tuple[str, ...]] = []
     differing = 0
@@ -51,7 +51,7 @@ def command(what: tuple[str, ...], source: Path, strict: bool, as_json: bool) ->
 
 
 def _counter(spec: BenchmarkSpec) -> Callable[[BenchmarkSpec, Path], SourceCounts]:
-    """How a suite counts what its files give: its own way, else as a build would."""
+    """The suite's own way of counting its files, or else that of a build."""
     has_own_counter = spec.suite in registry.targets("source_counters")
     counter: Callable[[BenchmarkSpec, Path], SourceCounts] = (
         registry.find("source_counters", spec.suite) if has_own_counter else count_source

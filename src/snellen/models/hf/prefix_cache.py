@@ -49,7 +49,7 @@ class PrefixCache:
         self._cached.clear()
 
     def release_memory(self) -> bool:
-        """After running out of memory, drop everything and halve the room. False when the cache was empty."""
+        """After running out of memory, drop everything and halve the room. False if the cache was empty already."""
         held = bool(self._cached)
         self._cached.clear()
         if held:
