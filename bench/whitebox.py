@@ -32,7 +32,7 @@ from snellen.models.hf.decoding import generate_plainly, token_picker
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt
 from snellen.models.hf.engine import PLAIN, Engine, FastPaths
 from snellen.models.hf.model_layout import read_layout
-from snellen.models.hf.selfcheck import difference
+from snellen.models.hf.selfcheck import largest_difference
 from snellen.records import Decoding, Message, Request, TextPart, Variant
 
 IMAGE, PICTURE, QUESTION = 32000, 576, 55
@@ -186,7 +186,7 @@ def agreement(plain: Any, fast: Any) -> str:
     if isinstance(plain[0][0], int):
         return "same tokens" if plain == fast else "tokens differ"
     sums = [[[[sum(tail)] for tail in tails] for tails in scores] for scores in (plain, fast)]
-    return f"{difference(*sums):.1e} nats"
+    return f"{largest_difference(*sums):.1e} nats"
 
 
 def peak(name: str, fast: bool, arguments: argparse.Namespace) -> int:

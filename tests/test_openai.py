@@ -321,7 +321,7 @@ def test_adapting_comes_to_an_end(name: str) -> None:
     dialect: chat.Dialect | None = chat.Dialect("send", "max_tokens")
     for _ in range(3):
         dialect = dialect and chat.adapt_dialect(
-            dialect, chat.ServerFault("bad_request", "", refuses=name), frozenset()
+            dialect, chat.ServerFault("bad_request", "", rejected_parameter=name), frozenset()
         )
     assert dialect is None
 

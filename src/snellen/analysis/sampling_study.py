@@ -34,7 +34,7 @@ class SamplingPlan(Struct, frozen=True):
     ratios: tuple[float, ...] = RATIOS
     draws: int = 10
     rule: Rule = "balanced"
-    by: str = ""
+    stratify_by: str = ""
     """The tag to balance by; the answer when empty."""
     seed: int = 0
     metric: str = ""
@@ -101,7 +101,7 @@ def sampling_study(runs: Sequence[ScoredRun], plan: SamplingPlan) -> list[Sample
     timed = [(run, _times(run)) for run in runs]
     rows = []
     for name, (first, *_) in benchmarks.items():
-        strata = [stratum_of(sample, first.answers, plan.by) for sample in first.samples.values()]
+        strata = [stratum_of(sample, first.answers, plan.stratify_by) for sample in first.samples.values()]
         subsets = {ratio: list(_draws(strata, name, ratio, plan)) for ratio in plan.ratios}
         for series, models in _series(timed, name, plan.metric).items():
             rows += [_stability(series, models, ratio, draws) for ratio, draws in subsets.items()]

@@ -104,12 +104,12 @@ def _with(command: CommandT, flags: tuple[Callable[[CommandT], CommandT], ...]) 
 
 
 def scoring_flags(command: CommandT) -> CommandT:
-    """Give a command the flags for reading and scoring replies, and for judges; see `scoring_of` and `judge_of`."""
+    """Give a command the flags for reading and scoring replies, and for judges; see the two below."""
     return _with(command, (*_SCORING_FLAGS, *_JUDGE_FLAGS))
 
 
 def judge_flags(command: CommandT) -> CommandT:
-    """Give a command the flags for judges; see `judge_of`."""
+    """Give a command the flags for judges; see `judge_from_flags`."""
     return _with(command, _JUDGE_FLAGS)
 
 
@@ -118,7 +118,7 @@ def subset_flags(command: CommandT) -> CommandT:
     return _with(command, _SUBSET_FLAGS)
 
 
-def given(flags: Mapping[str, Any]) -> dict[str, Any]:
+def flags_given(flags: Mapping[str, Any]) -> dict[str, Any]:
     """The flags that the user gave, as fields of a `RunSpec`; those for scoring and judges in tables of their own."""
     tables: dict[str, dict[str, Any]] = {"scoring": {}, "judge": {}}
     fields: dict[str, Any] = {}
@@ -134,11 +134,11 @@ def given(flags: Mapping[str, Any]) -> dict[str, Any]:
     return {**fields, **{name: table for name, table in tables.items() if table}}
 
 
-def scoring_of(flags: Mapping[str, Any]) -> ScoringSpec:
+def scoring_from_flags(flags: Mapping[str, Any]) -> ScoringSpec:
     """The `ScoringSpec` that the flags describe."""
-    return scoring_spec(given(flags).get("scoring", {}))
+    return scoring_spec(flags_given(flags).get("scoring", {}))
 
 
-def judge_of(flags: Mapping[str, Any]) -> JudgeSpec:
+def judge_from_flags(flags: Mapping[str, Any]) -> JudgeSpec:
     """The `JudgeSpec` that the flags describe."""
-    return judge_spec(given(flags).get("judge", {}))
+    return judge_spec(flags_given(flags).get("judge", {}))

@@ -28,7 +28,7 @@ class TextTable(Struct, frozen=True):
     """Oddities of the file to tell the user about."""
 
 
-def read_cells(path: Path) -> TextTable:
+def read_text_table(path: Path) -> TextTable:
     """Read a table in the format of its suffix; numbers keep their digits. Raises DataError naming file and line."""
     form = READERS.get(path.suffix.lower())
     if form is None:
@@ -122,7 +122,7 @@ READERS: dict[str, Callable[[Path], TextTable]] = {
 }
 
 
-def write_cells(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
+def write_text_table(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
     """Write a table in the format of its suffix, read it back, and keep it only if every cell is the same.
 
     Raises DataError for a text that the format cannot hold, naming the row (by its first cell).
@@ -160,7 +160,7 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
 
 
 def _check(draft: Path, path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
-    written = read_cells(draft)
+    written = read_text_table(draft)
     expected = [{name: row[name] for name in columns if row.get(name)} for row in rows]
     for (_, cells), row in zip(written.rows, expected, strict=False):
         if cells != row:

@@ -158,7 +158,7 @@ class OpenAIModel:
                     outcome = await self._generate(request, images, dialect)
                 else:
                     outcome = await self._score(request, images, dialect, answered_prompts)
-                if isinstance(outcome, Response) or not outcome.refuses:
+                if isinstance(outcome, Response) or not outcome.rejected_parameter:
                     break
                 if self._dialect is dialect:  # else another request has adapted it meanwhile
                     adapted = chat.adapt_dialect(dialect, outcome, self._settled)
@@ -182,7 +182,7 @@ class OpenAIModel:
         if isinstance(outcome, ServerFault):
             return outcome
         seconds = time.perf_counter() - started
-        return replace(outcome, seconds=seconds, notes=(*chat.notes_for(request, dialect), *outcome.notes))
+        return replace(outcome, seconds=seconds, notes=(*chat.request_notes(request, dialect), *outcome.notes))
 
     async def _score(
         self, request: Request, images: Images, dialect: Dialect, answered_prompts: dict[str, PromptTokens]

@@ -270,7 +270,7 @@ def encode_letters(model: str, request: Request, dialect: Dialect, picture: Pict
         "logprobs": True,
         "top_logprobs": TOP,
     }
-    for name in dialect.without:
+    for name in dialect.rejected_parameters:
         body.pop(name, None)
     return msgspec.json.encode(body)
 

@@ -44,7 +44,7 @@ def to_multiple_choice(
             break
         if candidate == gold:
             continue  # a pool of answers contains the gold itself
-        reason = candidate_fault(candidate, question.texts, spec.also_right, chosen)
+        reason = rejection_reason(candidate, question.texts, spec.also_right, chosen)
         if reason:
             rejected[reason] += 1
         else:
@@ -75,7 +75,7 @@ SameAnswer = Callable[[str, str], bool]
 """Whether two answers mean the same."""
 
 
-def candidate_fault(
+def rejection_reason(
     candidate: str, accepted: Sequence[str], avoid: Sequence[str], chosen: Sequence[str], same: SameAnswer = same_answer
 ) -> str:
     """Why a candidate cannot be a distractor; empty when it can."""

@@ -16,10 +16,10 @@ from snellen.metrics.declaration import SHARE, declared, find_metric, metric_row
 from snellen.prompts.templates import default_templates
 from snellen.records import METHODS, Estimate, Method
 from snellen.report import svg
-from snellen.report.formatting import heading, metric_title
+from snellen.report.formatting import capitalised, metric_title
 from snellen.report.pooled_estimates import OptionPosition, accuracy_by_tag, accuracy_by_template, by_option_position
 from snellen.report.request_counts import count_rotations
-from snellen.report.run_view import MethodRow, RunView, chance, dimensions_of
+from snellen.report.run_view import MethodRow, RunView, chance_accuracy, dimensions_of
 from snellen.report.sections import dimension_chance, other_metrics, scored_benchmarks
 from snellen.report.svg import ACCURACY, Axis, PlotGroup, PlotPoint, ScatterPoint, axis_of
 
@@ -95,7 +95,7 @@ class Figures:
         return self._intervals("Capability by dimension", rows, CAPABILITY)
 
     def benchmark_bars(self) -> list[ChartPanel]:
-        rows = [BarRow(name, name, "", chance(scored)) for name, scored in self._scored.items()]
+        rows = [BarRow(name, name, "", chance_accuracy(scored)) for name, scored in self._scored.items()]
         return self._intervals("Accuracy by benchmark", rows, "accuracy")
 
     def metric_bars(self) -> list[ChartPanel]:
@@ -105,7 +105,7 @@ class Figures:
             panel
             for metric in other_metrics(self.views)
             if metric in self._first_rows
-            for panel in self._intervals(f"{heading(metric_title(metric))} by benchmark", rows, metric)
+            for panel in self._intervals(f"{capitalised(metric_title(metric))} by benchmark", rows, metric)
         ]
 
     @cached_property
@@ -145,7 +145,7 @@ class Figures:
                 panels += _panel(f"Accuracy by {tag}", f"{tag}, {method}", groups)
         return panels
 
-    def place_bars(self) -> tuple[list[ChartPanel], list[ChartPanel]]:
+    def position_bars(self) -> tuple[list[ChartPanel], list[ChartPanel]]:
         """How often each position is chosen, and accuracy by position of the gold, for the two commonest sizes."""
         by_line = [(i, line, by_option_position(line)) for i, line in self._lines["generation"]]
         sizes: Counter[int] = Counter()
@@ -225,7 +225,7 @@ class Figures:
         x, y = (replace(self._accuracy_axis(), title=f"accuracy by {method}") for method in METHODS)
         return [ChartPanel("", svg.scatter_chart("Generation against likelihood", points, x, y, diagonal=True))]
 
-    def calls(self) -> list[ChartPanel]:
+    def request_bars(self) -> list[ChartPanel]:
         requests = [(s.label, (("asked", s.run.asked), ("reused", s.run.reused))) for s in self.views]
         panels = [ChartPanel("requests: asked, reused", svg.stacked_bars("Requests asked and reused", requests))]
         rotations = [(s.label, r) for s in self.views if (r := count_rotations(s))]

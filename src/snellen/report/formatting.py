@@ -26,13 +26,13 @@ def metric_title(metric: str) -> str:
     return declared(metric).display_name
 
 
-def heading(text: str) -> str:
+def capitalised(text: str) -> str:
     """`text` with its first letter capitalised, the rest unchanged."""
     return text[:1].upper() + text[1:]
 
 
 def percent(share: float) -> str:
-    return f"{fixed(100 * share, 1)}%"
+    return f"{decimal_text(100 * share, 1)}%"
 
 
 def value_text(estimate: Estimate, unit: str = SHARE) -> str:
@@ -40,7 +40,7 @@ def value_text(estimate: Estimate, unit: str = SHARE) -> str:
     if estimate.value is None:
         return DASH
     factor, digits, sign = _style(unit)
-    return f"{fixed(factor * estimate.value, digits)}{sign}"
+    return f"{decimal_text(factor * estimate.value, digits)}{sign}"
 
 
 def interval_text(estimate: Estimate, unit: str = SHARE) -> str:
@@ -48,7 +48,7 @@ def interval_text(estimate: Estimate, unit: str = SHARE) -> str:
     if estimate.low is None or estimate.high is None:
         return "[no interval]"
     factor, digits, _ = _style(unit)
-    return f"[{fixed(factor * estimate.low, digits)}, {fixed(factor * estimate.high, digits)}]"
+    return f"[{decimal_text(factor * estimate.low, digits)}, {decimal_text(factor * estimate.high, digits)}]"
 
 
 def _style(unit: str) -> tuple[int, int, str]:
@@ -83,7 +83,7 @@ def counts_text(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in ordered) or DASH
 
 
-def fixed(value: float, digits: int) -> str:
+def decimal_text(value: float, digits: int) -> str:
     """`value` with `digits` decimals; never `-0.0`."""
     # Adding zero turns a rounded -0.0 into 0.0.
     return f"{round(value, digits) + 0.0:.{digits}f}"

@@ -19,7 +19,7 @@ from snellen.benchmark import Benchmark
 from snellen.errors import DataError
 from snellen.images import ImageStore
 from snellen.records import Answer, Exchange, ImageRef, Prediction, Sample, Score, Variant
-from snellen.report.request_counts import headline
+from snellen.report.request_counts import question_metric
 from snellen.report.run_view import RunView
 from snellen.runs.journal import read_exchanges
 from snellen.scoring.scored_run import ScoredBenchmark
@@ -137,7 +137,7 @@ def _entries(model: int, scored: ScoredBenchmark) -> Iterator[GalleryEntry]:
     scores: dict[tuple[str, str, int], list[Score]] = defaultdict(list)
     for score in scored.scores:
         scores[score.protocol, score.sample_id, score.turn].append(score)
-    first = headline(scored, has_options=False)
+    first = question_metric(scored, has_options=False)
     # A metric that is 0 or 1 for every question is a verdict; CIDEr, ANLS and the like are none.
     is_verdict = all(score.value in (None, 0, 1) for score in scored.scores if score.metric == first)
     for (protocol, sample_id, turn), predictions in questions.items():

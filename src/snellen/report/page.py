@@ -101,7 +101,7 @@ def _names(views: Sequence[RunView]) -> str:
 
 def _chart_sections(views: Sequence[RunView], figures: Figures) -> list[tuple[str, str, str]]:
     legend = _legend(views)
-    places, golds = figures.place_bars()
+    places, golds = figures.position_bars()
     whisker = "Whiskers are 95% intervals; the dashed line is what guessing gives. Point at a mark for its numbers."
     return [
         (
@@ -219,7 +219,7 @@ def _tables(tables: Sequence[Table], *, is_folded: bool = False) -> str:
 
 
 def _counts(views: Sequence[RunView], figures: Figures) -> str:
-    return _figure(figures.calls(), "", "Darker: asked, or presented. Lighter: not needed.") + _tables(
+    return _figure(figures.request_bars(), "", "Darker: asked, or presented. Lighter: not needed.") + _tables(
         count_tables(views)
     )
 

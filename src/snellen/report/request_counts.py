@@ -43,7 +43,7 @@ class RotationCounts(Struct, frozen=True):
         return self.total - self.presented
 
 
-def headline(scored: ScoredBenchmark, has_options: bool) -> str:
+def question_metric(scored: ScoredBenchmark, has_options: bool) -> str:
     """The first metric of a question: accuracy if it has options."""
     return "accuracy" if has_options else first_text_metric(scored.spec)
 
@@ -65,7 +65,7 @@ def _count(view: RunView, protocol: str) -> ReplyCounts:
                 continue
             questions.add((score.benchmark, score.sample_id, score.turn))
             options = scored.samples[score.sample_id].rounds[score.turn].options
-            if score.value is None and score.metric == headline(scored, bool(options)):
+            if score.value is None and score.metric == question_metric(scored, bool(options)):
                 unscored[word_reason(score.reason, score.detail)] += 1
         for prediction in scored.predictions:
             if prediction.protocol != protocol:

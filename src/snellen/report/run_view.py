@@ -169,7 +169,7 @@ def _place(dimension: str) -> int:
     return titles.index(dimension) if dimension in titles else len(titles)
 
 
-def chance(scored: ScoredBenchmark) -> float | None:
+def chance_accuracy(scored: ScoredBenchmark) -> float | None:
     """The accuracy of guessing: the mean of 1 / number of options over a benchmark's questions with options."""
     shares = [1 / len(turn.options) for sample in scored.samples.values() for turn in sample.rounds if turn.options]
     return math.fsum(shares) / len(shares) if shares else None
@@ -177,11 +177,11 @@ def chance(scored: ScoredBenchmark) -> float | None:
 
 def mean_chance(benchmarks: Sequence[ScoredBenchmark]) -> float | None:
     """The chance level of an unweighted mean over benchmarks."""
-    levels = [level for scored in benchmarks if (level := chance(scored)) is not None]
+    levels = [level for scored in benchmarks if (level := chance_accuracy(scored)) is not None]
     return math.fsum(levels) / len(levels) if levels else None
 
 
 def each_choice_benchmark(view: RunView) -> Iterator[ScoredBenchmark]:
     for scored in view.run.benchmarks:
-        if chance(scored) is not None:
+        if chance_accuracy(scored) is not None:
             yield scored

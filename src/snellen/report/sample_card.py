@@ -9,7 +9,7 @@ from snellen.metrics.declaration import declared
 from snellen.protocols.prediction import LikelihoodRule
 from snellen.reasons import word_reason
 from snellen.records import Exchange, ImagePart, ImageRef, Message, Prediction, Variant
-from snellen.report.formatting import DASH, fixed, metric_title
+from snellen.report.formatting import DASH, decimal_text, metric_title
 from snellen.report.gallery import Gallery, GalleryEntry, Outcome, outcome_of
 from snellen.report.markup import esc
 from snellen.report.svg import shorten
@@ -139,7 +139,7 @@ def _likelihoods(values: Sequence[float], rule: LikelihoodRule) -> dict[int, str
     return {
         i: f'<td class="num"><svg class="bar" viewBox="0 0 60 8" role="img" aria-label="share {weight / total:.2f}">'
         f'<rect class="rail" width="60" height="8"/><rect class="fill" width="{60 * weight / total:.1f}" height="8"/>'
-        f"</svg> {fixed(value, 3) if math.isfinite(value) else value}</td>"
+        f"</svg> {decimal_text(value, 3) if math.isfinite(value) else value}</td>"
         for i, (value, weight) in enumerate(zip(values, weights, strict=True))
     }
 

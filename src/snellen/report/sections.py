@@ -9,20 +9,19 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.capability import ALL, CAPABILITY
-from snellen.analysis.capability import headline_metric as headline_of
+from snellen.analysis.capability import ALL, CAPABILITY, headline_metric
 from snellen.analysis.ranks import AVERAGE_RANK
 from snellen.catalogue import dimension_titles, suites
 from snellen.metrics.declaration import SHARE, declared
-from snellen.report.formatting import DASH, heading, metric_title, percent
-from snellen.report.request_counts import headline
+from snellen.report.formatting import DASH, capitalised, metric_title, percent
+from snellen.report.request_counts import question_metric
 from snellen.report.run_view import (
     CHOICE_ROWS,
     MethodRow,
     MetricEstimates,
     RunView,
     benchmarks_of,
-    chance,
+    chance_accuracy,
     dimensions_of,
     mean_chance,
     method_rows,
@@ -83,7 +82,7 @@ def _capability_notes(views: Sequence[RunView]) -> tuple[str, ...]:
     ]
     for dimension in dimensions_of(views):
         specs = [scored.spec for scored in there if scored.spec.dimension == dimension]
-        measured = ", ".join(dict.fromkeys(metric_title(headline_of(spec)) for spec in specs))
+        measured = ", ".join(dict.fromkeys(metric_title(headline_metric(spec)) for spec in specs))
         suites_here = dict.fromkeys(spec.suite for spec in specs)
         in_suite = {
             spec.name for suite in suites_here for spec in suites().get(suite, ()) if spec.dimension == dimension
@@ -100,7 +99,9 @@ def dimension_chance(views: Sequence[RunView], dimension: str) -> float | None:
 
 def benchmark_tables(views: Sequence[RunView]) -> list[Table]:
     """One table per metric: a row per benchmark, a column per model and method."""
-    places = [MatrixRow((name,), name, "", "", chance(scored)) for name, scored in scored_benchmarks(views).items()]
+    places = [
+        MatrixRow((name,), name, "", "", chance_accuracy(scored)) for name, scored in scored_benchmarks(views).items()
+    ]
     metrics = (*CHOICE_ROWS, *other_metrics(views), "template_spread")
     return [table for metric in metrics for table in _matrix("benchmark", places, views, metric)]
 
@@ -116,7 +117,9 @@ def slice_tables(views: Sequence[RunView]) -> list[Table]:
         if name == scored_name
     ]
     firsts = dict.fromkeys(
-        headline(benchmark, has_options=False) for benchmark in scored.values() if chance(benchmark) is None
+        question_metric(benchmark, has_options=False)
+        for benchmark in scored.values()
+        if chance_accuracy(benchmark) is None
     )
     return [table for metric in ("accuracy", *firsts) for table in _matrix("part", places, views, metric)]
 
@@ -173,11 +176,11 @@ def _matrix(row_kind: str, places: Sequence[MatrixRow], views: Sequence[RunView]
     spans = [(label, len(list(columns))) for label, columns in groupby(line.view.label for line, _ in grid)]
     units = {number.unit for _, column in grid for number in column if number}
     facts = [
-        f"{heading(note)}."
+        f"{capitalised(note)}."
         for note in [replace(declared(metric), unit=unit).qualifiers for unit in units]
         if note and len(units) == 1
     ]
-    title = f"{heading(metric_title(metric))} by {row_kind}"
+    title = f"{capitalised(metric_title(metric))} by {row_kind}"
     return [Table(title, header, tuple(rows), labels, (*facts, *sources), tuple(spans))]
 
 

@@ -64,7 +64,7 @@ def majority_answer(material: LintMaterial) -> Iterator[Finding]:
             sum((often[other_fold] for other_fold in range(FOLDS) if other_fold != fold), Counter())
             for fold in range(FOLDS)
         ]
-        values = [question.right(_most_often(question, elsewhere[question.fold])) for question in choices]
+        values = [question.expected_accuracy(_most_often(question, elsewhere[question.fold])) for question in choices]
         yield rule_finding("majority-answer", "the option most often right about other pictures", choices, values)
     texts = [question for question in material.questions if not question.options and question.texts]
     if texts:

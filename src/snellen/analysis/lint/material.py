@@ -44,7 +44,7 @@ class LintQuestion(Struct, frozen=True, gc=False):
     def chance(self) -> float:
         return len(self.gold) / len(self.options)
 
-    def right(self, places: list[int]) -> float:
+    def expected_accuracy(self, places: list[int]) -> float:
         """Chance that one of `places`, drawn at random, is right; any option if `places` is empty."""
         places = places or list(range(len(self.options)))
         return sum(place in self.gold for place in places) / len(places)

@@ -42,7 +42,7 @@ class SurfaceFeature(Struct, frozen=True):
     name: str
     has: str
     lacks: str
-    marks: Callable[[LintQuestion], list[bool]]
+    flags: Callable[[LintQuestion], list[bool]]
 
 
 def _each(test: Callable[[str], bool]) -> Callable[[LintQuestion], list[bool]]:
@@ -100,7 +100,7 @@ def option_lengths(material: LintMaterial) -> Iterator[Finding]:
     if not choices:
         return
     for name, best in (("longest", max), ("shortest", min)):
-        values = [question.right(_lengthwise(question, best)) for question in choices]
+        values = [question.expected_accuracy(_lengthwise(question, best)) for question in choices]
         yield rule_finding(f"{name}-option", f"the {name} option", choices, values)
 
 
@@ -114,7 +114,7 @@ def odd_one_out(material: LintMaterial) -> Iterator[Finding]:
     """Whether the one option that looks unlike the others is the answer more, or less, often than chance."""
     choices = material.choices
     for look in LOOKS:
-        marked = [look.marks(question) for question in choices]
+        marked = [look.flags(question) for question in choices]
         for unlike, says in ((True, look.has), (False, look.lacks)):
             odd = [
                 (question, flags.index(unlike))
@@ -160,7 +160,7 @@ def blind_reader(material: LintMaterial) -> Iterator[Finding]:
         tallies[question.fold].add(question, question_traits)
     readers = [_learned([tally for i, tally in enumerate(tallies) if i != fold]) for fold in range(FOLDS)]
     values = [
-        question.right(_likeliest(question_traits, readers[question.fold]))
+        question.expected_accuracy(_likeliest(question_traits, readers[question.fold]))
         for question, question_traits in zip(choices, traits, strict=True)
     ]
     estimate = estimate_mean(values, [question.group for question in choices])
@@ -178,7 +178,7 @@ def _traits(question: LintQuestion, often: Counter[str]) -> Traits:
     columns = [[f"place {place} of {len(sizes)}" for place in range(len(sizes))]]
     columns.append([f"{sum(rival < size for rival in sizes)} shorter of {len(sizes)}" for size in sizes])
     for look in LOOKS:
-        flags = look.marks(question)
+        flags = look.flags(question)
         columns.append([f"{look.name} {flag}, {flags.count(flag)} of {len(flags)}" for flag in flags])
     # A text that is offered only once says nothing about other questions.
     columns.append([f"text {text}" if often[text] > 1 else "" for text in question.folded])

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from snellen.cli.flags import json_flag, judge_flags, judge_of
+from snellen.cli.flags import json_flag, judge_flags, judge_from_flags
 from snellen.cli.show import announce, out, show_table
 from snellen.models.base import load_model
 from snellen.prompts.judge_prompts import shortened
@@ -70,7 +70,7 @@ def command(
       snellen agree runs/x
       snellen agree --judge hf:org/name --judge openai:name@http://host:port/v1
     """
-    judge = judge_of(flags)
+    judge = judge_from_flags(flags)
     if run is None:
         if not judge.models and not semantic:
             raise click.UsageError("Give a RUN to label, or a judge to calibrate (--judge MODEL).")

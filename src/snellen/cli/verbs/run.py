@@ -8,7 +8,7 @@ from typing import Any, get_args
 import click
 
 from snellen.api import Results
-from snellen.cli.flags import given, json_flag, scoring_flags
+from snellen.cli.flags import flags_given, json_flag, scoring_flags
 from snellen.cli.show import announce, run_progress, show_results
 from snellen.errors import DataError
 from snellen.evaluation import check_budget, evaluate_spec
@@ -87,7 +87,7 @@ def command(model: str, benchmarks: tuple[str, ...], as_json: bool, **flags: Any
 
 def _spec(model: str, benchmarks: tuple[str, ...], flags: dict[str, Any]) -> RunSpec:
     """The run that a file and flags describe together; flags take precedence."""
-    fields = given(flags)
+    fields = flags_given(flags)
     if cards := fields.get("held_out_for"):
         fields["held_out_for"] = tuple(name.strip() for name in cards.split(","))
     if benchmarks:

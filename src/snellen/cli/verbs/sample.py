@@ -17,7 +17,7 @@ from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out
 from snellen.errors import DataError
 from snellen.reformulation.sampling import Rule, Sampling
-from snellen.report.formatting import DASH, fixed, percent, short_name
+from snellen.report.formatting import DASH, decimal_text, percent, short_name
 from snellen.runs.plan import find_benchmarks, specs_of
 from snellen.scoring.resampling import draw_subset
 
@@ -125,4 +125,4 @@ def _print_table(rows: Sequence[SampleStability]) -> None:
 
 
 def _fixed(value: float | None, digits: int) -> str:
-    return DASH if value is None else fixed(value, digits)
+    return DASH if value is None else decimal_text(value, digits)

@@ -10,7 +10,7 @@ import click
 from snellen.api import Results
 from snellen.catalogue.forms import prediction_form
 from snellen.catalogue.hooks import PredictionForm
-from snellen.cli.flags import json_flag, judge_of, scoring_flags, scoring_of, subset_flags
+from snellen.cli.flags import json_flag, judge_from_flags, scoring_flags, scoring_from_flags, subset_flags
 from snellen.cli.show import announce, show_results
 from snellen.errors import DataError
 from snellen.evaluation import score_folders
@@ -67,7 +67,7 @@ def command(
     folders = [
         _taken(run, prediction_form(form, run, answers), answers, to, model) if run in files else run for run in runs
     ]
-    results = Results(score_folders(folders, scoring_of(flags), judge_of(flags), announce))
+    results = Results(score_folders(folders, scoring_from_flags(flags), judge_from_flags(flags), announce))
     show_results(results.only(where=where, common_answered=common_answered), as_json)
 
 

@@ -21,7 +21,7 @@ from snellen.models.hf.prefix_sharing import (
     score_by_rows,
     score_by_tree,
 )
-from snellen.models.hf.tree_attention import RunTree, extend_trees, run_trees
+from snellen.models.hf.tree_attention import TreeState, extend_trees, run_trees
 from snellen.models.hf.vision_cache import VisionCache, caching_vision
 from snellen.models.prefix import Budget, PrefixItem, SharingGroup, Tree, build_tree, plan_sharing
 
@@ -36,7 +36,7 @@ R = TypeVar("R")
 class SharedRunners(Generic[R]):
     """Computes results from prefixes that were run, for each member of their groups."""
 
-    by_tree: Callable[[list[SharingGroup], list[Tree], RunTree], dict[int, R]]
+    by_tree: Callable[[list[SharingGroup], list[Tree], TreeState], dict[int, R]]
     by_rows: Callable[[list[SharingGroup], CachedState], dict[int, R]]
 
 

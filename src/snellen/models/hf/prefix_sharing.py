@@ -9,7 +9,7 @@ from typing import Any
 from snellen.models.hf.cached_forward import CachedState, advance, select_rows
 from snellen.models.hf.full_forward import token_scores
 from snellen.models.hf.model_layout import ModelLayout
-from snellen.models.hf.tree_attention import RunTree, branches_of, extend_branches, select_branches
+from snellen.models.hf.tree_attention import TreeState, branches_of, extend_branches, select_branches
 from snellen.models.prefix import PREFIX_END, PrefixItem, SharingGroup, Tree
 
 Scores = list[list[float]]
@@ -21,7 +21,7 @@ each row and whether the row ends with it."""
 
 
 def score_by_tree(
-    items: Sequence[PrefixItem], groups: Sequence[SharingGroup], trees: Sequence[Tree], grown: RunTree
+    items: Sequence[PrefixItem], groups: Sequence[SharingGroup], trees: Sequence[Tree], grown: TreeState
 ) -> dict[int, Scores]:
     """Scores from the logits of prefixes and of the nodes after them; nothing is run."""
     scores: dict[int, Scores] = {}
@@ -35,7 +35,7 @@ def generate_by_tree(
     layout: ModelLayout,
     groups: Sequence[SharingGroup],
     trees: Sequence[Tree],
-    grown: RunTree,
+    grown: TreeState,
     pick: TokenPicker,
     longest: int,
 ) -> dict[int, list[int]]:
@@ -140,7 +140,7 @@ class _Written:
         return tokens
 
 
-def _predicting(grown: RunTree, trees: Sequence[Tree], row: int, node: int) -> Any:
+def _predicting(grown: TreeState, trees: Sequence[Tree], row: int, node: int) -> Any:
     """[vocabulary]: the logits at a predicting node of a row's tree."""
     if node == PREFIX_END:
         return grown.prefix.logits[row]

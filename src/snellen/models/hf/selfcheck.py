@@ -73,7 +73,7 @@ def choose_fast_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> SelfC
         try:
             if fast_paths.prefix_cache:
                 engine.score(prompts[:1], fast_paths)
-            differences[name] = difference(expected, engine.score(prompts, fast_paths))
+            differences[name] = largest_difference(expected, engine.score(prompts, fast_paths))
         except REFUSALS as error:
             refusals[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
         else:
@@ -114,7 +114,7 @@ def has_sliding_window(layout: ModelLayout, prompt: ContinuedPrompt) -> bool:
     return any(getattr(layer, "is_sliding", False) for layer in state.cache.layers)
 
 
-def difference(expected: Sequence[Scores], scored: Sequence[Scores]) -> float:
+def largest_difference(expected: Sequence[Scores], scored: Sequence[Scores]) -> float:
     """Largest difference of any token's log-probability, in nats; infinite where one is NaN."""
     values = [
         abs(a - b)

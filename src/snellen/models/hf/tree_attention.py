@@ -33,7 +33,7 @@ as expensive again, which grows with the square of its length; the saving of a s
 
 
 @dataclass(frozen=True)
-class RunTree:
+class TreeState:
     """Prefixes with the trees after them."""
 
     prefix: CachedState
@@ -59,7 +59,9 @@ class Branches:
     tile_mask: Any
 
 
-def run_trees(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Sequence[Tree], at_once: bool) -> RunTree:
+def run_trees(
+    layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Sequence[Tree], at_once: bool
+) -> TreeState:
     """Run prefixes from the beginning, then their trees, in one forward pass if allowed and worthwhile."""
     width = max(len(prefix.ids) for prefix in prefixes) + max(len(tree.tokens) for tree in trees)
     if at_once and width <= AT_ONCE and 0 < max(len(tree.tokens) for tree in trees) <= FEW:
@@ -67,7 +69,7 @@ def run_trees(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Seq
     return extend_trees(layout, prefill(layout, prefixes), trees)
 
 
-def extend_trees(layout: ModelLayout, state: CachedState, trees: Sequence[Tree]) -> RunTree:
+def extend_trees(layout: ModelLayout, state: CachedState, trees: Sequence[Tree]) -> TreeState:
     """Run one tree in each row, in one pass. `state` can be continued again."""
     import torch
 
@@ -75,17 +77,17 @@ def extend_trees(layout: ModelLayout, state: CachedState, trees: Sequence[Tree])
     device, rows = state.mask.device, len(trees)
     if not width:
         sees = torch.zeros((rows, 0, state.mask.shape[1]), dtype=torch.bool, device=device)
-        return RunTree(state, state.cache, sees, sees[:, :, 0].long(), None)
+        return TreeState(state, state.cache, sees, sees[:, :, 0].long(), None)
     ids, depths, among_nodes = _laid_out(trees, width, layout.pad, device)
     sees = torch.cat([state.mask.bool()[:, None].expand(-1, width, -1), among_nodes], dim=2)
     position = state.position[:, None] + depths
     logits_setting = logits_to_keep(layout.language_model, max(tree.scored for tree in trees))
     grown = replace(state, cache=copy_cache(state.cache))
     output = run_language_model(layout, grown, ids, as_mask(layout, sees), position, logits_setting)
-    return RunTree(state, cache_of(output), sees, position, _scored(output.logits, trees))
+    return TreeState(state, cache_of(output), sees, position, _scored(output.logits, trees))
 
 
-def branches_of(grown: RunTree, trees: Sequence[Tree], stems: Sequence[Sequence[int]]) -> Branches:
+def branches_of(grown: TreeState, trees: Sequence[Tree], stems: Sequence[Sequence[int]]) -> Branches:
     """One branch after each node of `stems[row]` (PREFIX_END: after the prefix); shorter rows get dead branches."""
     import torch
 
@@ -146,7 +148,7 @@ def as_mask(layout: ModelLayout, sees: Any) -> Any:
     return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill_(~sees, torch.finfo(dtype).min)[:, None]
 
 
-def _read_at_once(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Sequence[Tree]) -> RunTree:
+def _read_at_once(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Sequence[Tree]) -> TreeState:
     """Run prefix and tree as one text, in which the last tokens see their ancestors rather than all before."""
     import torch
 
@@ -189,7 +191,7 @@ def _read_at_once(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees:
         logits=first,
         tile_mask=None if tile_mask is None else tile_mask[:, -1:],
     )
-    return RunTree(prefix, cache, sees, position, _scored(logits, trees))
+    return TreeState(prefix, cache, sees, position, _scored(logits, trees))
 
 
 def _laid_out(trees: Sequence[Tree], width: int, pad: int, device: Any) -> tuple[Any, Any, Any]:

@@ -11,8 +11,8 @@ from snellen.metrics.declaration import declared
 from snellen.protocols.choice import orders_of
 from snellen.reasons import word_reason
 from snellen.records import Sample, Score
-from snellen.report.formatting import fixed
-from snellen.report.run_view import MethodRow, RunView, chance, method_rows
+from snellen.report.formatting import decimal_text
+from snellen.report.run_view import MethodRow, RunView, chance_accuracy, method_rows
 from snellen.report.suite_tables import SuiteTables
 from snellen.report.summary import absence_reason
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
@@ -129,7 +129,7 @@ def _lost(one: ScoredBenchmark, parts: Mapping[str, Mapping[Path, list[Score]]],
 
 def _above_chance(one: ScoredBenchmark, parts: Mapping[str, Sequence[Score]]) -> list[str]:
     """Accuracies on the scale where guessing is 0 and all right is 1."""
-    levels = {"accuracy": chance(one), "circular_accuracy": _circular_chance(one)}
+    levels = {"accuracy": chance_accuracy(one), "circular_accuracy": _circular_chance(one)}
     told = []
     for metric, level in levels.items():
         estimate = mean_estimate(one, parts[metric], metric) if metric in parts else None
@@ -147,7 +147,7 @@ def _circular_chance(one: ScoredBenchmark) -> float | None:
 
 
 def _corrected(value: float | None, level: float) -> str:
-    return "-" if value is None else fixed((value - level) / (1 - level), 3)
+    return "-" if value is None else decimal_text((value - level) / (1 - level), 3)
 
 
 ABILITY_TABLES = SuiteTables("By ability", "abilities", ability_tables)

@@ -18,7 +18,7 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, open_text
-from snellen.formats.text_table import read_cells
+from snellen.formats.text_table import read_text_table
 from snellen.protocols.base import labelled_declaration
 from snellen.protocols.choice import orders_of, rotations
 from snellen.records import Exchange, Failure, ImagePart, Message, Request, Response, RowRef, Sample, TextPart, Variant
@@ -74,7 +74,7 @@ def import_predictions(path: Path, answers: str, to: Path | None = None, model: 
 def recognises_predictions(path: Path) -> bool:
     """Whether a file is a table with the columns index and prediction."""
     try:
-        columns = {name.strip().lower() for name in read_cells(path).columns}
+        columns = {name.strip().lower() for name in read_text_table(path).columns}
     except DataError:
         return False
     return {"index", "prediction"} <= columns
@@ -131,7 +131,7 @@ def count_indexes(indexes: Sequence[str]) -> str:
 
 def _rows(path: Path, benchmark: Benchmark) -> tuple[list[PredictionRow], list[str]]:
     """The rows that fit, one per question and order, and notes on the others."""
-    texts = read_cells(path)
+    texts = read_text_table(path)
     columns = {name: name if name in LETTERS else name.strip().lower() for name in texts.columns}
     for name in ("index", "prediction"):
         if name not in columns.values():
