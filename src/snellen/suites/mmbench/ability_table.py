@@ -31,7 +31,7 @@ INDENT = "· "
 
 
 def ability_tables(views: Sequence[RunView]) -> list[Table]:
-    """A table a model, method and benchmark whose questions carry abilities, else none."""
+    """One table per model, method and benchmark whose questions carry abilities; else none."""
     return [
         table
         for line in method_rows(views)
