@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 from snellen.api import build_table, evaluate
-from snellen.formats.text_table import write_cells
+from snellen.formats.text_table import write_text_table
 from snellen.seeds import rng_for
 
 OPTIONS = ("cat", "dog", "horse", "cow")
@@ -85,7 +85,7 @@ def main() -> None:
         os.environ["SNELLEN_HOME"] = place
         rows = table(options.questions)
         columns = [name for name in rows[0] if name not in ("image", "prediction")]
-        write_cells(folder / "answers.tsv", columns, rows)
+        write_text_table(folder / "answers.tsv", columns, rows)
         questions = [{"id": row["index"], "question": row["question"], "options": OPTIONS, "answer": row["answer"]}
                      for row in rows[: options.questions]]  # fmt: skip
         (folder / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
@@ -93,7 +93,7 @@ def main() -> None:
         print(f"{options.questions:,} questions of 4 rotations, best of {options.rounds}\n")
         print(f"{'predictions':12} {'answers':10} {'seconds':>8} {'CPU s':>8} {'MiB':>6} {'before':>7}")
         for suffix in ("jsonl", "tsv", "json", "xlsx"):
-            write_cells(folder / f"p.{suffix}", [*columns[:6], "prediction"], rows)
+            write_text_table(folder / f"p.{suffix}", [*columns[:6], "prediction"], rows)
             for answers, said in ((str(built.folder), "built"), (str(folder / "answers.tsv"), "table")):
                 found = [score_once(folder / f"p.{suffix}", answers, folder / f"run-{suffix}-{said}-{i}")
                          for i in range(options.rounds)]  # fmt: skip

@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from snellen.models.hf.engine import PLAIN, Engine  # noqa: E402
 from snellen.models.hf.model_layout import read_layout  # noqa: E402
-from snellen.models.hf.selfcheck import CACHE, MEMO, WIDER, SelfCheckResult, choose_fast_paths, difference  # noqa: E402
+from snellen.models.hf.selfcheck import CACHE, MEMO, WIDER, SelfCheckResult, choose_fast_paths, largest_difference  # noqa: E402
 from tiny_configs import ARCHITECTURES, asked, make, normal  # noqa: E402
 
 PATHS = (CACHE, *WIDER.values(), MEMO)
@@ -49,9 +49,9 @@ def row(name: str) -> str:
     first = window[0]
     pixels = normal(77, *first.context.extras["pixel_values"].shape)
     other = replace(first.context, extras={**first.context.extras, "pixel_values": pixels}, digests=("other",))
-    sees = difference(exact[:1], engine.score([replace(first, context=other)], PLAIN))
+    sees = largest_difference(exact[:1], engine.score([replace(first, context=other)], PLAIN))
     cells = [cell(verdict, path) for path in PATHS]
-    return " | ".join([name, *cells, verdict.fast_paths.name, f"{difference(exact, fast):.0e}", f"{sees:.2f}"])
+    return " | ".join([name, *cells, verdict.fast_paths.name, f"{largest_difference(exact, fast):.0e}", f"{sees:.2f}"])
 
 
 def table() -> str:

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from snellen.analysis.linearisation import linearised
-from snellen.analysis.statistics import NO_BOUNDS, estimate_mean, mean_of
+from snellen.analysis.linearisation import linearised_estimates
+from snellen.analysis.statistics import NO_BOUNDS, estimate_mean, mean_of_estimates
 from snellen.analysis.template_spread import template_spread
 from snellen.metrics.corpus import BLEU_4, POPE
 from snellen.records import Estimate
@@ -267,8 +267,8 @@ def _corpus(cell: Cell, rng: np.random.Generator, replicates: int) -> Coverage:
         counts, expected = draw(rng, ids)
         metric, place = (BLEU_4, 0) if cell.truth_label == "BLEU-4" else (POPE, 3)
         rows = [tuple(row) for row in counts.astype(float).tolist()]
-        estimates.append(linearised(rows, ids.tolist(), metric.of, len(metric.rows))[place])
-    truth = metric.of(tuple(map(float, expected)))[place]
+        estimates.append(linearised_estimates(rows, ids.tolist(), metric.of, len(metric.rows))[place])
+    truth = metric.compute(tuple(map(float, expected)))[place]
     assert truth is not None
     return tallied(cell, len(ids), truth, estimates)
 
@@ -308,7 +308,7 @@ def _mean_of(cell: Cell, rng: np.random.Generator, replicates: int) -> Coverage:
         truths.append(truth)
     groups, bounds = ids.tolist(), cell.bounds or NO_BOUNDS
     estimates = [
-        mean_of([estimate_mean(column[replicate], groups, bounds=bounds) for column in columns])
+        mean_of_estimates([estimate_mean(column[replicate], groups, bounds=bounds) for column in columns])
         for replicate in range(replicates)
     ]
     return tallied(cell, parts * len(ids), float(np.mean(truths)), estimates)

@@ -30,7 +30,7 @@ from pycocoevalcap.rouge.rouge import Rouge
 
 from snellen.api import build_table, evaluate, score
 from snellen.metrics import captions, ptb
-from snellen.metrics._java import jar
+from snellen.metrics._java import find_jar
 from snellen.models.instruments import Scripted
 from snellen.seeds import rng_for
 
@@ -77,7 +77,7 @@ def cpu_seconds() -> float:
 
 
 def java_tokens(lines: list[str]) -> list[list[str]]:
-    java, program = jar("tokenizer/stanford-corenlp-3.4.1.jar", "this comparison")
+    java, program = find_jar("tokenizer/stanford-corenlp-3.4.1.jar", "this comparison")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "captions.txt")
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")

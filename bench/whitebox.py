@@ -29,10 +29,10 @@ import torch
 import transformers as tf
 
 from snellen.models.hf.decoding import generate_plainly, token_picker
-from snellen.models.hf.encode import ContinuedPrompt, Encoded
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt
 from snellen.models.hf.engine import PLAIN, Engine, FastPaths
 from snellen.models.hf.model_layout import read_layout
-from snellen.models.hf.selfcheck import difference
+from snellen.models.hf.selfcheck import largest_difference
 from snellen.records import Decoding, Message, Request, TextPart, Variant
 
 IMAGE, PICTURE, QUESTION = 32000, 576, 55
@@ -95,8 +95,8 @@ OPENING, CLOSING, SHOWN = words(25), words(6), [words(7) for _ in range(4)]
 ROTATIONS = [(*OPENING, *sum(SHOWN[i:] + SHOWN[:i], ()), *CLOSING) for i in range(4)]
 
 
-def prompt(*text: int) -> Encoded:
-    return Encoded((*HEAD, *text), {"pixel_values": PIXELS}, ("picture",))
+def prompt(*text: int) -> EncodedPrompt:
+    return EncodedPrompt((*HEAD, *text), {"pixel_values": PIXELS}, ("picture",))
 
 
 QUESTIONS = [ContinuedPrompt(prompt(*template), TAILS) for template in TEMPLATES]
@@ -113,14 +113,14 @@ def fresh(made: Any, fast_paths: FastPaths, rows: int) -> Engine:
     return Engine(read_layout(made, 0), rows, 4096, fast_paths)
 
 
-def write(made: Any, rows: list[Encoded], fast: bool, calls: int = 1) -> list[list[int]]:
+def write(made: Any, rows: list[EncodedPrompt], fast: bool, calls: int = 1) -> list[list[int]]:
     requests = [request(i) for i in range(len(rows))]
     engine = fresh(made, FAST if fast else PLAIN, 32)
     if fast:
         size, written = len(rows) // calls, []
         for i in range(0, len(rows), size):
             pick = token_picker(engine.layout, None, requests[i : i + size])  # type: ignore[arg-type]
-            written += engine.write(rows[i : i + size], pick, 8)
+            written += engine.generate(rows[i : i + size], pick, 8)
         return written
     pairs = zip(rows, requests, strict=True)
     return [generate_plainly(engine.layout, None, [row], [one])[0] for row, one in pairs]  # type: ignore[arg-type]
@@ -186,7 +186,7 @@ def agreement(plain: Any, fast: Any) -> str:
     if isinstance(plain[0][0], int):
         return "same tokens" if plain == fast else "tokens differ"
     sums = [[[[sum(tail)] for tail in tails] for tails in scores] for scores in (plain, fast)]
-    return f"{difference(*sums):.1e} nats"
+    return f"{largest_difference(*sums):.1e} nats"
 
 
 def peak(name: str, fast: bool, arguments: argparse.Namespace) -> int:

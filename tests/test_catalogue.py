@@ -54,7 +54,7 @@ def test_an_unknown_name_is_met_with_the_nearest_ones(pattern: str, hint: str) -
 def test_every_entry_can_be_read_asked_and_measured(spec) -> None:  # type: ignore[no-untyped-def]
     assert callable(registry.find("readers", spec.source.reader))
     assert (spec.family or spec.formulation) in default_templates().families
-    assert all(find_metric(metric).over != "judge" for metric in spec.metrics)
+    assert all(find_metric(metric).computed_over != "judge" for metric in spec.metrics)
     assert bool(spec.metrics) == (spec.formulation == "text")
     assert spec.licence
     assert spec.title

@@ -157,7 +157,7 @@ def test_a_strangers_metric_of_choices_is_given_the_predictions_of_a_question(qu
 
 
 def test_a_value_out_of_the_declared_bounds_is_refused(scored: sn.Results) -> None:
-    with pytest.raises(DataError, match=r"metric too_high: 11 is out of its bounds 0 to 10; mend the metric"):
+    with pytest.raises(DataError, match=r"metric too_high: 11 is out of its bounds 0 to 10; correct the metric"):
         sn.score("runs/times", metrics=["too_high"])
 
 

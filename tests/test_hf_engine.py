@@ -14,10 +14,10 @@ pytest.importorskip("transformers", reason="waits for transformers")
 import torch
 
 from snellen.models.hf.encode import ContinuedPrompt, extend
-from snellen.models.hf.engine import PLAIN, Engine, FastPaths, in_batch_order
+from snellen.models.hf.engine import PLAIN, Engine, FastPaths, batches_in_order
 from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.prefix_cache import RECENT, PrefixCache
-from snellen.models.hf.selfcheck import choose_fast_paths, difference
+from snellen.models.hf.selfcheck import choose_fast_paths, largest_difference
 from tiny_configs import ARCHITECTURES, asked, make, normal, tokens
 
 EXPECTED = {
@@ -51,8 +51,8 @@ def test_the_self_check_finds_the_right_strategy_and_it_equals_the_plain_path(
     verdict = choose_fast_paths(engine, window)
     assert verdict.fast_paths.name == EXPECTED.get(name, EVERYTHING)
     plain = engine_of(model, rows=1).score(window, PLAIN)
-    assert difference(plain, engine.score(window, verdict.fast_paths)) < 1e-4
-    assert difference(plain, [[*scores] for scores in engine.score(window, PLAIN)]) < 1e-4
+    assert largest_difference(plain, engine.score(window, verdict.fast_paths)) < 1e-4
+    assert largest_difference(plain, [[*scores] for scores in engine.score(window, PLAIN)]) < 1e-4
 
 
 def test_scores_see_the_picture(architecture: tuple[str, Any, Any]) -> None:
@@ -61,7 +61,7 @@ def test_scores_see_the_picture(architecture: tuple[str, Any, Any]) -> None:
     extras = {**first.context.extras, "pixel_values": normal(77, *first.context.extras["pixel_values"].shape)}
     other = replace(first, context=replace(first.context, extras=extras, digests=("bird",)))
     engine = engine_of(model)
-    assert difference(engine.score([first], PLAIN), engine.score([other], PLAIN)) > 0.01
+    assert largest_difference(engine.score([first], PLAIN), engine.score([other], PLAIN)) > 0.01
 
 
 def test_a_wrong_path_is_found_out() -> None:
@@ -91,7 +91,7 @@ def test_rope_positions_do_not_leak_from_one_sample_to_the_next() -> None:
     engine.score(window, FastPaths(cache=True, shared=True, ragged=True, tree=True))
     for fast_paths in (PLAIN, FastPaths(cache=True), FastPaths(cache=True, ragged=True, tree=True)):
         engine.score(window[:1], fast_paths)
-        assert difference(fresh, engine.score([text_only], fast_paths)) < 1e-4
+        assert largest_difference(fresh, engine.score([text_only], fast_paths)) < 1e-4
 
 
 @pytest.mark.parametrize("name", ["LLaVA-NeXT", "Qwen2.5-VL", "PaliGemma", "Kosmos-2", "InstructBLIP Vicuna"])
@@ -103,9 +103,9 @@ def test_a_prefix_of_an_earlier_call_serves_its_own_picture_and_no_other(name: s
     plain = engine_of(model, rows=1).score(window, PLAIN)
     # One by one, as waves ask; the third is about another picture, and the whole window comes last.
     for i, one in enumerate(window):
-        assert difference(plain[i : i + 1], engine.score([one], able)) < 1e-4
+        assert largest_difference(plain[i : i + 1], engine.score([one], able)) < 1e-4
     before = engine.prefix_cache.served
-    assert difference(plain, engine.score(window, able)) < 1e-4
+    assert largest_difference(plain, engine.score(window, able)) < 1e-4
     assert engine.prefix_cache.served > before
     other = [replace(w, context=replace(w.context, digests=("bird",))) for w in window[:1]]
     before = engine.prefix_cache.served
@@ -117,10 +117,10 @@ def test_what_generation_has_read_serves_likelihood() -> None:
     model, head = make("LLaVA")
     engine, window = engine_of(model), asked(head)
     engine.fast_paths = ALL
-    engine.write([one.context for one in window], greedy, 5)
+    engine.generate([one.context for one in window], greedy, 5)
     found = engine.score(window)
     assert engine.prefix_cache.served == 2
-    assert difference(engine_of(model, rows=1).score(window, PLAIN), found) < 1e-4
+    assert largest_difference(engine_of(model, rows=1).score(window, PLAIN), found) < 1e-4
 
 
 def test_kept_prefixes_stay_within_their_room_and_the_first_ones_stay() -> None:
@@ -157,10 +157,10 @@ def test_replies_that_end_early_leave_the_others_as_they_are(name: str) -> None:
     more = [replace(extend(head, tokens(40 + i, 3 + i), 0), digests=("cat",)) for i in range(4)]
     prompts = [*window, *more] if "qformer_input_ids" not in window[0].extras else window
     engine.fast_paths = choose_fast_paths(engine, asked(head)).fast_paths
-    together = engine.write(prompts, greedy, 12)
+    together = engine.generate(prompts, greedy, 12)
     alone = engine_of(model)
     alone.fast_paths = FastPaths(cache=True)
-    assert together == [alone.write([prompt], greedy, 12)[0] for prompt in prompts]
+    assert together == [alone.generate([prompt], greedy, 12)[0] for prompt in prompts]
     assert len({len(reply) for reply in together}) > 1
 
 
@@ -194,14 +194,14 @@ def test_the_last_block_works_where_logits_are_read_and_nowhere_else() -> None:
     engine, window = engine_of(model), asked(head)[:1]
     fast = engine.score(window, ALL)
     assert rows == [1 + 2 + 4]  # the prompt's end, and the tokens of two options that predict another
-    assert difference(engine.score(window, PLAIN), fast) < 1e-4
+    assert largest_difference(engine.score(window, PLAIN), fast) < 1e-4
     assert max(rows) > len(window[0].context.ids)
 
 
 def test_continuations_of_a_prompt_stay_in_one_batch_where_they_fit() -> None:
     owners = [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]
-    assert in_batch_order(range(10), owners, 4) == [[0, 1, 2], [3, 4], [5, 6, 7, 8], [9]]
-    assert in_batch_order(range(10), owners, 5) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    assert batches_in_order(range(10), owners, 4) == [[0, 1, 2], [3, 4], [5, 6, 7, 8], [9]]
+    assert batches_in_order(range(10), owners, 5) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
 
 
 def test_a_window_larger_than_the_budget_gives_the_same_scores() -> None:
@@ -210,7 +210,7 @@ def test_a_window_larger_than_the_budget_gives_the_same_scores() -> None:
     window = asked(head) * 3
     whole = engine_of(model).score(window, able)
     for rows, budget in ((1, 4096), (2, 60), (5, 100)):
-        assert difference(whole, Engine(read_layout(model, 0), rows, budget).score(window, able)) < 1e-4
+        assert largest_difference(whole, Engine(read_layout(model, 0), rows, budget).score(window, able)) < 1e-4
 
 
 @pytest.mark.parametrize("able", [PLAIN, FastPaths(cache=True, shared=True, ragged=True, tree=True)])
@@ -231,7 +231,7 @@ def test_running_out_of_memory_halves_the_batch_and_loses_nothing(able: FastPath
 
     tight.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
     model.forward = tight
-    assert difference(expected, engine.score(window, able)) < 1e-4
+    assert largest_difference(expected, engine.score(window, able)) < 1e-4
     assert engine.budget.rows < 8
     sizes.clear()
     engine.score(window, able)
@@ -254,7 +254,7 @@ def test_kept_prefixes_give_way_before_batches_are_halved() -> None:
     model.forward = once_full
     seen = [one for one in window if one.context.digests == ("cat",)]
     other = [replace(one, context=replace(one.context, digests=("bird",))) for one in seen]
-    assert difference(engine_of(make("LLaVA")[0], rows=1).score(other, PLAIN), engine.score(other, ALL)) < 1e-4
+    assert largest_difference(engine_of(make("LLaVA")[0], rows=1).score(other, PLAIN), engine.score(other, ALL)) < 1e-4
     assert refused
     assert engine.budget.rows == 8
-    assert difference(expected, engine.score(window, ALL)) < 1e-4
+    assert largest_difference(expected, engine.score(window, ALL)) < 1e-4

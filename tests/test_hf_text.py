@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="waits for torch")
 pytest.importorskip("transformers", reason="waits for transformers")
 
 from snellen.models.hf.conversation import ChatPrompt, Conversation, formats
-from snellen.models.hf.encode import Encoded, EncodedReply, Encoder, continuation_boundary
+from snellen.models.hf.encode import EncodedPrompt, Encoder, TokenizedText, continuation_boundary
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 from tiny_archs import CHAT, byte_level, sentence_piece, word_piece
 
@@ -38,9 +38,9 @@ class Processor:
         return self.tokenizer.apply_chat_template(messages, **settings)
 
 
-def encoded(encoder: Encoder, text: str) -> Encoded:
+def encoded(encoder: Encoder, text: str) -> EncodedPrompt:
     spelled = encoder._spell(text)
-    return Encoded(spelled.ids[: len(spelled.ids) - spelled.closing], {})
+    return EncodedPrompt(spelled.ids[: len(spelled.ids) - spelled.closing], {})
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
@@ -57,15 +57,15 @@ def test_context_and_tail_spell_what_tokenising_all_together_gives(
         assert (*found.context.ids, *tail) == whole
         assert tail
     # No scored token could have been context: the first one reaches into the reply for some option.
-    spelled = [encoder._spell(asked.replied(text)) for text in texts]
+    spelled = [encoder._spell(asked.with_reply(text)) for text in texts]
     start = len(found.context.ids)
     assert any(s.ends[start] > len(asked.text) for s in spelled) or len({s.ids[start] for s in spelled}) > 1
 
 
 def test_a_token_that_straddles_the_border_is_scored_for_every_option() -> None:
     # "is (" + "A" is one token "(A" for the first option and two tokens for the second.
-    one = EncodedReply((1, 2, 9), (2, 3, 5))
-    two = EncodedReply((1, 2, 3, 4), (2, 3, 4, 5))
+    one = TokenizedText((1, 2, 9), (2, 3, 5))
+    two = TokenizedText((1, 2, 3, 4), (2, 3, 4, 5))
     assert continuation_boundary([one], 4) == 2
     assert continuation_boundary([two], 4) == 3
     assert continuation_boundary([one, two], 4) == 2
@@ -123,9 +123,9 @@ def test_what_joins_header_and_reply_is_read_off_the_template(
     assert (prompt.text, prompt.join, prompt.images) == (opened, join, (PICTURE,))
     begun = conversation.write([asked, Message("assistant", (TextPart("It is"),))])
     assert begun.text.endswith(continued)
-    assert begun.replied("red").endswith("It is red")
+    assert begun.with_reply("red").endswith("It is red")
     bracket = conversation.write([asked, Message("assistant", (TextPart("It is ("),))])
-    assert bracket.replied("A").endswith("It is (A")
+    assert bracket.with_reply("A").endswith("It is (A")
 
 
 def test_formats_of_models_without_a_template_are_written_as_published() -> None:

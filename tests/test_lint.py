@@ -20,7 +20,7 @@ import small
 import snellen as sn
 from snellen import registry
 from snellen.analysis.lint import Finding, lint, text_only
-from snellen.analysis.lint.chance import chi_square_p, hits_p, uniform_p
+from snellen.analysis.lint.chance import chi_square_p_value, hits_p_value, uniformity_p_value
 from snellen.analysis.lint.material import fold_text
 from snellen.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
@@ -139,7 +139,7 @@ def test_a_round_of_a_dialogue_is_no_repetition_of_another_after_another_history
 ) -> None:
     checks = found(eyechart["dialogue"])
     assert not checks.keys() & {"duplicates", "conflicting-golds"}
-    assert checks["majority-answer"].of == eyechart["dialogue"].manifest.counts.questions == 1200
+    assert checks["majority-answer"].total == eyechart["dialogue"].manifest.counts.questions == 1200
 
 
 def read_boxes(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -181,7 +181,7 @@ def test_a_reply_that_fits_most_open_questions_is_a_baseline(make: Make) -> None
     ]
     finding = found(make(rows))["constant-reply"]
     assert finding.severity == "warning" and finding.estimate is not None and finding.estimate.value == 0.5
-    assert "'yes'" in finding.says
+    assert "'yes'" in finding.message
 
 
 # --- baselines ---------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_labels_in_a_fixed_order_are_a_matter_of_balance_not_of_place(make: Make
     checks = found(make(rows))
     assert "gold-position" not in checks
     assert checks["label-balance"].severity == "serious"
-    assert "yes 160, no 40" in checks["label-balance"].says
+    assert "yes 160, no 40" in checks["label-balance"].message
     majority = checks["majority-answer"].estimate
     assert majority is not None and majority.value == 0.8
 
@@ -255,7 +255,7 @@ def test_an_answer_that_alone_looks_different_leaks(leak: str, mend: Callable[[s
     checks = found(make(rows))
     assert {check for check in checks if check.startswith("leak")} == {leak}
     assert checks[leak].severity == "serious"
-    assert (checks[leak].count, checks[leak].of) == (160, 240)
+    assert (checks[leak].count, checks[leak].total) == (160, 240)
     estimate = checks[leak].estimate
     assert estimate is not None and estimate.value == pytest.approx(120 / 160)
     assert checks["blind-reader"].severity == "serious"
@@ -278,8 +278,8 @@ def test_a_text_that_is_always_wrong_or_always_right_is_told(make: Make) -> None
         if i % 4 == 0:
             row["options"][row["answer"]] = "windmill"
     checks = found(make(rows))
-    assert checks["never-right"].count == 240 and "'not sure'" in checks["never-right"].says
-    assert checks["always-right"].count == 60 and "'windmill'" in checks["always-right"].says
+    assert checks["never-right"].count == 240 and "'not sure'" in checks["never-right"].message
+    assert checks["always-right"].count == 60 and "'windmill'" in checks["always-right"].message
     assert (checks["never-right"].severity, checks["always-right"].severity) == ("serious", "warning")
 
 
@@ -292,7 +292,7 @@ def test_a_hidden_split_is_a_note_and_a_part_of_it_a_warning(make: Make) -> None
 
 def test_counts_are_held_against_the_catalogue(tmp_path: Path) -> None:
     benchmark = small.built(even(8), tmp_path / "made", expected=Expected(samples=9))
-    assert found(benchmark)["counts"].says == "samples: built 8, expected 9"
+    assert found(benchmark)["counts"].message == "samples: built 8, expected 9"
 
 
 @settings(max_examples=10)
@@ -304,8 +304,8 @@ def test_findings_do_not_depend_on_the_order_of_rows(rng: random.Random) -> None
     with tempfile.TemporaryDirectory() as folder:
         one = lint(small.built(rows, Path(folder) / "one"))
         other = lint(small.built(shuffled, Path(folder) / "other"))
-    plain = [replace(finding, examples=(), estimate=None, says="") for finding in one]
-    assert plain == [replace(finding, examples=(), estimate=None, says="") for finding in other]
+    plain = [replace(finding, examples=(), estimate=None, message="") for finding in one]
+    assert plain == [replace(finding, examples=(), estimate=None, message="") for finding in other]
 
 
 # --- texts and chance --------------------------------------------------------------------------------------------
@@ -331,7 +331,9 @@ def test_folding_drops_what_says_nothing_and_keeps_what_does(one: str, other: st
 
 @given(st.floats(0.001, 200), st.integers(1, 60))
 def test_the_tail_of_chi_square_is_scipys(statistic: float, freedom: int) -> None:
-    assert chi_square_p(statistic, freedom) == pytest.approx(witness.chi2.sf(statistic, freedom), rel=1e-9, abs=1e-300)
+    assert chi_square_p_value(statistic, freedom) == pytest.approx(
+        witness.chi2.sf(statistic, freedom), rel=1e-9, abs=1e-300
+    )
 
 
 @pytest.mark.parametrize("counts", [[3, 0, 0], [4, 1, 1, 0], [2, 2, 2], [6, 0]])
@@ -342,14 +344,14 @@ def test_few_answers_are_tested_by_drawing_and_agree_with_the_exact_test(counts:
         tuple(draw.count(cell) for cell in range(cells)) for draw in itertools.product(range(cells), repeat=total)
     ]
     exact = sum(sum(count**2 for count in outcome) >= spread for outcome in outcomes) / len(outcomes)
-    assert uniform_p(counts, "test") == pytest.approx(exact, abs=0.02)
+    assert uniformity_p_value(counts, "test") == pytest.approx(exact, abs=0.02)
 
 
 def test_hits_against_unlike_chances_have_the_normal_tail() -> None:
     chances = [0.25] * 60 + [0.5] * 40
     spread = (60 * 0.25 * 0.75 + 40 * 0.25) ** 0.5
-    assert hits_p(50, chances) == pytest.approx(2 * witness.norm.sf(15 / spread))
-    assert hits_p(35, chances) == 1.0 and hits_p(3, [1.0] * 3) == 1.0
+    assert hits_p_value(50, chances) == pytest.approx(2 * witness.norm.sf(15 / spread))
+    assert hits_p_value(35, chances) == 1.0 and hits_p_value(3, [1.0] * 3) == 1.0
 
 
 # --- without the picture -----------------------------------------------------------------------------------------
@@ -385,7 +387,7 @@ def test_a_model_that_knows_the_answers_by_their_words_is_serious_and_a_guesser_
     for model, severity in ((sn.Scripted(reads), "serious"), ("snellen:uniform", "note")):
         [run] = sn.evaluate(model, str(benchmark.folder), "blind", runs=runs).runs
         [finding] = text_only(run)["mine"]
-        assert (finding.severity, finding.chance, finding.of) == (severity, 0.25, 240)
+        assert (finding.severity, finding.chance, finding.total) == (severity, 0.25, 240)
         assert (run.folder / "journal-0.jsonl").exists()
 
 

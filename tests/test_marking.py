@@ -211,7 +211,9 @@ def test_extra_metrics_are_computed_on_an_old_run(run: Path) -> None:
 
 
 def test_all_judged_metrics_say_what_they_are() -> None:
-    judged = {name: metric for name in registry.names("metrics") if (metric := find_metric(name)).over == "judge"}
+    judged = {
+        name: metric for name in registry.names("metrics") if (metric := find_metric(name)).computed_over == "judge"
+    }
     assert set(judged) == {"mark", "judged_correct", "judged_caption"}
     for name, metric in judged.items():
         assert metric.what

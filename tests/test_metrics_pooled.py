@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import small
 from snellen import registry
-from snellen.analysis.linearisation import linearised
+from snellen.analysis.linearisation import linearised_estimates
 from snellen.analysis.statistics import estimate_mean
 from snellen.api import Results, evaluate, score
 from snellen.benchmark import Benchmark
@@ -23,15 +23,15 @@ from snellen.errors import UnknownNameError
 from snellen.metrics import captions
 from snellen.metrics.corpus import BLEU_4, ENTITY_F1, LEGACY_POPE, POPE, CorpusCountMetric
 from snellen.metrics.declaration import corpus_metric, find_metric
-from snellen.metrics.hallucination import pope, pope_counts, pope_of
+from snellen.metrics.hallucination import pope, pope_counts, pope_from_sums
 from snellen.metrics.kie import field_exact_match
-from snellen.metrics.meteor import meteor_of
+from snellen.metrics.meteor import meteor_from_sums
 from snellen.models.instruments import Scripted
 from snellen.records import Failure, Request, Response, Result
 from snellen.scoring.text_scoring import rows_of
 from snellen.suites.lvlm_ehub.metrics import KIE_WORD_F1
 
-POOLED = {name: metric for name in registry.names("metrics") if (metric := find_metric(name)).over == "counts"}
+POOLED = {name: metric for name in registry.names("metrics") if (metric := find_metric(name)).computed_over == "counts"}
 WRONG = corpus_metric(captions.bleu, unit="share")
 CAPTIONS = ["a dog runs", "two cats on a red sofa", "a man", "the street at night", "a dog on a sofa"]
 
@@ -54,7 +54,7 @@ def rows(results: Results, protocol: str = "vanilla") -> dict[str, Result]:
 @given(st.lists(st.tuples(st.sampled_from(["yes", "no", None]), st.sampled_from(["yes", "no"])), min_size=1))
 def test_the_counts_of_pope_add_up_to_its_score(pairs: list[tuple[Any, Any]]) -> None:
     sums = [sum(column) for column in zip(*(pope_counts(*pair) for pair in pairs), strict=True)]
-    assert pope_of(sums) == pope([said for said, _ in pairs], [gold for _, gold in pairs])
+    assert pope_from_sums(sums) == pope([said for said, _ in pairs], [gold for _, gold in pairs])
 
 
 @given(st.lists(st.sampled_from(CAPTIONS), min_size=1, max_size=8), st.randoms())
@@ -63,14 +63,14 @@ def test_the_counts_of_bleu_add_up_to_corpus_bleu(replies: list[str], draw: rand
     counts = captions.bleu_counts(replies, references)
     sums = [sum(column) for column in zip(*counts, strict=True)]
     expected = [one.value for one in captions.bleu_orders(replies, references)]
-    assert captions.bleu_of(sums) == pytest.approx(expected, abs=1e-12)
-    assert [captions.bleu_of(one)[3] for one in counts] == pytest.approx(
+    assert captions.bleu_from_sums(sums) == pytest.approx(expected, abs=1e-12)
+    assert [captions.bleu_from_sums(one)[3] for one in counts] == pytest.approx(
         captions.bleu(replies, references).per_caption, abs=1e-12
     )
 
 
 def test_meteor_of_nothing_is_nothing() -> None:
-    assert meteor_of([0.0] * 23) == 0.0
+    assert meteor_from_sums([0.0] * 23) == 0.0
 
 
 def test_what_a_gold_cannot_be_used_for_is_said() -> None:
@@ -84,16 +84,16 @@ def test_what_a_gold_cannot_be_used_for_is_said() -> None:
 def test_the_legacy_parser_of_pope_takes_everything_else_for_a_yes() -> None:
     replies, golds = ["Sorry, I cannot tell", "No."], [["no"], ["no"]]
     sums = [sum(column) for column in zip(*LEGACY_POPE.count(replies, golds), strict=True)]
-    assert dict(zip(LEGACY_POPE.names, LEGACY_POPE.of(sums), strict=True))["legacy_pope_accuracy"] == 0.5
+    assert dict(zip(LEGACY_POPE.names, LEGACY_POPE.compute(sums), strict=True))["legacy_pope_accuracy"] == 0.5
     sums = [sum(column) for column in zip(*POPE.count(replies, golds), strict=True)]
-    assert dict(zip(POPE.names, POPE.of(sums), strict=True))["pope_unparsed_rate"] == 0.5
+    assert dict(zip(POPE.names, POPE.compute(sums), strict=True))["pope_unparsed_rate"] == 0.5
 
 
 @pytest.mark.parametrize("name", POOLED)
 def test_the_first_row_stands_for_its_metric_and_speaks_of_single_questions(name: str) -> None:
     pooled: CorpusCountMetric = POOLED[name]
-    assert rows_of(name)[0] == pooled.names[0] == pooled.each[0]
-    assert set(pooled.each) <= set(pooled.names)
+    assert rows_of(name)[0] == pooled.names[0] == pooled.per_question[0]
+    assert set(pooled.per_question) <= set(pooled.names)
 
 
 # --- the front door ----------------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ def test_a_metric_that_is_no_mean_over_captions_is_not_taken_for_one(
 # --- intervals ---------------------------------------------------------------------------------------------------
 
 
-def mean_of(sums: tuple[float, ...]) -> tuple[float]:
+def mean_of_estimates(sums: tuple[float, ...]) -> tuple[float]:
     return (sums[0] / sums[1],)
 
 
@@ -307,7 +307,7 @@ def mean_of(sums: tuple[float, ...]) -> tuple[float]:
 def test_a_mean_as_a_ratio_of_sums_has_the_interval_of_a_mean(pairs: list[tuple[int, int]]) -> None:
     """The linear case: the same estimate but for the variance of a single answer, which a mean of 0 and 1 tells."""
     values, groups = [float(value) for value, _ in pairs], [group for _, group in pairs]
-    [one] = linearised([(value, 1.0) for value in values], groups, mean_of, 1)
+    [one] = linearised_estimates([(value, 1.0) for value in values], groups, mean_of_estimates, 1)
     expected = estimate_mean(values, groups)
     assert one.value == pytest.approx(expected.value)
     assert one.groups == expected.groups
@@ -326,7 +326,7 @@ def test_the_interval_covers_as_often_as_it_says(pictures: int, questions: int) 
         for _ in range(pictures * questions):
             said = draw.random() < 0.8
             counts.append((float(said and draw.random() < 0.75), float(said), 1.0))
-        [one, *_] = linearised(counts, [i // questions for i in range(len(counts))], ENTITY_F1.of, 3)
+        [one, *_] = linearised_estimates(counts, [i // questions for i in range(len(counts))], ENTITY_F1.compute, 3)
         covered += one.low <= 2 * 0.6 / 1.8 <= one.high
     error = 3 * (0.95 * 0.05 / 1000) ** 0.5
     assert 0.95 - error <= covered / 1000 <= (1.0 if pictures < 30 else 0.97 + error)
@@ -339,25 +339,25 @@ def test_the_error_of_f1_is_that_of_leaving_out_each_picture_in_turn() -> None:
         (float(said and draw.random() < 0.7), float(said), 1.0) for said in (draw.random() < 0.8 for _ in range(200))
     ]
     sums = [sum(column) for column in zip(*counts, strict=True)]
-    parts = [ENTITY_F1.of(tuple(s - c for s, c in zip(sums, one, strict=True)))[0] for one in counts]
+    parts = [ENTITY_F1.compute(tuple(s - c for s, c in zip(sums, one, strict=True)))[0] for one in counts]
     middle = statistics.fmean(parts)
     jackknife = (199 / 200 * sum((part - middle) ** 2 for part in parts)) ** 0.5
-    [one, *_] = linearised(counts, range(200), ENTITY_F1.of, 3)
+    [one, *_] = linearised_estimates(counts, range(200), ENTITY_F1.compute, 3)
     assert one.stderr == pytest.approx(jackknife, rel=0.01)
 
 
 def test_one_group_has_no_interval_and_certainty_has_wilson_s() -> None:
-    [one] = linearised([(1.0, 1.0), (0.0, 1.0)], ["a", "a"], mean_of, 1)
+    [one] = linearised_estimates([(1.0, 1.0), (0.0, 1.0)], ["a", "a"], mean_of_estimates, 1)
     assert (one.value, one.low, one.high) == (0.5, None, None)
-    [one] = linearised([(1.0, 1.0)] * 30, range(30), mean_of, 1)
+    [one] = linearised_estimates([(1.0, 1.0)] * 30, range(30), mean_of_estimates, 1)
     assert one.high == 1.0
     assert one.low == pytest.approx(estimate_mean([1.0] * 30, list(range(30))).low)
-    [none] = linearised([], [], mean_of, 1)
+    [none] = linearised_estimates([], [], mean_of_estimates, 1)
     assert (none.value, none.n) == (None, 0)
 
 
 def test_a_value_that_is_undefined_nearby_has_no_interval() -> None:
-    [one] = linearised([(1.0,), (2.0,)], "ab", lambda sums: (sums[0] if sums[0] == 3 else None,), 1)
+    [one] = linearised_estimates([(1.0,), (2.0,)], "ab", lambda sums: (sums[0] if sums[0] == 3 else None,), 1)
     assert (one.value, one.low, one.high) == (3.0, None, None)
 
 
@@ -365,6 +365,6 @@ def test_bleu_of_five_thousand_pictures_needs_its_counts_only() -> None:
     draw = random.Random(5)
     replies = [draw.choice(CAPTIONS) for _ in range(5000)]
     counts = BLEU_4.count(replies, [[draw.choice(CAPTIONS)] for _ in replies])
-    [one] = linearised(counts, range(5000), BLEU_4.of, 1)
+    [one] = linearised_estimates(counts, range(5000), BLEU_4.compute, 1)
     assert one.low < one.value < one.high
     assert one.high - one.low < 0.05

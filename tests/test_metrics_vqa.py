@@ -167,5 +167,5 @@ def test_pope_refuses_other_labels_and_unequal_lengths():
     with pytest.raises(DataError, match="'Yes' at index 1"):
         pope(["yes", "yes"], ["yes", "Yes"])
     for replies, golds in (([], []), (["yes"], [])):
-        with pytest.raises(DataError, match="one label a reply"):
+        with pytest.raises(DataError, match="one label per reply"):
             pope(replies, golds)

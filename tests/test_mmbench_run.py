@@ -15,7 +15,7 @@ import snellen as sn
 from mmbench_rows import LETTERS, MILLION, Cells, built, options_of, rotated, rotation, row, write
 from snellen.api import Results, build_table, evaluate, score
 from snellen.errors import DataError, StoreError, UnknownNameError
-from snellen.formats.text_table import read_cells, write_cells
+from snellen.formats.text_table import read_text_table, write_text_table
 from snellen.models.instruments import Scripted
 from snellen.records import Estimate, Failure, Request, Response
 from snellen.report.run_view import run_views
@@ -44,7 +44,7 @@ def bases(count: int, options: int = 4) -> list[Cells]:
 def hand_in(rows: list[Cells], reply: Reply, name: str = "p.tsv") -> Path:
     """A file of predictions to these rows, as a toolkit writes it: all columns but the pictures."""
     columns = [name for name in dict.fromkeys(name for cells in rows for name in cells) if name != "image"]
-    write_cells(Path(name), [*columns, "prediction"], [{**cells, "prediction": reply(cells)} for cells in rows])
+    write_text_table(Path(name), [*columns, "prediction"], [{**cells, "prediction": reply(cells)} for cells in rows])
     return Path(name)
 
 
@@ -202,7 +202,7 @@ def test_a_submission_has_the_official_rows_with_the_replies_as_they_came(form: 
     evaluate(Scripted(said), str(made.folder), ALL, name="r")
     done = write_submission(Path("runs/r"), Path(f"s.{form}"))
     assert (done.rows, done.never, done.failed, done.empty) == (9, (), (), 0)
-    table = read_cells(Path(f"s.{form}"))
+    table = read_text_table(Path(f"s.{form}"))
     kept = [name for name in rows[0] if name not in ("image", "answer")]
     assert [{name: cells.get(name, "") for name in kept} for _, cells in table.rows] == sorted(
         ({name: cells.get(name, "") for name in kept} for cells in rows), key=lambda cells: int(cells["index"])
@@ -221,7 +221,7 @@ def test_rows_that_were_never_asked_are_named_and_one_command_asks_for_them(caps
     assert f"run the same model again with -p '{ALL}'" in err
     code, _, err = small.command(capsys, "submit", "runs/r", "-o", "part.xlsx", "--partial")
     assert code == 0 and "left out: " in err
-    asked = len(read_cells(Path("part.xlsx")).rows)
+    asked = len(read_text_table(Path("part.xlsx")).rows)
     _, _, err = small.command(capsys, *run, ALL)
     assert f"{24 - asked} requests" in err
     code, out, _ = small.command(capsys, "submit", "runs/r", "-o", "s.xlsx")
@@ -248,7 +248,7 @@ def test_a_likelihood_is_handed_in_as_the_letter_of_its_option_in_each_row(tmp_p
     made = built(write(rows, tmp_path / "t.tsv"))
     evaluate("snellen:oracle", str(made.folder), "likelihood", name="r")
     write_submission(Path("runs/r"), Path("s.tsv"))
-    said = {cells["index"]: cells["prediction"] for _, cells in read_cells(Path("s.tsv")).rows}
+    said = {cells["index"]: cells["prediction"] for _, cells in read_text_table(Path("s.tsv")).rows}
     assert said == {cells["index"]: cells["answer"] for cells in rows}
 
 
@@ -404,7 +404,7 @@ def test_a_formula_is_a_reply_like_any_other(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_a_file_without_its_columns_is_refused(header: tuple[str, ...], fault: str) -> None:
     write(rotated(*bases(2)), Path("answers.tsv"))
-    write_cells(Path("p.tsv"), header, [dict.fromkeys(header, "1")])
+    write_text_table(Path("p.tsv"), header, [dict.fromkeys(header, "1")])
     with pytest.raises(DataError, match=fault):
         import_predictions(Path("p.tsv"), "answers.tsv")
 

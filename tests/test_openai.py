@@ -278,7 +278,9 @@ def test_a_prefix_that_the_user_insists_on_is_not_dropped() -> None:
 
 def test_detection_waits_for_a_server_that_is_not_up_yet() -> None:
     def list_of(reply: Fault) -> bool | chat.ServerFault:
-        return chat.continues(chat.HttpReply(reply.status, reply.headers, (reply.body or "").encode()), NOW)
+        return chat.continues_response_prefix(
+            chat.HttpReply(reply.status, reply.headers, (reply.body or "").encode()), NOW
+        )
 
     waiting = list_of(broken(503))
     assert isinstance(waiting, chat.ServerFault)
@@ -318,7 +320,9 @@ def test_a_refused_temperature_is_left_out_and_noted(server: Server) -> None:
 def test_adapting_comes_to_an_end(name: str) -> None:
     dialect: chat.Dialect | None = chat.Dialect("send", "max_tokens")
     for _ in range(3):
-        dialect = dialect and chat.adapt(dialect, chat.ServerFault("bad_request", "", refuses=name), frozenset())
+        dialect = dialect and chat.adapt_dialect(
+            dialect, chat.ServerFault("bad_request", "", rejected_parameter=name), frozenset()
+        )
     assert dialect is None
 
 

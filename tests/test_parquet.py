@@ -29,7 +29,7 @@ def written(path: Path, groups: list[str]) -> list[Sample]:
 def test_parts_give_what_one_stable_sort_gives(groups: list[str], rows: int, row_groups: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet, "ROWS", rows)
-        patch.setattr(parquet, "PART", rows * row_groups)
+        patch.setattr(parquet, "ROWS_AT_ONCE", rows * row_groups)
         path = Path(folder) / "samples.parquet"
         samples = written(path, groups)
         sort_by_group(path)

@@ -142,7 +142,7 @@ def as_lmms_eval(benchmark: Benchmark, run: Path) -> Path:
 
 
 def as_vlmevalkit(benchmark: Benchmark, run: Path) -> Path:
-    from snellen.formats.text_table import write_cells
+    from snellen.formats.text_table import write_text_table
 
     samples, answers = {s.id: s for s in benchmark.samples()}, open_answers(benchmark.folder)
     rows = []
@@ -151,7 +151,7 @@ def as_vlmevalkit(benchmark: Benchmark, run: Path) -> Path:
         texts = list(answers[sample.id, 0].texts)
         answer = repr(texts) if len(texts) > 1 else texts[0]
         rows.append({"index": sample.id, "question": sample.question, "answer": answer, "prediction": said})
-    write_cells(Path("m_D.xlsx"), ("index", "question", "answer", "prediction"), rows)
+    write_text_table(Path("m_D.xlsx"), ("index", "question", "answer", "prediction"), rows)
     return Path("m_D.xlsx")
 
 
@@ -522,16 +522,16 @@ def test_a_run_of_another_file_is_left_as_it_is() -> None:
 
 
 def test_choices_in_a_table_are_scored_by_the_tables_own_answers() -> None:
-    from snellen.formats.text_table import write_cells
+    from snellen.formats.text_table import write_text_table
 
     rows = [
         {"index": str(i), "question": f"Q{i}?", "A": "cat", "B": "dog", "answer": "A", "prediction": "AB"[i % 2]}
         for i in range(1, 5)
     ]
     for name in ("m.xlsx", "m.tsv", "m.json"):
-        write_cells(Path(name), tuple(rows[0]), rows)
+        write_text_table(Path(name), tuple(rows[0]), rows)
         assert values(sn.score(sn.import_run(name)))["accuracy"] == 0.5
-    write_cells(Path("n.xlsx"), ("index", "question", "A", "B", "prediction"), rows)
+    write_text_table(Path("n.xlsx"), ("index", "question", "A", "B", "prediction"), rows)
     with pytest.raises(sn.DataError, match="without their right answers; name the benchmark"):
         sn.import_run("n.xlsx")
 

@@ -10,10 +10,10 @@ from snellen.models.prefix import (
     Budget,
     PrefixItem,
     SharingGroup,
+    build_tree,
     common_prefix,
-    grow_tree,
     plan_sharing,
-    reusable,
+    reusable_length,
 )
 
 TOKENS = st.integers(0, 3)
@@ -95,7 +95,7 @@ def test_a_tree_spells_every_text_and_predicts_every_scored_token_from_the_token
     items: list[PrefixItem],
 ) -> None:
     for group in (group for batch in plan_sharing(items, Budget(99, 9999)) for group in batch):
-        tree = grow_tree(items, group)
+        tree = build_tree(items, group)
 
         def spelled(node: int, tree: object = tree) -> tuple[int, ...]:
             if node == PREFIX_END:
@@ -118,7 +118,7 @@ def test_single_token_options_of_one_question_need_no_second_forward() -> None:
     items = [PrefixItem("cat", (1, 9, 9, 5), 3, ((1,), (2,), (3,)))]
     [[group]] = plan_sharing(items, Budget(8, 100))
     assert group == SharingGroup((0,), 4)
-    assert grow_tree(items, group).tokens == ()
+    assert build_tree(items, group).tokens == ()
 
 
 def test_five_templates_of_four_options_share_the_picture() -> None:
@@ -126,7 +126,7 @@ def test_five_templates_of_four_options_share_the_picture() -> None:
     [[group]] = plan_sharing(items, Budget(16, 1000))
     assert group.prefix == 4
     # 5 x (template token, 7, 7) and what has a successor among the options: 1, 1 3, and 3.
-    assert len(grow_tree(items, group).tokens) == 5 * (3 + 3)
+    assert len(build_tree(items, group).tokens) == 5 * (3 + 3)
 
 
 def test_a_question_before_the_picture_is_not_shared() -> None:
@@ -139,8 +139,8 @@ def test_a_prefix_known_before_serves_what_begins_with_it_and_holds_the_pictures
     items: list[PrefixItem], known: tuple[int, ...], shared: bool
 ) -> None:
     for group in (group for batch in plan_sharing(items, Budget(9, 999), shared=shared) for group in batch):
-        length = reusable(items, group, known, shared)
-        assert length == (reusable(items, group, known[:length], shared) if length else 0)
+        length = reusable_length(items, group, known, shared)
+        assert length == (reusable_length(items, group, known[:length], shared) if length else 0)
         for item in (items[member] for member in group.members):
             if length:
                 assert item.tokens[:length] == known[:length]

@@ -270,7 +270,7 @@ def test_cifars_distractors_are_related_words_and_none_means_the_class(tmp_path:
     assert not {"boat", "fishing boat", "yacht", "barge", "sloop"} & options["ship"]
     assert {"balloon", "airplane"} < options["airplane"] and {"boat", "yacht", "ship"} & options["airplane"]
     for gold, shown in options.items():
-        synset = open_wordnet().noun(gold)
+        synset = open_wordnet().noun_synset(gold)
         assert not {word.replace(" ", "_") for word in shown} & UNFIT
         assert not (shown - {gold}) & set(open_wordnet().names(synset))
 

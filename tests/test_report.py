@@ -25,11 +25,11 @@ from snellen.benchmark import Benchmark
 from snellen.records import Estimate, Failure
 from snellen.report import other_tables, summary_rows, summary_table
 from snellen.report.formatting import figure_text
-from snellen.report.gallery import OUTCOMES, GalleryBounds, choose_gallery
+from snellen.report.gallery import OUTCOMES, GalleryLimits, choose_gallery
 from snellen.report.markdown import escape
 from snellen.report.markup import esc
 from snellen.report.run_view import run_views
-from snellen.report.svg import Axis, PlotGroup, PlotPoint, intervals
+from snellen.report.svg import Axis, PlotGroup, PlotPoint, interval_chart
 from snellen.report.table import AbsentCell, NumberCell
 
 NASTY = "</script><img src=x onerror=alert(1)>|`**\x00\u202e\"'&amp;"
@@ -328,7 +328,7 @@ def test_an_entry_of_several_presentations_shows_the_first_that_was_wrong(questi
         answer = scored.answers[entry.sample.id, 0]
         wrong = [p for p in entry.predictions if p.choice not in answer.options]
         assert entry.outcome == "wrong"
-        assert entry.shown is wrong[0]
+        assert entry.shown_prediction is wrong[0]
         assert len(entry.predictions) == 4
 
 
@@ -344,12 +344,12 @@ def test_likelihoods_are_bars_and_nan_is_none(four: str) -> None:
 def test_what_does_not_fit_is_counted(make: Callable[..., Benchmark]) -> None:
     folder = make(small.rows(40), name="forty").folder
     results = sn.evaluate("snellen:always-a", str(folder), "vanilla")
-    sheets = run_views(results.runs, results.rows)
+    views = run_views(results.runs, results.rows)
     parsed = Page(read(results))
     outcomes = parsed.attributes("article", "data-outcome")
     assert (outcomes.count("wrong"), outcomes.count("right")) == (12, 4)
     assert "Not shown: 18 wrong, 6 right" in parsed.words
-    few = choose_gallery(sheets, GalleryBounds(entries=5))
+    few = choose_gallery(views, GalleryLimits(entries=5))
     assert [entry.outcome for entry in few.entries] == ["wrong"] * 4 + ["right"]
     assert sum(few.left_out.values()) == 35
 
@@ -377,8 +377,8 @@ def test_pictures_are_the_stored_bytes_each_once(questions: Benchmark) -> None:
 def test_pictures_beyond_the_budget_and_lost_ones_are_named(make: Callable[..., Benchmark]) -> None:
     benchmark = make(small.rows(4, pictures=4))
     results = sn.evaluate("snellen:always-a", str(benchmark.folder))
-    sheets = run_views(results.runs, results.rows)
-    assert choose_gallery(sheets, GalleryBounds(image_bytes=0)).images == {}
+    views = run_views(results.runs, results.rows)
+    assert choose_gallery(views, GalleryLimits(image_bytes=0)).images == {}
     for sample in benchmark.samples():
         benchmark.images.path(sample.images[0].digest).unlink()
     assert Page(read(results)).words.count("missing from the benchmark's folder") == 4
@@ -407,7 +407,7 @@ def test_a_hidden_benchmark_beside_an_open_one_says_so_in_its_own_cell(make: Cal
     [row] = summary_rows(results.runs, results.rows)
     # Nothing was unparsed, so nothing stands beside it.
     assert isinstance(row.accuracy, NumberCell)
-    assert row.accuracy.beside == ()
+    assert row.accuracy.secondary == ()
 
 
 def test_what_is_true_of_all_runs_is_said_once(questions: Benchmark) -> None:
@@ -524,7 +524,7 @@ def test_a_metric_that_is_no_share_is_written_as_it_is() -> None:
 def test_a_chart_names_each_mark_and_keeps_within_its_frame() -> None:
     half = Estimate(0.5, 0.1, 0.3, 0.7, 10)
     groups = [PlotGroup(NASTY * 3, tuple(PlotPoint(i, f"model {i}", half) for i in range(30)), 0.25)]
-    drawn = intervals("many", groups, Axis("accuracy"))
+    drawn = interval_chart("many", groups, Axis("accuracy"))
     parsed = Page(drawn)
     assert drawn.count("model 29: 50.0% [30.0, 70.0] n=10") == 1
     assert len({attrs["class"] for tag, attrs in parsed.tags if tag == "g"}) == 8

@@ -180,7 +180,7 @@ def test_a_metric_that_is_no_mean_is_worked_out_anew_on_each_part(tmp_path: Path
     ids = [sample.id for sample in whole.samples()]
 
     def bleu(places: Iterable[int]) -> float:
-        [value] = BLEU_2.of(tuple(np.sum([counts[ids[place]] for place in places], axis=0)))
+        [value] = BLEU_2.compute(tuple(np.sum([counts[ids[place]] for place in places], axis=0)))
         return 100 * (value or 0.0)
 
     row = of(sampling_study([run], SamplingPlan((0.25,), draws=5, rule="random")), "mine", 0.25)

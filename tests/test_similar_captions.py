@@ -71,7 +71,7 @@ def test_neighbours_show_something_else_and_are_the_most_similar(
     shown: list[Categories], count: int, seed: int
 ) -> None:
     pictures = dict(enumerate(shown))
-    near = SimilarPictures(pictures).of(0, count, random.Random(seed))
+    near = SimilarPictures(pictures).nearest(0, count, random.Random(seed))
     rivals = {key: overlap(shown[0], names) for key, names in pictures.items() if names - shown[0]}
     assert len(near) == len(set(near)) == min(count, len(rivals))
     likeness = [rivals[key] for key in near]
@@ -81,8 +81,8 @@ def test_neighbours_show_something_else_and_are_the_most_similar(
 def test_of_equally_similar_pictures_another_seed_draws_others() -> None:
     pictures = {0: frozenset("a"), **{key: frozenset("ab") for key in range(1, 40)}}
     neighbours = SimilarPictures(pictures)
-    assert len({tuple(neighbours.of(0, 3, random.Random(seed))) for seed in range(8)}) > 1
-    assert neighbours.of(0, 3, random.Random(1)) == SimilarPictures(pictures).of(0, 3, random.Random(1))
+    assert len({tuple(neighbours.nearest(0, 3, random.Random(seed))) for seed in range(8)}) > 1
+    assert neighbours.nearest(0, 3, random.Random(1)) == SimilarPictures(pictures).nearest(0, 3, random.Random(1))
 
 
 def test_a_caption_that_may_be_true_of_the_picture_comes_last() -> None:

@@ -16,7 +16,7 @@ from snellen.analysis.statistics import (
     UNIT_INTERVAL,
     estimate_mean,
     group_spread,
-    mean_of,
+    mean_of_estimates,
     score_interval,
     student_t,
     wilson,
@@ -348,16 +348,16 @@ def test_a_mean_over_benchmarks_counts_them_alike() -> None:
         estimate_mean([1.0, 0.0] * 50, range(100)),
         estimate_mean([1.0] * 9 + [0.0], range(10), unscored=2, errors=1),
     )
-    both = mean_of([one, other])
+    both = mean_of_estimates([one, other])
     assert both.value == pytest.approx(0.7)
     assert both.stderr == pytest.approx(math.hypot(one.stderr or 0, other.stderr or 0) / 2)
     assert both.low is not None
     assert 0.7 - both.low == pytest.approx(math.hypot(0.5 - (one.low or 0), 0.9 - (other.low or 0)) / 2)
     assert (both.n, both.unscored, both.errors) == (110, 2, 1)
     nothing = estimate_mean([], [], errors=4)
-    assert mean_of([one, nothing]).value == one.value
-    assert mean_of([one, nothing]).errors == 4
-    assert mean_of([nothing]) == nothing
+    assert mean_of_estimates([one, nothing]).value == one.value
+    assert mean_of_estimates([one, nothing]).errors == 4
+    assert mean_of_estimates([nothing]) == nothing
 
 
 def test_a_mean_over_benchmarks_at_the_end_of_its_range_counts_pictures_and_not_questions() -> None:
@@ -366,12 +366,12 @@ def test_a_mean_over_benchmarks_at_the_end_of_its_range_counts_pictures_and_not_
     one = estimate_mean([1.0] * 40, pictures)
     assert one.groups == 10
     # One benchmark alone: the mean over benchmarks is the benchmark, interval and all.
-    assert mean_of([one]) == one
+    assert mean_of_estimates([one]) == one
     below = (1 - wilson(1.0, 10)[0]) / math.sqrt(2)
-    assert mean_of([one, one]).low == pytest.approx(1 - below)
-    assert mean_of([one, one]).high == 1.0
+    assert mean_of_estimates([one, one]).low == pytest.approx(1 - below)
+    assert mean_of_estimates([one, one]).high == 1.0
 
 
 def test_a_mean_over_benchmarks_has_no_interval_when_one_of_them_has_none() -> None:
     alone = estimate_mean([1.0, 0.0], "aa")
-    assert mean_of([alone, estimate_mean([1.0, 0.0] * 9, range(18))]).low is None
+    assert mean_of_estimates([alone, estimate_mean([1.0, 0.0] * 9, range(18))]).low is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from snellen.errors import DataError
 from snellen.formats import spreadsheet
-from snellen.formats.text_table import READERS, read_cells, write_cells
+from snellen.formats.text_table import READERS, read_text_table, write_text_table
 
 HARD = [
     "=1+1", "http://example.org/" + "x" * 3000, "NA", "None", "5.0", "007", "TRUE", " padded ", "two\nlines", "a\rb",
@@ -26,12 +26,12 @@ def rows(texts: list[str]) -> list[dict[str, str]]:
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    return [cells for _, cells in read_cells(path).rows]
+    return [cells for _, cells in read_text_table(path).rows]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_back_what_was_written(form: str, tmp_path: Path) -> None:
-    write_cells(tmp_path / f"t{form}", ["index", "prediction"], rows([*HARD, ""]))
+    write_text_table(tmp_path / f"t{form}", ["index", "prediction"], rows([*HARD, ""]))
     assert read(tmp_path / f"t{form}") == [*rows(HARD), {"index": str(len(HARD))}]
     assert [path.name for path in tmp_path.iterdir()] == [f"t{form}"]
 
@@ -42,13 +42,13 @@ def test_any_text_comes_through_every_form(
     form: str, texts: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("any") / f"t{form}"
-    write_cells(path, ["index", "prediction"], rows(texts))
+    write_text_table(path, ["index", "prediction"], rows(texts))
     assert read(path) == [{name: text for name, text in row.items() if text} for row in rows(texts)]
 
 
 def test_another_reader_finds_texts_in_the_spreadsheet_and_no_formula(tmp_path: Path) -> None:
     plain = ["=1+1", "http://example.org", "NA", "None", "5.0", "007", "TRUE", "two\nlines", "猫"]
-    write_cells(tmp_path / "t.xlsx", ["index", "prediction"], rows(plain))
+    write_text_table(tmp_path / "t.xlsx", ["index", "prediction"], rows(plain))
     sheet = openpyxl.load_workbook(tmp_path / "t.xlsx").active
     cells = [row[1] for row in sheet.iter_rows(min_row=2)]
     assert [cell.value for cell in cells] == plain
@@ -66,9 +66,9 @@ def test_what_a_form_cannot_hold_is_refused_and_nothing_is_left(
     text: str, form: str, fault: str, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match=fault):
-        write_cells(tmp_path / f"t{form}", ["index", "prediction"], rows([text]))
+        write_text_table(tmp_path / f"t{form}", ["index", "prediction"], rows([text]))
     assert list(tmp_path.iterdir()) == []
-    write_cells(tmp_path / "t.jsonl", ["index", "prediction"], rows([text]))
+    write_text_table(tmp_path / "t.jsonl", ["index", "prediction"], rows([text]))
     assert read(tmp_path / "t.jsonl") == rows([text])
 
 
@@ -79,7 +79,7 @@ def test_a_spreadsheet_of_another_program_is_read_as_it_is_stored(tmp_path: Path
         sheet.append(row)
     book.create_sheet("more")
     book.save(tmp_path / "t.xlsx")
-    table = read_cells(tmp_path / "t.xlsx")
+    table = read_text_table(tmp_path / "t.xlsx")
     assert [cells for _, cells in table.rows] == [
         {"index": "1", "prediction": "=A1+1", "A": "5"}, {"index": "2", "prediction": "=B", "A": "5.5"},
         {"index": "3", "prediction": "TRUE"}, {"index": "4", "prediction": "#N/A", "A": "NA"},
@@ -112,18 +112,18 @@ def test_bombs_and_broken_files_are_refused_in_one_line(tmp_path: Path, monkeypa
     path, sheet = tmp_path / "t.xlsx", "xl/worksheets/sheet1.xml"
     lol = b'<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><worksheet>&b;</worksheet>'
     for content, fault in ((lol, "has a document type"), (b"<worksheet", "unclosed token"), (b"", "no element found")):
-        write_cells(path, ["index"], [{"index": "1"}])
+        write_text_table(path, ["index"], [{"index": "1"}])
         repacked(path, sheet, content)
         with pytest.raises(DataError, match=f"t.xlsx: not an .xlsx file that can be read .*{fault}"):
-            read_cells(path)
+            read_text_table(path)
     monkeypatch.setattr(spreadsheet, "LARGEST", 1 << 20)
     repacked(path, sheet, b" " * (2 << 20))
     assert path.stat().st_size < 20_000
     with pytest.raises(DataError, match="it unpacks to 2 MiB, more than"):
-        read_cells(path)
+        read_text_table(path)
     path.write_bytes(b"index\tprediction\n")
     with pytest.raises(DataError, match=r"not an \.xlsx file"):
-        read_cells(path)
+        read_text_table(path)
 
 
 @pytest.mark.parametrize(("name", "content", "fault"), [
@@ -137,7 +137,7 @@ def test_bombs_and_broken_files_are_refused_in_one_line(tmp_path: Path, monkeypa
 def test_what_is_no_table_is_refused_with_its_line(name: str, content: str, fault: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=fault):
-        read_cells(tmp_path / name)
+        read_text_table(tmp_path / name)
 
 
 def test_numbers_in_json_keep_their_digits_and_nan_is_an_empty_cell(tmp_path: Path) -> None:

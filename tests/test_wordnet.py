@@ -35,7 +35,7 @@ def nouns(words: WordNet) -> list[str]:
 def test_a_synset_is_found_by_the_id_that_imagenet_gives_it(words: WordNet) -> None:
     assert words.names(TENCH) == ("tench", "Tinca tinca")
     assert words.names(CRANE) == ("crane",)
-    assert words.noun("tench") == TENCH
+    assert words.noun_synset("tench") == TENCH
 
 
 @pytest.mark.parametrize("wrong", ["n01440765", "n99999999", "n00000000", "v01440764", "n144", "", "tench"])
@@ -46,7 +46,7 @@ def test_an_id_that_points_nowhere_is_refused(wrong: str, words: WordNet) -> Non
 
 def test_a_word_that_is_no_noun_is_refused(words: WordNet) -> None:
     with pytest.raises(DataError, match="WordNet has no noun 'quickly'"):
-        words.noun("quickly")
+        words.noun_synset("quickly")
 
 
 places = st.integers(0, 82_114)
@@ -76,9 +76,9 @@ def test_wu_and_palmers_similarity_is_nltks_where_there_is_one_way_up(
 
 
 def test_neighbours_are_ranked_by_path_and_then_by_depth(words: WordNet) -> None:
-    among = [CRANE, SHARK, TENCH, GOLDFISH, words.noun("cat")]
-    ranked = words.ranked(TENCH, among)
-    assert [name for tier in ranked for name in tier] == [GOLDFISH, SHARK, words.noun("cat"), CRANE]
+    among = [CRANE, SHARK, TENCH, GOLDFISH, words.noun_synset("cat")]
+    ranked = words.by_similarity(TENCH, among)
+    assert [name for tier in ranked for name in tier] == [GOLDFISH, SHARK, words.noun_synset("cat"), CRANE]
     keys = [(-words.path_similarity(TENCH, t[0]), -words.wup_similarity(TENCH, t[0])) for t in ranked]
     assert keys == sorted(keys)
 
@@ -89,15 +89,15 @@ def test_every_other_class_is_ranked_once_and_equals_share_a_tier(
     chosen: list[int], words: WordNet, nouns: list[str]
 ) -> None:
     among = [nouns[place] for place in chosen]
-    ranked = words.ranked(among[0], among)
+    ranked = words.by_similarity(among[0], among)
     assert sorted(name for tier in ranked for name in tier) == sorted(among[1:])
     for tier in ranked:
         assert len({words.path_similarity(among[0], name) for name in tier}) == 1
-    assert words.ranked(among[0], reversed(among)) == tuple(tuple(reversed(tier)) for tier in ranked)
+    assert words.by_similarity(among[0], reversed(among)) == tuple(tuple(reversed(tier)) for tier in ranked)
 
 
 def test_related_words_are_neither_kinds_of_the_class_nor_what_it_is_a_kind_of(words: WordNet) -> None:
-    tiers = words.related(words.noun("horse"), 15)
+    tiers = words.related_words(words.noun_synset("horse"), 15)
     found = [word for tier in tiers for word in tier]
     assert found[0] == "mule" and {"cow", "deer"} <= set(found)
     assert not {"horse", "pony", "mare", "racehorse", "mammal", "animal"} & set(found)
@@ -105,7 +105,7 @@ def test_related_words_are_neither_kinds_of_the_class_nor_what_it_is_a_kind_of(w
 
 
 def test_related_words_stop_when_there_are_enough(words: WordNet) -> None:
-    few, many = (words.related(words.noun("cat"), count) for count in (3, 30))
+    few, many = (words.related_words(words.noun_synset("cat"), count) for count in (3, 30))
     assert few == many[: len(few)] == (("panther", "lion", "tiger"),)
 
 
@@ -142,7 +142,7 @@ def test_nltks_download_is_found_unpacked_and_packed(tmp_path: Path, monkeypatch
 @needs_debian
 def test_wordnets_own_variable_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WNSEARCHDIR", str(nltk_files(tmp_path)))
-    assert opened_at(tmp_path / "empty", monkeypatch).noun("tench") == TENCH
+    assert opened_at(tmp_path / "empty", monkeypatch).noun_synset("tench") == TENCH
     monkeypatch.setenv("WNSEARCHDIR", str(tmp_path))
     with pytest.raises(DataError, match=r"\$WNSEARCHDIR names .* no data.noun"):
         open_wordnet.__wrapped__()

@@ -12,13 +12,13 @@ from typing import Any
 import torch
 import transformers as tf
 
-from snellen.models.hf.encode import ContinuedPrompt, Encoded, extend
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
 
 # Waking threads takes longer than a forward of these models, much longer on busy cores.
 torch.set_num_threads(1)
 
 VOCABULARY, WIDTH, IMAGE = 600, 64, 5
-Made = tuple[Any, Encoded]
+Made = tuple[Any, EncodedPrompt]
 CLIP: dict[str, Any] = {
     "hidden_size": 32,
     "intermediate_size": 64,
@@ -50,10 +50,10 @@ def tokens(seed: int, count: int) -> tuple[int, ...]:
     return tuple(torch.randint(10, VOCABULARY, (count,), generator=torch.Generator().manual_seed(seed)).tolist())
 
 
-def begun(images: int, before: int = 3, after: tuple[int, ...] = (), **extras: Any) -> Encoded:
+def begun(images: int, before: int = 3, after: tuple[int, ...] = (), **extras: Any) -> EncodedPrompt:
     """A prompt up to and with its picture: `before` tokens of text, `images` tokens of picture, `after`."""
     ids = (*tokens(0, before), *(IMAGE,) * images, *after)
-    return Encoded(ids, extras, ("cat",))
+    return EncodedPrompt(ids, extras, ("cat",))
 
 
 def sharpen(model: Any) -> Any:
@@ -69,7 +69,7 @@ def sharpen(model: Any) -> Any:
     return model.eval()
 
 
-def asked(head: Encoded) -> list[ContinuedPrompt]:
+def asked(head: EncodedPrompt) -> list[ContinuedPrompt]:
     """Two questions of unequal length and a third equal in length about one picture, one about another.
 
     Continuations have 1, 3, 5 and 1 tokens.
@@ -153,7 +153,7 @@ def _qwen(config: Any, model: Any, vision: dict[str, Any], **text: Any) -> Made:
         vision_start_token_id=3,
         vision_end_token_id=4,
     )
-    return model(settings), Encoded(ids, extras, ("cat",))
+    return model(settings), EncodedPrompt(ids, extras, ("cat",))
 
 
 def qwen2_vl() -> Made:

@@ -98,7 +98,7 @@ class Results:
     def only(self, *, where: str = "", common_answered: bool = False) -> Results:
         """The same runs on fewer questions: where a condition on tags and facts holds, and of these, with
         `common_answered`, the ones that every run answered. Raises DataError when none is left."""
-        runs: Sequence[ScoredRun] = subset.runs_where(self.runs, where) if where else self.runs
+        runs: Sequence[ScoredRun] = subset.filter_runs(self.runs, where) if where else self.runs
         return Results(subset.common_answered(runs) if common_answered else runs)
 
     def report(self, path: str | Path) -> Path:

@@ -19,7 +19,7 @@ def colour_tables(views: Sequence[RunView]) -> list[Table]:
     rows = tuple(
         (*who, *(cells.get((who, colour), "") for colour in colours)) for who in dict.fromkeys(who for who, _ in cells)
     )
-    return [Table("Accuracy by colour", ("model", "protocol", *colours), rows, labels=2)] if rows else []
+    return [Table("Accuracy by colour", ("model", "protocol", *colours), rows, label_columns=2)] if rows else []
 
 
 COLOUR_TABLES = SuiteTables("By colour", "colours", colour_tables)

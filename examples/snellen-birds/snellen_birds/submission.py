@@ -10,7 +10,7 @@ from snellen.extending import DataError, read_exchanges, read_manifest
 
 
 class WrittenLines(Struct, frozen=True):
-    """What was written: one line a question."""
+    """What was written: one line per question."""
 
     benchmark: str
     protocol: str

@@ -1,1 +1,1 @@
-"""What scores mean: estimates with intervals, tables, reports."""
+"""From scores to numbers: estimates with intervals, means over benchmarks, studies, lint."""

@@ -1,4 +1,4 @@
-"""From scores to results: a row a metric, for benchmarks, their slices, dimensions and the whole."""
+"""From scores to results: one row per metric, for each benchmark, slice and dimension, and overall."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from msgspec.structs import asdict, replace
 
 from snellen.analysis.as_published import as_printed
-from snellen.analysis.capability import ALL, capability_rows, scaled_mean
+from snellen.analysis.capability import ALL, bounded_mean, capability_rows
 from snellen.analysis.linearisation import (
     FIELD_TAG,
     corpus_estimates,
@@ -28,9 +28,9 @@ from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 from snellen.scoring.text_scoring import rows_of
 
 BY_FIELD = "field_exact_match"
-MOST_PARTS = 100
-"""A tag that is different for nearly every sample tells nothing by itself."""
-PartT = TypeVar("PartT", Score, QuestionCounts)
+MAX_SLICES = 100
+"""A tag with more values than this gets no slices: it differs for nearly every sample."""
+RecordT = TypeVar("RecordT", Score, QuestionCounts)
 TEMPLATE_SPREAD = Metric(
     what="best minus worst accuracy over templates (arXiv 2310.02569, Table 25)",
     rows=(share("template_spread", better="lower", scale="", unparsed="wrong"),),
@@ -45,7 +45,7 @@ def results_of(run: ScoredRun) -> list[Result]:
 
 
 def results_of_all(runs: Sequence[ScoredRun]) -> list[Result]:
-    """All rows of several runs that are compared, with the average rank of each; their models are `run_labels`."""
+    """All rows of the runs to compare, with the average rank of each run; rows name their run by `run_labels`."""
     tables = [
         [replace(row, model=label) for row in results_of(run)]
         for label, run in zip(run_labels(runs), runs, strict=True)
@@ -54,17 +54,17 @@ def results_of_all(runs: Sequence[ScoredRun]) -> list[Result]:
 
 
 def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
-    by: dict[tuple[str, Method, str], list[Score]] = defaultdict(list)
+    scores_by_row: dict[tuple[str, Method, str], list[Score]] = defaultdict(list)
     for score in scored.scores:
-        by[score.protocol, score.method, score.metric].append(score)
-    whole = {row for tally in scored.tallies for row in rows_of(tally.metric)}
-    for (protocol, method, metric), scores in by.items():
-        for part, chosen in (("", scores), *_slices(scored, scores)) if metric not in whole else ():
-            yield _row(model, scored, protocol, method, metric, estimated(scored, chosen, metric), part)
+        scores_by_row[score.protocol, score.method, score.metric].append(score)
+    corpus_rows = {row for tally in scored.tallies for row in rows_of(tally.metric)}
+    for (protocol, method, metric), scores in scores_by_row.items():
+        for slice_name, members in (("", scores), *_slices(scored, scores)) if metric not in corpus_rows else ():
+            yield _row(model, scored, protocol, method, metric, mean_estimate(scored, members, metric), slice_name)
         if metric == BY_FIELD:
             yield _row(model, scored, protocol, method, f"{metric}_macro", macro_estimate(scored, scores))
-            for part, chosen in _fields(scored, scores):
-                yield _row(model, scored, protocol, method, metric, estimated(scored, chosen, metric), part)
+            for slice_name, members in _fields(scored, scores):
+                yield _row(model, scored, protocol, method, metric, mean_estimate(scored, members, metric), slice_name)
         if metric == "accuracy":
             rounds = [score for score in scores if scored.samples[score.sample_id].turns]
             for name, value in trend_estimates(scored, rounds).items():
@@ -74,45 +74,51 @@ def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
 
 
 def _pooled_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
-    """Rows of metrics of the whole, from the summed counts of their questions."""
-    by: dict[tuple[str, Method, str], list[QuestionCounts]] = defaultdict(list)
+    """Rows of corpus metrics, from the summed counts of their questions."""
+    tallies_by_metric: dict[tuple[str, Method, str], list[QuestionCounts]] = defaultdict(list)
     for tally in scored.tallies:
-        by[tally.protocol, tally.method, tally.metric].append(tally)
-    for (protocol, method, _), tallied in by.items():
-        for part, chosen in (("", tallied), *_slices(scored, tallied)):
-            for name, value in corpus_estimates(scored, chosen).items():
-                yield _row(model, scored, protocol, method, name, value, part)
+        tallies_by_metric[tally.protocol, tally.method, tally.metric].append(tally)
+    for (protocol, method, _), tallied in tallies_by_metric.items():
+        for slice_name, members in (("", tallied), *_slices(scored, tallied)):
+            for name, value in corpus_estimates(scored, members).items():
+                yield _row(model, scored, protocol, method, name, value, slice_name)
 
 
 def _row(
-    model: str, scored: ScoredBenchmark, protocol: str, method: Method, metric: str, value: Estimate, part: str = ""
+    model: str,
+    scored: ScoredBenchmark,
+    protocol: str,
+    method: Method,
+    metric: str,
+    value: Estimate,
+    slice_: str = "",
 ) -> Result:
     spec, row = scored.spec, declared(metric)
     return Result(
-        model, spec.name, protocol, method, metric, value, spec.dimension, spec.suite, part, row.unit, row.better
+        model, spec.name, protocol, method, metric, value, spec.dimension, spec.suite, slice_, row.unit, row.better
     )
 
 
-def estimated(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> Estimate:
+def mean_estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> Estimate:
     """The mean of one metric over these scores, with its interval."""
-    known = [score for score in scores if score.value is not None]
+    valued = [score for score in scores if score.value is not None]
     errors = sum(score.never_answered for score in scores)
     row = declared(metric)
     return estimate_mean(
-        [score.value for score in known if score.value is not None],
-        [scored.samples[score.sample_id].group for score in known],
-        bounds=_bounds(scored, known, row),
-        unscored=len(scores) - len(known) - errors,
+        [score.value for score in valued if score.value is not None],
+        [scored.samples[score.sample_id].group for score in valued],
+        bounds=_bounds(scored, valued, row),
+        unscored=len(scores) - len(valued) - errors,
         errors=errors,
     )
 
 
-def _bounds(scored: ScoredBenchmark, known: Sequence[Score], row: MetricRow) -> Bounds:
-    """Between which values the mean of these questions lies, by what the metric declares."""
+def _bounds(scored: ScoredBenchmark, valued: Sequence[Score], row: MetricRow) -> Bounds:
+    """The bounds of the mean over these questions, from what the metric declares."""
     low = -math.inf if row.low is None else row.low
-    if row.greatest and known:
-        most = [row.greatest(score.n_presentations, _options(scored, score)) for score in known]
-        return low, math.fsum(most) / len(most)
+    if row.question_maximum and valued:
+        maxima = [row.question_maximum(score.n_presentations, _options(scored, score)) for score in valued]
+        return low, math.fsum(maxima) / len(maxima)
     return low, math.inf if row.high is None else row.high
 
 
@@ -120,29 +126,29 @@ def _options(scored: ScoredBenchmark, score: Score) -> int:
     return len(scored.samples[score.sample_id].rounds[score.turn].options)
 
 
-def _slices(scored: ScoredBenchmark, scores: Sequence[PartT]) -> Iterator[tuple[str, list[PartT]]]:
+def _slices(scored: ScoredBenchmark, scores: Sequence[RecordT]) -> Iterator[tuple[str, list[RecordT]]]:
     """Scores by each value of each tag, and by round of a dialogue."""
-    tags: dict[str, dict[str, list[PartT]]] = defaultdict(lambda: defaultdict(list))
+    tags: dict[str, dict[str, list[RecordT]]] = defaultdict(lambda: defaultdict(list))
     for score in scores:
         sample = scored.samples[score.sample_id]
         for name, value in sample.tags.items():
             tags[name][value].append(score)
         if sample.turns:
             tags["round"][str(score.turn + 1)].append(score)
-    for name, parts in sorted(tags.items()):
-        if len(parts) <= MOST_PARTS:
-            yield from ((f"{name}={value}", chosen) for value, chosen in sorted(parts.items()))
+    for name, by_value in sorted(tags.items()):
+        if len(by_value) <= MAX_SLICES:
+            yield from ((f"{name}={value}", members) for value, members in sorted(by_value.items()))
 
 
 def _fields(scored: ScoredBenchmark, scores: Sequence[Score]) -> Iterator[tuple[str, list[Score]]]:
-    """Scores by question, where no tag says which field of a document a question asks for."""
+    """Scores grouped by question text, for documents without a tag that names the field asked for."""
     if FIELD_TAG in {name for sample in scored.samples.values() for name in sample.tags}:
         return
     fields: dict[str, list[Score]] = defaultdict(list)
     for score in scores:
         fields[field_of(scored.samples[score.sample_id])].append(score)
-    if len(fields) <= MOST_PARTS:
-        yield from ((f"question={question}", chosen) for question, chosen in sorted(fields.items()))
+    if len(fields) <= MAX_SLICES:
+        yield from ((f"question={question}", members) for question, members in sorted(fields.items()))
 
 
 def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
@@ -150,7 +156,7 @@ def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
     if len({prediction.variant.template for prediction in scored.predictions}) < 2:
         return
     right: dict[tuple[str, Method], dict[str, list[tuple[float, str]]]] = defaultdict(lambda: defaultdict(list))
-    for prediction, value in judged_results(scored):
+    for prediction, value in scored_predictions(scored):
         right[prediction.protocol, prediction.method][prediction.variant.template].append(
             (value, scored.samples[prediction.sample_id].group)
         )
@@ -164,8 +170,8 @@ def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
         yield _row(model, scored, protocol, method, "template_spread", spread)
 
 
-def judged_results(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, float]]:
-    """Each answered presentation whose gold is known, with 1 when its choice is correct and 0 when not, or unparsed."""
+def scored_predictions(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, float]]:
+    """Each answered presentation with a known gold, and 1 if its choice is correct, 0 if it is wrong or unparsed."""
     for prediction in scored.predictions:
         answer = scored.answers.get((prediction.sample_id, prediction.turn))
         if answer and answer.options and prediction.error is None:
@@ -173,17 +179,17 @@ def judged_results(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, float]
 
 
 def _means(rows: Sequence[Result]) -> Iterator[Result]:
-    """Unweighted means over the benchmarks of a dimension, and over all benchmarks, of rows that declare a scale."""
+    """Unweighted means over the benchmarks of a dimension, and over all benchmarks, for rows that declare a scale."""
     groups: dict[tuple[str, str, Method, str, str], list[Result]] = defaultdict(list)
     for row in rows:
         if not row.slice and declared(row.metric).scale:
             key = (row.model, row.protocol, row.method, row.metric)
             groups[*key, row.dimension].append(row)
             groups[*key, ALL].append(row)
-    for (model, protocol, method, metric, dimension), parts in groups.items():
+    for (model, protocol, method, metric, dimension), results in groups.items():
         declaration = declared(metric)
-        value = scaled_mean([part.estimate for part in parts], declaration)
-        suites = {part.suite for part in parts}
+        value = bounded_mean([result.estimate for result in results], declaration)
+        suites = {result.suite for result in results}
         suite = suites.pop() if len(suites) == 1 else ""
         yield Result(
             model, ALL, protocol, method, metric, value, dimension, suite, "", declaration.unit, declaration.better
@@ -191,6 +197,6 @@ def _means(rows: Sequence[Result]) -> Iterator[Result]:
 
 
 def flat_row(row: Result) -> dict[str, Any]:
-    """A result as one level of plain values."""
+    """A result as a flat dict of plain values."""
     fields = asdict(row)
     return {**{name: value for name, value in fields.items() if name != "estimate"}, **asdict(row.estimate)}

@@ -13,11 +13,11 @@ from snellen.scoring.scored_run import ScoredRun
 
 
 def as_printed(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
-    """The rows, named as published, on the scale that each benchmark's suite prints its unit in.
+    """The rows, marked as published, on the scale that each benchmark's suite prints its unit in.
 
-    A mean over benchmarks is on their scale where they have the same.
+    A mean over benchmarks is on their scale if they share one, else unscaled.
     """
-    scales = {one.spec.name: one.published.scale if one.published else {} for one in run.benchmarks}
+    scales = {scored.spec.name: scored.published.scale if scored.published else {} for scored in run.benchmarks}
 
     def factor(row: Result) -> float:
         factors = {scale.get(row.unit, 1.0) for name, scale in scales.items() if row.benchmark in (name, ALL)}

@@ -1,7 +1,7 @@
-"""Numbers that follow from sums over all questions, with intervals from how each picture or dialogue moves them.
+"""Estimates of metrics that follow from sums over all questions, with intervals over pictures or dialogues.
 
-They are no means over questions (BLEU, F1, the trend over the rounds of a dialogue), but smooth functions of sums,
-so near the value found they change as a sum of deviations does, whose standard error is known (Taylor linearisation).
+BLEU, F1 and the trend over the rounds of a dialogue are not means over questions but smooth functions of sums. Near
+its value such a function changes like a sum of deviations, whose standard error is known (Taylor linearisation).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from snellen.scoring.corpus_counts import QuestionCounts
 from snellen.scoring.scored_run import ScoredBenchmark
 
 STEP = 1e-4
-"""Of central differences, relative to the sum."""
+"""Step of central differences, relative to the sum."""
 ROUND_TREND = Metric(
     what="of dialogues: correlation and slope of accuracy against the number of the round (arXiv 2310.02569, A.8)",
     rows=(
@@ -32,104 +32,115 @@ ROUND_TREND = Metric(
     ),
 )
 FIELD_MACRO = Metric(
-    what="mean over a document's fields of each field's own exact match, so that a rare field counts alike",
+    what="mean over a document's fields of each field's own exact match: a rare field counts fully",
     rows=(share("field_exact_match_macro", "field exact match, mean of fields", interval="linearised"),),
 )
 TREND_BOUNDS = (-1.0, 1.0)
 FEWEST_ROUNDS = 3
 FIELD_TAG = "key"
-Of = Callable[[Counts], Sequence[float | None]]
+RowFunction = Callable[[Counts], Sequence[float | None]]
 
 
 def corpus_estimates(scored: ScoredBenchmark, tallied: Sequence[QuestionCounts]) -> dict[str, Estimate]:
-    """Each row of one metric over the questions tallied."""
+    """Each row of one metric, over the questions in `tallied`."""
     first = tallied[0]
     pooled = corpus_count_metric(first.metric)
-    known = [one for one in tallied if one.counts]
-    errors = sum(one.never_answered for one in tallied)
-    counts = [one.counts for one in known]
-    groups = [scored.samples[one.sample_id].group for one in known]
-    estimates = linearised(counts, groups, pooled.of, len(pooled.rows))
-    lost = len(tallied) - len(known) - errors
-    return {row: _counted(one, len(known), lost, errors) for row, one in zip(pooled.names, estimates, strict=True)}
+    counted = [tally for tally in tallied if tally.counts]
+    errors = sum(tally.never_answered for tally in tallied)
+    counts = [tally.counts for tally in counted]
+    groups = [scored.samples[tally.sample_id].group for tally in counted]
+    estimates = linearised_estimates(counts, groups, pooled.compute, len(pooled.rows))
+    lost = len(tallied) - len(counted) - errors
+    return {
+        row: _counted(estimate, len(counted), lost, errors)
+        for row, estimate in zip(pooled.names, estimates, strict=True)
+    }
 
 
 def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[str, Estimate]:
     """Correlation and slope of accuracy against the number of the round; empty below three rounds.
 
-    `scores` are the accuracies of all rounds. Rounds weigh alike, as ReForm-Eval has it (A.8, Table 21); dialogues
-    are what is independent.
+    `scores` are the accuracies of all rounds. Rounds are unweighted, as in ReForm-Eval (A.8, Table 21); dialogues
+    are the independent groups.
     """
     rounds = max((score.turn for score in scores), default=-1) + 1
     if rounds < FEWEST_ROUNDS:
         return {}
-    known = [score for score in scores if score.value is not None]
+    valued = [score for score in scores if score.value is not None]
     by_dialogue: dict[str, list[float]] = defaultdict(lambda: [0.0] * (2 * rounds))
-    for score in known:
+    for score in valued:
         by_dialogue[score.sample_id][score.turn] += score.value or 0.0
         by_dialogue[score.sample_id][rounds + score.turn] += 1
 
-    def of(sums: Counts) -> tuple[float | None, float | None]:
+    def compute(sums: Counts) -> tuple[float | None, float | None]:
         if not all(sums[rounds:]):
             return None, None  # a round that no dialogue has reached
         trend = round_trend([right / n for right, n in zip(sums[:rounds], sums[rounds:], strict=True)])
         return trend.correlation, trend.slope
 
     groups = [scored.samples[name].group for name in by_dialogue]
-    estimates = linearised(
-        [tuple(one) for one in by_dialogue.values()], groups, of, len(ROUND_TREND.names), TREND_BOUNDS
+    estimates = linearised_estimates(
+        [tuple(counts) for counts in by_dialogue.values()], groups, compute, len(ROUND_TREND.names), TREND_BOUNDS
     )
     errors = sum(score.never_answered for score in scores)
-    lost = len(scores) - len(known) - errors
-    return {row: _counted(one, len(known), lost, errors) for row, one in zip(ROUND_TREND.names, estimates, strict=True)}
+    lost = len(scores) - len(valued) - errors
+    return {
+        row: _counted(estimate, len(valued), lost, errors)
+        for row, estimate in zip(ROUND_TREND.names, estimates, strict=True)
+    }
 
 
 def field_of(sample: Sample) -> str:
-    """What a question about a document asks for: its tag `key`, or the question itself."""
+    """The field of a document that a question asks for: its tag `key`, or else the question itself."""
     return sample.tags.get(FIELD_TAG) or sample.question
 
 
 def macro_estimate(scored: ScoredBenchmark, scores: Sequence[Score]) -> Estimate:
-    """Mean over fields of each field's own mean, so that a rare field counts as much as a common one.
+    """Unweighted mean over fields of each field's mean: a rare field counts as much as a common one.
 
-    A field that has no scored question is left out.
+    A field without a scored question is left out.
     """
-    known = [score for score in scores if score.value is not None]
-    fields = {field: i for i, field in enumerate(sorted({field_of(scored.samples[s.sample_id]) for s in known}))}
+    valued = [score for score in scores if score.value is not None]
+    fields = {field: i for i, field in enumerate(sorted({field_of(scored.samples[s.sample_id]) for s in valued}))}
     by_document: dict[str, list[float]] = defaultdict(lambda: [0.0] * (2 * len(fields)))
-    for score in known:
+    for score in valued:
         sample = scored.samples[score.sample_id]
         counts, place = by_document[sample.group], fields[field_of(sample)]
         counts[place] += score.value or 0.0
         counts[len(fields) + place] += 1
 
-    def of(sums: Counts) -> tuple[float]:
+    def compute(sums: Counts) -> tuple[float]:
         means = [right / n for right, n in zip(sums[: len(fields)], sums[len(fields) :], strict=True) if n]
         return (statistics.fmean(means),)
 
-    [one] = linearised([tuple(counts) for counts in by_document.values()], list(by_document), of, 1)
+    [estimate] = linearised_estimates([tuple(counts) for counts in by_document.values()], list(by_document), compute, 1)
     errors = sum(score.never_answered for score in scores)
-    return _counted(one, len(known), len(scores) - len(known) - errors, errors)
+    return _counted(estimate, len(valued), len(scores) - len(valued) - errors, errors)
 
 
-def _counted(one: Estimate, n: int, unscored: int, errors: int) -> Estimate:
-    return replace(one, n=n, unscored=unscored, errors=errors)
+def _counted(estimate: Estimate, n: int, unscored: int, errors: int) -> Estimate:
+    return replace(estimate, n=n, unscored=unscored, errors=errors)
 
 
-def linearised(
-    counts: Sequence[Counts], groups: Sequence[Hashable], of: Of, rows: int, bounds: Bounds = UNIT_INTERVAL
+def linearised_estimates(
+    counts: Sequence[Counts],
+    groups: Sequence[Hashable],
+    compute: RowFunction,
+    rows: int,
+    bounds: Bounds = UNIT_INTERVAL,
 ) -> list[Estimate]:
-    """A value for each row with its 95 % interval, from a sum of deviations (Woodruff 1971; Binder 1983, section 4).
+    """The value of each row with its 95 % interval, from a sum of deviations (Woodruff 1971; Binder 1983, section 4).
 
     A question deviates by sum_j dvalue/dsum_j count_j, the first-order change of the value when it is counted once
-    more. These deviations go the way of a mean's: by group, with Student's t, within the bounds. No interval for one
-    group, nor where the value is undefined nearby; one out of the bounds is taken to have none.
+    more. The deviations are then treated like those of a mean: by group, with Student's t, within the bounds. There is
+    no interval for a single group, or where the value is undefined nearby; a value outside the bounds is treated as
+    unbounded.
     """
     if not counts:
         return [Estimate(None, None, None, None, 0)] * rows
     sums = _summed(counts)
-    values = of(sums)
-    gradients = _gradients(of, sums, rows)
+    values = compute(sums)
+    gradients = _gradients(compute, sums, rows)
     return [
         _estimate(value, gradient, counts, groups, bounds) for value, gradient in zip(values, gradients, strict=True)
     ]
@@ -145,17 +156,17 @@ def _estimate(
     n = len(counts)
     if value is None or gradient is None:
         return Estimate(value, None, None, None, n, groups=len(set(groups)))
-    shifts = [sum(map(mul, gradient, one)) for one in counts]
+    shifts = [sum(map(mul, gradient, question_counts)) for question_counts in counts]
     middle = math.fsum(shifts) / n
     spread = group_spread([shift - middle for shift in shifts], groups)
     low, high = interval_of(value, spread, bounds if bounds[0] <= value <= bounds[1] else NO_BOUNDS)
     return Estimate(value, spread.error if spread.groups > 1 else None, low, high, n, groups=spread.groups)
 
 
-def _gradients(of: Of, sums: Counts, rows: int) -> list[list[float] | None]:
-    """dvalue/dsum_j for each row, by central differences; None where a value near by is not defined.
+def _gradients(compute: RowFunction, sums: Counts, rows: int) -> list[list[float] | None]:
+    """dvalue/dsum_j for each row, by central differences; None where the value is undefined nearby.
 
-    A sum of zero is one of counts that are all zero, so its derivative matters to no question.
+    Where a sum is zero all its counts are zero, so its derivative affects no question.
     """
     columns: list[Sequence[float | None]] = []
     for j, total in enumerate(sums):
@@ -163,7 +174,7 @@ def _gradients(of: Of, sums: Counts, rows: int) -> list[list[float] | None]:
             columns.append([0.0] * rows)
             continue
         step = abs(total) * STEP
-        above, below = (of((*sums[:j], total + sign * step, *sums[j + 1 :])) for sign in (1, -1))
+        above, below = (compute((*sums[:j], total + sign * step, *sums[j + 1 :])) for sign in (1, -1))
         columns.append(
             [
                 None if high is None or low is None else (high - low) / (2 * step)

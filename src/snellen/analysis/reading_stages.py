@@ -17,7 +17,7 @@ STAGES: tuple[ReadingStageName, ...] = (
     "empty",
     "failed",
 )
-"""What there is besides the rules."""
+"""All stages but the rules."""
 _BY_METHOD: dict[ExtractionMethod | None, ReadingStageName] = {
     "semantic": "meaning",
     "judge": "judge",
@@ -27,7 +27,7 @@ _BY_REASON: dict[Reason | None, ReadingStageName] = {"refused": "refused", "empt
 
 
 def stage_of(prediction: Prediction) -> ReadingStageName:
-    """The stage that read a reply to a question with options, or how all of them gave it up."""
+    """The stage that read a reply to a question with options, or why no stage could."""
     if prediction.error is not None:
         return "failed"
     if prediction.choice is not None:

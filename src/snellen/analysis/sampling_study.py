@@ -1,7 +1,7 @@
-"""How far a part of a benchmark tells what the whole would (ReForm-Eval E.1, Tables 29 and 30).
+"""How well scores on a sample of a benchmark predict those on the full benchmark (ReForm-Eval E.1, Tables 29 and 30).
 
-For each ratio, parts of a benchmark are drawn again and again, and every model's score on the part is set
-against its score on the whole.
+For each ratio, samples of a benchmark are drawn repeatedly, and every model's score on the sample is compared
+with its score on the full benchmark.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from statistics import StatisticsError, correlation, fmean, variance
 
 from msgspec import Struct
 
-from snellen.analysis.capability import ALL, text_headline
+from snellen.analysis.capability import ALL, first_text_metric
 from snellen.errors import DataError
 from snellen.metrics.corpus import CorpusCountMetric, Counts, corpus_count_metric
 from snellen.metrics.declaration import SHARE, declared
@@ -25,16 +25,16 @@ from snellen.scoring.resampling import stratum_of
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 
 RATIOS = (0.01, 0.02, 0.1, 0.2)
-"""Those of the paper's tables."""
+"""The ratios in the paper's tables."""
 
 
 class SamplingPlan(Struct, frozen=True):
-    """What is drawn, and how often."""
+    """What to draw, and how often."""
 
     ratios: tuple[float, ...] = RATIOS
     draws: int = 10
     rule: Rule = "balanced"
-    by: str = ""
+    stratify_by: str = ""
     """The tag to balance by; the answer when empty."""
     seed: int = 0
     metric: str = ""
@@ -50,36 +50,36 @@ class SampleStability(Struct, frozen=True, omit_defaults=True):
     metric: str
     ratio: float
     samples: int
-    """In each part; of a mean, in all."""
+    """Samples per draw; for a mean over benchmarks, their sum."""
     models: int
     draws: int
     rho: float | None
-    """Pearson's correlation of the models' scores on part and whole, mean over draws; None below two models."""
+    """Pearson's correlation over models of sample and full scores, mean over draws; None below two models."""
     rank_rho: float | None
-    """Spearman's."""
+    """Spearman's rank correlation of the same."""
     deviation: float | None
-    """Mean absolute deviation of a model's score on the part from that on the whole, in points."""
+    """Mean absolute deviation of a model's score on the sample from its full score, in points."""
     variance: float | None
     """Variance of a model's score over the draws (n - 1), mean over models, in squared points."""
     time: float | None
-    """Share of the models' time that the part takes; of their requests where no times were noted."""
+    """Share of the models' time that the sample takes; of their requests where no times were recorded."""
     unscored: int = 0
-    """Questions of the whole that a model has no value for, over all models."""
+    """Questions of the full benchmark without a value, summed over all models."""
 
 
 class _Model(Struct, frozen=True):
-    """One run on one benchmark under one protocol: what was counted by sample, in the benchmark's order."""
+    """One run on one benchmark under one protocol: the counts of each sample, in the benchmark's order."""
 
     counts: list[Counts]
-    """Of a mean the sum of its values and their number; empty where nothing is known."""
-    of: Callable[[Counts], float | None]
+    """For a mean, the sum of the values and their number; empty for a sample without a value."""
+    compute: Callable[[Counts], float | None]
     """The score that follows from summed counts."""
     seconds: list[float]
     unscored: int
 
     def score(self, places: Iterable[int]) -> float | None:
-        known = [counts for place in places if (counts := self.counts[place])]
-        return self.of(tuple(map(sum, zip(*known, strict=True)))) if known else None
+        counted = [counts for place in places if (counts := self.counts[place])]
+        return self.compute(tuple(map(sum, zip(*counted, strict=True)))) if counted else None
 
 
 Series = tuple[str, str, Method, str]
@@ -91,82 +91,86 @@ Times = dict[tuple[str, str], dict[str, float]]
 def sampling_study(runs: Sequence[ScoredRun], plan: SamplingPlan) -> list[SampleStability]:
     """Stability by benchmark, protocol and ratio, and its mean over benchmarks.
 
-    All runs of a benchmark must have asked the same samples of the same version. Parts are drawn by
+    All runs of a benchmark must have asked the same samples of the same version. Samples are drawn by
     `Sampling(plan.rule, ratio)`, seeded by benchmark, ratio, draw and plan.seed: the same for all models.
-    Raises DataError for runs that do not fit together, or that have no value of the metric.
+    Raises DataError for runs that cannot be compared, or that have no value of the metric.
     """
     if plan.draws < 2:
         raise DataError(f"a variance needs two draws or more, not {plan.draws}")
-    wholes = _wholes(runs)
+    benchmarks = _benchmarks_by_name(runs)
     timed = [(run, _times(run)) for run in runs]
     rows = []
-    for name, (first, *_) in wholes.items():
-        strata = [stratum_of(sample, first.answers, plan.by) for sample in first.samples.values()]
-        parts = {ratio: list(_parts(strata, name, ratio, plan)) for ratio in plan.ratios}
+    for name, (first, *_) in benchmarks.items():
+        strata = [stratum_of(sample, first.answers, plan.stratify_by) for sample in first.samples.values()]
+        subsets = {ratio: list(_draws(strata, name, ratio, plan)) for ratio in plan.ratios}
         for series, models in _series(timed, name, plan.metric).items():
-            rows += [_stability(series, models, ratio, drawn) for ratio, drawn in parts.items()]
+            rows += [_stability(series, models, ratio, draws) for ratio, draws in subsets.items()]
     if not rows:
         raise DataError(f"no run has a value of {plan.metric or 'its headline metric'} on any benchmark")
     return [*rows, *_means(rows)]
 
 
-def _parts(strata: Sequence[str], name: str, ratio: float, plan: SamplingPlan) -> Iterator[list[int]]:
+def _draws(strata: Sequence[str], name: str, ratio: float, plan: SamplingPlan) -> Iterator[list[int]]:
     for draw in range(plan.draws):
         yield draw_sample(strata, Sampling(plan.rule, ratio=ratio), name, f"study {ratio} {draw}", plan.seed)
 
 
-def _wholes(runs: Sequence[ScoredRun]) -> dict[str, list[ScoredBenchmark]]:
+def _benchmarks_by_name(runs: Sequence[ScoredRun]) -> dict[str, list[ScoredBenchmark]]:
     """The benchmarks of the runs by name. Raises DataError when two runs asked different samples of one."""
-    found: dict[str, list[ScoredBenchmark]] = defaultdict(list)
-    asked: dict[str, tuple[ScoredRun, str]] = {}
+    benchmarks: dict[str, list[ScoredBenchmark]] = defaultdict(list)
+    first_runs: dict[str, tuple[ScoredRun, str]] = {}
     for run in runs:
         for use, scored in zip(run.manifest.benchmarks, run.benchmarks, strict=True):
-            other, version = asked.setdefault(use.name, (run, use.version))
+            first_run, version = first_runs.setdefault(use.name, (run, use.version))
             if version != use.version or (
-                found[use.name] and found[use.name][0].samples.keys() != scored.samples.keys()
+                benchmarks[use.name] and benchmarks[use.name][0].samples.keys() != scored.samples.keys()
             ):
                 raise DataError(
-                    f"{other.folder} and {run.folder} asked different samples of {use.name}; run both on the same "
+                    f"{first_run.folder} and {run.folder} asked different samples of {use.name}; run both on the same "
                     "version, with the same --where and --limit"
                 )
-            found[use.name].append(scored)
-    return found
+            benchmarks[use.name].append(scored)
+    return benchmarks
 
 
 def _series(runs: Sequence[tuple[ScoredRun, Times]], name: str, metric: str) -> dict[Series, list[_Model]]:
     series: dict[Series, list[_Model]] = defaultdict(list)
     for run, times in runs:
-        for scored in (one for one in run.benchmarks if one.spec.name == name):
-            headline = text_headline(scored.spec)
-            for (protocol, method, row), parts in _counted(scored).items():
-                if row in ((metric,) if metric else ("accuracy", headline)) and any(part.counts for part in parts):
-                    model = _model(scored, parts, times.get((name, protocol), {}))
+        for scored in (benchmark for benchmark in run.benchmarks if benchmark.spec.name == name):
+            headline = first_text_metric(scored.spec)
+            for (protocol, method, row), counts in _counted(scored).items():
+                if row in ((metric,) if metric else ("accuracy", headline)) and any(
+                    question.counts for question in counts
+                ):
+                    model = _model(scored, counts, times.get((name, protocol), {}))
                     series[name, protocol, method, row].append(model)
     return series
 
 
-class _Part(Struct, frozen=True):
-    """What was counted on one question, for one row of results."""
+class _CountedQuestion(Struct, frozen=True):
+    """The counts of one question, for one row of results."""
 
     sample_id: str
     counts: Counts
-    of: Callable[[Counts], float | None]
+    compute: Callable[[Counts], float | None]
 
 
-def _counted(scored: ScoredBenchmark) -> dict[tuple[str, Method, str], list[_Part]]:
-    """By protocol, method and row: of metrics that are means their values, of the others what they pool."""
-    found: dict[tuple[str, Method, str], list[_Part]] = defaultdict(list)
+def _counted(scored: ScoredBenchmark) -> dict[tuple[str, Method, str], list[_CountedQuestion]]:
+    """Counts by protocol, method and row: values for metrics that are means, pooled counts for the others."""
+    counts_by_row: dict[tuple[str, Method, str], list[_CountedQuestion]] = defaultdict(list)
     for tally in scored.tallies:
         pooled = corpus_count_metric(tally.metric)
         for place, row in enumerate(pooled.names):
-            of = partial(_pooled_row, pooled, place)
-            found[tally.protocol, tally.method, row].append(_Part(tally.sample_id, tally.counts, of))
-    whole = set(found)
+            compute = partial(_pooled_row, pooled, place)
+            counts_by_row[tally.protocol, tally.method, row].append(
+                _CountedQuestion(tally.sample_id, tally.counts, compute)
+            )
+    corpus_rows = set(counts_by_row)
     for score in scored.scores:
-        if (where := (score.protocol, score.method, score.metric)) not in whole:
+        if (key := (score.protocol, score.method, score.metric)) not in corpus_rows:
             counts = () if score.value is None else (score.value, 1.0)
-            found[where].append(_Part(score.sample_id, counts, _mean_of))
-    return found
+            counts_by_row[key].append(_CountedQuestion(score.sample_id, counts, _mean_of))
+    return counts_by_row
 
 
 def _mean_of(sums: Counts) -> float:
@@ -174,51 +178,55 @@ def _mean_of(sums: Counts) -> float:
 
 
 def _pooled_row(pooled: CorpusCountMetric, place: int, sums: Counts) -> float | None:
-    return pooled.of(sums)[place]
+    return pooled.compute(sums)[place]
 
 
-def _model(scored: ScoredBenchmark, parts: Sequence[_Part], seconds: dict[str, float]) -> _Model:
+def _model(scored: ScoredBenchmark, questions: Sequence[_CountedQuestion], seconds: dict[str, float]) -> _Model:
     by_sample: dict[str, list[Counts]] = defaultdict(list)
-    for part in parts:
-        if part.counts:
-            by_sample[part.sample_id].append(part.counts)
+    for question in questions:
+        if question.counts:
+            by_sample[question.sample_id].append(question.counts)
     counts: list[Counts] = [tuple(map(sum, zip(*by_sample[name], strict=True))) for name in scored.samples]
-    lost = sum(not part.counts for part in parts)
-    return _Model(counts, parts[0].of, [seconds.get(name, 0.0) for name in scored.samples], lost)
+    lost = sum(not question.counts for question in questions)
+    return _Model(counts, questions[0].compute, [seconds.get(name, 0.0) for name in scored.samples], lost)
 
 
 def _times(run: ScoredRun) -> Times:
-    """Seconds by sample, answers taken over from other presentations included; where a run noted no times, requests."""
-    taken: Times = defaultdict(lambda: defaultdict(float))
-    asked: Times = defaultdict(lambda: defaultdict(float))
+    """Seconds per sample, including answers reused from other presentations; requests where a run recorded no times."""
+    seconds: Times = defaultdict(lambda: defaultdict(float))
+    requests: Times = defaultdict(lambda: defaultdict(float))
     for exchange in read_exchanges(run.folder):
         request = exchange.request
-        taken[request.benchmark, exchange.protocol][request.sample_id] += exchange.response.seconds or 0.0
-        asked[request.benchmark, exchange.protocol][request.sample_id] += 1.0
-    return {where: taken[where] if any(taken[where].values()) else asked[where] for where in asked}
+        seconds[request.benchmark, exchange.protocol][request.sample_id] += exchange.response.seconds or 0.0
+        requests[request.benchmark, exchange.protocol][request.sample_id] += 1.0
+    return {key: seconds[key] if any(seconds[key].values()) else requests[key] for key in requests}
 
 
 def _stability(
-    series: Series, models: Sequence[_Model], ratio: float, drawn: Sequence[Sequence[int]]
+    series: Series, models: Sequence[_Model], ratio: float, draws: Sequence[Sequence[int]]
 ) -> SampleStability:
     *_, metric = series
     unit = 100 if declared(metric).unit == SHARE else 1
     everything = range(len(models[0].counts))
-    whole = [_scaled(model.score(everything), unit) or 0.0 for model in models]
-    by_draw = [[_scaled(model.score(places), unit) for model in models] for places in drawn]
-    pairs = [_known(scores, whole) for scores in by_draw]
+    full_scores = [_scaled(model.score(everything), unit) or 0.0 for model in models]
+    by_draw = [[_scaled(model.score(places), unit) for model in models] for places in draws]
+    pairs = [_valued_pairs(scores, full_scores) for scores in by_draw]
     by_model = [[score for score in scores if score is not None] for scores in zip(*by_draw, strict=True)]
     return SampleStability(
         *series,
         ratio,
-        len(drawn[0]),
+        len(draws[0]),
         len(models),
-        len(drawn),
-        _mean(_pearson(part, full) for part, full in pairs),
-        _mean(_pearson(_ranks(part), _ranks(full)) for part, full in pairs),
-        _mean(abs(a - b) for part, full in pairs for a, b in zip(part, full, strict=True)),
+        len(draws),
+        _mean(_pearson(drawn_scores, scores_in_full) for drawn_scores, scores_in_full in pairs),
+        _mean(_pearson(_ranks(drawn_scores), _ranks(scores_in_full)) for drawn_scores, scores_in_full in pairs),
+        _mean(
+            abs(a - b)
+            for drawn_scores, scores_in_full in pairs
+            for a, b in zip(drawn_scores, scores_in_full, strict=True)
+        ),
         _mean(variance(scores) for scores in by_model if len(scores) > 1),
-        _mean(_share(model.seconds, places) for model in models for places in drawn),
+        _mean(_share(model.seconds, places) for model in models for places in draws),
         sum(model.unscored for model in models),
     )
 
@@ -227,10 +235,14 @@ def _scaled(score: float | None, unit: int) -> float | None:
     return None if score is None else unit * score
 
 
-def _known(scores: Sequence[float | None], whole: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Scores on part and whole of the models that have both; in a small part all of a model's may be unparsed."""
-    known = [(part, full) for part, full in zip(scores, whole, strict=True) if part is not None]
-    return [part for part, _ in known], [full for _, full in known]
+def _valued_pairs(scores: Sequence[float | None], full_scores: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Sample and full scores of the models that have both: in a small sample all replies of a model may be unparsed."""
+    valued = [
+        (drawn_score, full_score)
+        for drawn_score, full_score in zip(scores, full_scores, strict=True)
+        if drawn_score is not None
+    ]
+    return [drawn_score for drawn_score, _ in valued], [full_score for _, full_score in valued]
 
 
 def _share(seconds: Sequence[float], places: Iterable[int]) -> float | None:
@@ -238,39 +250,39 @@ def _share(seconds: Sequence[float], places: Iterable[int]) -> float | None:
     return math.fsum(seconds[place] for place in places) / total if total else None
 
 
-def _pearson(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """None below two models, or when all have one score."""
+def _pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """None below two models, or when all have the same score."""
     try:
-        return correlation(one, other)
+        return correlation(x, y)
     except StatisticsError:
         return None
 
 
 def _ranks(scores: Sequence[float]) -> list[float]:
-    """Ranks from 1; equal scores share the mean of theirs."""
-    return [sum(other < score for other in scores) + (scores.count(score) + 1) / 2 for score in scores]
+    """Ranks from 1; equal scores share their mean rank."""
+    return [sum(rival < score for rival in scores) + (scores.count(score) + 1) / 2 for score in scores]
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    valued = [value for value in values if value is not None]
+    return fmean(valued) if valued else None
 
 
 def _means(rows: Sequence[SampleStability]) -> Iterator[SampleStability]:
-    """Each quantity's unweighted mean over benchmarks, by protocol, metric and ratio."""
+    """The unweighted mean of each quantity over benchmarks, by protocol, method, metric and ratio."""
     groups: dict[tuple[str, Method, str, float], list[SampleStability]] = defaultdict(list)
     for row in rows:
         groups[row.protocol, row.method, row.metric, row.ratio].append(row)
-    for (protocol, method, metric, ratio), parts in groups.items():
+    for (protocol, method, metric, ratio), members in groups.items():
         yield SampleStability(
             ALL, protocol, method, metric, ratio,
-            samples=sum(part.samples for part in parts),
-            models=min(part.models for part in parts),
-            draws=parts[0].draws,
-            rho=_mean(part.rho for part in parts),
-            rank_rho=_mean(part.rank_rho for part in parts),
-            deviation=_mean(part.deviation for part in parts),
-            variance=_mean(part.variance for part in parts),
-            time=_mean(part.time for part in parts),
-            unscored=sum(part.unscored for part in parts),
+            samples=sum(member.samples for member in members),
+            models=min(member.models for member in members),
+            draws=members[0].draws,
+            rho=_mean(member.rho for member in members),
+            rank_rho=_mean(member.rank_rho for member in members),
+            deviation=_mean(member.deviation for member in members),
+            variance=_mean(member.variance for member in members),
+            time=_mean(member.time for member in members),
+            unscored=sum(member.unscored for member in members),
         )  # fmt: skip

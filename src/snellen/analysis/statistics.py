@@ -1,9 +1,9 @@
 """Estimates: a mean, its standard error over independent groups, and an interval that holds.
 
-What is independent is a group (a picture, a dialogue): its questions may depend on each other in any way. Three
-things are told apart that a normal interval mixes up: how much groups differ (a standard error), how well so few
+Groups (pictures, dialogues) are independent; questions within one may depend on each other in any way. Three things
+are estimated separately that a normal interval mixes up: how much groups differ (a standard error), how well so few
 groups can tell that (Student's t), and how an interval bends near the bounds of a metric (the score interval).
-`bench/interval_coverage.py` measures how often the result holds the truth.
+`bench/interval_coverage.py` measures how often the intervals hold the true value.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def estimate_mean(
 ) -> Estimate:
     """Mean of `values` with a 95 % interval; values of one group (picture, dialogue) may depend on each other.
 
-    The standard error is that of the delete-one-group jackknife (`group_spread`). The interval lies within `bounds`
-    and is a score interval (`score_interval`) with Student's t for what few groups tell of that error; for zeros and
-    ones that are all independent it is Wilson's. Bounds on both sides of zero are those of a difference, whose gains
-    and losses are estimated apart. There is no interval for a single group, nor for values that are all the same
-    where no bounds say how different an unseen value can be.
+    The standard error is that of the delete-one-group jackknife (`group_spread`). The interval is a score interval
+    (`score_interval`) within `bounds`, with Student's t because few groups estimate that error poorly; for independent
+    zeros and ones it is Wilson's. Bounds on both sides of zero mean a difference, whose gains and losses are
+    estimated separately. There is no interval for a single group, or for values that are all the same where no
+    bounds limit how different an unseen value can be.
     """
     n = len(values)
     if not n:
@@ -54,16 +54,16 @@ def estimate_mean(
 
 
 class GroupSpread(Struct, frozen=True):
-    """How far an estimate that is a sum over questions would vary, were other groups drawn: variances."""
+    """Variances of an estimate that is a sum over questions: how far it would vary if other groups were drawn."""
 
     groups: int
     effective_groups: float
-    """1 / sum_g w_g^2, of the shares w_g of the questions that are in a group: the effective sample size when all
-    questions of a group come out alike; the number of groups when they are of one size."""
+    """1 / sum_g w_g^2, where w_g is the share of the questions in group g: the effective sample size if all questions
+    of a group come out alike. Equals the number of groups if these have one size."""
     jackknife: float = 0.0
     """Delete-one-group jackknife; 0 for a single group."""
     exchangeable: float = 0.0
-    """From the mean correlation within groups."""
+    """Estimated from the mean correlation within groups."""
     independent: float = 0.0
     """If all questions were independent."""
     dependent: float = 0.0
@@ -79,12 +79,12 @@ class GroupSpread(Struct, frozen=True):
         return math.sqrt(self.jackknife)
 
     def variance(self, binary: bool = False) -> float:
-        """Squared error such that z of it is a margin of 95 %.
+        """Variance whose square root times z is the 95 % margin.
 
-        What groups tell goes times (t / z)^2, and lies between the variance of independent questions and that of
-        groups that come out alike: 1 / sum w^2 <= n_eff (z / t)^2 <= n for the effective sample size. The NCHS
-        standards for proportions (Parker et al. 2017, after Korn and Graubard 1998) have the same without the first
-        bound. Of `binary` values the mean gives the variance of a single one, else that has a t of its own.
+        The estimate from groups is multiplied by (t / z)^2 and kept between the variance of independent questions
+        and that of groups that come out alike: 1 / sum w^2 <= n_eff (z / t)^2 <= n for the effective sample size.
+        The NCHS standards for proportions (Parker et al. 2017, after Korn and Graubard 1998) do the same without the
+        first bound. For `binary` values the mean determines the variance of one; else that has a t of its own.
         """
         factor = (student_t(self.observed_df) / z()) ** 2
         correlated = self.independent + factor * (self.exchangeable - self.independent)
@@ -94,7 +94,7 @@ class GroupSpread(Struct, frozen=True):
 
 
 def group_spread(deviations: Sequence[float], groups: Sequence[Hashable]) -> GroupSpread:
-    """Spread of a sum of `deviations`, which add up to 0, when whole groups are drawn.
+    """Spread of a sum of `deviations`, which add up to 0, if whole groups are drawn.
 
     With the share w_g of the questions that are in group g and the sum S_g of its deviations, the delete-one-group
     jackknife of a mean is (G - 1) / G sum_g (S_g / (1 - w_g))^2 (MacKinnon, Nielsen and Webb 2023, equation 13),
@@ -136,7 +136,7 @@ def _correlation(
     sums: Mapping[Hashable, float],
     sizes: Mapping[Hashable, int],
 ) -> float:
-    """Mean correlation of two questions of one group, 0 to 1; each question of a group of several weighs alike.
+    """Mean correlation of two questions of one group, 0 to 1; all questions in groups of two or more weigh the same.
 
     sum_g sum_{i != j in g} d_i d_j / (n_g - 1), over that for a correlation of 1.
     """
@@ -175,7 +175,7 @@ def interval_of(
 ) -> Interval:
     """The 95 % interval of an estimate within bounds, from its spread over groups; None for a single group.
 
-    `varied`: not all questions say the same; `binary`: each is at one of the bounds.
+    `varied`: not all values are the same; `binary`: each value is at one of the bounds.
     """
     if spread.groups < 2:
         return None, None
@@ -211,7 +211,7 @@ def score_interval(value: float, variance: float, bounds: Bounds) -> tuple[float
 
 
 def unvaried_interval(value: float, groups: float, bounds: Bounds) -> Interval:
-    """Interval of a mean of values that are all the same: something else may have gone unseen.
+    """Interval of a mean of values that are all the same: others may exist unseen.
 
     By Wilson's upper limit q for 0 of G independent groups, a share q of the values may lie at a bound:
     [value - q (value - a), value + q (b - value)], which at 0 and 1 is Wilson's interval. None without bounds.
@@ -226,10 +226,10 @@ def unvaried_interval(value: float, groups: float, bounds: Bounds) -> Interval:
 def _difference_interval(
     values: Sequence[float], groups: Sequence[Hashable], spread: GroupSpread, bounds: Bounds
 ) -> tuple[float, float]:
-    """Mean of gains less mean of losses by MOVER (Zou and Donner 2008, equation 3), r the correlation of the two.
+    """Mean of gains minus mean of losses by MOVER (Zou and Donner 2008, equation 3), r the correlation of the two.
 
-    low = g - l - sqrt((g - g_low)^2 + (l_high - l)^2 - 2 r (g - g_low) (l_high - l)), and high in the same way. Two
-    systems that seldom differ so have an interval that reaches as far as what was not seen of either kind can.
+    low = g - l - sqrt((g - g_low)^2 + (l_high - l)^2 - 2 r (g - g_low) (l_high - l)), and high in the same way. So
+    the interval of two systems that seldom differ still allows for gains and losses that were not seen.
     """
     gain = estimate_mean([max(value, 0.0) for value in values], groups, bounds=(0.0, bounds[1]))
     loss = estimate_mean([max(-value, 0.0) for value in values], groups, bounds=(0.0, -bounds[0]))
@@ -254,7 +254,7 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     half = z() ** 2 / n
     middle = (share + half / 2) / (1 + half)
     width = z() * math.sqrt(share * (1 - share) / n + half / (4 * n)) / (1 + half)
-    # At the ends the formula gives 0 and 1, but for rounding.
+    # At the ends the formula gives 0 and 1 except for rounding.
     return (0.0 if share <= 0 else max(0.0, middle - width)), (1.0 if share >= 1 else min(1.0, middle + width))
 
 
@@ -265,7 +265,7 @@ def z() -> float:
 
 @lru_cache(maxsize=4096)
 def student_t(df: float, confidence: float = CONFIDENCE) -> float:
-    """The t that holds |T| with this confidence (the 97.5 % quantile); df need not be whole, at least 1.
+    """The t with P(|T| <= t) = confidence (by default the 97.5 % quantile); df is at least 1 and need not be whole.
 
     With t = sqrt(df) tan x, P(|T| <= t) = 2 / B(1/2, df / 2) times the integral of cos^(df - 1) from 0 to x, which is
     concave in x, so that Newton's steps from the normal quantile, which is too small, rise to the solution.
@@ -289,22 +289,22 @@ def _cosine_integral(x: float, power: float) -> float:
     return (heights[0] + heights[-1] + 4 * sum(heights[1::2]) + 2 * sum(heights[2:-1:2])) * x / steps / 3
 
 
-def mean_of(parts: Sequence[Estimate]) -> Estimate:
-    """Unweighted mean of independent estimates (ReForm-Eval E.1: benchmarks count alike).
+def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
+    """Unweighted mean of independent estimates (ReForm-Eval E.1: benchmarks count equally).
 
-    Its interval is MOVER's (Zou and Donner 2008, equation 4): the margins of the parts' intervals, below and above,
-    each squared and added up. It is as wide as it should be where some parts are at the end of their range, and it
-    lies within the mean of the parts' bounds. None as soon as a part has no interval.
+    Its interval is MOVER's (Zou and Donner 2008, equation 4): the margins of the estimates' intervals, below and above,
+    each squared and added up. It keeps its width where some estimates are at the end of their range, and lies within
+    the mean of their bounds. None as soon as one estimate has no interval.
     """
-    known = [part for part in parts if part.value is not None]
-    n = sum(part.n for part in parts)
-    groups = sum(part.groups or part.n for part in parts)
-    unscored, errors = sum(part.unscored for part in parts), sum(part.errors for part in parts)
-    if not known:
+    valued = [estimate for estimate in estimates if estimate.value is not None]
+    n = sum(estimate.n for estimate in estimates)
+    groups = sum(estimate.groups or estimate.n for estimate in estimates)
+    unscored, errors = sum(estimate.unscored for estimate in estimates), sum(estimate.errors for estimate in estimates)
+    if not valued:
         return Estimate(None, None, None, None, n, unscored, errors, groups)
-    mean = math.fsum(part.value or 0.0 for part in known) / len(known)
-    se = math.hypot(*(part.stderr or 0.0 for part in known)) / len(known)
-    if any(part.low is None or part.high is None for part in known):
+    mean = math.fsum(estimate.value or 0.0 for estimate in valued) / len(valued)
+    se = math.hypot(*(estimate.stderr or 0.0 for estimate in valued)) / len(valued)
+    if any(estimate.low is None or estimate.high is None for estimate in valued):
         return Estimate(mean, se, None, None, n, unscored, errors, groups)
-    below, above = (math.hypot(*side) / len(known) for side in zip(*map(margins, known), strict=True))
+    below, above = (math.hypot(*side) / len(valued) for side in zip(*map(margins, valued), strict=True))
     return Estimate(mean, se, mean - below, mean + above, n, unscored, errors, groups)

@@ -1,4 +1,4 @@
-"""Runs on fewer questions: those of a condition, or those that every run answered (MMBench, appendix C)."""
+"""Runs narrowed to questions that meet a condition, or that every run answered (MMBench, appendix C)."""
 
 from __future__ import annotations
 
@@ -17,80 +17,82 @@ from snellen.scoring.scored_run import ExcludedQuestion, ScoredBenchmark, Scored
 Key = tuple[str, str]
 """Benchmark and sample."""
 Shortfall = tuple[Reason, str] | None
-"""Why a question counts as not answered, with its detail; None when it was."""
+"""Why a question counts as not answered, with detail; None if it was answered."""
 NEVER: Shortfall = ("not asked", "")
 
 
-def runs_where(runs: Sequence[ScoredRun], text: str) -> list[ScoredRun]:
-    """The runs on the questions that a condition on tags and facts holds for, as in `snellen run --where`.
+def filter_runs(runs: Sequence[ScoredRun], text: str) -> list[ScoredRun]:
+    """The runs narrowed to questions that meet a condition on tags and facts, as in `snellen run --where`.
 
     Raises DataError for a fact that no benchmark has, or when a run has no such question.
     """
     condition = Condition(text)
-    facts = {one.spec.name: one.spec.facts() for run in runs for one in run.benchmarks}
-    tags = {name for run in runs for one in run.benchmarks for sample in one.samples.values() for name in sample.tags}
-    known = {*tags, *(name for some in facts.values() for name in some)}
-    if unknown := condition.names - known:
-        raise DataError(f"--where: {registry.unknown('fact', min(unknown), known)}")
-    kept = []
+    facts = {scored.spec.name: scored.spec.facts() for run in runs for scored in run.benchmarks}
+    tags = {
+        name for run in runs for scored in run.benchmarks for sample in scored.samples.values() for name in sample.tags
+    }
+    known_names = {*tags, *(name for benchmark_facts in facts.values() for name in benchmark_facts)}
+    if unknown := condition.names - known_names:
+        raise DataError(f"--where: {registry.unknown('fact', min(unknown), known_names)}")
+    narrowed = []
     for run in runs:
         keys = {
-            (one.spec.name, sample.id)
-            for one in run.benchmarks
-            for sample in one.samples.values()
-            if condition.holds({**facts[one.spec.name], **sample.tags})
+            (scored.spec.name, sample.id)
+            for scored in run.benchmarks
+            for sample in scored.samples.values()
+            if condition.holds({**facts[scored.spec.name], **sample.tags})
         }
         if not keys:
             raise DataError(f"no question of {run.folder} fits --where {text!r}")
-        kept.append(_noted(narrow_run(run, keys), f"only questions where {text}: {len(keys):,}"))
-    return kept
+        narrowed.append(_noted(narrow_run(run, keys), f"only questions where {text}: {len(keys):,}"))
+    return narrowed
 
 
 def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
-    """The runs on the questions that each of them answered: asked, nothing failed, nothing refused.
+    """The runs narrowed to the questions that all of them answered: asked, not failed, not refused.
 
-    What was left out, and why, stands in `left_out` of each. A reply that names no option is an answer all the
-    same. Raises DataError for runs on different builds of a benchmark, and when no question is left.
+    `left_out` of each run says what was left out and why. A reply that names no option still is an answer. Raises
+    DataError for runs on different builds of a benchmark, and when no question is left.
     """
     _check_same(runs)
     reasons = [_reasons(run) for run in runs]
     everything = dict.fromkeys(
-        (one.spec.name, sample) for run in runs for one in run.benchmarks for sample in one.samples
+        (scored.spec.name, sample) for run in runs for scored in run.benchmarks for sample in scored.samples
     )
-    common = {key for key in everything if all(found.get(key, NEVER) is None for found in reasons)}
+    common = {key for key in everything if all(shortfalls.get(key, NEVER) is None for shortfalls in reasons)}
     if not common:
         raise DataError("no question was answered by all of the runs; leave one out, or name abilities with --where")
-    told = f"only the {len(common):,} of {len(everything):,} questions that all {len(runs)} runs answered"
+    note = f"only the {len(common):,} of {len(everything):,} questions that all {len(runs)} runs answered"
     return [
         replace(
-            _noted(narrow_run(run, common), told),
+            _noted(narrow_run(run, common), note),
             left_out=tuple(
-                ExcludedQuestion(*key, *(found.get(key, NEVER) or (None, "")))
+                ExcludedQuestion(*key, *(shortfalls.get(key, NEVER) or (None, "")))
                 for key in everything
                 if key not in common
             ),
         )
-        for run, found in zip(runs, reasons, strict=True)
+        for run, shortfalls in zip(runs, reasons, strict=True)
     ]
 
 
 def narrow_run(run: ScoredRun, keys: Collection[Key]) -> ScoredRun:
-    """A run on some of its questions; a benchmark without any is left out. Counts of requests stay those of all."""
-    chosen: dict[str, set[str]] = defaultdict(set)
+    """A run narrowed to some questions; benchmarks without any are left out. Request counts stay those of all."""
+    ids_by_benchmark: dict[str, set[str]] = defaultdict(set)
     for benchmark, sample in keys:
-        chosen[benchmark].add(sample)
-    some = [(one, chosen[one.spec.name] & one.samples.keys()) for one in run.benchmarks]
-    return replace(run, benchmarks=tuple(_narrowed(one, ids) for one, ids in some if ids))
+        ids_by_benchmark[benchmark].add(sample)
+    selections = [(scored, ids_by_benchmark[scored.spec.name] & scored.samples.keys()) for scored in run.benchmarks]
+    return replace(run, benchmarks=tuple(_narrowed(scored, ids) for scored, ids in selections if ids))
 
 
-def _narrowed(one: ScoredBenchmark, ids: Collection[str]) -> ScoredBenchmark:
+def _narrowed(scored: ScoredBenchmark, ids: Collection[str]) -> ScoredBenchmark:
     return replace(
-        one,
-        samples={name: sample for name, sample in one.samples.items() if name in ids},
-        predictions=tuple(p for p in one.predictions if p.sample_id in ids),
-        scores=tuple(score for score in one.scores if score.sample_id in ids),
-        answers={key: answer for key, answer in one.answers.items() if key[0] in ids},
-        tallies=tuple(tally for tally in one.tallies if tally.sample_id in ids),
+        scored,
+        samples={name: sample for name, sample in scored.samples.items() if name in ids},
+        predictions=tuple(p for p in scored.predictions if p.sample_id in ids),
+        scores=tuple(score for score in scored.scores if score.sample_id in ids),
+        answers={key: answer for key, answer in scored.answers.items() if key[0] in ids},
+        tallies=tuple(tally for tally in scored.tallies if tally.sample_id in ids),
     )
 
 
@@ -99,13 +101,13 @@ def _noted(run: ScoredRun, note: str) -> ScoredRun:
 
 
 def _reasons(run: ScoredRun) -> dict[Key, Shortfall]:
-    """For each question that was asked why it counts as not answered."""
-    found: dict[Key, Shortfall] = {}
-    for one in run.benchmarks:
-        for prediction in one.predictions:
-            key = one.spec.name, prediction.sample_id
-            found[key] = found.get(key) or _reason(prediction)
-    return found
+    """For each question asked, why it counts as not answered."""
+    shortfalls: dict[Key, Shortfall] = {}
+    for scored in run.benchmarks:
+        for prediction in scored.predictions:
+            key = scored.spec.name, prediction.sample_id
+            shortfalls[key] = shortfalls.get(key) or _reason(prediction)
+    return shortfalls
 
 
 def _reason(prediction: Prediction) -> Shortfall:
@@ -115,12 +117,12 @@ def _reason(prediction: Prediction) -> Shortfall:
 
 
 def _check_same(runs: Sequence[ScoredRun]) -> None:
-    first = {use.name: (use, run) for run in reversed(runs) for use in run.manifest.benchmarks}
+    first_uses = {use.name: (use, run) for run in reversed(runs) for use in run.manifest.benchmarks}
     for run in runs:
         for use in run.manifest.benchmarks:
-            other, whose = first[use.name]
-            if not use.fits(other.version, other.questions):
+            first_use, first_run = first_uses[use.name]
+            if not use.fits(first_use.version, first_use.questions):
                 raise DataError(
-                    f"{run.folder} and {whose.folder} are on different builds of {use.name}; score both on one "
+                    f"{run.folder} and {first_run.folder} are on different builds of {use.name}; score both on one "
                     "(a file of predictions with --benchmark and the built benchmark's name)"
                 )

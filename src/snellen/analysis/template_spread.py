@@ -1,8 +1,8 @@
-"""The spread between the best and the worst template, without what chance alone would make of it.
+"""The spread between the best and the worst template, without the part that is chance alone.
 
-The best of several equally good templates comes out better than the worst because of noise, so that best minus worst
-is above zero for a model that templates do not touch. Here the best and the worst are chosen on some pictures and
-compared on the others (cross-fitting; Chernozhukov et al. 2018, definition 3.1), where chance favours neither.
+Of several equally good templates one comes out best and one worst by noise, so best minus worst is above zero even
+for a model that templates do not affect. Here the best and the worst are chosen on some pictures and compared on the
+others (cross-fitting; Chernozhukov et al. 2018, definition 3.1), where chance favours neither.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from snellen.seeds import rng_for
 FOLDS = 10
 SPREAD_BOUNDS = (-1.0, 1.0)
 Shares = Mapping[str, Sequence[tuple[float, str]]]
-"""By template: of each presentation, 1 or 0 and the group (picture) that it is about."""
+"""By template: for each presentation, 1 if right else 0, and its group (picture)."""
 
 
 def template_spread(shares: Shares, *seed: str) -> Estimate:
-    """Accuracy of the best template less that of the worst, each chosen on other groups than those compared.
+    """Accuracy of the best template minus that of the worst, chosen on other groups than they are compared on.
 
-    Expected to be 0 when templates make no difference, so it may come out below 0. The interval needs no choice: the
-    true spread is at least each true difference of two templates, so it begins at the largest of their lower limits
-    (at a level divided by the number of ordered pairs, Bonferroni) and ends at the largest of their upper limits.
-    `n` is the number of presentations compared. None where some template has presentations of fewer than two groups.
+    Its expectation is 0 when templates make no difference, so it can come out below 0. The interval involves no
+    choice: the true spread is at least the true difference of any two templates, so it begins at the largest of their
+    lower limits (Bonferroni over ordered pairs) and ends at the largest of their upper limits. `n` is the number of
+    presentations compared. No value where a template was shown for fewer than two groups.
     """
     fold_of = _folds(sorted({group for pairs in shares.values() for _, group in pairs}), seed)
     best, worst = [], []
@@ -48,8 +48,8 @@ def template_spread(shares: Shares, *seed: str) -> Estimate:
 def _limits(shares: Shares) -> tuple[float, float]:
     ordered = list(permutations(shares.values(), 2))
     lows, highs = [], []
-    for one, other in ordered:
-        value, spread = _difference(one, other)
+    for first, second in ordered:
+        value, spread = _difference(first, second)
         low, high = interval_of(value, spread, SPREAD_BOUNDS)
         if low is None or high is None:
             return SPREAD_BOUNDS
@@ -66,7 +66,7 @@ def _folds(groups: Sequence[str], seed: Sequence[str]) -> dict[str, int]:
 
 
 def _ranked(shares: Shares, fold_of: Mapping[str, int], fold: int) -> list[str]:
-    """Templates from the worst to the best on all folds but this; none where one is not met there."""
+    """Templates from worst to best on all other folds; empty if one of them does not occur there."""
     means = {}
     for template, pairs in shares.items():
         values = [value for value, group in pairs if fold_of[group] != fold]
@@ -77,7 +77,7 @@ def _ranked(shares: Shares, fold_of: Mapping[str, int], fold: int) -> list[str]:
 
 
 def _difference(best: Sequence[tuple[float, str]], worst: Sequence[tuple[float, str]]) -> tuple[float, GroupSpread]:
-    """Difference of two means over presentations of the same groups, which pair them."""
+    """Difference of two means, paired by the groups that both have."""
     deviations: dict[str, float] = defaultdict(float)
     means = []
     for sign, pairs in ((1, best), (-1, worst)):

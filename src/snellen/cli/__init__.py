@@ -17,21 +17,21 @@ _VERBS: dict[str, dict[str, str]] = {
         "list": "Show benchmarks, suites, models, protocols or metrics.",
         "build": "Make a benchmark from its source, or from your own questions.",
         "init": "Start a benchmark of your own from questions and pictures.",
-        "verify": "Count what official files give, against the paper's tables.",
-        "import": "Make benchmarks from data that others have published in their own form.",
-        "sample": "Draw a part of a benchmark, or study how much of the whole parts tell.",
-        "lint": "What a benchmark hides: repetitions, leaks, baselines that need no picture.",
+        "verify": "Compare what official files contain with the paper's tables.",
+        "import": "Make benchmarks from data published in another form.",
+        "sample": "Draw a sample of a benchmark, or study how well samples predict full scores.",
+        "lint": "Check a benchmark: repetitions, leaks, baselines that need no picture.",
     },
     "Runs": {
         "demo": "Evaluate the embedded models on the embedded eye chart.",
-        "run": "Evaluate a model on benchmarks; the same command goes on after a stop.",
+        "run": "Evaluate a model on benchmarks; the same command resumes a stopped run.",
         "score": "Read and score a run again, without asking the model.",
-        "agree": "Label hard replies, and see how extractors and judges agree with people.",
+        "agree": "Label hard replies, and see how far extractors and judges agree with people.",
         "report": "Write the report of one or several runs.",
         "submit": "Write the replies of a run as the file that an evaluation server takes.",
     },
     "Serving": {
-        "worker": "Serve a model of your own class, to be evaluated from anywhere.",
+        "worker": "Serve a model class of your own, to be evaluated from anywhere.",
     },
 }
 
@@ -101,7 +101,7 @@ def main(args: Sequence[str] | None = None) -> None:
         click.echo("snellen: stopped", err=True)
         sys.exit(130)
     except BrokenPipeError:
-        # The reader of our output has gone (`snellen list | head`); nothing is wrong.
+        # The reader of the output is gone (`snellen list | head`), which is not an error.
         sys.stderr.close()
         sys.exit(0)
     sys.exit(code if isinstance(code, int) else 0)

@@ -1,4 +1,4 @@
-"""Flags that several verbs share: how replies are read and scored, who judges, which questions, and --json."""
+"""Flags shared by several verbs: how replies are read and scored, who judges, which questions, and --json."""
 
 from __future__ import annotations
 
@@ -11,22 +11,20 @@ from snellen.runs.spec import JudgeSpec, ScoringSpec, TokenPrice, judge_spec, sc
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 JUDGE = "judge_"
-"""What stands before a field of `JudgeSpec` in the name of its flag."""
+"""The prefix of the flags that set fields of `JudgeSpec`."""
 
 
 def _price(context: click.Context, parameter: click.Parameter, text: str | None) -> TokenPrice | None:
     if not text:
         return None
     try:
-        read, written = (float(part) for part in text.split(","))
+        input_price, output_price = (float(price) for price in text.split(","))
     except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not IN,OUT; give two prices of a million tokens, e.g. 0.15,0.6"
-        ) from None
-    return read, written
+        raise click.BadParameter(f"{text!r} is not IN,OUT; give two prices per million tokens, e.g. 0.15,0.6") from None
+    return input_price, output_price
 
 
-json_flag = click.option("--json", "as_json", is_flag=True, help="Print tables as JSON, one object a line.")
+json_flag = click.option("--json", "as_json", is_flag=True, help="Print tables as JSON, one object per line.")
 
 _JUDGE_FLAGS = (
     click.option(
@@ -34,7 +32,7 @@ _JUDGE_FLAGS = (
         "judge_models",
         multiple=True,
         metavar="MODEL",
-        help="Model that reads what is still open, and gives judged metrics; repeat for a vote.",
+        help="Model that reads replies still unparsed, and computes judged metrics; repeat for a vote.",
     ),
     click.option("--judge-prompt", help="How a judge is asked to match: paper, delimited.  [paper]"),
     click.option(
@@ -43,13 +41,13 @@ _JUDGE_FLAGS = (
     click.option(
         "--judge-structured/--no-judge-structured",
         default=None,
-        help="Hold a judge behind a server to valid verdicts.  [no]",
+        help="Constrain a judge behind a server to valid verdicts.  [no]",
     ),
     click.option(
         "--judge-price",
         metavar="IN,OUT",
         callback=_price,
-        help="Price of a million tokens read and written, to say before what a judge may cost.",
+        help="Prices per million tokens read and written, to estimate beforehand what a judge may cost.",
     ),
     click.option(
         "--judge-failures",
@@ -59,7 +57,7 @@ _JUDGE_FLAGS = (
     click.option(
         "--judge-calibrate/--no-judge-calibrate",
         default=None,
-        help="Say beside it how far each judge agrees with people on hard replies.  [no]",
+        help="Also report how far each judge agrees with people on hard replies.  [no]",
     ),
 )
 
@@ -78,23 +76,23 @@ _SCORING_FLAGS = (
     click.option(
         "--semantic/--no-semantic",
         default=None,
-        help="Read what the rules leave open by sentence embeddings, offline.  [no]",
+        help="Match replies that the rules leave unparsed by sentence embeddings, offline.  [no]",
     ),
     click.option(
-        "--unparsed", help="What nothing could read: not-right, or legacy-random (a random guess).  [not-right]"
+        "--unparsed", help="Score of unparsed replies: not-right, or legacy-random (a random guess).  [not-right]"
     ),
     click.option("--guess-seed", type=int, help="Seed of that guess.  [0]"),
     click.option(
         "--as-published/--no-as-published",
         default=None,
-        help="Extractor, metrics and scale of the tables of each suite's paper; results.json has both.  [no]",
+        help="Use the extractor, metrics and scale of each suite's paper; results.json has both.  [no]",
     ),
 )
 
 _SUBSET_FLAGS = (
-    click.option("--where", default="", help="Only questions that a condition holds for: \"l2 != 'logic_reasoning'\"."),
+    click.option("--where", default="", help="Only questions that meet a condition: \"l2 != 'logic_reasoning'\"."),
     click.option(
-        "--common-answered", is_flag=True, help="Only questions that every run answered: nothing refused, no errors."
+        "--common-answered", is_flag=True, help="Only questions that every run answered, without refusals or errors."
     ),
 )
 
@@ -106,22 +104,22 @@ def _with(command: CommandT, flags: tuple[Callable[[CommandT], CommandT], ...]) 
 
 
 def scoring_flags(command: CommandT) -> CommandT:
-    """Give a command the flags of how replies are read and scored, judges included; see `scoring_of` and `judge_of`."""
+    """Give a command the flags for reading and scoring replies, and for judges; see the two below."""
     return _with(command, (*_SCORING_FLAGS, *_JUDGE_FLAGS))
 
 
 def judge_flags(command: CommandT) -> CommandT:
-    """Give a command the flags of judges; see `judge_of`."""
+    """Give a command the flags for judges; see `judge_from_flags`."""
     return _with(command, _JUDGE_FLAGS)
 
 
 def subset_flags(command: CommandT) -> CommandT:
-    """Give a command the flags of fewer questions; it passes what it gets on to `Results.only`."""
+    """Give a command the flags that narrow the questions; it passes them on to `Results.only`."""
     return _with(command, _SUBSET_FLAGS)
 
 
-def given(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags that the user gave, by the fields of a `RunSpec`: scoring's and judges' in tables of their own."""
+def flags_given(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags that the user gave, as fields of a `RunSpec`; those for scoring and judges in tables of their own."""
     tables: dict[str, dict[str, Any]] = {"scoring": {}, "judge": {}}
     fields: dict[str, Any] = {}
     for name, value in flags.items():
@@ -136,11 +134,11 @@ def given(flags: Mapping[str, Any]) -> dict[str, Any]:
     return {**fields, **{name: table for name, table in tables.items() if table}}
 
 
-def scoring_of(flags: Mapping[str, Any]) -> ScoringSpec:
-    """How the flags say that replies are scored."""
-    return scoring_spec(given(flags).get("scoring", {}))
+def scoring_from_flags(flags: Mapping[str, Any]) -> ScoringSpec:
+    """The `ScoringSpec` that the flags describe."""
+    return scoring_spec(flags_given(flags).get("scoring", {}))
 
 
-def judge_of(flags: Mapping[str, Any]) -> JudgeSpec:
-    """Who judges by the flags, and how."""
-    return judge_spec(given(flags).get("judge", {}))
+def judge_from_flags(flags: Mapping[str, Any]) -> JudgeSpec:
+    """The `JudgeSpec` that the flags describe."""
+    return judge_spec(flags_given(flags).get("judge", {}))

@@ -1,4 +1,4 @@
-"""What commands print: tables, progress with counts, rate and time left."""
+"""Output of commands: tables, and progress with counts, rate and time left."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 10
 MAX_METRIC_ROWS = 24
-"""Rows of metrics of open questions and dialogues that a terminal shows; longer tables are left to the report."""
+"""Most metric rows of open questions and dialogues shown in a terminal; longer tables are only in the report."""
 MAX_SUITE_TABLES = 2
-"""Tables of one suite that a terminal shows; the report has the rest."""
+"""Most tables of one suite shown in a terminal; the rest are in the report."""
 err = Console(stderr=True)
 out = Console() if sys.stdout.isatty() else Console(width=200)
 
@@ -95,8 +95,8 @@ def _lines() -> Iterator[ProgressListener]:
     printed = time.monotonic()
 
     def print_line(state: RunProgress) -> None:
-        passed = time.monotonic() - begun[state.folder]
-        rate = state.done / passed if passed else 0.0
+        elapsed = time.monotonic() - begun[state.folder]
+        rate = state.done / elapsed if elapsed else 0.0
         remaining = f", {(state.total - state.done) / rate:,.0f} s left" if rate and state.done < state.total else ""
         counts = f"{state.done:,}/{state.total:,}, {rate:,.1f}/s{remaining}"
         requests = f"{state.requests:,} requests, {state.failures:,} failed"
@@ -117,7 +117,7 @@ def announce(line: str) -> None:
 
 
 def show_results(results: Results, as_json: bool) -> None:
-    """Print the summary and the other metrics by benchmark, or with `as_json` all rows as JSON lines."""
+    """Print the summary and other metrics by benchmark, or with `as_json` all rows as JSON lines."""
     if as_json:
         import msgspec
 

@@ -49,13 +49,13 @@ class DelimitedLines:
     def __iter__(self) -> Iterator[str]:
         for raw in self._file:
             # Files from old Macs end their lines with a bare carriage return.
-            parts = _CARRIAGE_RETURN.split(self._decoded(raw)) if b"\r" in raw[:-2] else [self._decoded(raw)]
-            for part in parts:
-                if part:
-                    first = self.end == 0
+            lines = _CARRIAGE_RETURN.split(self._decoded(raw)) if b"\r" in raw[:-2] else [self._decoded(raw)]
+            for line in lines:
+                if line:
+                    at_start = self.end == 0
                     self._number += 1
-                    self.end += len(raw) if len(parts) == 1 else len(part.encode())
-                    yield part.removeprefix("\ufeff") if first else part
+                    self.end += len(raw) if len(lines) == 1 else len(line.encode())
+                    yield line.removeprefix("\ufeff") if at_start else line
 
     def _decoded(self, raw: bytes) -> str:
         try:
@@ -91,8 +91,8 @@ class DelimitedTable:
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file, self.path = file, path
         self.header = next((tuple(cells) for _, _, cells in self._records(0)), ())
-        if twice := {name for name in self.header if self.header.count(name) > 1}:
-            raise DataError(f"{path}:1: the column {min(twice)!r} appears twice")
+        if repeated := {name for name in self.header if self.header.count(name) > 1}:
+            raise DataError(f"{path}:1: the column {min(repeated)!r} appears twice")
 
     def __iter__(self) -> Iterator[DelimitedRow]:
         records = self._records(0)
@@ -117,15 +117,15 @@ class DelimitedTable:
     def _records(self, place: int) -> Iterator[tuple[int, int, list[str]]]:
         self._file.seek(place)
         lines = DelimitedLines(self._file, self.path)
-        last = 0
+        last_line = 0
         try:
             for number, cells in delimited_records(lines, TABLES[self.path.suffix.lower()]):
-                last = number
-                yield last, place, cells
+                last_line = number
+                yield last_line, place, cells
                 place = lines.end
         except CellError as error:
             raise DataError(
-                f"{self.path}:{last + 1}: {error}; quote cells that hold tabs, commas or line breaks"
+                f"{self.path}:{last_line + 1}: {error}; quote cells that hold tabs, commas or line breaks"
             ) from None
 
 

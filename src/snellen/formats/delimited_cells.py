@@ -41,44 +41,46 @@ def _plain(line: str, delimiter: str) -> list[str]:
 def _quoted(number: int, line: str, following: Iterator[tuple[int, str]], delimiter: str) -> tuple[int, list[str]]:
     """The cells of a record that contains quotes, which may span several lines."""
     cells: list[str] = []
-    at = 0
+    position = 0
     while True:
-        if line.startswith(QUOTE, at):
-            number, line, cell, at = _quoted_cell(number, line, at + 1, following)
+        if line.startswith(QUOTE, position):
+            number, line, cell, position = _quoted_cell(number, line, position + 1, following)
         else:
-            end = line.find(delimiter, at)
-            cell = line[at:end] if end >= 0 else line[at:].rstrip(LINE_ENDS)
+            end = line.find(delimiter, position)
+            cell = line[position:end] if end >= 0 else line[position:].rstrip(LINE_ENDS)
             _check_end(cell)
-            at += len(cell)
+            position += len(cell)
         cells.append(cell)
-        if line.startswith(delimiter, at):
-            at += 1
+        if line.startswith(delimiter, position):
+            position += 1
             continue
-        rest = line[at:]
-        if rest and rest[0] not in LINE_ENDS:
+        remainder = line[position:]
+        if remainder and remainder[0] not in LINE_ENDS:
             raise CellError(f"{delimiter!r} expected after {QUOTE!r}")
-        if rest.strip(LINE_ENDS):
+        if remainder.strip(LINE_ENDS):
             raise CellError(BROKEN)
         return number, cells
 
 
-def _quoted_cell(number: int, line: str, at: int, following: Iterator[tuple[int, str]]) -> tuple[int, str, str, int]:
+def _quoted_cell(
+    number: int, line: str, position: int, following: Iterator[tuple[int, str]]
+) -> tuple[int, str, str, int]:
     """Number and text of the line where a quoted cell ends, the cell, and the position after its closing quote."""
-    parts: list[str] = []
+    pieces: list[str] = []
     while True:
-        end = line.find(QUOTE, at)
+        end = line.find(QUOTE, position)
         if end < 0:
-            parts.append(line[at:])
+            pieces.append(line[position:])
             number, line = next(following, (0, ""))
             if not number:
                 raise CellError("unexpected end of data")
-            at = 0
+            position = 0
         elif line.startswith(QUOTE, end + 1):
-            parts.append(line[at : end + 1])
-            at = end + 2
+            pieces.append(line[position : end + 1])
+            position = end + 2
         else:
-            parts.append(line[at:end])
-            return number, line, "".join(parts), end + 1
+            pieces.append(line[position:end])
+            return number, line, "".join(pieces), end + 1
 
 
 def _check_end(text: str) -> None:

@@ -61,20 +61,22 @@ class ParquetSplit:
     def __init__(self, folder: Path | None, patterns: Sequence[str]) -> None:
         self._paths = parquet_files(folder, patterns)
 
-    def rows(self, needed: Sequence[str], others: Sequence[str], form: type[RowT]) -> Iterator[tuple[ParquetRow, RowT]]:
+    def rows(
+        self, needed: Sequence[str], optional: Sequence[str], form: type[RowT]
+    ) -> Iterator[tuple[ParquetRow, RowT]]:
         """Each row as a typed record of the named columns, in the order of the files.
 
-        Columns in `others` may be missing; empty cells are left out. Raises DataError for a missing `needed` column
+        Columns in `optional` may be missing; empty cells are left out. Raises DataError for a missing `needed` column
         and for a row that does not fit.
         """
         number = 0
         for path in self._paths:
             row = 0
-            for cells in _batches(path, needed, others):
+            for cells in _batches(path, needed, optional):
                 for place in range(len(next(iter(cells.values()), ()))):
-                    where = ParquetRow(path, row, number)
+                    source_row = ParquetRow(path, row, number)
                     row, number = row + 1, number + 1
-                    yield where, _record(form, cells, place, where.where)
+                    yield source_row, _record(form, cells, place, source_row.where)
 
     def names(self, column: str) -> tuple[str, ...]:
         """The class names that the column's numbers stand for. Raises DataError when the file does not name them."""
@@ -95,15 +97,17 @@ def parquet_files(folder: Path | None, patterns: Sequence[str]) -> list[Path]:
     paths = sorted({path for pattern in patterns for path in folder.glob(pattern)})
     if not paths:
         raise DataError(f"{folder}: there is no {' or '.join(patterns)}; is this the dataset's folder, at its top?")
-    shards = [(path, part) for path in paths if (part := _SHARD.search(path.name))]
+    shards = [(path, match) for path in paths if (match := _SHARD.search(path.name))]
     if shards:
-        first, part = shards[0]
-        expected = [f"-{number:05d}-of-{part[2]}" for number in range(int(part[2]))]
-        parts = [shard[0] for _, shard in shards]
-        if missing := [name for name in expected if name not in parts]:
+        first, match = shards[0]
+        expected = [f"-{number:05d}-of-{match[2]}" for number in range(int(match[2]))]
+        shard_names = [shard[0] for _, shard in shards]
+        if missing := [name for name in expected if name not in shard_names]:
             raise DataError(f"{first.parent}: the file {missing[0]} of the split is missing; fetch all {len(expected)}")
-        if len(parts) > len(expected):
-            raise DataError(f"{first.parent}: {len(parts)} files of {len(expected)}; two versions are mixed up there")
+        if len(shard_names) > len(expected):
+            raise DataError(
+                f"{first.parent}: {len(shard_names)} files of {len(expected)}; two versions are mixed up there"
+            )
     return paths
 
 
@@ -128,8 +132,10 @@ class PictureColumn:
             raise DataError(f"{place.where}: {_told(error)}; is the download complete?") from None
         cell = self._held[place.row - self._first].as_py()
         if not cell or not cell["bytes"]:
-            named = f", only its name {cell['path']}" if cell and cell["path"] else ""
-            raise DataError(f"{place.where}: {self._column} holds no picture{named}; is it the dataset with pictures?")
+            name_note = f", only its name {cell['path']}" if cell and cell["path"] else ""
+            raise DataError(
+                f"{place.where}: {self._column} holds no picture{name_note}; is it the dataset with pictures?"
+            )
         return bytes(cell["bytes"])
 
     def _move_to(self, place: ParquetRow) -> None:
@@ -168,16 +174,16 @@ def _check_picture(schema: pa.Schema, column: str, path: Path) -> None:
         raise DataError(f"{path}: the column {column!r} holds {kind}, not pictures (bytes and path)")
 
 
-def _batches(path: Path, needed: Sequence[str], others: Sequence[str]) -> Iterator[dict[str, list[Any]]]:
+def _batches(path: Path, needed: Sequence[str], optional: Sequence[str]) -> Iterator[dict[str, list[Any]]]:
     """The named columns of a file, TEXTS rows at a time."""
     with _opened(path) as file:
-        present = file.schema_arrow.names
-        if missing := [name for name in needed if name not in present]:
+        columns = file.schema_arrow.names
+        if missing := [name for name in needed if name not in columns]:
             raise DataError(
-                f"{path}: there is no column {missing[0]!r}; there are {', '.join(present)}; is it another version of "
+                f"{path}: there is no column {missing[0]!r}; there are {', '.join(columns)}; is it another version of "
                 "the dataset?"
             )
-        names = sorted({*needed, *(name for name in others if name in present)})
+        names = sorted({*needed, *(name for name in optional if name in columns)})
         try:
             for batch in file.iter_batches(TEXTS, columns=names, use_threads=False):
                 yield {name: batch.column(name).to_pylist() for name in names}

@@ -49,9 +49,9 @@ def _items(file: BinaryIO, path: Path, name: str) -> Iterator[msgspec.Raw]:
     while not window.startswith(b"]"):
         end = _last_end(window)
         if not end:
-            more = file.read(max(WINDOW, len(window))) if len(window) < LONGEST else b""
-            if more:
-                window += more
+            chunk = file.read(max(WINDOW, len(window))) if len(window) < LONGEST else b""
+            if chunk:
+                window += chunk
                 continue
             end = _list_end(window)
         yield from _objects(b"[" + window[:end] + b"]")
@@ -60,20 +60,20 @@ def _items(file: BinaryIO, path: Path, name: str) -> Iterator[msgspec.Raw]:
 
 def _next(file: BinaryIO, window: bytes) -> bytes:
     """The window from the next item, or from the end of the list."""
-    while not (rest := window.lstrip(_BLANK).removeprefix(b",").lstrip(_BLANK)):
-        more = file.read(WINDOW)
-        if not more:
+    while not (remainder := window.lstrip(_BLANK).removeprefix(b",").lstrip(_BLANK)):
+        chunk = file.read(WINDOW)
+        if not chunk:
             raise ValueError("the file ends within the list")
-        window += more
-    return rest
+        window += chunk
+    return remainder
 
 
 def _opening(file: BinaryIO, path: Path, name: str) -> bytes:
     """The window after the opening bracket of the outermost object's list `name`."""
     opening = re.compile(rb'"%s"\s*:\s*\[' % re.escape(name.encode()))
     window, searched = b"", 0
-    while more := file.read(WINDOW):
-        window += more
+    while chunk := file.read(WINDOW):
+        window += chunk
         for match in opening.finditer(window, searched):
             if _is_outermost(window[: match.end()], name):
                 return _next(file, window[match.end() :])

@@ -16,7 +16,7 @@ from snellen.records import Answer, History, Sample, SourceRows
 
 ROWS = 1000
 """Rows held in memory, and rows in a Parquet row group."""
-PART = 50 * ROWS
+ROWS_AT_ONCE = 50 * ROWS
 """Rows sorted at once, in whole row groups."""
 
 _IMAGE = pa.struct(
@@ -72,7 +72,7 @@ def _column(records: list[Any], name: str) -> list[Any]:
     if name in _MAPS:
         return [sorted(value.items()) for value in values]
     if name in _STRUCTS:
-        return [[msgspec.structs.asdict(part) for part in value] for value in values]
+        return [[msgspec.structs.asdict(struct) for struct in value] for value in values]
     return values
 
 
@@ -136,7 +136,7 @@ def _values(column: pa.Array, is_map: bool) -> list[Any]:
 def sort_by_group(path: Path) -> None:
     """Sort the samples so that each group is together, in order of first appearance.
 
-    Holds the group names and PART rows in memory; a file that is already in order is not rewritten.
+    Holds the group names and ROWS_AT_ONCE rows in memory; a file that is already in order is not rewritten.
     """
     import pyarrow.compute as pc
 
@@ -152,8 +152,8 @@ def sort_by_group(path: Path) -> None:
         pq.ParquetFile(path) as file,
         pq.ParquetWriter(ordered, file.schema_arrow, compression="zstd", use_dictionary=True) as writer,
     ):
-        for start in range(0, len(rank), PART):
-            writer.write_table(_rows_between(file, place, start, start + PART), row_group_size=ROWS)
+        for start in range(0, len(rank), ROWS_AT_ONCE):
+            writer.write_table(_rows_between(file, place, start, start + ROWS_AT_ONCE), row_group_size=ROWS)
     ordered.replace(path)
 
 
@@ -161,11 +161,11 @@ def _rows_between(file: pq.ParquetFile, place: pa.Array, start: int, end: int) -
     """The rows whose new positions are from `start` to `end`, in order."""
     import pyarrow.compute as pc
 
-    batches, places, done = [], [], 0
+    batches, places, offset = [], [], 0
     for batch in file.iter_batches(batch_size=ROWS, use_threads=False):
-        here = place.slice(done, batch.num_rows)
-        done += batch.num_rows
-        chosen = pc.and_(pc.greater_equal(here, start), pc.less(here, end))
-        batches.append(batch.filter(chosen))
-        places.append(here.filter(chosen))
+        new_positions = place.slice(offset, batch.num_rows)
+        offset += batch.num_rows
+        mask = pc.and_(pc.greater_equal(new_positions, start), pc.less(new_positions, end))
+        batches.append(batch.filter(mask))
+        places.append(new_positions.filter(mask))
     return pa.Table.from_batches(batches).take(pc.sort_indices(pa.concat_arrays(places)))

@@ -28,7 +28,7 @@ SheetRow = tuple[int, dict[int, str]]
 """Row number from 1, and the row's non-empty cells by column number from 0."""
 
 
-class BrokenError(Exception):
+class SpreadsheetError(Exception):
     """What is wrong with the file; the message does not name it."""
 
 
@@ -46,12 +46,14 @@ def read_sheet(path: Path) -> Sheet:
         with zipfile.ZipFile(path) as pack:
             # Nothing is read beyond the sizes in the archive's directory, so they can be trusted here.
             if (total := sum(entry.file_size for entry in pack.infolist())) > LARGEST:
-                raise BrokenError(f"it unpacks to {total >> 20:,} MiB, more than the {LARGEST >> 20} that are read")
+                raise SpreadsheetError(
+                    f"it unpacks to {total >> 20:,} MiB, more than the {LARGEST >> 20} that are read"
+                )
             return _first(pack)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except (
-        BrokenError,
+        SpreadsheetError,
         OSError,
         zipfile.BadZipFile,
         zlib.error,
@@ -69,7 +71,7 @@ def _first(pack: zipfile.ZipFile) -> Sheet:
     _parse(pack, "xl/workbook.xml", names)
     _parse(pack, "xl/_rels/workbook.xml.rels", targets)
     if not names.ids:
-        raise BrokenError("it has no sheet")
+        raise SpreadsheetError("it has no sheet")
     target = targets.by_id.get(names.ids[0], "")
     strings = _Strings()
     if shared := next((name for name in pack.namelist() if name.lower() == "xl/sharedstrings.xml"), ""):
@@ -96,7 +98,7 @@ def _parse(pack: zipfile.ZipFile, name: str, handler: _Handler) -> None:
     parser.buffer_text = True
 
     def refuse(*_: Any) -> None:
-        raise BrokenError(f"{name} has a document type, which no spreadsheet writes")
+        raise SpreadsheetError(f"{name} has a document type, which no spreadsheet writes")
 
     parser.StartDoctypeDeclHandler = refuse
     parser.StartElementHandler = handler.start
@@ -106,9 +108,9 @@ def _parse(pack: zipfile.ZipFile, name: str, handler: _Handler) -> None:
         with pack.open(name) as file:
             parser.ParseFile(file)
     except KeyError:
-        raise BrokenError(f"{name} is missing") from None
+        raise SpreadsheetError(f"{name} is missing") from None
     except expat.ExpatError as error:
-        raise BrokenError(f"{name}: {error}") from None
+        raise SpreadsheetError(f"{name}: {error}") from None
 
 
 class _Sheets(_Handler):
@@ -206,7 +208,7 @@ class _Cells(_Handler):
         if (column := self._columns.get(letters)) is not None:
             return column
         if not _REFERENCE.fullmatch(place):
-            raise BrokenError(f"{place!r} is not the name of a cell")
+            raise SpreadsheetError(f"{place!r} is not the name of a cell")
         number = 0
         for letter in letters:
             number = 26 * number + ord(letter) - ord("A") + 1

@@ -28,7 +28,7 @@ class TextTable(Struct, frozen=True):
     """Oddities of the file to tell the user about."""
 
 
-def read_cells(path: Path) -> TextTable:
+def read_text_table(path: Path) -> TextTable:
     """Read a table in the format of its suffix; numbers keep their digits. Raises DataError naming file and line."""
     form = READERS.get(path.suffix.lower())
     if form is None:
@@ -47,20 +47,20 @@ def _read_xlsx(path: Path) -> TextTable:
     sheet = read_sheet(path)
     if not sheet.lines:
         raise DataError(f"{path}: the first sheet is empty")
-    (_, named), *lines = sheet.lines
-    if len(set(named.values())) < len(named):
-        twice = next(name for name in named.values() if list(named.values()).count(name) > 1)
-        raise DataError(f"{path}:1: the column {twice!r} appears twice")
+    (_, names), *lines = sheet.lines
+    if len(set(names.values())) < len(names):
+        repeated = next(name for name in names.values() if list(names.values()).count(name) > 1)
+        raise DataError(f"{path}:1: the column {repeated!r} appears twice")
     # pandas writes its index as a column without a name.
     rows = tuple(
-        (line, {named[place]: text for place, text in cells.items() if place in named}) for line, cells in lines
+        (line, {names[place]: text for place, text in cells.items() if place in names}) for line, cells in lines
     )
     notes = []
     if sheet.formulas:
         notes.append(f"cells that are formulas, taken as their text: {sheet.formulas:,}")
     if sheet.others:
         notes.append(f"only the first sheet is read; left out: {sheet.others}")
-    return TextTable(tuple(named.values()), rows, tuple(notes))
+    return TextTable(tuple(names.values()), rows, tuple(notes))
 
 
 def _read_json(path: Path) -> TextTable:
@@ -122,7 +122,7 @@ READERS: dict[str, Callable[[Path], TextTable]] = {
 }
 
 
-def write_cells(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
+def write_text_table(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
     """Write a table in the format of its suffix, read it back, and keep it only if every cell is the same.
 
     Raises DataError for a text that the format cannot hold, naming the row (by its first cell).
@@ -160,7 +160,7 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
 
 
 def _check(draft: Path, path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
-    written = read_cells(draft)
+    written = read_text_table(draft)
     expected = [{name: row[name] for name in columns if row.get(name)} for row in rows]
     for (_, cells), row in zip(written.rows, expected, strict=False):
         if cells != row:

@@ -1,8 +1,8 @@
 """CIDEr and BLEU over whole corpora as array arithmetic; imported late, because it needs numpy.
 
 An n-gram's code is found by exact re-coding: the pairs (code of the first n - 1 words, last word) are
-sorted and numbered anew. So there is no hashing and no collision, and one sort an order does all the
-counting: equal n-grams lie side by side, in the order of their captions and so of their images.
+sorted and renumbered. So there is no hashing and no collision, and one sort per order does all the
+counting: equal n-grams are adjacent, in the order of their captions and so of their images.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TINY, _SMALL = 1e-15, 1e-9
 
 
 class Corpus(Struct, frozen=True):
-    """All captions as one run of word numbers: first every reference, then every reply."""
+    """All captions as one array of word numbers: first every reference, then every reply."""
 
     words: Ints
     lengths: Ints
@@ -48,32 +48,32 @@ class Corpus(Struct, frozen=True):
 
 
 class Counts(Struct, frozen=True):
-    """How often each n-gram of one order stands in each caption; parallel arrays, by code, then by caption."""
+    """How often each n-gram of one order occurs in each caption; parallel arrays, by code, then by caption."""
 
     caption: Ints
     code: Ints
     count: Ints
     codes: int
-    """Codes run from 0 to here."""
+    """Number of codes, which start at 0."""
     start: Ints
-    """Where in `Corpus.words` an n-gram of each code starts; shape (codes,)."""
+    """For each code, where in `Corpus.words` an occurrence starts; shape (codes,)."""
 
     def where(self, keep: NDArray[np.bool_], shift: int = 0) -> tuple[Ints, Ints, Ints]:
         return self.caption[keep] - shift, self.code[keep], self.count[keep]
 
 
 def encode(words: list[str], end: str, sizes: list[int]) -> Corpus:
-    """Number the words of a corpus in order of first sight.
+    """Number the words of a corpus in order of first appearance.
 
-    `words` are those of all references, image by image, then those of all replies, with `end` behind each caption;
-    `sizes` says how many references each image has.
+    `words` are those of all references, image by image, then those of all replies, with `end` after each caption;
+    `sizes` gives the number of references of each image.
     """
     numbers: defaultdict[str, int] = defaultdict(count().__next__)  # an unknown word gets the next number
     numbers[end]
-    found = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
-    ends = np.flatnonzero(found == 0)
+    codes = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
+    ends = np.flatnonzero(codes == 0)
     return Corpus(
-        found[found > 0] - 1,
+        codes[codes > 0] - 1,
         np.diff(ends, prepend=-1) - 1,
         np.repeat(np.arange(len(sizes), dtype=np.int64), sizes),
         tuple(numbers)[1:],
@@ -84,12 +84,12 @@ def ngrams(corpus: Corpus) -> list[Counts]:
     """Counts for n = 1, 2, 3, 4."""
     words, lengths = corpus.words, corpus.lengths
     caption = np.repeat(np.arange(len(lengths)), lengths)
-    left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(words))  # words from here to the caption's end
+    words_left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(words))  # words from here to the caption's end
     at, code = np.arange(len(words)), words
     grams = []
     for n in range(1, _ORDERS + 1):
         if n > 1:
-            longer = left[at] >= n
+            longer = words_left[at] >= n
             at, code = at[longer], code[longer] * len(corpus.vocabulary) + words[at[longer] + n - 1]
         order = _stable_order(code)
         captions, new_code = caption[at[order]], _changes(code[order])
@@ -136,12 +136,12 @@ def _idf(corpus: Corpus, counts: Counts, n: int, frequencies: Frequencies | None
     if frequencies is None:
         captions, codes, _ = counts.where(counts.caption < corpus.references)
         once = _changes(codes) | _changes(corpus.image[captions])
-        images, found = corpus.images, np.bincount(codes[once], minlength=counts.codes)
+        images, document_counts = corpus.images, np.bincount(codes[once], minlength=counts.codes)
     else:
         spans = (corpus.words[start : start + n].tolist() for start in counts.start)
         grams = (" ".join(corpus.vocabulary[word] for word in span) for span in spans)
-        images, found = frequencies.images, np.array([frequencies.counts.get(gram, 0) for gram in grams])
-    idf: Floats = math.log(images) - np.log(np.maximum(1.0, found))
+        images, document_counts = frequencies.images, np.array([frequencies.counts.get(gram, 0) for gram in grams])
+    idf: Floats = math.log(images) - np.log(np.maximum(1.0, document_counts))
     return idf
 
 
@@ -155,14 +155,16 @@ def _cosines(corpus: Corpus, counts: Counts, idf: Floats) -> Floats:
     reply_norm = np.sqrt(np.bincount(image, reply_weight**2, corpus.images))
 
     # Join on (n-gram, image): every n-gram of a reply meets its equals in that image's references.
-    keys, wanted = reference_code * corpus.images + corpus.image[reference], reply_code * corpus.images + image
-    low = np.searchsorted(keys, wanted, "left")
-    matches = np.searchsorted(keys, wanted, "right") - low
+    keys, reply_keys = reference_code * corpus.images + corpus.image[reference], reply_code * corpus.images + image
+    low = np.searchsorted(keys, reply_keys, "left")
+    matches = np.searchsorted(keys, reply_keys, "right") - low
     within = np.arange(matches.sum()) - np.repeat(np.cumsum(matches) - matches, matches)
-    met = np.repeat(low, matches) + within
-    product = np.minimum(np.repeat(reply_weight, matches), reference_weight[met]) * reference_weight[met]
+    matched_rows = np.repeat(low, matches) + within
+    product = (
+        np.minimum(np.repeat(reply_weight, matches), reference_weight[matched_rows]) * reference_weight[matched_rows]
+    )
 
-    dot = np.bincount(reference[met], product, corpus.references)
+    dot = np.bincount(reference[matched_rows], product, corpus.references)
     norms = reply_norm[corpus.image] * reference_norm
     cosine: Floats = dot / np.where(norms == 0, 1.0, norms)  # where a norm is 0, so is the product
     return cosine
@@ -176,7 +178,7 @@ def bleu_arrays(corpus: Corpus) -> tuple[Floats, Floats]:
 
 
 def bleu_count_arrays(corpus: Corpus) -> Floats:
-    """What BLEU counts on each reply, to be summed; shape (10, images).
+    """BLEU's counts for each reply, to be summed; shape (10, images).
 
     Right n-grams for n = 1 to 4, all n-grams for n = 1 to 4, words, words of the nearest reference.
     """
@@ -191,7 +193,7 @@ def bleu_from_counts(counts: Floats) -> Floats:
 
 
 def _bleu(correct: Floats, guesses: Floats, length: Floats, nearest: Floats) -> Floats:
-    """One row an order: the mean takes in the orders up to it."""
+    """One row per order; each is the mean over the orders up to it."""
     root = 1 / np.arange(1, _ORDERS + 1)[:, None]
     geometric = np.cumprod((correct + _TINY) / (guesses + _SMALL), axis=0) ** root
     ratio = np.minimum(1.0, (length + _TINY) / (nearest + _SMALL))
@@ -200,7 +202,7 @@ def _bleu(correct: Floats, guesses: Floats, length: Floats, nearest: Floats) -> 
 
 
 def _nearest_lengths(corpus: Corpus, length: Ints) -> Ints:
-    """Length of the reference nearest in length to each reply; of two as near, the shorter."""
+    """Length of the reference nearest in length to each reply; of two equally near, the shorter."""
     lengths = corpus.lengths[: corpus.references]
     by_image = np.lexsort((lengths, np.abs(lengths - length[corpus.image]), corpus.image))
     first = np.searchsorted(corpus.image[by_image], np.arange(corpus.images))
@@ -208,10 +210,10 @@ def _nearest_lengths(corpus: Corpus, length: Ints) -> Ints:
 
 
 def _clipped(corpus: Corpus) -> Floats:
-    """Right n-grams of each reply for n = 1 to 4, each counted at most as often as in the reference with most.
+    """Clipped n-gram matches of each reply for n = 1 to 4: each counts at most as often as in the reference with most.
 
-    Shape (4, images). An n-gram is looked at only where the one a word shorter stands in the reply and in a
-    reference of its image, so that each order has far fewer than the one before.
+    Shape (4, images). An n-gram is considered only where its first n - 1 words occur in the reply and in a
+    reference of its image, so each order has far fewer than the one before.
     """
     words, vocabulary = corpus.words, len(corpus.vocabulary)
     image = np.arange(corpus.images)
@@ -234,26 +236,26 @@ def _clipped(corpus: Corpus) -> Floats:
         count, of_run = np.diff(runs, append=len(identity)), identity[runs]
         key = of_run // slots
         of_reply = of_run - key * slots == slots - 1
-        new = _changes(key)
-        first = np.flatnonzero(new)
-        last = np.append(first[1:], len(runs)) - 1
-        most = np.maximum.reduceat(np.where(of_reply, 0, count), first)
-        matched = np.where(of_reply[last], np.minimum(count[last], most), 0)
+        is_new = _changes(key)
+        first = np.flatnonzero(is_new)
+        last_run = np.append(first[1:], len(runs)) - 1
+        reference_most = np.maximum.reduceat(np.where(of_reply, 0, count), first)
+        matched = np.where(of_reply[last_run], np.minimum(count[last_run], reference_most), 0)
         image = image[key[first] // vocabulary]
         right[n] = np.bincount(image, matched, corpus.images)
-        number = np.cumsum(new) - 1  # of a run's n-gram
-        met = matched[number] > 0
-        at, gram = at[order[np.repeat(met, count)]], np.repeat(number[met], count[met])
+        number = np.cumsum(is_new) - 1  # of a run's n-gram
+        is_matched = matched[number] > 0
+        at, gram = at[order[np.repeat(is_matched, count)]], np.repeat(number[is_matched], count[is_matched])
     return right
 
 
 def _in_reply(keys: Ints, references: int) -> NDArray[np.bool_]:
-    """Which keys stand among those of the replies, or seem to: most of the others are spared the sorting."""
+    """Which keys may occur among those of the replies; most others are ruled out here, which saves sorting them."""
     place = keys & ((1 << 22) - 1)
-    seen = np.zeros(1 << 22, dtype=bool)
-    seen[place[references:]] = True
-    found: NDArray[np.bool_] = seen[place]
-    return found
+    in_replies = np.zeros(1 << 22, dtype=bool)
+    in_replies[place[references:]] = True
+    is_candidate: NDArray[np.bool_] = in_replies[place]
+    return is_candidate
 
 
 def _sorted(keys: Ints) -> tuple[Ints, Ints]:
@@ -262,8 +264,8 @@ def _sorted(keys: Ints) -> tuple[Ints, Ints]:
     if int(keys.max()) >> (63 - bits):
         order = np.argsort(keys, kind="stable")
         return keys[order], order
-    both = np.sort(keys << bits | np.arange(len(keys)))
-    return both >> bits, both & ((1 << bits) - 1)
+    packed = np.sort(keys << bits | np.arange(len(keys)))
+    return packed >> bits, packed & ((1 << bits) - 1)
 
 
 def _within(image: Ints) -> Ints:

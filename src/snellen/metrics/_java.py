@@ -1,4 +1,4 @@
-"""The Java programs inside the package pycocoevalcap, found without importing or writing into it."""
+"""Finds the Java programs inside the package pycocoevalcap, without importing it or writing into it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 from snellen.errors import MissingExtraError
 
 
-def jar(path: str, purpose: str) -> tuple[str, Path]:
+def find_jar(path: str, purpose: str) -> tuple[str, Path]:
     """The java command and a jar of pycocoevalcap (`path` within the package). Raises MissingExtraError."""
     java = shutil.which("java")
     if java is None:
         raise MissingJavaError(purpose)
     package = importlib.util.find_spec("pycocoevalcap")
     places = [] if package is None else list(package.submodule_search_locations or ())
-    found = next((place for folder in places if (place := Path(folder, path)).is_file()), None)
-    if found is None:
+    jar = next((place for folder in places if (place := Path(folder, path)).is_file()), None)
+    if jar is None:
         raise MissingExtraError("pycocoevalcap", "meteor", purpose)
-    return java, found
+    return java, jar
 
 
 class MissingJavaError(MissingExtraError):

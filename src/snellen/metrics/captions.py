@@ -27,7 +27,7 @@ _ROUGE_BETA = 1.2
 
 
 class CorpusScore(Struct, frozen=True):
-    """A corpus metric: its value over all captions, and that of each caption in order."""
+    """The value of a corpus metric over all captions, and for each caption in order."""
 
     value: float
     per_caption: tuple[float, ...]
@@ -36,8 +36,8 @@ class CorpusScore(Struct, frozen=True):
 class Frequencies(Struct, frozen=True):
     """In how many of `images` images each n-gram (words joined by one blank) occurs in a reference.
 
-    CIDEr weighs words by these, so scores of subsets, or of resamples, compare only under one
-    `Frequencies`: freeze those of the full set and pass them.
+    CIDEr weighs words by these, so scores of subsets or resamples are comparable only with the same
+    `Frequencies`: compute those of the full set once and pass them.
     """
 
     images: int
@@ -54,7 +54,7 @@ def caption_tokens(caption: str, tokens: Tokens = "standard") -> list[str]:
 def document_frequencies(
     references: References, *, tokens: Tokens = "standard", source: str = "references"
 ) -> Frequencies:
-    """Frequencies of all n-grams (n = 1..4) of a reference set, one document an image."""
+    """Frequencies of all n-grams (n = 1..4) in a reference set; the references of one image are one document."""
     words = _tokenizer(tokens)
     counts: dict[str, int] = {}
     for captions in references:
@@ -107,7 +107,7 @@ def bleu(
 def bleu_orders(
     replies: Sequence[str], references: References, *, tokens: Tokens = "standard"
 ) -> tuple[CorpusScore, ...]:
-    """`bleu` of the orders 1, 2, 3 and 4, at the price of one."""
+    """`bleu` of orders 1, 2, 3 and 4, at the cost of one."""
     arrays = _arrays("BLEU")
     return _bleu_scores(*arrays.bleu_arrays(arrays.encode(*_words(replies, references, tokens))))
 
@@ -115,13 +115,13 @@ def bleu_orders(
 def bleu_counts(
     replies: Sequence[str], references: References, *, tokens: Tokens = "standard"
 ) -> list[tuple[float, ...]]:
-    """What BLEU counts on each reply, ten numbers to be summed. Errors as in `cider`."""
+    """BLEU's ten counts for each reply, to be summed. Raises as `cider` does."""
     arrays = _arrays("BLEU")
     counts = arrays.bleu_count_arrays(arrays.encode(*_words(replies, references, tokens)))
     return list(map(tuple, counts.T.tolist()))
 
 
-def bleu_of(sums: Sequence[float]) -> tuple[float, ...]:
+def bleu_from_sums(sums: Sequence[float]) -> tuple[float, ...]:
     """Corpus BLEU of the orders 1, 2, 3 and 4 from summed counts."""
     import numpy as np
 
@@ -153,7 +153,7 @@ def caption_scores(
     tokens: Tokens = "standard",
     frequencies: Frequencies | None = None,
 ) -> dict[str, CorpusScore]:
-    """`bleu_1` to `bleu_4`, `rouge_l` and `cider` by name, at once: words are split and counted one time."""
+    """`bleu_1` to `bleu_4`, `rouge_l` and `cider` by name; words are split and counted only once."""
     arrays = _arrays("CIDEr")
     _check_tokens(frequencies, tokens)
     corpus = arrays.encode(*_words(replies, references, tokens))
@@ -168,7 +168,7 @@ def common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _places(words: Sequence[str]) -> dict[str, int]:
-    """Where each word stands, as bits."""
+    """The positions of each word, as bits."""
     places: dict[str, int] = {}
     bit = 1
     for word in words:
@@ -180,7 +180,7 @@ def _places(words: Sequence[str]) -> dict[str, int]:
 def _common(places: Mapping[str, int], length: int, second: Sequence[str]) -> int:
     row = full = (1 << length) - 1
     for word in second:
-        if word in places:  # any other leaves the row as it is
+        if word in places:  # any other word leaves the row unchanged
             matches = row & places[word]
             row = ((row + matches) | (row - matches)) & full
     return length - row.bit_count()
@@ -210,15 +210,15 @@ def _blank_words(text: str) -> list[str]:
 
 
 def _words(replies: Sequence[str], references: References, tokens: Tokens) -> tuple[list[str], str, list[int]]:
-    """Words of all references, image by image, then of all replies, with a sign that is no word behind each caption;
-    that sign; and how many references each image has."""
+    """Words of all references, image by image, then of all replies, with a separator after each caption; the separator;
+    and the number of references of each image."""
     check_paired(replies, references)
     texts, sizes = [*chain.from_iterable(references), *replies], list(map(len, references))
-    if tokens == "legacy":  # one split of everything is twice as fast as one a caption
+    if tokens == "legacy":  # splitting everything at once is twice as fast as caption by caption
         end = "\0"
-        while (whole := f" {end} ".join([*texts, ""])).count(end) > len(texts):
+        while (joined := f" {end} ".join([*texts, ""])).count(end) > len(texts):
             end += "\0"
-        return whole.split(), end, sizes
+        return joined.split(), end, sizes
     words: list[str] = []
     split = _tokenizer(tokens)
     for text in texts:
@@ -228,11 +228,11 @@ def _words(replies: Sequence[str], references: References, tokens: Tokens) -> tu
 
 
 def check_paired(replies: Sequence[str], references: References) -> None:
-    """Raises DataError unless there is one list of at least one reference caption a reply."""
+    """Raises DataError unless each reply has a list of at least one reference caption."""
     if len(replies) != len(references):
         raise DataError(
             f"caption metric: {len(replies)} replies but references of {len(references)} images; "
-            "give one list of references a reply, in the same order"
+            "give one list of references per reply, in the same order"
         )
     if not replies:
         raise DataError("caption metric: no captions; a corpus score needs at least one reply")

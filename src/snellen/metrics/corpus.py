@@ -1,7 +1,7 @@
-"""Metrics whose number follows from sums over all questions and is no mean over them: BLEU, METEOR, POPE, KIE.
+"""Metrics that follow from sums over all questions and are not means over them: BLEU, METEOR, POPE, KIE.
 
-Each counts something on every question. What a benchmark, a part of it or a resample scores then follows from the
-summed counts alone, so that an interval costs no second look at a text.
+Each counts something for every question. The value of a benchmark, a slice or a resample then follows from the
+summed counts alone, so that an interval does not need the texts again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from snellen.errors import DataError
 from snellen.metrics import captions, hallucination, kie, legacy, meteor
-from snellen.metrics.declaration import SHARE, Metric, MetricRow, Over, find_metric, share
+from snellen.metrics.declaration import SHARE, Metric, MetricInput, MetricRow, find_metric, share
 from snellen.records import Better
 
 Counts = tuple[float, ...]
@@ -21,25 +21,25 @@ Golds = Sequence[Sequence[str]]
 
 
 class CorpusCountMetric(Metric, frozen=True, kw_only=True):
-    """One such metric, and the rows that come of it."""
+    """A metric computed from summed counts."""
 
-    over: ClassVar[Over] = "counts"
+    computed_over: ClassVar[MetricInput] = "counts"
     count: Callable[[Sequence[str], Golds], Sequence[Counts | str]]
-    """(replies, golds of each) -> what was counted on each reply, or why nothing can be. Raises DataError or
-    MissingExtraError where that is so of all."""
-    of: Callable[[Counts], tuple[float | None, ...]]
-    """Summed counts -> a value a row; None where it is not defined."""
-    each: tuple[str, ...] = ()
-    """The rows that say something of a single question too; the first row is one of them."""
+    """(replies, golds of each) -> the counts of each reply, or why it has none. Raises DataError or MissingExtraError
+    if no reply can be counted."""
+    compute: Callable[[Counts], tuple[float | None, ...]]
+    """Summed counts -> one value per row; None where undefined."""
+    per_question: tuple[str, ...] = ()
+    """The rows that also make sense for a single question; the first row is one of them."""
     applies: Callable[[Sequence[str]], bool] = lambda options: False
-    """Whether a question with these options counts too; its reply then is the text of the option chosen."""
+    """Whether a question with these options counts too; its reply is then the text of the chosen option."""
 
 
 def corpus_count_metric(name: str) -> CorpusCountMetric:
     """The metric of that name, which must be of this kind."""
     metric = find_metric(name)
     if not isinstance(metric, CorpusCountMetric):
-        raise TypeError(f"{name} counts nothing that is summed over the corpus")
+        raise TypeError(f"{name} is not computed from counts summed over the corpus")
     return metric
 
 
@@ -49,16 +49,16 @@ def pooled_row(name: str, title: str, **declared: Any) -> MetricRow:
 
 
 def pooled_bleu(order: int, tokens: captions.Tokens = "standard") -> CorpusCountMetric:
-    """BLEU of n-grams up to `order`, under the name `bleu_N`, on legacy tokens `legacy_bleu_N`."""
-    before, words = ("legacy_", "legacy ") if tokens == "legacy" else ("", "")
-    name = f"{before}bleu_{order}"
-    told = "words between blanks, case and punctuation kept" if words else "0 to 1"
+    """BLEU of n-grams up to `order`, named `bleu_N`, or `legacy_bleu_N` on legacy tokens."""
+    name_prefix, title_prefix = ("legacy_", "legacy ") if tokens == "legacy" else ("", "")
+    name = f"{name_prefix}bleu_{order}"
+    token_note = "words between blanks, case and punctuation kept" if title_prefix else "0 to 1"
     return CorpusCountMetric(
-        what=f"BLEU-{order} (Papineni et al. 2002): n-gram precisions pooled over all captions, {told}",
-        rows=(pooled_row(name, f"{words}BLEU-{order}", scale=name),),
+        what=f"BLEU-{order} (Papineni et al. 2002): n-gram precisions pooled over all captions, {token_note}",
+        rows=(pooled_row(name, f"{title_prefix}BLEU-{order}", scale=name),),
         count=partial(captions.bleu_counts, tokens=tokens),
-        of=lambda sums: (captions.bleu_of(sums)[order - 1],),
-        each=(name,),
+        compute=lambda sums: (captions.bleu_from_sums(sums)[order - 1],),
+        per_question=(name,),
     )
 
 
@@ -66,15 +66,15 @@ BLEU_1, BLEU_2, BLEU_3, BLEU_4 = (pooled_bleu(order) for order in (1, 2, 3, 4))
 
 
 def pooled_meteor(tokens: captions.Tokens = "standard") -> CorpusCountMetric:
-    """METEOR under the name `meteor`, on legacy tokens `legacy_meteor`."""
-    before, told = ("legacy_", " on words between blanks") if tokens == "legacy" else ("", "")
-    name = f"{before}meteor"
+    """METEOR, named `meteor`, or `legacy_meteor` on legacy tokens."""
+    name_prefix, token_note = ("legacy_", " on words between blanks") if tokens == "legacy" else ("", "")
+    name = f"{name_prefix}meteor"
     return CorpusCountMetric(
-        what=f"METEOR 1.5 (Denkowski and Lavie 2014) by its own Java program{told}, pooled over all captions",
-        rows=(pooled_row(name, f"{before.replace('_', ' ')}METEOR", scale=name),),
+        what=f"METEOR 1.5 (Denkowski and Lavie 2014) by its own Java program{token_note}, pooled over all captions",
+        rows=(pooled_row(name, f"{name_prefix.replace('_', ' ')}METEOR", scale=name),),
         count=partial(meteor.meteor_counts, tokens=tokens),
-        of=lambda sums: (meteor.meteor_of(sums),),
-        each=(name,),
+        compute=lambda sums: (meteor.meteor_from_sums(sums),),
+        per_question=(name,),
     )
 
 
@@ -98,41 +98,41 @@ def _count_pope(
 
 
 def _pope_rows(sums: Counts) -> tuple[float | None, ...]:
-    score = hallucination.pope_of(sums)
+    score = hallucination.pope_from_sums(sums)
     return (score.accuracy, score.precision, score.recall, score.f1, score.yes_rate, score.unparsed_rate)
 
 
-_POPE_PARTS = ("accuracy", "precision", "recall", "F1", "yes-rate", "unparsed rate")
+_POPE_QUANTITIES = ("accuracy", "precision", "recall", "F1", "yes-rate", "unparsed rate")
 
 
-def _pope_declared(before: str = "") -> tuple[MetricRow, ...]:
+def _pope_metric_rows(name_prefix: str = "") -> tuple[MetricRow, ...]:
     directions: dict[str, Better] = {"yes-rate": "neither", "unparsed rate": "lower"}
     return tuple(
         pooled_row(
-            f"{before}pope_{re.sub('[ -]', '_', part.lower())}",
-            f"{before.replace('_', ' ')}POPE {part}",
-            better=directions.get(part, "higher"),
-            scale="" if part in directions else SHARE,
+            f"{name_prefix}pope_{re.sub('[ -]', '_', quantity.lower())}",
+            f"{name_prefix.replace('_', ' ')}POPE {quantity}",
+            better=directions.get(quantity, "higher"),
+            scale="" if quantity in directions else SHARE,
             unparsed="wrong",
         )
-        for part in _POPE_PARTS
+        for quantity in _POPE_QUANTITIES
     )
 
 
 POPE = CorpusCountMetric(
     what="POPE (Li et al. 2023): accuracy, precision, recall and F1 of yes, yes-rate; neither yes nor no is wrong",
-    rows=_pope_declared(),
+    rows=_pope_metric_rows(),
     count=partial(_count_pope, hallucination.read_yes_no),
-    of=_pope_rows,
-    each=("pope_accuracy",),
+    compute=_pope_rows,
+    per_question=("pope_accuracy",),
     applies=_yes_no,
 )
 LEGACY_POPE = CorpusCountMetric(
-    what="POPE by its own parser, to which whatever is not no is yes; of open questions only",
-    rows=_pope_declared("legacy_"),
+    what="POPE by its own parser, which reads everything but no as yes; open questions only",
+    rows=_pope_metric_rows("legacy_"),
     count=partial(_count_pope, legacy.pope_yes_no),
-    of=_pope_rows,
-    each=("legacy_pope_accuracy",),
+    compute=_pope_rows,
+    per_question=("legacy_pope_accuracy",),
 )
 
 
@@ -153,8 +153,10 @@ def _f1_rows(sums: Counts) -> tuple[float | None, ...]:
 
 ENTITY_F1 = CorpusCountMetric(
     what="F1 of entities, one per question: right if the whole reply is a gold after normalisation (SROIE), 0 to 1",
-    rows=tuple(pooled_row(f"entity_{part.lower()}", f"entity {part}") for part in ("F1", "precision", "recall")),
+    rows=tuple(
+        pooled_row(f"entity_{quantity.lower()}", f"entity {quantity}") for quantity in ("F1", "precision", "recall")
+    ),
     count=_count_entities,
-    of=_f1_rows,
-    each=("entity_f1",),
+    compute=_f1_rows,
+    per_question=("entity_f1",),
 )

@@ -12,7 +12,7 @@ from snellen.errors import DataError
 
 
 class RoundTrend(Struct, frozen=True):
-    """How the accuracy of rounds 1, 2, ... goes with their number, rounds unweighted."""
+    """How accuracy changes with the number of the round (1, 2, ...), rounds unweighted."""
 
     rounds: int
     correlation: float | None
@@ -21,19 +21,19 @@ class RoundTrend(Struct, frozen=True):
     correlation_high: float | None
     """Interval of r by Fisher's z; None below four rounds."""
     slope: float
-    """Least-squares change of accuracy a round."""
+    """Least-squares change of accuracy per round."""
     slope_low: float | None
     slope_high: float | None
     """Interval of the slope by Student's t with rounds - 2 degrees of freedom; None below three rounds."""
     per_round: tuple[int, ...] = ()
-    """How many tests each round's accuracy is the mean of, when told."""
+    """Number of tests behind each round's accuracy, if given."""
 
 
 def round_trend(accuracies: Sequence[float], *, per_round: Sequence[int] = (), confidence: float = 0.95) -> RoundTrend:
     """Trend of per-round accuracy (ReForm-Eval, appendix A.8 and Table 21, which prints r alone).
 
-    accuracies[i] is the mean over all tests of round i + 1. The intervals treat rounds as independent
-    with normal errors, of equal spread; they say nothing about n per round. Raises DataError below two
+    accuracies[i] is the mean over all tests of round i + 1. The intervals treat rounds as independent,
+    with normal errors of equal variance; they ignore n per round. Raises DataError below two
     rounds or for `per_round` of another length.
     """
     n = len(accuracies)

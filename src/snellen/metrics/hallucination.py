@@ -13,7 +13,7 @@ from snellen.metrics.normalise import standard_normalise
 
 YesNo = Literal["yes", "no"]
 
-# Clauses are normalised before these look at them: no punctuation, one case, "isn't" is "isn t".
+# These match normalised clauses: no punctuation, one case, "isn't" as "isn t".
 _IDIOM = re.compile(r"\bno (?:doubt|question|problem|wonder)\b|\bwithout (?:a |any )?doubt\b|\bnot only\b")
 _YES = re.compile(r"\b(?:yes|yeah|yep)\b")
 _NO = re.compile(r"^(?:no|nope)\b|\b(?:yes|or|and|is|be|answer|say|says|said) no$|\bno or yes\b")
@@ -32,11 +32,11 @@ _ASSERTED = re.compile(
 
 
 def read_yes_no(reply: str) -> YesNo | None:
-    """What a reply to a yes-no question says; None when it says neither, or both (`Options: Yes No`).
+    """What a reply to a yes-no question says; None if it says neither, or both (`Options: Yes No`).
 
-    A yes, or a no that answers rather than counts (`No, ...`, `the answer is no`), decides. Without
-    either, the first clause with a sense does: one that denies (`there is no dog`, `I don't see a dog`)
-    says no, one that asserts (`there is a dog`) yes, one that declines to answer nothing. Idioms (`there
+    A yes decides, and so does a no that answers rather than counts (`No, ...`, `the answer is no`). Without
+    either, the first meaningful clause decides: one that denies (`there is no dog`, `I don't see a dog`)
+    means no, one that asserts (`there is a dog`) yes, one that declines to answer neither. Idioms (`there
     is no doubt`) deny nothing.
     """
     clauses = [standard_normalise(clause) for clause in re.split(r"[.,;:!?()\"\n]+", reply)]
@@ -55,17 +55,17 @@ def read_yes_no(reply: str) -> YesNo | None:
 
 
 class PopeScore(Struct, frozen=True):
-    """All of POPE's numbers over the same n; each in [0, 1]. Positive means yes."""
+    """POPE's numbers, all over the same n replies, each in [0, 1]. Yes is the positive class."""
 
     n: float
     accuracy: float
     """Right replies / n; an unparsed reply is wrong."""
     precision: float | None
-    """Share of the replies yes that are right; None when no reply is yes."""
+    """Share of yes replies that are right; None if no reply is yes."""
     recall: float | None
-    """Share of the golds yes that got yes; None when no gold is yes. An unparsed reply misses."""
+    """Share of yes golds that got the reply yes; None if no gold is yes. An unparsed reply is a miss."""
     f1: float | None
-    """2 PR / (P + R); 0 when there are yes golds but no yes reply is right; None without yes golds."""
+    """2 PR / (P + R); 0 if no yes reply is right; None without yes golds."""
     yes_rate: float
     """Replies yes / n."""
     unparsed_rate: float
@@ -78,29 +78,29 @@ def pope(parsed: Sequence[YesNo | None], golds: Sequence[YesNo]) -> PopeScore:
     number counts the same n replies. Raises DataError for no replies, unequal lengths or another label.
     """
     if not golds or len(parsed) != len(golds):
-        raise DataError(f"POPE: {len(parsed)} replies and {len(golds)} labels; give one label a reply, at least one")
+        raise DataError(f"POPE: {len(parsed)} replies and {len(golds)} labels; give one label per reply, at least one")
     strange = next((index for index, gold in enumerate(golds) if gold not in ("yes", "no")), None)
     if strange is not None:
         raise DataError(f"POPE: label {golds[strange]!r} at index {strange}; labels are yes or no, in lower case")
     counted = [pope_counts(reply, gold) for reply, gold in zip(parsed, golds, strict=True)]
-    return pope_of([sum(column) for column in zip(*counted, strict=True)])
+    return pope_from_sums([sum(column) for column in zip(*counted, strict=True)])
 
 
 def pope_counts(parsed: YesNo | None, gold: YesNo) -> tuple[float, ...]:
-    """What POPE counts on one reply, to be summed: 1, right, yes replied, yes wanted, yes to both, unparsed."""
-    said, wanted = parsed == "yes", gold == "yes"
-    return (1, parsed == gold, said, wanted, said and wanted, parsed is None)
+    """POPE's counts for one reply, to be summed: 1, right, yes reply, yes gold, both yes, unparsed."""
+    said_yes, gold_yes = parsed == "yes", gold == "yes"
+    return (1, parsed == gold, said_yes, gold_yes, said_yes and gold_yes, parsed is None)
 
 
-def pope_of(sums: Sequence[float]) -> PopeScore:
+def pope_from_sums(sums: Sequence[float]) -> PopeScore:
     """POPE's numbers from summed counts."""
-    n, right, said, wanted, hits, unparsed = sums
+    n, right, said_yes, gold_yes, hits, unparsed = sums
     return PopeScore(
         n=n,
         accuracy=right / n,
-        precision=hits / said if said else None,
-        recall=hits / wanted if wanted else None,
-        f1=2 * hits / (said + wanted) if wanted else None,
-        yes_rate=said / n,
+        precision=hits / said_yes if said_yes else None,
+        recall=hits / gold_yes if gold_yes else None,
+        f1=2 * hits / (said_yes + gold_yes) if gold_yes else None,
+        yes_rate=said_yes / n,
         unparsed_rate=unparsed / n,
     )

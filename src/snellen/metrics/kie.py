@@ -1,4 +1,4 @@
-"""Key information extraction: the total, the date, the company of a receipt, field by field.
+"""Key information extraction: the fields of a document, such as total, date and company of a receipt.
 
 The words-of-the-set rule that LVLM-eHub printed as entity F1 is `legacy.kie_word_f1`.
 """
@@ -18,7 +18,7 @@ from snellen.quantities import quantities_agree
 
 
 class F1(Struct, frozen=True):
-    """Counts (fractions of one where a question was asked several times) and what follows from them, in [0, 1]."""
+    """Precision, recall and F1, in [0, 1], with their counts (fractional where a question was asked several times)."""
 
     right: float
     predicted: float
@@ -44,76 +44,80 @@ def entity_f1(predicted: Sequence[Mapping[str, str]], gold: Sequence[Mapping[str
     """Entity-level micro F1 over documents (SROIE, Huang et al. 2019, task 3).
 
     predicted[i] and gold[i] map field names to texts of document i. An entity is right if its field's
-    text equals the gold's after `normalise.standard`; an empty prediction is none. Raises DataError for
+    text equals the gold's after `normalise.standard`; an empty prediction counts as none. Raises DataError for
     unequal lengths, no golds, or a gold without a letter or digit.
     """
     _check_paired(predicted, gold)
-    right = said = wanted = 0
-    for given, entities in zip(predicted, gold, strict=True):
-        texts = {field: standard_normalise(text) for field, text in given.items()}
-        wants = {field: normalised_references([text], standard_normalise)[0] for field, text in entities.items()}
+    right = n_predicted = n_gold = 0
+    for predicted_texts, entities in zip(predicted, gold, strict=True):
+        texts = {field: standard_normalise(text) for field, text in predicted_texts.items()}
+        gold_texts = {field: normalised_references([text], standard_normalise)[0] for field, text in entities.items()}
         right += sum(
-            texts.get(field) == text and quantities_agree(given[field], entities[field])
-            for field, text in wants.items()
+            texts.get(field) == text and quantities_agree(predicted_texts[field], entities[field])
+            for field, text in gold_texts.items()
         )
-        said += sum(text != "" for text in texts.values())
-        wanted += len(wants)
-    return _counted(right, said, wanted)
+        n_predicted += sum(text != "" for text in texts.values())
+        n_gold += len(gold_texts)
+    return _counted(right, n_predicted, n_gold)
 
 
 def entity_counts(reply: str, references: Sequence[str]) -> tuple[float, ...]:
-    """What `entity_f1` counts where a question asks for one entity: right, predicted, gold; any reference counts.
+    """The counts of `entity_f1` for a question about one entity: right, predicted, gold; any reference counts.
 
     Raises DataError when there is no reference or one without a letter or digit.
     """
-    given = standard_normalise(reply)
+    normalised_reply = standard_normalise(reply)
     golds = zip(normalised_references(references, standard_normalise), references, strict=True)
-    return (any(gold == given and quantities_agree(reply, reference) for gold, reference in golds), given != "", 1)
+    return (
+        any(gold == normalised_reply and quantities_agree(reply, reference) for gold, reference in golds),
+        normalised_reply != "",
+        1,
+    )
 
 
 def entity_exact_match(reply: str, references: Sequence[str]) -> float:
-    """1 if the whole reply is a reference after normalisation; by field, and their mean, as `field_exact_match`.
+    """1 if the whole reply equals a reference after normalisation, for questions about one field.
 
-    Where a question asks for one field. Errors as `entity_counts`.
+    Registered as `field_exact_match`. Raises as `entity_counts` does.
     """
     return float(entity_counts(reply, references)[0])
 
 
 def field_exact_match(predicted: Sequence[Mapping[str, str]], gold: Sequence[Mapping[str, str]]) -> dict[str, float]:
-    """Share of the documents that have a field whose text is right, by field, in [0, 1]. Errors as above."""
+    """For each field, the share of documents with that field whose text is right. Raises as `entity_f1` does."""
     _check_paired(predicted, gold)
     right: Counter[str] = Counter()
-    wanted: Counter[str] = Counter()
-    for given, entities in zip(predicted, gold, strict=True):
+    gold_counts: Counter[str] = Counter()
+    for predicted_texts, entities in zip(predicted, gold, strict=True):
         for field, text in entities.items():
-            wanted[field] += 1
-            reply = given.get(field, "")
-            same = normalised_references([text], standard_normalise)[0] == standard_normalise(reply)
-            right[field] += same and quantities_agree(reply, text)
-    return {field: right[field] / count for field, count in sorted(wanted.items())}
+            gold_counts[field] += 1
+            reply = predicted_texts.get(field, "")
+            is_equal = normalised_references([text], standard_normalise)[0] == standard_normalise(reply)
+            right[field] += is_equal and quantities_agree(reply, text)
+    return {field: right[field] / count for field, count in sorted(gold_counts.items())}
 
 
 def word_f1(reply: str, references: Sequence[str]) -> float:
-    """F1 of the words of one reply against its best gold, in [0, 1]; a word counts as often as both have it.
+    """F1 of the words of one reply against its best gold, in [0, 1]; a repeated word counts as often as both have it.
 
     2 common / (words of the reply + words of the gold), after `normalise.standard`; the token F1 of
     SQuAD (Rajpurkar et al. 2016, section 6.1) without its dropping of articles. Raises DataError when
     there is no reference or one has no word.
     """
-    have = Counter(standard_normalise(reply).split())
-    needs = [Counter(gold.split()) for gold in normalised_references(references, standard_normalise)]
-    return max(2 * (have & need).total() / (have.total() + need.total()) for need in needs)
+    reply_words = Counter(standard_normalise(reply).split())
+    gold_words = [Counter(gold.split()) for gold in normalised_references(references, standard_normalise)]
+    return max(2 * (reply_words & words).total() / (reply_words.total() + words.total()) for words in gold_words)
 
 
 def _check_paired(predicted: Sequence[Mapping[str, str]], gold: Sequence[Mapping[str, str]]) -> None:
     if len(predicted) != len(gold):
-        raise DataError(f"KIE: {len(predicted)} predictions and {len(gold)} documents; give one mapping a document")
+        raise DataError(f"KIE: {len(predicted)} predictions and {len(gold)} documents; give one mapping per document")
 
 
-def _counted(right: int, said: int, wanted: int) -> F1:
-    if not wanted:
+def _counted(right: int, n_predicted: int, n_gold: int) -> F1:
+    if not n_gold:
         raise DataError("KIE: no gold entity in any document; recall is undefined, so check the gold files")
-    return F1(right, said, wanted)
+    return F1(right, n_predicted, n_gold)
 
 
 WORD_F1 = reply_metric(word_f1, unit="share", title="word F1")

@@ -1,7 +1,7 @@
-"""The scorers of data sets' own scripts, defect for defect, to reproduce published numbers.
+"""The scorers of data sets' own scripts, defects included, to reproduce published numbers.
 
-Nothing here is used unless named, and no rule here rests on a standard one. What is wrong with each rule is said
-beside it. The scorers of a suite's paper stand beside the suite.
+Nothing here is used unless named, and no rule here builds on a standard one. Each docstring says what is wrong with
+its rule. The scorers of a suite's paper are in the suite.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ def legacy_vqa_accuracy(reply: str, references: Sequence[str]) -> float:
     """
     if not references:
         raise DataError("legacy VQA accuracy: no annotator answers; give the answers of all annotators")
-    answer, given = _line(reply), [_line(reference) for reference in references]
-    if len(set(given)) > 1:
-        answer, given = vqa_normalise(answer), [vqa_normalise(reference) for reference in given]
-    others = [given.count(answer) - (own == answer) for own in given]
-    return sum(min(1.0, count / 3) for count in others) / len(given)
+    answer, answers = _line(reply), [_line(reference) for reference in references]
+    if len(set(answers)) > 1:
+        answer, answers = vqa_normalise(answer), [vqa_normalise(reference) for reference in answers]
+    matching_others = [answers.count(answer) - (annotator_answer == answer) for annotator_answer in answers]
+    return sum(min(1.0, count / 3) for count in matching_others) / len(answers)
 
 
 def pope_yes_no(reply: str) -> Literal["yes", "no"]:
-    """POPE's parser: no if the text before the first full stop has a word No, no or not; else yes.
+    """POPE's parser: no if the text before the first full stop has the word No, no or not; else yes.
 
     So an empty reply, a refusal and `NO` are all yes. Words are split at blanks, commas deleted.
     """
@@ -38,7 +38,7 @@ def pope_yes_no(reply: str) -> Literal["yes", "no"]:
     return "no" if {"No", "not", "no"} & set(words) else "yes"
 
 
-def stands_in(text: str, words: str) -> bool:
+def contains_words(text: str, words: str) -> bool:
     """Whether `words` occur in `text` between word boundaries."""
     return re.search(rf"\b{re.escape(words)}\b", text) is not None
 

@@ -1,4 +1,4 @@
-"""METEOR 1.5, by its own Java program as the package pycocoevalcap carries it."""
+"""METEOR 1.5, by the original Java program in the package pycocoevalcap."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 
 from snellen.errors import DataError
-from snellen.metrics._java import jar
+from snellen.metrics._java import find_jar
 from snellen.metrics.captions import CorpusScore, References, Tokens, caption_tokens, check_paired
 
 
@@ -21,7 +21,8 @@ def meteor(replies: Sequence[str], references: References, *, tokens: Tokens = "
     """
     counts = meteor_counts(replies, references, tokens=tokens)
     return CorpusScore(
-        meteor_of([math.fsum(column) for column in zip(*counts, strict=True)]), tuple(map(meteor_of, counts))
+        meteor_from_sums([math.fsum(column) for column in zip(*counts, strict=True)]),
+        tuple(map(meteor_from_sums, counts)),
     )
 
 
@@ -30,9 +31,9 @@ def meteor_counts(
 ) -> list[tuple[float, ...]]:
     """The program's 23 statistics of each reply against its best reference, to be summed.
 
-    A reply that is its reference as one chunk counts no chunk: so does the program when it sums.
+    A reply that matches its reference as one chunk counts no chunk, as in the program's own sums.
     """
-    java, program = jar("meteor/meteor-1.5.jar", "METEOR")
+    java, program = find_jar("meteor/meteor-1.5.jar", "METEOR")
     check_paired(replies, references)
     command = [java, "-Dfile.encoding=UTF-8", "-Xmx2G", "-jar", str(program), "-", "-", "-stdio", "-l", "en", "-norm"]
     with subprocess.Popen(  # noqa: S603 - a jar of an installed package, no shell
@@ -46,26 +47,26 @@ def meteor_counts(
 
 
 def _without_whole_chunk(statistics: tuple[float, ...]) -> tuple[float, ...]:
-    said, wanted, (chunks, said_matched, wanted_matched) = *statistics[:2], statistics[_CHUNKS:]
-    whole = chunks == 1 and said_matched == said and wanted_matched == wanted
-    return (*statistics[:_CHUNKS], 0.0, said_matched, wanted_matched) if whole else statistics
+    reply_words, reference_words, (chunks, reply_matched, reference_matched) = *statistics[:2], statistics[_CHUNKS:]
+    is_one_chunk = chunks == 1 and reply_matched == reply_words and reference_matched == reference_words
+    return (*statistics[:_CHUNKS], 0.0, reply_matched, reference_matched) if is_one_chunk else statistics
 
 
 _CHUNKS = 20
-"""Place of the chunks among the statistics; the matched words of reply and reference follow."""
+"""Index of the chunk count among the statistics; the matched words of reply and reference follow."""
 _ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.2, 0.6, 0.75
 _WEIGHTS = (1.0, 0.6, 0.8, 0.6)
 """Of exact, stem, synonym and paraphrase matches. The program's own values for English."""
 
 
-def meteor_of(sums: Sequence[float]) -> float:
+def meteor_from_sums(sums: Sequence[float]) -> float:
     """METEOR from statistics or sums of them (Denkowski and Lavie 2014, section 2).
 
     Content words count 0.75 and function words 0.25, matches by their kind; F weighs recall 0.85; the penalty is
     0.6 (chunks / matches)^0.2.
     """
-    said, wanted, said_function, wanted_function = sums[:4]
-    chunks, said_matched, wanted_matched = sums[_CHUNKS:]
+    reply_words, reference_words, reply_function, reference_function = sums[:4]
+    chunks, reply_matched, reference_matched = sums[_CHUNKS:]
     of_reply, of_reference = (
         math.fsum(
             weight * (_DELTA * sums[4 + 4 * kind + side] + (1 - _DELTA) * sums[6 + 4 * kind + side])
@@ -73,12 +74,12 @@ def meteor_of(sums: Sequence[float]) -> float:
         )
         for side in (0, 1)
     )
-    weight_said = _DELTA * (said - said_function) + (1 - _DELTA) * said_function
-    weight_wanted = _DELTA * (wanted - wanted_function) + (1 - _DELTA) * wanted_function
+    reply_weight = _DELTA * (reply_words - reply_function) + (1 - _DELTA) * reply_function
+    reference_weight = _DELTA * (reference_words - reference_function) + (1 - _DELTA) * reference_function
     if not of_reply or not of_reference:
         return 0.0
-    precision, recall = of_reply / weight_said, of_reference / weight_wanted
-    fragments = chunks / ((said_matched + wanted_matched) / 2)
+    precision, recall = of_reply / reply_weight, of_reference / reference_weight
+    fragments = chunks / ((reply_matched + reference_matched) / 2)
     score = precision * recall / (_ALPHA * precision + (1 - _ALPHA) * recall)
     return float(score * (1 - _GAMMA * fragments**_BETA))
 

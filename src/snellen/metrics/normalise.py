@@ -1,4 +1,4 @@
-"""Text normalisations by name: what two texts lose before they are compared."""
+"""Text normalisations, by name, applied before texts are compared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from snellen.registry import unknown
 
 Normaliser = Callable[[str], str]
 
-# Han and Kana are written without blanks, so each sign is a word of its own.
+# Han and Kana are written without blanks, so each character is a word of its own.
 _UNSPACED = "\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _WORD = re.compile(
@@ -21,7 +21,7 @@ _WORD = re.compile(
 
 @lru_cache(maxsize=16384)
 def standard_normalise(text: str) -> str:
-    """Words of a text in one case, joined by single blanks; punctuation and symbols part words.
+    """Case-folded words joined by single blanks; punctuation and symbols separate words.
 
     NFKC and case-folding; thousands separators dropped (`10,000` is `10000`); a point or comma kept
     between digits (`1.5` is one word, not a 1), plus and sharp signs kept at the end of a word

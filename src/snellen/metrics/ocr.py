@@ -1,6 +1,6 @@
-"""Reading metrics: does the reply hold the words that stand in the image?
+"""Text-reading metrics: does the reply contain the words in the image?
 
-All take a reply and its references (alternatives: the best counts) and give a number in [0, 1],
+All take a reply and its references (alternatives, of which the best counts) and return a number in [0, 1],
 except `character_error_rate`. The rule that scored the published tables is `legacy.ocr_match`.
 """
 
@@ -17,21 +17,21 @@ _ANLS_THRESHOLD = 0.5
 
 
 def word_accuracy(reply: str, references: Sequence[str]) -> float:
-    """Share of the gold's words that stand in the reply as whole words, in [0, 1].
+    """Share of the gold's words that occur in the reply as whole words, in [0, 1].
 
     The definition of ReForm-Eval, section 3.3.2 (whose code scored the whole answer instead). A word
-    that the gold repeats counts each time; the reply needs it once. Raises DataError when there is
-    no reference or one has no word.
+    repeated in the gold counts each time, but the reply needs it only once. Raises DataError if there is no
+    reference, or one without a word.
     """
-    found = set(standard_normalise(reply).split())
+    reply_words = set(standard_normalise(reply).split())
     return max(
-        sum(word in found for word in words) / len(words)
+        sum(word in reply_words for word in words) / len(words)
         for words in map(str.split, normalised_references(references, standard_normalise))
     )
 
 
 def contains_answer(reply: str, references: Sequence[str]) -> float:
-    """1 if all words of a gold stand in the reply side by side and in order, else 0.
+    """1 if all words of a gold occur in the reply consecutively and in order, else 0.
 
     Numbers keep their sign and unit: -5 is not 5, $10 not EUR 10 (`snellen.quantities`). Errors as in `word_accuracy`.
     """
@@ -41,13 +41,13 @@ def contains_answer(reply: str, references: Sequence[str]) -> float:
 
 
 def exact_match(reply: str, references: Sequence[str]) -> float:
-    """1 if the reply has the words of a gold and no other, else 0.
+    """1 if the reply has the words of a gold and no others, else 0.
 
     Numbers keep their sign and unit, as in `contains_answer`. Errors as in `word_accuracy`.
     """
-    given = standard_normalise(reply)
+    normalised_reply = standard_normalise(reply)
     golds = zip(normalised_references(references, standard_normalise), references, strict=True)
-    return float(any(gold == given and quantities_agree(reply, reference) for gold, reference in golds))
+    return float(any(gold == normalised_reply and quantities_agree(reply, reference) for gold, reference in golds))
 
 
 def anls(reply: str, references: Sequence[str], *, threshold: float = _ANLS_THRESHOLD) -> float:
@@ -57,38 +57,38 @@ def anls(reply: str, references: Sequence[str], *, threshold: float = _ANLS_THRE
     NL >= threshold. Case and blanks at the ends or in a row do not count. The script of the DocVQA
     challenge differs at one point: it keeps s where NL is exactly the threshold.
     """
-    given = fold_words(reply)
-    distances = [_normalised_distance(given, gold) for gold in normalised_references(references, fold_words)]
+    folded_reply = fold_words(reply)
+    distances = [_normalised_distance(folded_reply, gold) for gold in normalised_references(references, fold_words)]
     return max(1.0 - distance if distance < threshold else 0.0 for distance in distances)
 
 
 def edit_similarity(reply: str, references: Sequence[str]) -> float:
     """1 - edits / max(length) in characters to the nearest gold, in [0, 1]: `anls` without its threshold."""
-    given = fold_words(reply)
-    return 1.0 - min(_normalised_distance(given, gold) for gold in normalised_references(references, fold_words))
+    folded_reply = fold_words(reply)
+    return 1.0 - min(_normalised_distance(folded_reply, gold) for gold in normalised_references(references, fold_words))
 
 
 def character_error_rate(reply: str, references: Sequence[str]) -> float:
-    """Edits / characters of the gold, for the gold where it is least; 0 is best and it has no upper bound."""
-    given = fold_words(reply)
-    return min(edit_distance(given, gold) / len(gold) for gold in normalised_references(references, fold_words))
+    """Edits / characters of the gold, for the gold with the lowest rate; 0 is best, and there is no upper bound."""
+    folded_reply = fold_words(reply)
+    return min(edit_distance(folded_reply, gold) / len(gold) for gold in normalised_references(references, fold_words))
 
 
 def normalised_references(references: Sequence[str], normalise: Normaliser) -> list[str]:
-    """Normalised references. Raises DataError for an empty list, or a reference that nothing is left of."""
+    """Normalised references. Raises DataError for an empty list, or a reference that normalises to nothing."""
     if isinstance(references, str) or not references:
         raise DataError(f"references {references!r}: a question to score needs a list of at least one gold text")
     normalised = [normalise(reference) for reference in references]
     if "" in normalised:
         raise DataError(
             f"gold {references[normalised.index('')]!r} has no letter or digit left after normalisation, so any reply "
-            "would match; mend or drop this sample when the benchmark is built"
+            "would match; correct or drop this sample when the benchmark is built"
         )
     return normalised
 
 
 def fold_words(text: str) -> str:
-    """Case-folded text with single blanks: what edit distances are counted on."""
+    """Case-folded text with single blanks, on which edit distances are computed."""
     return " ".join(text.casefold().split())
 
 
@@ -99,13 +99,13 @@ def edit_distance(first: str, second: str) -> int:
     places: dict[str, int] = {}
     for place, sign in enumerate(first):
         places[sign] = places.get(sign, 0) | 1 << place
-    full, last = (1 << len(first)) - 1, 1 << (len(first) - 1)
+    full, last_bit = (1 << len(first)) - 1, 1 << (len(first) - 1)
     rises, falls, distance = full, 0, len(first)  # a column's steps of +1 and of -1
     for sign in second:
         match = places.get(sign, 0)
         diagonal = (((match & rises) + rises) ^ rises) | match | falls
         right_rises, right_falls = falls | (full & ~(diagonal | rises)), rises & diagonal
-        distance += bool(right_rises & last) - bool(right_falls & last)
+        distance += bool(right_rises & last_bit) - bool(right_falls & last_bit)
         right_rises, right_falls = (right_rises << 1 | 1) & full, right_falls << 1 & full
         rises, falls = right_falls | (full & ~(diagonal | right_rises)), right_rises & diagonal
     return distance

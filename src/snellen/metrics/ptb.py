@@ -75,26 +75,26 @@ def _tokens(chunk: str) -> tuple[str, ...]:
     tokens: list[str] = []
     place = 0
     while place < len(chunk):
-        found = max((pattern.match(chunk, place) for pattern in _PATTERNS), key=_length)
-        if found is None:  # a sign that the program calls untokenizable, and drops
+        match = max((pattern.match(chunk, place) for pattern in _PATTERNS), key=_length)
+        if match is None:  # a sign that the program calls untokenizable, and drops
             place += 1
         else:
-            tokens.extend(_written(found))
-            place = found.end()
+            tokens.extend(_written(match))
+            place = match.end()
     return tuple(tokens)
 
 
-def _length(found: re.Match[str] | None) -> int:
-    return 0 if found is None else found.end() - found.start()
+def _length(match: re.Match[str] | None) -> int:
+    return 0 if match is None else match.end() - match.start()
 
 
-def _written(found: re.Match[str]) -> list[str]:
+def _written(match: re.Match[str]) -> list[str]:
     """What stands for a match: one token, lower-case; or a word and its clitic."""
-    if found.lastindex:
-        word, clitic = found.groups()
+    if match.lastindex:
+        word, clitic = match.groups()
         return [word.lower(), clitic.lower().replace("\u2019", "'")]
-    token = found[0].lower()
-    if found.re is _SMILEY:
+    token = match[0].lower()
+    if match.re is _SMILEY:
         return [token.replace("(", "-lrb-").replace(")", "-rrb-")]
     if token in _SPLIT_WORDS:
         return [token[:3], token[3:]]

@@ -1,4 +1,4 @@
-"""Ranking metrics of VisDial: where does the right answer stand among its hundred candidates?
+"""Ranking metrics of VisDial: where the right answer ranks among its hundred candidates.
 
 The rule of LVLM-eHub, which reads the file's order instead of scores, is `legacy.visdial_reciprocal_rank`.
 """
@@ -30,8 +30,8 @@ class RankingScore(Struct, frozen=True):
 def gold_rank(scores: Sequence[float], gold: int) -> float:
     """Rank (1 is best) of the gold among candidates by falling score; equal scores share their mean rank.
 
-    So the rank of a model that scores all alike is (candidates + 1) / 2, wherever the gold stands. Raises
-    DataError for a score that is not a number and for a gold that is no candidate.
+    So a model that scores all candidates equally has rank (candidates + 1) / 2, wherever the gold is. Raises
+    DataError for a score that is not a number and for a gold that is not a candidate.
     """
     _check_scores(scores)
     if not 0 <= gold < len(scores):
@@ -44,9 +44,9 @@ def gold_rank(scores: Sequence[float], gold: int) -> float:
 def ranking(scores: Sequence[Sequence[float]], golds: Sequence[int]) -> RankingScore:
     """MRR, R@1, R@5, R@10 and mean rank (Das et al. 2017, section 5.2).
 
-    scores[i] are question i's candidate scores, higher is better, such as mean log-probabilities a token;
-    golds[i] the index of its right candidate. Equal scores share their mean rank, so a tie for the
-    first place is no hit at 1. Raises DataError as `gold_rank` does, for unequal lengths and for none.
+    scores[i] are question i's candidate scores, higher is better, such as mean log-probabilities per token;
+    golds[i] the index of its right candidate. Equal scores share their mean rank, so a tie for
+    first place is not a hit at 1. Raises DataError as `gold_rank` does, for unequal lengths and for none.
     """
     if not golds or len(scores) != len(golds):
         raise DataError(f"ranking: {len(scores)} score lists and {len(golds)} golds; give one of each, at least one")

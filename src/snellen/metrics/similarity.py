@@ -1,4 +1,4 @@
-"""Likeness of captions in meaning, by a sentence-embedding model that runs offline."""
+"""Semantic similarity of captions, by a sentence-embedding model that runs offline."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def caption_similarity(replies: Sequence[str], references: References) -> Corpus
     if any(not group for group in references):
         raise DataError("a caption has no reference; give at least one, or leave the question out")
     vectors = embed([text for reply, group in zip(replies, references, strict=True) for text in (reply, *group)])
-    values, at = [], 0
+    values, offset = [], 0
     for group in references:
-        values.append(float((vectors[at + 1 : at + 1 + len(group)] @ vectors[at]).max()))
-        at += 1 + len(group)
+        values.append(float((vectors[offset + 1 : offset + 1 + len(group)] @ vectors[offset]).max()))
+        offset += 1 + len(group)
     return CorpusScore(sum(values) / len(values) if values else 0.0, tuple(values))
 
 

@@ -33,39 +33,39 @@ def vqa_accuracy(reply: str, references: Sequence[str]) -> float:
     return soft_accuracy(vqa_normalise(reply), [vqa_normalise(reference) for reference in references])
 
 
-def soft_accuracy(answer: str, given: Sequence[str]) -> float:
-    """Mean over leave-one-out sets of `given` of min(equal to answer / 3, 1)."""
-    equal = given.count(answer)
+def soft_accuracy(answer: str, annotator_answers: Sequence[str]) -> float:
+    """Mean over leave-one-out sets of the annotators' answers of min(equal to answer / 3, 1)."""
+    equal = annotator_answers.count(answer)
     left_in, left_out = min(equal / 3, 1.0), min((equal - 1) / 3, 1.0)
-    return ((len(given) - equal) * left_in + equal * left_out) / len(given)
+    return ((len(annotator_answers) - equal) * left_in + equal * left_out) / len(annotator_answers)
 
 
 def gqa_accuracy(reply: str, references: Sequence[str]) -> float:
     """1 if reply and a gold are equal in lower case, blanks and a final full stop aside, else 0.
 
-    GQA (Hudson and Manning 2019) scores plain equality with one gold; case and the full stop are
-    forgiven as LLaVA's converter does. Raises DataError when there is no reference or an empty one.
+    GQA (Hudson and Manning 2019) scores plain equality with one gold; ignoring case and the full stop follows
+    LLaVA's converter. Raises DataError when there is no reference or an empty one.
     """
     return float(_short(reply) in normalised_references(references, _short))
 
 
 def typed_match(reply: str, references: Sequence[str]) -> float:
-    """1 if the reply gives a gold, read by the gold's type, else 0: the corrected form of word matching.
+    """1 if the reply gives a gold, compared by the gold's type, else 0: the corrected form of word matching.
 
-    A gold yes or no: the reply's own yes or no (`hallucination.read_yes_no`; neither is 0). A number: it
-    is the only number of the reply, in figures (with its sign and unit) or words. Any other: its words stand in
-    the reply side by side, plural or singular, and no negation stands right before them (`not a dog` is not dog).
-    Raises DataError when there is no reference, or one has no word besides an article.
+    For a gold yes or no, the reply must say the same (`hallucination.read_yes_no`; neither is 0). A number must be the
+    only number in the reply, in figures (with its sign and unit) or words. The words of any other gold must occur
+    consecutively, plural or singular, without a negation right before them (`not a dog` is not dog). Raises DataError
+    if there is no reference, or one with no word but an article.
     """
     for gold in normalised_references(references, standard_normalise):
         if gold in ("a", "an", "the"):
-            raise DataError(f"gold {gold!r} is an article and would match almost any reply; mend or drop the sample")
+            raise DataError(f"gold {gold!r} is an article and would match almost any reply; correct or drop the sample")
     golds = zip(normalised_references(references, standard_normalise), references, strict=True)
     return float(any(_matches(reply, gold) and _same_numbers(reply, reference) for gold, reference in golds))
 
 
 def _same_numbers(reply: str, reference: str) -> bool:
-    """Whether figures of the gold stand in the reply with their sign and unit; a reply may use words for them."""
+    """Whether numbers of the gold occur in the reply with sign and unit; a reply without digits may use words."""
     return not any(map(str.isdigit, reply)) or holds_quantities(reply, reference)
 
 
@@ -76,11 +76,11 @@ def _matches(reply: str, gold: str) -> bool:
     number = _as_number(gold)
     if number is not None:
         return {value for value in map(_as_number, words) if value is not None} == {number}
-    wanted = [_singular(word) for word in gold.split()]
+    gold_singulars = [_singular(word) for word in gold.split()]
     singulars = [_singular(word) for word in words]
     return any(
-        singulars[start : start + len(wanted)] == wanted and not _negated(words[:start])
-        for start in range(len(words) - len(wanted) + 1)
+        singulars[start : start + len(gold_singulars)] == gold_singulars and not _negated(words[:start])
+        for start in range(len(words) - len(gold_singulars) + 1)
     )
 
 
@@ -112,7 +112,7 @@ def check_annotators(references: Sequence[str]) -> None:
     """Raises DataError for fewer than four annotators."""
     if isinstance(references, str) or len(references) < _FEWEST_ANNOTATORS:
         raise DataError(
-            f"VQA accuracy: {len(references)} annotator answers; the measure needs at least {_FEWEST_ANNOTATORS} "
+            f"VQA accuracy: {len(references)} annotator answers; the metric needs at least {_FEWEST_ANNOTATORS} "
             "(VQA has 10); use exact_match or typed_match for a single gold"
         )
 

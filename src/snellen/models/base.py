@@ -108,13 +108,13 @@ def load_model(model: str | Any) -> Model | AsyncModel:
     Raises UnknownNameError for an unknown scheme and ModelError for a model that cannot be loaded.
     """
     if not isinstance(model, str):
-        return model if isinstance(model, (Model, AsyncModel)) else Adapted(model)
+        return model if isinstance(model, (Model, AsyncModel)) else ModelAdapter(model)
     spec = parse_spec(model)
     opened: Model | AsyncModel = registry.find("models", spec.scheme)(spec)
     return opened
 
 
-class Adapted:
+class ModelAdapter:
     """A user's object with `generate(requests, images)` and optionally `loglikelihood`.
 
     `generate` may return texts and `loglikelihood` lists of numbers instead of Response records.
@@ -133,8 +133,12 @@ class Adapted:
         self.kinds: frozenset[Kind] = ALL_KINDS if scores else frozenset({"generate"})
 
     def fingerprint(self) -> dict[str, str]:
-        own = getattr(self._model, "fingerprint", None)
-        return own() if callable(own) else {"class": f"{type(self._model).__module__}.{type(self._model).__qualname__}"}
+        fingerprint = getattr(self._model, "fingerprint", None)
+        return (
+            fingerprint()
+            if callable(fingerprint)
+            else {"class": f"{type(self._model).__module__}.{type(self._model).__qualname__}"}
+        )
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         replies = self._model.generate(requests, images)

@@ -33,7 +33,7 @@ class Dialect(Struct, frozen=True):
 
     prefix: Prefix
     max_tokens_field: MaxTokensField
-    without: frozenset[str] = frozenset()
+    rejected_parameters: frozenset[str] = frozenset()
     """Parameters that the server has rejected."""
 
 
@@ -47,7 +47,7 @@ class ServerFault(Struct, frozen=True):
     """Seconds that the server asked for."""
     fatal: bool = False
     """Every other request would fail too, so the run should end."""
-    refuses: str = ""
+    rejected_parameter: str = ""
     """The parameter that the server does not accept."""
 
 
@@ -72,7 +72,7 @@ class ImagePartCache:
         return msgspec.Raw(part)
 
 
-def ends_open(request: Request) -> bool:
+def has_response_prefix(request: Request) -> bool:
     """Whether the conversation ends with an assistant message that the reply must continue."""
     return bool(request.messages) and request.messages[-1].role == "assistant"
 
@@ -81,7 +81,7 @@ def encode_chat(model: str, request: Request, dialect: Dialect, picture: Callabl
     """The JSON body of a request. Only settings that affect the reply are included: a greedy request has no seed."""
     messages, decoding = request.messages, request.decoding
     body: dict[str, Any] = {"model": model}
-    if ends_open(request):
+    if has_response_prefix(request):
         if dialect.prefix == "drop":
             messages = messages[:-1]
         else:
@@ -97,7 +97,7 @@ def encode_chat(model: str, request: Request, dialect: Dialect, picture: Callabl
         body["stop"] = decoding.stop
     if decoding.choices:
         body["response_format"] = _one_of(decoding.choices)
-    for name in dialect.without:
+    for name in dialect.rejected_parameters:
         body.pop(name, None)
     return msgspec.json.encode(body)
 
@@ -118,10 +118,10 @@ def _one_of(choices: tuple[str, ...]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
 
 
-def notes_for(request: Request, dialect: Dialect) -> tuple[str, ...]:
+def request_notes(request: Request, dialect: Dialect) -> tuple[str, ...]:
     """Notes on how a request was sent."""
-    dropped = (PREFIX_DROPPED,) if ends_open(request) and dialect.prefix == "drop" else ()
-    return (*dropped, *(f"{name} left out: the server refuses it" for name in sorted(dialect.without)))
+    dropped = (PREFIX_DROPPED,) if has_response_prefix(request) and dialect.prefix == "drop" else ()
+    return (*dropped, *(f"{name} left out: the server refuses it" for name in sorted(dialect.rejected_parameters)))
 
 
 def _message(message: Message, picture: Callable[[ImageRef], msgspec.Raw]) -> dict[str, Any]:
@@ -217,26 +217,26 @@ def read_fault(reply: HttpReply, now: float) -> ServerFault:
             where = reply.headers.get("location", "elsewhere")
             return ServerFault("model", f"{detail}: redirected to {where}; give that URL", fatal=True)
         case _:
-            return ServerFault("bad_request", detail, refuses=_refused_parameter(message, code, param))
+            return ServerFault("bad_request", detail, rejected_parameter=_refused_parameter(message, code, param))
 
 
-def adapt(dialect: Dialect, fault: ServerFault, settled: frozenset[str]) -> Dialect | None:
+def adapt_dialect(dialect: Dialect, fault: ServerFault, settled: frozenset[str]) -> Dialect | None:
     """The dialect to try after `fault`, or None when there is none.
 
     `settled` names what the user has fixed: `prefix`, `max_tokens`. Each adaptation is made at most once,
     so the attempts come to an end.
     """
-    name = fault.refuses
+    name = fault.rejected_parameter
     if name == dialect.max_tokens_field == "max_tokens" and name not in settled:
         return replace(dialect, max_tokens_field="max_completion_tokens")
     if name == "prefix":
         return replace(dialect, prefix="drop") if dialect.prefix == "send" and "prefix" not in settled else None
-    if name in ("temperature", "top_p", "seed", "stop", "response_format") and name not in dialect.without:
-        return replace(dialect, without=dialect.without | {name})
+    if name in ("temperature", "top_p", "seed", "stop", "response_format") and name not in dialect.rejected_parameters:
+        return replace(dialect, rejected_parameters=dialect.rejected_parameters | {name})
     return None
 
 
-def continues(reply: HttpReply, now: float) -> bool | ServerFault:
+def continues_response_prefix(reply: HttpReply, now: float) -> bool | ServerFault:
     """Whether a model list comes from a server that continues a final assistant message.
 
     False for an unknown server. A fault that is worth another attempt is returned unchanged.

@@ -23,7 +23,7 @@ from PIL import Image
 from snellen.errors import DataError, ModelError
 from snellen.images import Images
 from snellen.models.base import ModelSpec, read_options
-from snellen.models.hf.load import HfOptions, Loaded, load_pretrained, quiet_and_single_threaded
+from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, quiet_and_single_threaded
 from snellen.records import ContinuationScore, ErrorKind, Failure, Kind, Request, Response
 
 ADAPTER = "clip-1"
@@ -67,7 +67,7 @@ class ClipModel:
 
     kinds: frozenset[Kind] = frozenset({"loglikelihood"})
 
-    def __init__(self, spec: ModelSpec, loaded: Loaded, options: ClipOptions) -> None:
+    def __init__(self, spec: ModelSpec, loaded: LoadedModel, options: ClipOptions) -> None:
         self.name = spec.text
         self.batch_size = options.batch_size
         self._caption = options.text
@@ -99,8 +99,8 @@ class ClipModel:
 
     def _look(self, requests: Sequence[Request], images: Images) -> dict[str, str]:
         """Encode the pictures that are not cached. Returns the reasons for failures by digest."""
-        new = {image.digest: image for request in requests for image in request.images}
-        missing = [image for digest, image in new.items() if digest not in self._pictures]
+        pictures = {image.digest: image for request in requests for image in request.images}
+        missing = [image for digest, image in pictures.items() if digest not in self._pictures]
         faults: dict[str, str] = {}
         for i in range(0, len(missing), self.batch_size):
             decoded = {}
@@ -140,7 +140,7 @@ def _placed(inputs: Any, model: Any) -> dict[str, Any]:
 class Scorer:
     """Base of the scorers: tokenises texts."""
 
-    def __init__(self, loaded: Loaded, batch: int) -> None:
+    def __init__(self, loaded: LoadedModel, batch: int) -> None:
         self._model, self._tokenizer, self._batch = loaded.model, loaded.processor.tokenizer, batch
         config = loaded.model.config
         self._longest = int(config.text_config.max_position_embeddings)
@@ -179,11 +179,11 @@ class DualEncoder(Scorer):
     def prepare(self, texts: Sequence[str]) -> None:
         missing = [text for text in dict.fromkeys(texts) if text not in self.texts]
         for i in range(0, len(missing), self._batch):
-            part = missing[i : i + self._batch]
-            tokens = self._tokens(part)
+            batch = missing[i : i + self._batch]
+            tokens = self._tokens(batch)
             if self._full:  # it attends to padding too, as in training
                 tokens.pop("attention_mask", None)
-            self.texts.update(zip(part, _direction(self._model.get_text_features(**tokens)), strict=True))
+            self.texts.update(zip(batch, _direction(self._model.get_text_features(**tokens)), strict=True))
 
     def logits(self, picture: Any, texts: Sequence[str]) -> list[float]:
         import torch
@@ -203,10 +203,10 @@ class MatchingHead(Scorer):
     def logits(self, picture: Any, texts: Sequence[str]) -> list[float]:
         logits: list[float] = []
         for i in range(0, len(texts), self._batch):
-            part = texts[i : i + self._batch]
-            seen = picture.expand(len(part), *picture.shape)
-            read = self._model.text_encoder(**self._tokens(part), encoder_hidden_states=seen).last_hidden_state
-            no, yes = self._model.itm_head(read[:, 0, :]).float().unbind(-1)
+            batch = texts[i : i + self._batch]
+            expanded = picture.expand(len(batch), *picture.shape)
+            hidden = self._model.text_encoder(**self._tokens(batch), encoder_hidden_states=expanded).last_hidden_state
+            no, yes = self._model.itm_head(hidden[:, 0, :]).float().unbind(-1)
             logits += (yes - no).tolist()
         return logits
 
@@ -217,7 +217,7 @@ def _direction(features: Any) -> Any:
     return embedded / embedded.norm(dim=-1, keepdim=True)
 
 
-def _scorer(spec: ModelSpec, loaded: Loaded, batch: int) -> Scorer:
+def _scorer(spec: ModelSpec, loaded: LoadedModel, batch: int) -> Scorer:
     if hasattr(loaded.model, "itm_head") and loaded.model.config.model_type == "blip":
         return MatchingHead(loaded, batch)
     if all(hasattr(loaded.model, name) for name in ("get_image_features", "get_text_features", "logit_scale")):

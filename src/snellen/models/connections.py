@@ -151,21 +151,23 @@ def _host(url: httpcore.URL) -> bytes:
 
 def _source(url: str, sockets: _Sockets) -> httpcore.AsyncConnectionPool:
     """What opens connections: directly, or through the proxy that the environment names for `url`."""
-    parts = urlsplit(url)
+    target = urlsplit(url)
     # One context for all: reading the certificates takes 20 ms.
-    tls = _tls_context() if parts.scheme == "https" else None
-    proxy = getproxies().get(parts.scheme) or getproxies().get("all")
-    host = parts.hostname or ""
+    tls = _tls_context() if target.scheme == "https" else None
+    proxy = getproxies().get(target.scheme) or getproxies().get("all")
+    host = target.hostname or ""
     if not proxy or _is_loopback(host) or proxy_bypass(host):
         return httpcore.AsyncConnectionPool(ssl_context=tls, keepalive_expiry=KEEP_ALIVE, network_backend=sockets)
-    via = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    if via.scheme not in ("http", "https"):
+    proxy_url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    if proxy_url.scheme not in ("http", "https"):
         raise ModelError(
-            f"{url}: the proxy of the environment is {via.scheme}://{via.hostname}, but only http proxies are "
-            f"supported; set NO_PROXY={host} to connect directly"
+            f"{url}: the environment names the proxy {proxy_url.scheme}://{proxy_url.hostname}, but only http proxies "
+            f"are supported; set NO_PROXY={host} to connect directly"
         )
-    auth = (unquote(via.username), unquote(via.password or "")) if via.username else None
-    address = f"{via.scheme}://{via.hostname}:{via.port or (443 if via.scheme == 'https' else 80)}"
+    auth = (unquote(proxy_url.username), unquote(proxy_url.password or "")) if proxy_url.username else None
+    address = (
+        f"{proxy_url.scheme}://{proxy_url.hostname}:{proxy_url.port or (443 if proxy_url.scheme == 'https' else 80)}"
+    )
     return httpcore.AsyncHTTPProxy(
         address, proxy_auth=auth, ssl_context=tls, keepalive_expiry=KEEP_ALIVE, network_backend=sockets
     )

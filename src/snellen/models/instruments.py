@@ -41,7 +41,7 @@ class Instrument:
         return [Response(text=self._reply(request), finish="stop") for request in requests]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
-        return [score_as(request, self._choose(request, len(request.continuations))) for request in requests]
+        return [scores_favouring(request, self._choose(request, len(request.continuations))) for request in requests]
 
     def _reply(self, request: Request) -> str:
         labels = request.variant.labels
@@ -50,7 +50,7 @@ class Instrument:
         return f"({labels[self._choose(request, len(labels))]})"
 
 
-def score_as(request: Request, best: int) -> Response:
+def scores_favouring(request: Request, best: int) -> Response:
     """Log-likelihoods under which continuation `best` is the most likely by any rule."""
     return Response(
         scores=tuple(

@@ -14,9 +14,9 @@ class AdaptiveLimit:
     last decrease cannot cause another one, since they reflect the load before it.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.allowed = most
+    def __init__(self, maximum: int) -> None:
+        self.maximum = maximum
+        self.allowed = maximum
         self.in_use = 0
         self._successes = 0
         self._decreases = 0
@@ -45,7 +45,7 @@ class AdaptiveLimit:
     def succeeded(self) -> None:
         """A request was answered."""
         self._successes += 1
-        if self._successes >= self.allowed and self.allowed < self.most:
+        if self._successes >= self.allowed and self.allowed < self.maximum:
             self._successes = 0
             self.allowed += 1
             self._wake()

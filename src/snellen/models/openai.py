@@ -158,10 +158,10 @@ class OpenAIModel:
                     outcome = await self._generate(request, images, dialect)
                 else:
                     outcome = await self._score(request, images, dialect, answered_prompts)
-                if isinstance(outcome, Response) or not outcome.refuses:
+                if isinstance(outcome, Response) or not outcome.rejected_parameter:
                     break
                 if self._dialect is dialect:  # else another request has adapted it meanwhile
-                    adapted = chat.adapt(dialect, outcome, self._settled)
+                    adapted = chat.adapt_dialect(dialect, outcome, self._settled)
                     if adapted is None:
                         break
                     self._dialect = adapted
@@ -182,7 +182,7 @@ class OpenAIModel:
         if isinstance(outcome, ServerFault):
             return outcome
         seconds = time.perf_counter() - started
-        return replace(outcome, seconds=seconds, notes=(*chat.notes_for(request, dialect), *outcome.notes))
+        return replace(outcome, seconds=seconds, notes=(*chat.request_notes(request, dialect), *outcome.notes))
 
     async def _score(
         self, request: Request, images: Images, dialect: Dialect, answered_prompts: dict[str, PromptTokens]
@@ -258,7 +258,9 @@ class OpenAIModel:
             if self._likelihood_source is None:
                 reply = await self._exchange("GET", "/models")
                 source = (
-                    reply if isinstance(reply, ServerFault) else served.list_models(reply, self._model, self._now())
+                    reply
+                    if isinstance(reply, ServerFault)
+                    else served.likelihood_source_of(reply, self._model, self._now())
                 )
                 if isinstance(source, ServerFault) and not source.fatal:
                     return source
@@ -267,13 +269,13 @@ class OpenAIModel:
 
     async def _learn_prefix(self, request: Request) -> ServerFault | None:
         """Ask the server once, and only when needed, whether it continues a final assistant message."""
-        if self._prefix_known or not chat.ends_open(request):
+        if self._prefix_known or not chat.has_response_prefix(request):
             return None
         async with self._detecting:
             if self._prefix_known:
                 return None
             reply = await self._exchange("GET", "/models")
-            answer = reply if isinstance(reply, ServerFault) else chat.continues(reply, self._now())
+            answer = reply if isinstance(reply, ServerFault) else chat.continues_response_prefix(reply, self._now())
             if isinstance(answer, ServerFault):
                 return answer
             if answer:
@@ -297,11 +299,11 @@ class OpenAIModel:
             httpcore.TimeoutException,
             httpcore.ProxyError,
         ) as error:
-            what = str(error) or type(error).__name__
-            if "CERTIFICATE_VERIFY_FAILED" in what:
+            message = str(error) or type(error).__name__
+            if "CERTIFICATE_VERIFY_FAILED" in message:
                 hint = "name the certificate of its authority in SSL_CERT_FILE"
-                return ServerFault("connection", f"{self._url}: {what}; {hint}", fatal=True)
-            return ServerFault("connection", f"{self._url}: {what}; is the server running?", retry=True)
+                return ServerFault("connection", f"{self._url}: {message}; {hint}", fatal=True)
+            return ServerFault("connection", f"{self._url}: {message}; is the server running?", retry=True)
 
     def _presentable(self, detail: str) -> str:
         """One short line without the API key: servers repeat the key that they reject."""
@@ -340,8 +342,8 @@ def _split_target(spec: ModelSpec) -> tuple[str, str]:
 
 
 def _is_openai(url: str) -> bool:
-    parts = urlsplit(url)
-    return parts.scheme == "https" and parts.hostname == OPENAI_HOST
+    address = urlsplit(url)
+    return address.scheme == "https" and address.hostname == OPENAI_HOST
 
 
 def _api_key(spec: ModelSpec, url: str, variable: str) -> str:

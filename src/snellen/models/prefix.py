@@ -74,20 +74,20 @@ def plan_sharing(
     different length may be in one batch; otherwise every batch holds one group. Apart from the indices,
     the plan does not depend on the order of the items.
     """
-    whole = _groups(items, shared)
-    parts = [part for group in whole for part in _split(items, group, budget)]
-    parts.sort(key=lambda group: (-group.prefix, items[group.members[0]].key, items[group.members[0]].tokens))
+    groups = _groups(items, shared)
+    pieces = [piece for group in groups for piece in _split(items, group, budget)]
+    pieces.sort(key=lambda group: (-group.prefix, items[group.members[0]].key, items[group.members[0]].tokens))
     if not ragged:
-        return [[group] for group in parts]
+        return [[group] for group in pieces]
     batches: list[list[SharingGroup]] = []
-    for group in parts:
+    for group in pieces:
         if not (batches and _fits(items, [*batches[-1], group], budget)):
             batches.append([])
         batches[-1].append(group)
     return batches
 
 
-def grow_tree(items: Sequence[PrefixItem], group: SharingGroup) -> Tree:
+def build_tree(items: Sequence[PrefixItem], group: SharingGroup) -> Tree:
     """The trie of everything after the prefix of `group`. A final scored token needs no node of its own."""
     nodes: dict[tuple[int, int], int] = {}
     predictors = []
@@ -97,7 +97,7 @@ def grow_tree(items: Sequence[PrefixItem], group: SharingGroup) -> Tree:
     return _ordered(list(nodes), predictors)
 
 
-def reusable(items: Sequence[PrefixItem], group: SharingGroup, cached: Sequence[int], shared: bool) -> int:
+def reusable_length(items: Sequence[PrefixItem], group: SharingGroup, cached: Sequence[int], shared: bool) -> int:
     """How many tokens of `known`, a prefix read earlier with the same pictures, `group` can reuse.
 
     Without `shared` only an identical prefix counts. The logits after the last token of a part are not known.
@@ -147,14 +147,14 @@ def _worth(item: PrefixItem) -> int:
 
 def _split(items: Sequence[PrefixItem], group: SharingGroup, budget: Budget) -> list[SharingGroup]:
     """Parts of a group, each within the budget; a request that exceeds it is on its own."""
-    parts: list[list[int]] = [[]]
+    pieces: list[list[int]] = [[]]
     for member in group.members:
-        if parts[-1] and (
-            len(parts[-1]) >= budget.rows or _after(items, [*parts[-1], member], group.prefix) > budget.tokens
+        if pieces[-1] and (
+            len(pieces[-1]) >= budget.rows or _after(items, [*pieces[-1], member], group.prefix) > budget.tokens
         ):
-            parts.append([])
-        parts[-1].append(member)
-    return [SharingGroup(tuple(part), group.prefix) for part in parts]
+            pieces.append([])
+        pieces[-1].append(member)
+    return [SharingGroup(tuple(piece), group.prefix) for piece in pieces]
 
 
 def _fits(items: Sequence[PrefixItem], groups: Sequence[SharingGroup], budget: Budget) -> bool:

@@ -20,7 +20,7 @@ class Retry(Struct, frozen=True):
     """A server that asks for a longer wait than this is not asked again."""
 
     def wait(self, attempt: int, name: str, requested: float | None = None) -> float | None:
-        """Seconds to wait after attempt number `attempt` (from 1) failed; None is giving up.
+        """Seconds to wait after attempt number `attempt` (from 1) failed, or None to give up.
 
         `requested` is the server's Retry-After, which is honoured, plus jitter. `name` distinguishes requests, so
         that those that failed together do not retry together.

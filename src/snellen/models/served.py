@@ -46,15 +46,15 @@ _OPENING = ("(", "[", "{", "<", '"', "'")
 _AROUND = " \t\n\r([{<*\"'`.:,)>]}"
 
 
-def likelihood_note(way: LikelihoodSource) -> str:
+def likelihood_note(source: LikelihoodSource) -> str:
     """The note on every response with scores from this source."""
-    return f"likelihood by {way}"
+    return f"likelihood by {source}"
 
 
 # --- choosing a source -------------------------------------------------------------------------------------------
 
 
-def list_models(reply: HttpReply, model: str, now: float) -> LikelihoodSource | ServerFault:
+def likelihood_source_of(reply: HttpReply, model: str, now: float) -> LikelihoodSource | ServerFault:
     """The source that a model list announces; without an announcement, prompt log-probabilities are tried.
 
     A worker whose class cannot score is a fatal fault. A fault that is worth another attempt is returned unchanged.
@@ -64,8 +64,8 @@ def list_models(reply: HttpReply, model: str, now: float) -> LikelihoodSource | 
         return fault if fault.retry else "prompt_logprobs"
     try:
         models = msgspec.json.decode(reply.body)["data"]
-        own = [model_entry for model_entry in models if model_entry.get("id") == model] or models
-        extensions = [model_entry["snellen"] for model_entry in own if isinstance(model_entry.get("snellen"), dict)]
+        entries = [model_entry for model_entry in models if model_entry.get("id") == model] or models
+        extensions = [model_entry["snellen"] for model_entry in entries if isinstance(model_entry.get("snellen"), dict)]
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
         return "prompt_logprobs"
     if not extensions:
@@ -157,7 +157,7 @@ def encode_prompt(
         "temperature": 0,
         "return_token_ids": True,
     }
-    if continuation is not None or chat.ends_open(request):
+    if continuation is not None or chat.has_response_prefix(request):
         body |= {"continue_final_message": True, "add_generation_prompt": False}
     if scored:
         body["prompt_logprobs"] = 0
@@ -257,11 +257,11 @@ def encode_letters(model: str, request: Request, dialect: Dialect, picture: Pict
     Raises ValueError for more options than letters or candidates.
     """
     if len(request.continuations) > TOP:
-        raise ValueError(f"{len(request.continuations)} options cannot be told apart by {TOP} candidates a token")
+        raise ValueError(f"{len(request.continuations)} options cannot be told apart by {TOP} candidates per token")
     lettered = "; ".join(f"({label}) {text}" for label, text in zip(LETTERS, request.continuations, strict=False))
-    messages = request.messages[:-1] if chat.ends_open(request) else request.messages
-    last = messages[-1]
-    question = replace(last, content=(*last.content, TextPart(f"\nOptions: {lettered}.\n{ASK}")))
+    messages = request.messages[:-1] if chat.has_response_prefix(request) else request.messages
+    last_message = messages[-1]
+    question = replace(last_message, content=(*last_message.content, TextPart(f"\nOptions: {lettered}.\n{ASK}")))
     body = {
         "model": model,
         "messages": chat.write_messages((*messages[:-1], question), picture),
@@ -270,7 +270,7 @@ def encode_letters(model: str, request: Request, dialect: Dialect, picture: Pict
         "logprobs": True,
         "top_logprobs": TOP,
     }
-    for name in dialect.without:
+    for name in dialect.rejected_parameters:
         body.pop(name, None)
     return msgspec.json.encode(body)
 

@@ -95,9 +95,9 @@ class VllmModel:
         outputs = iter(self._ask(prompts, [scored] * len(prompts), images))
         responses = []
         for request in requests:
-            own = [next(outputs) for _ in (*request.continuations, None)]
-            failed = next((output for output in own if isinstance(output, Response)), None)
-            responses.append(failed or _scores(own, request.continuations))
+            request_outputs = [next(outputs) for _ in (*request.continuations, None)]
+            failed = next((output for output in request_outputs if isinstance(output, Response)), None)
+            responses.append(failed or _scores(request_outputs, request.continuations))
         return responses
 
     def _sampling(self, request: Request) -> Any:
@@ -122,18 +122,20 @@ class VllmModel:
 
         outputs: list[Any] = [None] * len(prompts)
         for is_open in (False, True):
-            places, written = [], []
+            places, conversations = [], []
             for i, messages in enumerate(prompts):
                 if (messages[-1].role == "assistant") == is_open:
                     try:
-                        written.append(msgspec.json.decode(msgspec.json.encode(chat.write_messages(messages, picture))))
+                        conversations.append(
+                            msgspec.json.decode(msgspec.json.encode(chat.write_messages(messages, picture)))
+                        )
                         places.append(i)
                     except DataError as error:
                         outputs[i] = Response(error=Failure("bad_request", str(error)))
-            if not written:
+            if not conversations:
                 continue
             answered = self._engine.chat(
-                written,
+                conversations,
                 [sampling[i] for i in places],
                 use_tqdm=False,
                 add_generation_prompt=not is_open,

@@ -13,7 +13,7 @@ from pathlib import Path
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
-from snellen.formats.text_table import read_cells
+from snellen.formats.text_table import read_text_table
 from snellen.predictions.prompt_options import gold_places
 from snellen.predictions.rows import PredictedRow, PredictionFile
 
@@ -26,7 +26,7 @@ def _fault(path: Path, benchmark: str) -> str:
     """Why a file is no table of predictions; empty when it is one."""
     del benchmark
     try:
-        columns = _columns(read_cells(path).columns)
+        columns = _columns(read_text_table(path).columns)
     except DataError as error:
         return str(error).removeprefix(f"{path}: ")
     if not any(name in columns for name in IDS):
@@ -41,7 +41,7 @@ def _columns(names: tuple[str, ...]) -> dict[str, str]:
 
 def _read_rows(path: Path) -> PredictionFile:
     """The table's rows. Raises DataError."""
-    table = read_cells(path)
+    table = read_text_table(path)
     columns = _columns(table.columns)
     return PredictionFile(
         rows=tuple(

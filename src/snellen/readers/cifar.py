@@ -72,11 +72,11 @@ def cifar_pictures(folder: Path | None) -> Iterator[LabelledPicture]:
 def cifar_classes(names: Sequence[str]) -> list[LabelClass]:
     """Each class with its synonyms and its possible distractors, by similarity."""
     wordnet = open_wordnet()
-    meant = {name: wordnet.noun(name) for name in names}
+    meant = {name: wordnet.noun_synset(name) for name in names}
     return [
         LabelClass(
             (name, *(synonym for synonym in wordnet.names(synset) if synonym != name)),
-            _fit(wordnet.related(synset, ENOUGH), UNFIT | ALSO_RIGHT.get(name, frozenset())),
+            _fit(wordnet.related_words(synset, ENOUGH), UNFIT | ALSO_RIGHT.get(name, frozenset())),
             name,
         )
         for name, synset in meant.items()

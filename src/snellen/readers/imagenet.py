@@ -72,7 +72,7 @@ def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:
     for label in labels:
         # Lists of unique names add a word or number to one of the two cranes.
         names = ("crane",) if label.startswith("crane") else tuple(label.split(", "))
-        fitting = [synset for synset in wordnet.called(names) if synset > max(synsets, default="")]
+        fitting = [synset for synset in wordnet.with_names(names) if synset > max(synsets, default="")]
         if not fitting:
             raise DataError(f"no class of WordNet is called {label!r}; is it ImageNet's list, in its order?")
         synsets.append(min(fitting, key=lambda synset: (synset not in MEANT, synset)))
@@ -87,7 +87,7 @@ def _called(wordnet: WordNet, synsets: Iterable[str]) -> dict[str, LabelClass]:
 
 def _similar(wordnet: WordNet, synset: str, names: dict[str, tuple[str, ...]]) -> Tiers:
     """The usual names of the other classes, the most similar ones first."""
-    return tuple(tuple(names[neighbour][0] for neighbour in tier) for tier in wordnet.ranked(synset, names))
+    return tuple(tuple(names[neighbour][0] for neighbour in tier) for tier in wordnet.by_similarity(synset, names))
 
 
 def _found(folder: Path | None) -> list[ImageNetPicture]:

@@ -34,9 +34,9 @@ def same_answer(first: str, second: str) -> bool:
 
     Plurals equal their singulars, judged by their endings. Synonyms are not recognised.
     """
-    first_folded, words, singulars = _forms(first)
-    second_folded, other_words, other_singulars = _forms(second)
-    return words == other_words or first_folded in other_singulars or second_folded in singulars
+    first_folded, first_words, first_singulars = _forms(first)
+    second_folded, second_words, second_singulars = _forms(second)
+    return first_words == second_words or first_folded in second_singulars or second_folded in first_singulars
 
 
 @lru_cache(maxsize=1 << 15)
@@ -48,12 +48,12 @@ def _forms(text: str) -> tuple[str, tuple[str, ...], frozenset[str]]:
 
 def _singulars(text: str) -> Iterator[str]:
     """Possible singulars of `text`. Some are not words, which does no harm: nothing equals them."""
-    head, last = text[: text.rfind(" ") + 1], text[text.rfind(" ") + 1 :]
-    if last in _PLURALS:
-        yield head + _PLURALS[last]
+    head, noun = text[: text.rfind(" ") + 1], text[text.rfind(" ") + 1 :]
+    if noun in _PLURALS:
+        yield head + _PLURALS[noun]
     for ending, singular in _ENDINGS:
-        if last.endswith(ending) and len(last) > len(ending) + 1 and not last.endswith(("ss", "us", "is")):
-            yield head + last[: -len(ending)] + singular
+        if noun.endswith(ending) and len(noun) > len(ending) + 1 and not noun.endswith(("ss", "us", "is")):
+            yield head + noun[: -len(ending)] + singular
 
 
 def opposite_answer(answer: str) -> str | None:

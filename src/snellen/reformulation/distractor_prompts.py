@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from snellen.drafts import QuestionDraft
 from snellen.reformulation.answer_equality import same_answer
-from snellen.reformulation.distractors import SameAnswer, candidate_fault
+from snellen.reformulation.distractors import SameAnswer, rejection_reason
 
 ATTEMPTS = 3
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -107,7 +107,7 @@ def usable_proposals(
     chosen = list(earlier)
     avoid = question.distractors.also_right if question.distractors else ()
     for option in parse_proposals(reply):
-        if reason := candidate_fault(option, question.texts, avoid, chosen, same):
+        if reason := rejection_reason(option, question.texts, avoid, chosen, same):
             rejected[reason] = rejected.get(reason, 0) + 1
         else:
             chosen.append(option)

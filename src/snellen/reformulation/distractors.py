@@ -44,7 +44,7 @@ def to_multiple_choice(
             break
         if candidate == gold:
             continue  # a pool of answers contains the gold itself
-        reason = candidate_fault(candidate, question.texts, spec.also_right, chosen)
+        reason = rejection_reason(candidate, question.texts, spec.also_right, chosen)
         if reason:
             rejected[reason] += 1
         else:
@@ -63,11 +63,11 @@ def _candidates(tiers: Iterable[Sequence[str]], rng: random.Random) -> Iterator[
     """Candidates one by one, nearest tier first, at random within a tier."""
     for tier in tiers:
         # Most questions need only a few candidates of a large tier, so it is drawn from rather than shuffled.
-        drawn: set[int] = set()
-        while len(drawn) < min(len(tier), ENOUGH):
+        drawn_places: set[int] = set()
+        while len(drawn_places) < min(len(tier), ENOUGH):
             place = rng.randrange(len(tier))
-            if place not in drawn:
-                drawn.add(place)
+            if place not in drawn_places:
+                drawn_places.add(place)
                 yield tier[place]
 
 
@@ -75,7 +75,7 @@ SameAnswer = Callable[[str, str], bool]
 """Whether two answers mean the same."""
 
 
-def candidate_fault(
+def rejection_reason(
     candidate: str, accepted: Sequence[str], avoid: Sequence[str], chosen: Sequence[str], same: SameAnswer = same_answer
 ) -> str:
     """Why a candidate cannot be a distractor; empty when it can."""

@@ -36,25 +36,27 @@ def category_finder(names: Iterable[str], words: Mapping[str, Sequence[str]]) ->
     Matches whole words in any case, singular or plural; a longer name hides a shorter one inside it (a hot
     dog is not a dog).
     """
-    meant = {form: name for name in names for word in (name, *words.get(name, ())) for form in _forms(word.casefold())}
-    longest_first = sorted(meant, key=lambda form: (-len(form), form))
+    names_by_form = {
+        form: name for name in names for word in (name, *words.get(name, ())) for form in _forms(word.casefold())
+    }
+    longest_first = sorted(names_by_form, key=lambda form: (-len(form), form))
     pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))})\b")
-    return lambda caption: frozenset(meant[form] for form in pattern.findall(caption.casefold()))
+    return lambda caption: frozenset(names_by_form[form] for form in pattern.findall(caption.casefold()))
 
 
 def _forms(word: str) -> tuple[str, ...]:
     """A word and its plural."""
-    head, _, last = word.rpartition(" ")
-    if last in _IRREGULAR:
-        plural = _IRREGULAR[last]
-    elif last.endswith("man"):
-        plural = f"{last[:-3]}men"
-    elif last.endswith(("s", "x", "ch", "sh")):
-        plural = f"{last}es"
-    elif last.endswith("y") and last[-2:-1] not in "aeiou":
-        plural = f"{last[:-1]}ies"
+    head, _, noun = word.rpartition(" ")
+    if noun in _IRREGULAR:
+        plural = _IRREGULAR[noun]
+    elif noun.endswith("man"):
+        plural = f"{noun[:-3]}men"
+    elif noun.endswith(("s", "x", "ch", "sh")):
+        plural = f"{noun}es"
+    elif noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        plural = f"{noun[:-1]}ies"
     else:
-        plural = f"{last}s"
+        plural = f"{noun}s"
     return word, f"{head} {plural}".strip()
 
 
@@ -82,20 +84,20 @@ class SimilarPictures(Generic[KeyT]):
             self._bits[key] = bits
         self._near: dict[tuple[int, int], list[list[KeyT]]] = {}
 
-    def of(self, key: KeyT, count: int, rng: random.Random) -> list[KeyT]:
+    def nearest(self, key: KeyT, count: int, rng: random.Random) -> list[KeyT]:
         """Up to `count` neighbours, the most similar first; of equally similar ones `rng` draws."""
-        near: list[KeyT] = []
-        for alike in self._nearest(self._bits[key], count):
-            near += rng.sample(alike, min(len(alike), count - len(near)))
-        return near
+        neighbours: list[KeyT] = []
+        for equals in self._tiers(self._bits[key], count):
+            neighbours += rng.sample(equals, min(len(equals), count - len(neighbours)))
+        return neighbours
 
-    def _nearest(self, own: int, count: int) -> list[list[KeyT]]:
+    def _tiers(self, own_bits: int, count: int) -> list[list[KeyT]]:
         """Lists of equally similar neighbours, the most similar first; at least `count` neighbours where there are."""
-        if (neighbours := self._near.get((own, count))) is None:
+        if (neighbours := self._near.get((own_bits, count))) is None:
             by_overlap: dict[float, list[int]] = {}
             for bits in self._alike:
-                if bits & ~own:
-                    likeness = (own & bits).bit_count() / (own | bits).bit_count()
+                if bits & ~own_bits:
+                    likeness = (own_bits & bits).bit_count() / (own_bits | bits).bit_count()
                     by_overlap.setdefault(likeness, []).append(bits)
             neighbours, missing = [], count
             for likeness in sorted(by_overlap, reverse=True):
@@ -103,7 +105,7 @@ class SimilarPictures(Generic[KeyT]):
                     break
                 neighbours.append([key for bits in by_overlap[likeness] for key in self._alike[bits]])
                 missing -= len(neighbours[-1])
-            self._near[own, count] = neighbours
+            self._near[own_bits, count] = neighbours
         return neighbours
 
 
@@ -119,6 +121,6 @@ def most_similar(gold: Categories, captions: Iterable[tuple[str, Categories]], c
     return max(ranked, key=lambda entry: entry[:2])[2]
 
 
-def differs_from_all(caption: str, own: Collection[str]) -> bool:
+def differs_from_all(caption: str, own_captions: Collection[str]) -> bool:
     """Whether a caption differs in meaning from each of a picture's own."""
-    return not any(same_answer(caption, own_caption) for own_caption in own)
+    return not any(same_answer(caption, own_caption) for own_caption in own_captions)

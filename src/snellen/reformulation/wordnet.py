@@ -48,14 +48,14 @@ class WordNet:
         """Its names, the usual one first."""
         return tuple(name.replace("_", " ") for name in self._synset(synset).lemma_names())
 
-    def noun(self, word: str) -> str:
+    def noun_synset(self, word: str) -> str:
         """The most frequent synset of a noun."""
         synsets = self._reader.synsets(word.replace(" ", "_"), "n")
         if not synsets:
             raise DataError(f"WordNet has no noun {word!r}")
         return _id(synsets[0])
 
-    def called(self, names: tuple[str, ...]) -> list[str]:
+    def with_names(self, names: tuple[str, ...]) -> list[str]:
         """The noun synsets with exactly these names in this order, as `names` gives them."""
         synsets = map(_id, self._reader.synsets(names[0].replace(" ", "_"), "n"))
         return [synset for synset in synsets if self.names(synset) == names]
@@ -75,11 +75,11 @@ class WordNet:
         steps, depth = self._shortest_path(first, second)
         return 2 * -depth / (2 * -depth + steps)
 
-    def ranked(self, synset: str, among: Iterable[str]) -> Tiers:
+    def by_similarity(self, synset: str, among: Iterable[str]) -> Tiers:
         """The other synsets in `among`, by similarity to `synset`."""
         return _tiers((self._shortest_path(synset, candidate), candidate) for candidate in among if candidate != synset)
 
-    def related(self, synset: str, enough: int) -> Tiers:
+    def related_words(self, synset: str, enough: int) -> Tiers:
         """Usual words for synsets that share a hypernym with `synset` and are neither its hypernyms nor hyponyms.
 
         Gives tiers until there are `enough` words. Words that never occur in WordNet's tagged texts are left
@@ -101,7 +101,7 @@ class WordNet:
         """Synsets reached over a shared hypernym within FARTHEST steps, nearest first."""
         above = self._ancestors(synset)
         rows = {up: [up] for up in above if up != synset}
-        met = {*above}
+        met_synsets = {*above}
         for distance in range(2, FARTHEST + 1):
             paths: dict[str, tuple[int, int]] = {}
             for up, steps in above.items():
@@ -109,11 +109,13 @@ class WordNet:
                     rows[up] = [_id(child) for parent in rows[up] for child in self._synset(parent).hyponyms()]
                     for neighbour in rows[up]:
                         paths[neighbour] = min(paths.get(neighbour, (distance, 0)), (distance, -self._depth(up)))
-            new = sorted(
-                neighbour for neighbour in paths if neighbour not in met and synset not in self._ancestors(neighbour)
+            unmet = sorted(
+                neighbour
+                for neighbour in paths
+                if neighbour not in met_synsets and synset not in self._ancestors(neighbour)
             )
-            yield from _tiers((paths[neighbour], neighbour) for neighbour in new)
-            met |= paths.keys()
+            yield from _tiers((paths[neighbour], neighbour) for neighbour in unmet)
+            met_synsets |= paths.keys()
 
     def _shortest_path(self, first: str, second: str) -> tuple[int, int]:
         """Length of the shortest path, and minus the depth of the deepest shared hypernym on such a path."""
@@ -182,12 +184,12 @@ def open_wordnet() -> WordNet:
 
 
 def _folder_of_files() -> str | None:
-    chosen = os.environ.get("WNSEARCHDIR")
-    folder = Path(chosen or DEBIAN)
+    named_folder = os.environ.get("WNSEARCHDIR")
+    folder = Path(named_folder or DEBIAN)
     if (folder / "data.noun").exists():
         return str(folder)
-    if chosen:
-        raise DataError(f"$WNSEARCHDIR names {chosen}, which has no data.noun; unset it or name WordNet's folder")
+    if named_folder:
+        raise DataError(f"$WNSEARCHDIR names {named_folder}, which has no data.noun; unset it or name WordNet's folder")
     return None
 
 

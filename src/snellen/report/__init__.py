@@ -1,4 +1,4 @@
-"""Reports: the same tables in a terminal, in Markdown and in one self-contained page; rows as CSV and JSON."""
+"""Reports: the same tables in a terminal, as Markdown and as one self-contained HTML page; rows as CSV and JSON."""
 
 from snellen.report.summary import SummaryRow, summary_rows
 from snellen.report.terminal import capability_table, common_tables, other_tables, suite_tables, summary_table

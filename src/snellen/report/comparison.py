@@ -1,4 +1,4 @@
-"""Runs on the same questions: what was left out and why, and each model against the first, question by question."""
+"""Runs on the same questions: what was left out and why, and each model compared with the first by question."""
 
 from __future__ import annotations
 
@@ -7,79 +7,88 @@ from collections.abc import Sequence
 
 from snellen.analysis.statistics import estimate_mean
 from snellen.reasons import word_reason
-from snellen.report.formatting import listed, metric_title
+from snellen.report.formatting import counts_text, metric_title
 from snellen.report.run_view import MethodRow, RunView, method_rows
 from snellen.report.table import Cell, NumberCell, Table
 
 METRICS = ("accuracy", "circular_accuracy")
-MOST_SHOWN = 200
+MAX_LISTED = 200
 
 
-def common_question_tables(sheets: Sequence[RunView]) -> list[Table]:
-    """Tables of a comparison on common questions; none for runs as they are."""
-    if any(sheet.run.left_out is None for sheet in sheets):
+def common_question_tables(views: Sequence[RunView]) -> list[Table]:
+    """Tables of a comparison on common questions; none if the runs were not narrowed to these."""
+    if any(view.run.left_out is None for view in views):
         return []
-    return [_counts(sheets), *_left_out(sheets), *_differences(sheets)]
+    return [_counts(views), *_left_out(views), *_differences(views)]
 
 
-def _counts(sheets: Sequence[RunView]) -> Table:
+def _counts(views: Sequence[RunView]) -> Table:
     rows = []
-    for sheet in sheets:
-        reasons = Counter(word_reason(one.reason, one.detail) for one in sheet.run.left_out or () if one.reason)
-        shown = sum(len(one.samples) for one in sheet.run.benchmarks)
-        whole = shown + len(sheet.run.left_out or ())
-        rows.append((sheet.label, whole, whole - reasons.total(), listed(dict(reasons)), shown))
+    for view in views:
+        reasons = Counter(
+            word_reason(excluded.reason, excluded.detail) for excluded in view.run.left_out or () if excluded.reason
+        )
+        compared = sum(len(scored.samples) for scored in view.run.benchmarks)
+        total = compared + len(view.run.left_out or ())
+        rows.append((view.label, total, total - reasons.total(), counts_text(dict(reasons)), compared))
     header = ("model", "questions", "answered", "not answered", "answered by all")
-    note = "All numbers of this report but those of requests are of the questions that all models answered."
+    note = "All numbers in this report except request counts are over the questions that all models answered."
     return Table("Common questions", header, tuple(rows), notes=(note,))
 
 
-def _left_out(sheets: Sequence[RunView]) -> list[Table]:
-    found: dict[tuple[str, str], list[str]] = {}
-    for sheet in sheets:
-        for one in sheet.run.left_out or ():
-            found.setdefault((one.benchmark, one.sample_id), []).extend(
-                [f"{sheet.label}: {word_reason(one.reason, one.detail)}"] if one.reason else []
+def _left_out(views: Sequence[RunView]) -> list[Table]:
+    reasons_by_question: dict[tuple[str, str], list[str]] = {}
+    for view in views:
+        for excluded in view.run.left_out or ():
+            reasons_by_question.setdefault((excluded.benchmark, excluded.sample_id), []).extend(
+                [f"{view.label}: {word_reason(excluded.reason, excluded.detail)}"] if excluded.reason else []
             )
-    if not found:
+    if not reasons_by_question:
         return []
-    rows = tuple((benchmark, sample, "; ".join(reasons)) for (benchmark, sample), reasons in found.items())
-    notes = (f"The first {MOST_SHOWN} of {len(rows):,}.",) if len(rows) > MOST_SHOWN else ()
-    return [Table("Questions left out", ("benchmark", "question", "why"), rows[:MOST_SHOWN], labels=2, notes=notes)]
+    rows = tuple(
+        (benchmark, sample, "; ".join(reasons)) for (benchmark, sample), reasons in reasons_by_question.items()
+    )
+    notes = (f"The first {MAX_LISTED} of {len(rows):,}.",) if len(rows) > MAX_LISTED else ()
+    return [
+        Table("Questions left out", ("benchmark", "question", "why"), rows[:MAX_LISTED], label_columns=2, notes=notes)
+    ]
 
 
-def _differences(sheets: Sequence[RunView]) -> list[Table]:
-    lines = method_rows(sheets)
+def _differences(views: Sequence[RunView]) -> list[Table]:
+    lines = method_rows(views)
     rows = [
         row
-        for i, first in enumerate(lines)
-        if first.sheet is sheets[0]
-        for other in lines[i + 1 :]
-        if other.method == first.method and other.sheet is not first.sheet
+        for i, baseline in enumerate(lines)
+        if baseline.view is views[0]
+        for rival in lines[i + 1 :]
+        if rival.method == baseline.method and rival.view is not baseline.view
         for metric in METRICS
-        for row in _rows(first, other, metric)
+        for row in _rows(baseline, rival, metric)
     ]
     if not rows:
         return []
     header = ("benchmark", "metric", "models", "difference", "only the first right", "only the second right")
-    notes = ("Differences are of scores to the same question, so questions that are hard for all cancel out.",)
-    return [Table("Differences on common questions", header, tuple(rows), labels=3, notes=notes)]
+    notes = ("Differences are between scores on the same question, so questions that are hard for all cancel out.",)
+    return [Table("Differences on common questions", header, tuple(rows), label_columns=3, notes=notes)]
 
 
-def _rows(first: MethodRow, other: MethodRow, metric: str) -> list[tuple[Cell, ...]]:
+def _rows(baseline: MethodRow, rival: MethodRow, metric: str) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
-    for one in first.sheet.run.benchmarks:
-        here, there = _values(first, metric, one.spec.name), _values(other, metric, one.spec.name)
-        keys = [key for key in here if key in there]
+    for scored in baseline.view.run.benchmarks:
+        baseline_values, rival_values = (
+            _values(baseline, metric, scored.spec.name),
+            _values(rival, metric, scored.spec.name),
+        )
+        keys = [key for key in baseline_values if key in rival_values]
         if not keys:
             continue
-        values = [here[key] - there[key] for key in keys]
-        difference = estimate_mean(values, [one.samples[key[0]].group for key in keys], bounds=(-1.0, 1.0))
+        values = [baseline_values[key] - rival_values[key] for key in keys]
+        difference = estimate_mean(values, [scored.samples[key[0]].group for key in keys], bounds=(-1.0, 1.0))
         rows.append(
             (
-                one.spec.name,
+                scored.spec.name,
                 metric_title(metric),
-                f"{first.sheet.label} - {other.sheet.label}",
+                f"{baseline.view.label} - {rival.view.label}",
                 NumberCell("difference", difference),
                 sum(value > 0 for value in values),
                 sum(value < 0 for value in values),
@@ -89,12 +98,12 @@ def _rows(first: MethodRow, other: MethodRow, metric: str) -> list[tuple[Cell, .
 
 
 def _values(line: MethodRow, metric: str, benchmark: str) -> dict[tuple[str, int], float]:
-    """Scores by question, of the protocol that the tables show."""
-    found, scored = line.at(metric, benchmark), line.sheet.benchmark(benchmark)
-    if found is None or scored is None:
+    """Scores by question, under the protocol that the tables show."""
+    number, scored = line.lookup(metric, benchmark), line.view.benchmark(benchmark)
+    if number is None or scored is None:
         return {}
     return {
         (score.sample_id, score.turn): score.value
         for score in scored.scores
-        if (score.protocol, score.metric) == (found.protocol, metric) and score.value is not None
+        if (score.protocol, score.metric) == (number.protocol, metric) and score.value is not None
     }

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.analysis.capability import ALL, CAPABILITY
 from snellen.catalogue import dimension_titles
-from snellen.metrics.declaration import SHARE, declared, find_metric, metric_row, print_factor
+from snellen.metrics.declaration import SHARE, declared, find_metric, metric_row, unit_multiplier
 from snellen.prompts.templates import default_templates
 from snellen.records import METHODS, Estimate, Method
 from snellen.report import svg
-from snellen.report.formatting import heading, metric_title
-from snellen.report.pooled_estimates import Place, by_place, by_tag, by_template
+from snellen.report.formatting import capitalised, metric_title
+from snellen.report.pooled_estimates import OptionPosition, accuracy_by_tag, accuracy_by_template, by_option_position
 from snellen.report.request_counts import count_rotations
-from snellen.report.run_view import MethodRow, RunView, chance, dimensions_of
+from snellen.report.run_view import MethodRow, RunView, chance_accuracy, dimensions_of
 from snellen.report.sections import dimension_chance, other_metrics, scored_benchmarks
 from snellen.report.svg import ACCURACY, Axis, PlotGroup, PlotPoint, ScatterPoint, axis_of
 
@@ -30,7 +30,7 @@ class ChartPanel(Struct, frozen=True):
 
 
 class BarRow(Struct, frozen=True):
-    """What a row of a bar chart shows: its label, and where its numbers are found."""
+    """A row of a bar chart: its label, and where to look up its numbers."""
 
     label: str
     benchmark: str
@@ -39,23 +39,23 @@ class BarRow(Struct, frozen=True):
 
 
 class Figures:
-    """Draws the charts of a report; a series is a model, a panel a method. A chart without data has no panels."""
+    """Draws the charts of a report: one series per model, one panel per method. A chart without data has no panels."""
 
-    def __init__(self, sheets: Sequence[RunView]) -> None:
-        self.sheets = sheets
+    def __init__(self, views: Sequence[RunView]) -> None:
+        self.views = views
         self._lines = {method: self._of(method) for method in METHODS}
-        self._scored = scored_benchmarks(sheets)
-        self.dimensions = dimensions_of(sheets)
+        self._scored = scored_benchmarks(views)
+        self.dimensions = dimensions_of(views)
 
     def _of(self, method: Method) -> list[tuple[int, MethodRow]]:
-        return [(i, line) for i, sheet in enumerate(self.sheets) for line in sheet.lines if line.method == method]
+        return [(i, line) for i, view in enumerate(self.views) for line in view.method_rows if line.method == method]
 
     def radar(self) -> list[ChartPanel]:
         """Dimensions as axes, when there are three or more."""
         names = self.radar_dimensions()
         if len(names) < 3:
             return []
-        level = [dimension_chance(self.sheets, name) for name in names]
+        level = [dimension_chance(self.views, name) for name in names]
         panels = []
         for method, lines in self._lines.items():
             polygons = [
@@ -67,45 +67,45 @@ class Figures:
                     ],
                 )
                 for i, line in lines
-                if any(line.at(CAPABILITY, ALL, name) for name in names)
+                if any(line.lookup(CAPABILITY, ALL, name) for name in names)
             ]
             if polygons:
                 title = f"Capability by dimension, {method}"
                 panels.append(
                     ChartPanel(
                         method,
-                        svg.radar(title, [dimension_titles().get(name, name) for name in names], polygons, level),
+                        svg.radar_chart(title, [dimension_titles().get(name, name) for name in names], polygons, level),
                     )
                 )
         return panels
 
     def radar_dimensions(self) -> list[str]:
-        """The dimensions whose capability is a share: the rim of a radar is all of it."""
+        """The dimensions whose capability is a share, since the rim of a radar stands for 100 %."""
         return [name for name in self.dimensions if SHARE in self._units(name)]
 
     def _units(self, dimension: str) -> set[str]:
-        every = (line.at(CAPABILITY, ALL, dimension) for lines in self._lines.values() for _, line in lines)
-        return {found.unit for found in every if found and found.estimate.value is not None}
+        numbers = (line.lookup(CAPABILITY, ALL, dimension) for lines in self._lines.values() for _, line in lines)
+        return {number.unit for number in numbers if number and number.estimate.value is not None}
 
     def dimension_bars(self) -> list[ChartPanel]:
         rows = [
-            BarRow(dimension_titles().get(name, name), ALL, name, dimension_chance(self.sheets, name))
+            BarRow(dimension_titles().get(name, name), ALL, name, dimension_chance(self.views, name))
             for name in self.dimensions
         ]
         return self._intervals("Capability by dimension", rows, CAPABILITY)
 
     def benchmark_bars(self) -> list[ChartPanel]:
-        rows = [BarRow(name, name, "", chance(one)) for name, one in self._scored.items()]
+        rows = [BarRow(name, name, "", chance_accuracy(scored)) for name, scored in self._scored.items()]
         return self._intervals("Accuracy by benchmark", rows, "accuracy")
 
     def metric_bars(self) -> list[ChartPanel]:
-        """What else was measured, a chart for the row that stands for each metric, on the axis that it declares."""
+        """One chart for the headline row of every other metric, on the axis that it declares."""
         rows = [BarRow(name, name) for name in self._scored]
         return [
             panel
-            for metric in other_metrics(self.sheets)
+            for metric in other_metrics(self.views)
             if metric in self._first_rows
-            for panel in self._intervals(f"{heading(metric_title(metric))} by benchmark", rows, metric)
+            for panel in self._intervals(f"{capitalised(metric_title(metric))} by benchmark", rows, metric)
         ]
 
     @cached_property
@@ -113,7 +113,7 @@ class Figures:
         return {find_metric(name).names[0] for name in registry.names("metrics")}
 
     def _intervals(self, title: str, rows: Sequence[BarRow], metric: str) -> list[ChartPanel]:
-        """A panel for each method and unit: numbers of several units share no axis."""
+        """One panel per method and unit, since different units cannot share an axis."""
         panels = []
         for method, lines in self._lines.items():
             units: dict[str, list[PlotGroup]] = {}
@@ -121,7 +121,7 @@ class Figures:
                 points = [_point(i, line, row, metric) for i, line in lines]
                 for unit in dict.fromkeys(point.unit for point in points if point):
                     of_unit = tuple(point for point in points if point and point.unit == unit)
-                    level = None if row.chance is None else print_factor(unit) * row.chance
+                    level = None if row.chance is None else unit_multiplier(unit) * row.chance
                     level = level if unit.startswith(SHARE) else None
                     units.setdefault(unit, []).append(PlotGroup(row.label, of_unit, level))
             for unit, groups in units.items():
@@ -136,29 +136,31 @@ class Figures:
         for method, lines in self._lines.items():
             tags: dict[str, dict[str, list[PlotPoint]]] = {}
             for i, line in lines:
-                for tag, estimates in by_tag(line).items():
-                    for value, found in estimates.items():
-                        name = f"{line.sheet.label}, {tag}={value}"
-                        tags.setdefault(tag, {}).setdefault(value, []).append(PlotPoint(i, name, found))
+                for tag, estimates in accuracy_by_tag(line).items():
+                    for value, estimate in estimates.items():
+                        name = f"{line.view.label}, {tag}={value}"
+                        tags.setdefault(tag, {}).setdefault(value, []).append(PlotPoint(i, name, estimate))
             for tag, values in tags.items():
                 groups = [PlotGroup(value, tuple(points)) for value, points in values.items()]
                 panels += _panel(f"Accuracy by {tag}", f"{tag}, {method}", groups)
         return panels
 
-    def place_bars(self) -> tuple[list[ChartPanel], list[ChartPanel]]:
-        """How often each place is chosen, and accuracy by the place of the gold, for the commonest option counts."""
-        found = [(i, line, by_place(line)) for i, line in self._lines["generation"]]
+    def position_bars(self) -> tuple[list[ChartPanel], list[ChartPanel]]:
+        """How often each position is chosen, and accuracy by position of the gold, for the two commonest sizes."""
+        by_line = [(i, line, by_option_position(line)) for i, line in self._lines["generation"]]
         sizes: Counter[int] = Counter()
-        for _, _, places in found:
+        for _, _, places in by_line:
             for (size, place), share in places.chosen.items():
                 sizes[size] += share.n if place == 0 else 0
         chosen, right = [], []
         for size, _ in sizes.most_common(2):
-            picks = [_place_group(size, place, [(i, line, p.chosen) for i, line, p in found]) for place in range(size)]
-            golds = [_place_group(size, place, [(i, line, p.right) for i, line, p in found]) for place in range(size)]
+            picks = [
+                _place_group(size, place, [(i, line, p.chosen) for i, line, p in by_line]) for place in range(size)
+            ]
+            golds = [_place_group(size, place, [(i, line, p.right) for i, line, p in by_line]) for place in range(size)]
             axis = Axis("share of readable replies")
-            chosen += _panel("Share of replies that choose a place", f"{size} options", picks, axis)
-            right += _panel("Accuracy by place of the correct option", f"{size} options", golds)
+            chosen += _panel("Share of replies that choose each position", f"{size} options", picks, axis)
+            right += _panel("Accuracy by position of the correct option", f"{size} options", golds)
         return chosen, right
 
     def template_bars(self) -> list[ChartPanel]:
@@ -166,93 +168,98 @@ class Figures:
         for method, lines in self._lines.items():
             templates: dict[str, list[PlotPoint]] = {}
             for i, line in lines:
-                for name, found in by_template(line).items():
-                    templates.setdefault(name, []).append(PlotPoint(i, f"{line.sheet.label}, {name}", found))
-            groups = [PlotGroup(name, tuple(points), tip=self._wording(name)) for name, points in templates.items()]
+                for name, estimate in accuracy_by_template(line).items():
+                    templates.setdefault(name, []).append(PlotPoint(i, f"{line.view.label}, {name}", estimate))
+            groups = [PlotGroup(name, tuple(points), tooltip=self._wording(name)) for name, points in templates.items()]
             panels += _panel("Accuracy by template", method, groups)
         return panels
 
     def _wording(self, template: str) -> str:
-        """What a template says, when all runs used Snellen's own."""
-        own = default_templates()
-        if any(sheet.run.manifest.templates != own.id for sheet in self.sheets):
+        """A template's name, with its wording if all runs used Snellen's own templates."""
+        default = default_templates()
+        if any(view.run.manifest.templates != default.id for view in self.views):
             return template
-        return f"{template}: {own.named(template)}"
+        return f"{template}: {default.named(template)}"
 
     def instability_scatter(self) -> list[ChartPanel]:
-        """A point a model and benchmark: is a model that is right also stable?"""
+        """One point per model and benchmark: is a model that is right also stable?"""
         panels = []
         points = {
             method: [
-                ScatterPoint(i, f"{line.sheet.label}, {name}", shaky.estimate, right.estimate)
+                ScatterPoint(i, f"{line.view.label}, {name}", instability_number.estimate, accuracy_number.estimate)
                 for i, line in lines
                 for name in self._scored
-                if (shaky := line.at("instability", name)) and (right := line.at("accuracy", name))
-                if shaky.estimate.value is not None and right.estimate.value is not None
+                if (instability_number := line.lookup("instability", name))
+                and (accuracy_number := line.lookup("accuracy", name))
+                if instability_number.estimate.value is not None and accuracy_number.estimate.value is not None
             ]
             for method, lines in self._lines.items()
         }
-        highs = [point.x.high or point.x.value or 0.0 for found in points.values() for point in found]
+        highs = [point.x.high or point.x.value or 0.0 for method_points in points.values() for point in method_points]
         instability = declared("instability")
         axis = Axis(instability.heading, instability.unit, max([0.5, *highs]) * 1.04)
-        for method, found in points.items():
-            if found:
+        for method, method_points in points.items():
+            if method_points:
                 title = f"Instability against accuracy, {method}"
-                panels.append(ChartPanel(method, svg.scatter(title, found, axis, self._accuracy_axis())))
+                panels.append(ChartPanel(method, svg.scatter_chart(title, method_points, axis, self._accuracy_axis())))
         return panels
 
     def _accuracy_axis(self) -> Axis:
-        """That of shares, or of shares as printed."""
-        every = (line.overall("accuracy") for lines in self._lines.values() for _, line in lines)
-        return axis_of(declared("accuracy"), (), next((found.unit for found in every if found), SHARE))
+        """The axis of shares, or of shares scaled as published."""
+        numbers = (line.overall("accuracy") for lines in self._lines.values() for _, line in lines)
+        return axis_of(declared("accuracy"), (), next((number.unit for number in numbers if number), SHARE))
 
     def method_scatter(self) -> list[ChartPanel]:
-        """A point a model and benchmark where both methods were used."""
+        """One point per model and benchmark for which both methods were used."""
         points = []
-        for i, sheet in enumerate(self.sheets):
-            lines = {line.method: line for line in sheet.lines}
+        for i, view in enumerate(self.views):
+            lines = {line.method: line for line in view.method_rows}
             if len(lines) < 2:
                 continue
             for name in self._scored:
-                pair = [lines[method].at("accuracy", name) for method in METHODS]
+                pair = [lines[method].lookup("accuracy", name) for method in METHODS]
                 if pair[0] and pair[1] and pair[0].estimate.value is not None and pair[1].estimate.value is not None:
-                    points.append(ScatterPoint(i, f"{sheet.label}, {name}", pair[0].estimate, pair[1].estimate))
+                    points.append(ScatterPoint(i, f"{view.label}, {name}", pair[0].estimate, pair[1].estimate))
         if not points:
             return []
         x, y = (replace(self._accuracy_axis(), title=f"accuracy by {method}") for method in METHODS)
-        return [ChartPanel("", svg.scatter("Generation against likelihood", points, x, y, diagonal=True))]
+        return [ChartPanel("", svg.scatter_chart("Generation against likelihood", points, x, y, diagonal=True))]
 
-    def calls(self) -> list[ChartPanel]:
-        asked = [(s.label, (("asked", s.run.asked), ("reused", s.run.reused))) for s in self.sheets]
-        panels = [ChartPanel("requests: asked, reused", svg.stacks("Requests asked and reused", asked))]
-        rotations = [(s.label, r) for s in self.sheets if (r := count_rotations(s))]
+    def request_bars(self) -> list[ChartPanel]:
+        requests = [(s.label, (("asked", s.run.asked), ("reused", s.run.reused))) for s in self.views]
+        panels = [ChartPanel("requests: asked, reused", svg.stacked_bars("Requests asked and reused", requests))]
+        rotations = [(s.label, r) for s in self.views if (r := count_rotations(s))]
         if rotations:
             rows = [(label, (("presented", r.presented), ("avoided", r.avoided))) for label, r in rotations]
             panels.append(
-                ChartPanel("rotations: presented, avoided", svg.stacks("Rotations presented and avoided", rows))
+                ChartPanel("rotations: presented, avoided", svg.stacked_bars("Rotations presented and avoided", rows))
             )
         return panels
 
 
 def _point(series: int, line: MethodRow, row: BarRow, metric: str) -> PlotPoint | None:
-    found = line.at(metric, row.benchmark, row.dimension)
-    if found is None or found.estimate.value is None:
+    number = line.lookup(metric, row.benchmark, row.dimension)
+    if number is None or number.estimate.value is None:
         return None
-    return PlotPoint(series, f"{line.sheet.label}, {row.label}", found.estimate, found.unit)
+    return PlotPoint(series, f"{line.view.label}, {row.label}", number.estimate, number.unit)
 
 
 def _axis(metric: str, unit: str, estimates: Sequence[Estimate]) -> Axis:
-    """The metric's axis; a capability's is that of shares, or of whatever else it is a mean of."""
+    """The metric's axis; a capability has that of shares, or of whatever unit it averages."""
     row = declared(metric)
     if metric == CAPABILITY:
         row = metric_row(metric, unit=SHARE if unit.startswith(SHARE) else unit)
     return axis_of(row, estimates, unit)
 
 
-def _place_group(size: int, place: int, found: Sequence[tuple[int, MethodRow, dict[Place, Estimate]]]) -> PlotGroup:
+def _place_group(
+    size: int, place: int, by_line: Sequence[tuple[int, MethodRow, dict[OptionPosition, Estimate]]]
+) -> PlotGroup:
     name = f"place {place + 1}"
     points = (
-        PlotPoint(i, f"{line.sheet.label}, {name}", one[size, place]) for i, line, one in found if (size, place) in one
+        PlotPoint(i, f"{line.view.label}, {name}", estimates[size, place])
+        for i, line, estimates in by_line
+        if (size, place) in estimates
     )
     return PlotGroup(name, tuple(points), 1 / size)
 
@@ -261,4 +268,4 @@ def _panel(title: str, subtitle: str, groups: Sequence[PlotGroup], axis: Axis = 
     """One panel, or none when no group has a point."""
     if not any(group.points for group in groups):
         return []
-    return [ChartPanel(subtitle, svg.intervals(f"{title}, {subtitle}", groups, axis))]
+    return [ChartPanel(subtitle, svg.interval_chart(f"{title}, {subtitle}", groups, axis))]

@@ -1,10 +1,10 @@
-"""How numbers are written: a value never without its interval and its n. And names that cannot be trusted."""
+"""Formatting of numbers, never without interval and n, and of untrusted names."""
 
 from __future__ import annotations
 
 import re
 
-from snellen.metrics.declaration import SHARE, declared, print_factor
+from snellen.metrics.declaration import SHARE, declared, unit_multiplier
 from snellen.records import Estimate
 
 DASH = "—"
@@ -13,26 +13,26 @@ _DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def strip_controls(text: str) -> str:
-    """`text` without what no page may hold: control characters but tab and line break, halves of surrogate pairs."""
+    """`text` without control characters (tab and line break stay) and halves of surrogate pairs."""
     return _CONTROLS.sub("\ufffd", text)
 
 
 def short_name(text: str) -> str:
-    """`text` for a place where it cannot be set apart: nor may it turn the direction of what follows."""
+    """`text` for use inline, also without the characters that change writing direction."""
     return _DIRECTIONS.sub("\ufffd", strip_controls(text))
 
 
 def metric_title(metric: str) -> str:
-    return declared(metric).words
+    return declared(metric).display_name
 
 
-def heading(text: str) -> str:
-    """`text` with a capital, the rest as it is."""
+def capitalised(text: str) -> str:
+    """`text` with its first letter capitalised, the rest unchanged."""
     return text[:1].upper() + text[1:]
 
 
 def percent(share: float) -> str:
-    return f"{fixed(100 * share, 1)}%"
+    return f"{decimal_text(100 * share, 1)}%"
 
 
 def value_text(estimate: Estimate, unit: str = SHARE) -> str:
@@ -40,7 +40,7 @@ def value_text(estimate: Estimate, unit: str = SHARE) -> str:
     if estimate.value is None:
         return DASH
     factor, digits, sign = _style(unit)
-    return f"{fixed(factor * estimate.value, digits)}{sign}"
+    return f"{decimal_text(factor * estimate.value, digits)}{sign}"
 
 
 def interval_text(estimate: Estimate, unit: str = SHARE) -> str:
@@ -48,14 +48,14 @@ def interval_text(estimate: Estimate, unit: str = SHARE) -> str:
     if estimate.low is None or estimate.high is None:
         return "[no interval]"
     factor, digits, _ = _style(unit)
-    return f"[{fixed(factor * estimate.low, digits)}, {fixed(factor * estimate.high, digits)}]"
+    return f"[{decimal_text(factor * estimate.low, digits)}, {decimal_text(factor * estimate.high, digits)}]"
 
 
 def _style(unit: str) -> tuple[int, int, str]:
-    """What a value is multiplied by, its digits, and the sign behind it."""
+    """The factor and digits of values in this unit, and the sign after them."""
     if unit == SHARE:
         return 100, 1, "%"
-    return (1, 2, "") if print_factor(unit) != 1 else (1, 3, "")
+    return (1, 2, "") if unit_multiplier(unit) != 1 else (1, 3, "")
 
 
 def count_text(estimate: Estimate) -> str:
@@ -77,13 +77,13 @@ def superscript(number: int) -> str:
     return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def listed(counts: dict[str, int]) -> str:
+def counts_text(counts: dict[str, int]) -> str:
     """`no-match 12, empty 3`, the most frequent first; a dash when there is nothing."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{name} {count:,}" for name, count in ordered) or DASH
 
 
-def fixed(value: float, digits: int) -> str:
-    """`value` with so many digits; never `-0.0`."""
+def decimal_text(value: float, digits: int) -> str:
+    """`value` with `digits` decimals; never `-0.0`."""
     # Adding zero turns a rounded -0.0 into 0.0.
     return f"{round(value, digits) + 0.0:.{digits}f}"

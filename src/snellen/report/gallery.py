@@ -1,7 +1,6 @@
-"""Which samples a report shows: wrong ones first, some of every model, benchmark and protocol.
+"""Which samples a report shows: wrong ones first, some for each model, benchmark and protocol.
 
-What to show is decided from predictions and scores; only then is the journal read, once, and only the
-chosen exchanges are kept.
+Entries are chosen from predictions and scores; then the journal is read once, keeping only their exchanges.
 """
 
 from __future__ import annotations
@@ -20,57 +19,57 @@ from snellen.benchmark import Benchmark
 from snellen.errors import DataError
 from snellen.images import ImageStore
 from snellen.records import Answer, Exchange, ImageRef, Prediction, Sample, Score, Variant
-from snellen.report.request_counts import headline
+from snellen.report.request_counts import question_metric
 from snellen.report.run_view import RunView
 from snellen.runs.journal import read_exchanges
 from snellen.scoring.scored_run import ScoredBenchmark
 
 Outcome = Literal["wrong", "unparsed", "error", "scored", "no gold", "right"]
 OUTCOMES: tuple[Outcome, ...] = ("wrong", "unparsed", "error", "scored", "no gold", "right")
-"""In order of interest; a text that is neither right nor wrong is `scored`."""
+"""In order of interest; a text reply that is neither right nor wrong is `scored`."""
 
 
-class GalleryBounds(Struct, frozen=True):
+class GalleryLimits(Struct, frozen=True):
     """How much a page may hold."""
 
     not_right: int = 12
-    """Questions a model and benchmark that are not right, over all protocols."""
+    """Questions not right, per model and benchmark, over all protocols."""
     right: int = 4
     entries: int = 1500
     image_bytes: int = 24_000_000
-    """Of stored bytes; as text they take a third more."""
+    """Stored bytes of all pictures; base64 takes a third more."""
 
 
-DEFAULT = GalleryBounds()
+DEFAULT = GalleryLimits()
 
 
 class GalleryEntry(Struct, frozen=True):
     """One question under one protocol of one model."""
 
     model: int
-    """Number of the sheet."""
+    """Index of its run."""
     scored: ScoredBenchmark
     protocol: str
     sample: Sample
     turn: int
     outcome: Outcome
     predictions: tuple[Prediction, ...]
-    shown: Prediction
-    """The presentation that is shown whole: the first with the entry's outcome."""
+    shown_prediction: Prediction
+    """The presentation shown in full: the first with the entry's outcome."""
     scores: tuple[Score, ...]
     rank: int = 0
-    """Place among the entries of its model and benchmark."""
+    """Position among the entries of its model and benchmark."""
 
     @property
     def answer(self) -> Answer | None:
         return self.scored.answers.get((self.sample.id, self.turn))
 
     @property
-    def address(self) -> EntryAddress:
-        return EntryAddress(self.protocol, self.sample.benchmark, self.sample.id, self.shown.variant)
+    def exchange_key(self) -> ExchangeKey:
+        return ExchangeKey(self.protocol, self.sample.benchmark, self.sample.id, self.shown_prediction.variant)
 
 
-class EntryAddress(Struct, frozen=True):
+class ExchangeKey(Struct, frozen=True):
     """Where an exchange is found in a run."""
 
     protocol: str
@@ -83,7 +82,7 @@ class Gallery(Struct, frozen=True):
     """The chosen entries, the wrong ones first, and what was left out."""
 
     entries: tuple[GalleryEntry, ...]
-    exchanges: dict[tuple[int, EntryAddress], Exchange]
+    exchanges: dict[tuple[int, ExchangeKey], Exchange]
     images: dict[str, str]
     """Digest -> data URI."""
     missing: frozenset[str]
@@ -92,29 +91,29 @@ class Gallery(Struct, frozen=True):
     """Questions that are not shown."""
 
 
-def choose_gallery(sheets: Sequence[RunView], bounds: GalleryBounds = DEFAULT) -> Gallery:
-    """Choose, then fetch: prompts and replies from the journals, pictures from the benchmarks."""
-    cells = max(sum(len(sheet.run.benchmarks) for sheet in sheets), 1)
+def choose_gallery(views: Sequence[RunView], bounds: GalleryLimits = DEFAULT) -> Gallery:
+    """Choose entries, then fetch their prompts and replies from the journals and pictures from the benchmarks."""
+    cells = max(sum(len(view.run.benchmarks) for view in views), 1)
     fair = max(bounds.entries // cells, 1)
     right = min(bounds.right, max(fair // 4, 0))
     not_right = min(bounds.not_right, fair - right)
     chosen: list[GalleryEntry] = []
     left_out: Counter[Outcome] = Counter()
-    for i, sheet in enumerate(sheets):
-        for one in sheet.run.benchmarks:
-            entries = list(_entries(i, one))
-            kept = _pick(entries, not_right, right)
-            chosen += kept
+    for i, view in enumerate(views):
+        for scored in view.run.benchmarks:
+            entries = list(_entries(i, scored))
+            picked = _pick(entries, not_right, right)
+            chosen += picked
             left_out.update(entry.outcome for entry in entries)
-            left_out.subtract(entry.outcome for entry in kept)
+            left_out.subtract(entry.outcome for entry in picked)
     chosen.sort(key=lambda entry: (OUTCOMES.index(entry.outcome), entry.rank, entry.sample.benchmark, entry.model))
-    images, missing = _images(sheets, chosen, bounds.image_bytes)
-    left = {outcome: left_out[outcome] for outcome in OUTCOMES if left_out[outcome]}
-    return Gallery(tuple(chosen), _exchanges(sheets, chosen), images, missing, left)
+    images, missing = _images(views, chosen, bounds.image_bytes)
+    omitted = {outcome: left_out[outcome] for outcome in OUTCOMES if left_out[outcome]}
+    return Gallery(tuple(chosen), _exchanges(views, chosen), images, missing, omitted)
 
 
 def outcome_of(prediction: Prediction, answer: Answer | None, value: float | None, is_verdict: bool) -> Outcome:
-    """What became of one presentation; `value` is its question's first metric, of use for texts only."""
+    """The outcome of one presentation; `value` is its question's first metric, used for texts only."""
     if prediction.error:
         return "error"
     if prediction.text is None:
@@ -130,31 +129,31 @@ def outcome_of(prediction: Prediction, answer: Answer | None, value: float | Non
     return "right" if value == 1 else "wrong"
 
 
-def _entries(model: int, one: ScoredBenchmark) -> Iterator[GalleryEntry]:
-    """All questions that were asked, with the outcome of the worst presentation."""
+def _entries(model: int, scored: ScoredBenchmark) -> Iterator[GalleryEntry]:
+    """One entry per question asked, with the outcome of its worst presentation."""
     questions: dict[tuple[str, str, int], list[Prediction]] = defaultdict(list)
-    for prediction in one.predictions:
+    for prediction in scored.predictions:
         questions[prediction.protocol, prediction.sample_id, prediction.turn].append(prediction)
     scores: dict[tuple[str, str, int], list[Score]] = defaultdict(list)
-    for score in one.scores:
+    for score in scored.scores:
         scores[score.protocol, score.sample_id, score.turn].append(score)
-    first = headline(one, has_options=False)
+    first = question_metric(scored, has_options=False)
     # A metric that is 0 or 1 for every question is a verdict; CIDEr, ANLS and the like are none.
-    is_verdict = all(score.value in (None, 0, 1) for score in one.scores if score.metric == first)
+    is_verdict = all(score.value in (None, 0, 1) for score in scored.scores if score.metric == first)
     for (protocol, sample_id, turn), predictions in questions.items():
-        own = tuple(scores[protocol, sample_id, turn])
-        value = next((score.value for score in own if score.metric == first), None)
-        answer = one.answers.get((sample_id, turn))
+        question_scores = tuple(scores[protocol, sample_id, turn])
+        value = next((score.value for score in question_scores if score.metric == first), None)
+        answer = scored.answers.get((sample_id, turn))
         outcomes = [outcome_of(p, answer, value, is_verdict) for p in predictions]
         worst = min(outcomes, key=OUTCOMES.index)
         yield GalleryEntry(
-            model, one, protocol, one.samples[sample_id], turn, worst,
-            tuple(predictions), predictions[outcomes.index(worst)], own,
+            model, scored, protocol, scored.samples[sample_id], turn, worst,
+            tuple(predictions), predictions[outcomes.index(worst)], question_scores,
         )  # fmt: skip
 
 
 def _pick(entries: Sequence[GalleryEntry], not_right: int, right: int) -> list[GalleryEntry]:
-    """So many of each, protocols and outcomes taking turns; texts with the lowest scores first."""
+    """At most so many of each, protocols and outcomes taking turns; texts with the lowest scores first."""
     buckets: dict[tuple[int, str], list[GalleryEntry]] = defaultdict(list)
     for entry in entries:
         buckets[OUTCOMES.index(entry.outcome), entry.protocol].append(entry)
@@ -163,8 +162,8 @@ def _pick(entries: Sequence[GalleryEntry], not_right: int, right: int) -> list[G
             bucket.sort(key=_value)
     ordered = [buckets[key] for key in sorted(buckets)]
     good = [bucket for bucket in ordered if bucket[0].outcome == "right"]
-    rest = [bucket for bucket in ordered if bucket[0].outcome != "right"]
-    picked = [*_take_turns(rest)[:not_right], *_take_turns(good)[:right]]
+    bad = [bucket for bucket in ordered if bucket[0].outcome != "right"]
+    picked = [*_take_turns(bad)[:not_right], *_take_turns(good)[:right]]
     return [replace(entry, rank=rank) for rank, entry in enumerate(picked)]
 
 
@@ -176,33 +175,33 @@ def _value(entry: GalleryEntry) -> float:
     return next((score.value for score in entry.scores if score.value is not None), 0.0)
 
 
-def _exchanges(sheets: Sequence[RunView], entries: Sequence[GalleryEntry]) -> dict[tuple[int, EntryAddress], Exchange]:
-    """The chosen exchanges; of several to one presentation the last that was answered, as in scoring."""
-    found: dict[tuple[int, EntryAddress], Exchange] = {}
-    for i, sheet in enumerate(sheets):
-        wanted = {entry.address for entry in entries if entry.model == i}
-        for exchange in read_exchanges(sheet.run.folder) if wanted else ():
+def _exchanges(views: Sequence[RunView], entries: Sequence[GalleryEntry]) -> dict[tuple[int, ExchangeKey], Exchange]:
+    """The chosen exchanges; of several for one presentation the last one answered, as in scoring."""
+    exchanges: dict[tuple[int, ExchangeKey], Exchange] = {}
+    for i, view in enumerate(views):
+        keys = {entry.exchange_key for entry in entries if entry.model == i}
+        for exchange in read_exchanges(view.run.folder) if keys else ():
             request = exchange.request
-            address = EntryAddress(exchange.protocol, request.benchmark, request.sample_id, request.variant)
-            if address in wanted and (exchange.response.error is None or (i, address) not in found):
-                found[i, address] = exchange
-    return found
+            key = ExchangeKey(exchange.protocol, request.benchmark, request.sample_id, request.variant)
+            if key in keys and (exchange.response.error is None or (i, key) not in exchanges):
+                exchanges[i, key] = exchange
+    return exchanges
 
 
 def _images(
-    sheets: Sequence[RunView], entries: Sequence[GalleryEntry], budget: int
+    views: Sequence[RunView], entries: Sequence[GalleryEntry], budget: int
 ) -> tuple[dict[str, str], frozenset[str]]:
-    """Data URIs of the entries' pictures as long as they fit, those of the first entries of each cell first."""
+    """Data URIs of the entries' pictures within the budget, those of each cell's first entries first."""
     stores: dict[tuple[int, str], ImageStore] = {
         (i, use.name): Benchmark(Path(use.folder)).images
-        for i, sheet in enumerate(sheets)
-        for use in sheet.run.manifest.benchmarks
+        for i, view in enumerate(views)
+        for use in view.run.manifest.benchmarks
     }
-    kept: dict[str, str] = {}
+    uris: dict[str, str] = {}
     missing: set[str] = set()
     for entry in sorted(entries, key=lambda entry: entry.rank):
         for image in entry.sample.images:
-            if image.digest in kept or image.digest in missing:
+            if image.digest in uris or image.digest in missing:
                 continue
             try:
                 content = stores[entry.model, entry.sample.benchmark].read(image)
@@ -211,8 +210,8 @@ def _images(
                 continue
             if len(content) <= budget:
                 budget -= len(content)
-                kept[image.digest] = data_uri(image, content)
-    return kept, frozenset(missing)
+                uris[image.digest] = data_uri(image, content)
+    return uris, frozenset(missing)
 
 
 def data_uri(image: ImageRef, content: bytes) -> str:

@@ -15,17 +15,17 @@ from snellen.report.summary import summary
 from snellen.report.table import Cell, Table, cell_text
 
 
-def markdown(sheets: Sequence[RunView]) -> str:
+def markdown_report(views: Sequence[RunView]) -> str:
     """All tables of a report."""
     sections = {
-        "": [summary(sheets)],
-        "On common questions": common_question_tables(sheets),
-        "By dimension": dimension_tables(sheets),
-        "By benchmark": benchmark_tables(sheets),
-        **{section.layout.title: list(section.tables) for section in suite_sections(sheets)},
-        "Parts of benchmarks": slice_tables(sheets),
-        "Counts": count_tables(sheets),
-        "Provenance": provenance_tables(sheets),
+        "": [summary(views)],
+        "On common questions": common_question_tables(views),
+        "By dimension": dimension_tables(views),
+        "By benchmark": benchmark_tables(views),
+        **{section.layout.title: list(section.tables) for section in suite_sections(views)},
+        "Parts of benchmarks": slice_tables(views),
+        "Counts": count_tables(views),
+        "Provenance": provenance_tables(views),
     }
     lines = ["# Snellen report", ""]
     for title, tables in sections.items():
@@ -50,7 +50,7 @@ def _table(table: Table) -> list[str]:
 
 def _rule(table: Table, column: int) -> str:
     figures = any(not isinstance(row[column], str) for row in table.rows)
-    return " ---: " if figures and column >= table.labels else " --- "
+    return " ---: " if figures and column >= table.label_columns else " --- "
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -63,7 +63,7 @@ def _text(cell: Cell, notes: dict[str, int]) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that Markdown shows as it is, on one line of a table."""
+    """Text that Markdown shows literally, on one line of a table."""
     one_line = " ".join(short_name(text).split())
     marked = re.sub(r"([\\`*<>|\[\]~])", r"\\\1", one_line)
     # An underscore within a word is no emphasis.

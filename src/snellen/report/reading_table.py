@@ -12,26 +12,26 @@ from snellen.report.run_view import RunView
 from snellen.report.table import Cell, NumberCell, Table
 
 
-def stage_tables(sheets: Sequence[RunView]) -> list[Table]:
-    """A row a model and protocol that shows options; no table without one."""
-    rows = [row for sheet in sheets for row in _rows(sheet)]
+def stage_tables(views: Sequence[RunView]) -> list[Table]:
+    """One row per model and protocol that shows options; no table without any."""
+    rows = [row for view in views for row in _rows(view)]
     if not rows:
         return []
     note = "Of the replies to questions with options. What the rules leave open goes to --semantic and --judge."
     header = ("model", "protocol", "replies", "read by rules", *STAGES)
-    return [Table("Extraction by stage", header, tuple(rows), labels=2, notes=(note,))]
+    return [Table("Extraction by stage", header, tuple(rows), label_columns=2, notes=(note,))]
 
 
-def _rows(sheet: RunView) -> list[tuple[Cell, ...]]:
+def _rows(view: RunView) -> list[tuple[Cell, ...]]:
     stages: dict[str, list[str]] = defaultdict(list)
     groups: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for one in sheet.run.benchmarks:
-        for prediction in one.predictions:
-            sample = one.samples[prediction.sample_id]
+    for scored in view.run.benchmarks:
+        for prediction in scored.predictions:
+            sample = scored.samples[prediction.sample_id]
             if prediction.method == "generation" and sample.rounds[prediction.turn].options:
                 stages[prediction.protocol].append(stage_of(prediction))
-                groups[prediction.protocol].append((one.spec.name, sample.group))
-    return [_row(sheet.label, protocol, found, groups[protocol]) for protocol, found in stages.items()]
+                groups[prediction.protocol].append((scored.spec.name, sample.group))
+    return [_row(view.label, protocol, replies, groups[protocol]) for protocol, replies in stages.items()]
 
 
 def _row(label: str, protocol: str, stages: Sequence[str], groups: Sequence[tuple[str, str]]) -> tuple[Cell, ...]:

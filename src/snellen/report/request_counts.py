@@ -1,4 +1,4 @@
-"""What was asked, reused, avoided, read, unparsed and lost: nothing falls under the table."""
+"""Counts of what was asked, reused, avoided, read, unparsed and lost."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from snellen.analysis.capability import text_headline
+from snellen.analysis.capability import first_text_metric
 from snellen.protocols.base import labelled_declaration
 from snellen.reasons import word_reason
-from snellen.report.formatting import DASH, listed
+from snellen.report.formatting import DASH, counts_text
 from snellen.report.reading_table import stage_tables
 from snellen.report.run_view import RunView
 from snellen.report.table import Table
@@ -18,56 +18,56 @@ from snellen.scoring.scored_run import ScoredBenchmark
 
 
 class ReplyCounts(Struct, frozen=True):
-    """What became of the questions of one protocol in one run."""
+    """Outcomes of one protocol in one run."""
 
     protocol: str
     questions: int
     presentations: int
     read: int
     unparsed: dict[str, int]
-    """Presentations by how the reader gave up."""
+    """Unparsed presentations by reason."""
     errors: dict[str, int]
-    """Presentations by kind of failure."""
+    """Failed presentations by kind of failure."""
     unscored: dict[str, int]
-    """Questions without a value in their first metric, by reason."""
+    """Questions without a value of their first metric, by reason."""
 
 
 class RotationCounts(Struct, frozen=True):
-    """How many rotations of CircularEval were presented, of all that the questions have."""
+    """CircularEval rotations presented, out of all that the questions have."""
 
     presented: int
-    whole: int
+    total: int
 
     @property
     def avoided(self) -> int:
-        return self.whole - self.presented
+        return self.total - self.presented
 
 
-def headline(scored: ScoredBenchmark, has_options: bool) -> str:
-    """The first metric of a question."""
-    return "accuracy" if has_options else text_headline(scored.spec)
+def question_metric(scored: ScoredBenchmark, has_options: bool) -> str:
+    """The first metric of a question: accuracy if it has options."""
+    return "accuracy" if has_options else first_text_metric(scored.spec)
 
 
-def count_replies(sheet: RunView) -> list[ReplyCounts]:
-    """One record a protocol, in the run's order."""
-    return [_count(sheet, protocol) for protocol in sheet.run.manifest.protocols]
+def count_replies(view: RunView) -> list[ReplyCounts]:
+    """One record per protocol, in the run's order."""
+    return [_count(view, protocol) for protocol in view.run.manifest.protocols]
 
 
-def _count(sheet: RunView, protocol: str) -> ReplyCounts:
+def _count(view: RunView, protocol: str) -> ReplyCounts:
     questions: set[tuple[str, str, int]] = set()
     unscored: Counter[str] = Counter()
     unparsed: Counter[str] = Counter()
     errors: Counter[str] = Counter()
     presentations = read = 0
-    for one in sheet.run.benchmarks:
-        for score in one.scores:
+    for scored in view.run.benchmarks:
+        for score in scored.scores:
             if score.protocol != protocol:
                 continue
             questions.add((score.benchmark, score.sample_id, score.turn))
-            options = one.samples[score.sample_id].rounds[score.turn].options
-            if score.value is None and score.metric == headline(one, bool(options)):
+            options = scored.samples[score.sample_id].rounds[score.turn].options
+            if score.value is None and score.metric == question_metric(scored, bool(options)):
                 unscored[word_reason(score.reason, score.detail)] += 1
-        for prediction in one.predictions:
+        for prediction in scored.predictions:
             if prediction.protocol != protocol:
                 continue
             presentations += 1
@@ -80,44 +80,44 @@ def _count(sheet: RunView, protocol: str) -> ReplyCounts:
     return ReplyCounts(protocol, len(questions), presentations, read, dict(unparsed), dict(errors), dict(unscored))
 
 
-def count_rotations(sheet: RunView) -> RotationCounts | None:
-    """Rotations of the questions that were begun; None without a circular protocol."""
-    labels = sheet.run.manifest.protocols
-    circular = {label: found for label in labels if (found := labelled_declaration(label)).circular}
+def count_rotations(view: RunView) -> RotationCounts | None:
+    """Rotations of the questions that were started; None without a circular protocol."""
+    labels = view.run.manifest.protocols
+    circular = {label: declaration for label in labels if (declaration := labelled_declaration(label)).circular}
     if not circular:
         return None
-    presented = whole = 0
-    for one in sheet.run.benchmarks:
-        tests = Counter((p.protocol, p.sample_id) for p in one.predictions if p.protocol in circular)
+    presented = total = 0
+    for scored in view.run.benchmarks:
+        tests = Counter((p.protocol, p.sample_id) for p in scored.predictions if p.protocol in circular)
         presented += sum(tests.values())
-        whole += sum(circular[protocol].n_presentations(one.samples[sample]) for protocol, sample in tests)
-    return RotationCounts(presented, whole)
+        total += sum(circular[protocol].n_presentations(scored.samples[sample]) for protocol, sample in tests)
+    return RotationCounts(presented, total)
 
 
-def count_tables(sheets: Sequence[RunView]) -> list[Table]:
-    """Requests by model; replies by model and protocol."""
+def count_tables(views: Sequence[RunView]) -> list[Table]:
+    """Tables of requests by model, and of replies by model and protocol."""
     calls = tuple(
         (
-            sheet.label,
-            sheet.run.asked,
-            sheet.run.reused,
-            *((r.presented, r.avoided) if (r := count_rotations(sheet)) else (DASH, DASH)),
+            view.label,
+            view.run.asked,
+            view.run.reused,
+            *((r.presented, r.avoided) if (r := count_rotations(view)) else (DASH, DASH)),
         )
-        for sheet in sheets
+        for view in views
     )
     replies = tuple(
         (
-            sheet.label,
-            one.protocol,
-            one.questions,
-            one.presentations,
-            one.read,
-            listed(one.unparsed),
-            listed(one.errors),
-            listed(one.unscored),
+            view.label,
+            counts.protocol,
+            counts.questions,
+            counts.presentations,
+            counts.read,
+            counts_text(counts.unparsed),
+            counts_text(counts.errors),
+            counts_text(counts.unscored),
         )
-        for sheet in sheets
-        for one in count_replies(sheet)
+        for view in views
+        for counts in count_replies(view)
     )
     return [
         Table(
@@ -133,8 +133,8 @@ def count_tables(sheets: Sequence[RunView]) -> list[Table]:
             "Replies",
             ("model", "protocol", "questions", "presentations", "read", "unparsed", "errors", "unscored questions"),
             replies,
-            labels=2,
+            label_columns=2,
             notes=("Unparsed and errors count presentations; unscored counts questions, by reason.",),
         ),
-        *stage_tables(sheets),
+        *stage_tables(views),
     ]

@@ -1,4 +1,4 @@
-"""Runs as a report sees them: each under a name of its own, its rows at hand, its lines told apart."""
+"""Runs as a report sees them: each under its own label, with its rows indexed and split by method."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from snellen.scoring.choice_metrics import CHOICE_METRICS
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
 CHOICE_ROWS = tuple(row.name for metric in CHOICE_METRICS for row in metric.rows if not row.secondary_to)
-"""What every question with options is measured by, in the order of the tables."""
+"""The metric rows of every question with options, in the order of the tables."""
 
 
 class RunView(Struct, frozen=True, dict=True):
-    """One run and its rows, all of them under its label (`run_labels`)."""
+    """One run and its rows, which carry its label (`run_labels`) as model name."""
 
     label: str
     run: ScoredRun
     rows: tuple[Result, ...]
 
     @cached_property
-    def numbers(self) -> dict[tuple[str, str, str, str, str], Result]:
+    def results_by_key(self) -> dict[tuple[str, str, str, str, str], Result]:
         """(protocol, metric, benchmark, dimension of a mean, slice) -> result."""
         return {
             (row.protocol, row.metric, row.benchmark, row.dimension if row.benchmark == ALL else "", row.slice): row
@@ -37,19 +37,19 @@ class RunView(Struct, frozen=True, dict=True):
         }
 
     @cached_property
-    def covered(self) -> Counter[tuple[str, str]]:
-        """(protocol, metric) -> benchmarks it has a number for."""
+    def benchmark_counts(self) -> Counter[tuple[str, str]]:
+        """(protocol, metric) -> number of benchmarks that have a result."""
         return Counter((row.protocol, row.metric) for row in self.rows if not row.slice and row.benchmark != ALL)
 
     @cached_property
-    def instead(self) -> dict[str, str]:
-        """Rows that stand in the tables in place of others, as published."""
-        rules = [one.published for one in self.run.benchmarks if one.published]
-        return {row: other for rule in rules for row, other in rule.instead.items()}
+    def substitutes(self) -> dict[str, str]:
+        """Row -> the row that replaces it in tables of a run scored as published."""
+        rules = [scored.published for scored in self.run.benchmarks if scored.published]
+        return {row: substitute for rule in rules for row, substitute in rule.instead.items()}
 
     @property
-    def lines(self) -> list[MethodRow]:
-        """The methods under which the run has anything to show."""
+    def method_rows(self) -> list[MethodRow]:
+        """One row for each method under which the run has results."""
         methods = {row.protocol: row.method for row in self.rows}
         return [
             MethodRow(
@@ -60,61 +60,63 @@ class RunView(Struct, frozen=True, dict=True):
         ]
 
     def benchmark(self, name: str) -> ScoredBenchmark | None:
-        return next((one for one in self.run.benchmarks if one.spec.name == name), None)
+        return next((scored for scored in self.run.benchmarks if scored.spec.name == name), None)
 
 
 class MetricEstimates(Struct, frozen=True):
-    """An estimate and the protocol that gave it; the secondary ones beside it where replies were unparsed."""
+    """An estimate and the protocol it comes from; with secondary estimates where replies were unparsed."""
 
     protocol: str
     estimate: Estimate
     unit: str = ""
     reason: str = ""
-    """Why there is no value, where the estimate's counts do not say."""
-    beside: tuple[tuple[str, Estimate], ...] = ()
-    """Label and estimate."""
+    """Why there is no value, if the estimate's counts do not say."""
+    secondary: tuple[tuple[str, Estimate], ...] = ()
+    """Secondary estimates with their labels."""
 
 
 class MethodRow(Struct, frozen=True, dict=True):
-    """A model under one method; `protocols` in order of preference."""
+    """One model under one method; `protocols` are in order of preference."""
 
-    sheet: RunView
+    view: RunView
     method: Method
     protocols: tuple[str, ...]
 
     @property
     def label(self) -> str:
-        return f"{self.sheet.label}, {self.method}"
+        return f"{self.view.label}, {self.method}"
 
     def overall(self, metric: str) -> MetricEstimates | None:
-        """The mean over all benchmarks: of the protocol that covers most of them, then of the preferred one."""
-        metric = self.sheet.instead.get(metric, metric)
+        """The mean over all benchmarks, by the protocol that covers most of them (of equals, the preferred one)."""
+        metric = self.view.substitutes.get(metric, metric)
         for protocol in self._order(metric):
-            if found := self._find(protocol, metric, ALL, ALL, ""):
-                return found
+            if estimates := self._find(protocol, metric, ALL, ALL, ""):
+                return estimates
         return None
 
-    def at(self, metric: str, benchmark: str, dimension: str = "", part: str = "") -> MetricEstimates | None:
-        """One benchmark, one slice of it, or (benchmark `*`) the mean of a dimension; protocols in the same order."""
-        metric = self.sheet.instead.get(metric, metric)
+    def lookup(self, metric: str, benchmark: str, dimension: str = "", slice_name: str = "") -> MetricEstimates | None:
+        """The estimate of a benchmark, a slice of it, or (benchmark `*`) a dimension; protocol as in `overall`."""
+        metric = self.view.substitutes.get(metric, metric)
         for protocol in self._order(metric):
-            if found := self._find(protocol, metric, benchmark, dimension, part):
-                return found
+            if estimates := self._find(protocol, metric, benchmark, dimension, slice_name):
+                return estimates
         return None
 
-    def _find(self, protocol: str, metric: str, *place: str) -> MetricEstimates | None:
-        benchmark, dimension, part = place
-        numbers = self.sheet.numbers
-        result = numbers.get((protocol, metric, benchmark, dimension, part))
+    def _find(self, protocol: str, metric: str, *key: str) -> MetricEstimates | None:
+        benchmark, dimension, slice_name = key
+        numbers = self.view.results_by_key
+        result = numbers.get((protocol, metric, benchmark, dimension, slice_name))
         if result is None:
             return None
         secondary = [
-            (row.label, numbers[protocol, row.name, benchmark, dimension, part].estimate)
+            (row.label, numbers[protocol, row.name, benchmark, dimension, slice_name].estimate)
             for row in secondary_rows(metric)
-            if (protocol, row.name, benchmark, dimension, part) in numbers
+            if (protocol, row.name, benchmark, dimension, slice_name) in numbers
         ]
-        # They differ from the headline only where something was unparsed.
-        is_same = all((one.value, one.n) == (result.estimate.value, result.estimate.n) for _, one in secondary)
+        # They differ from the headline only if something was unparsed.
+        is_same = all(
+            (estimate.value, estimate.n) == (result.estimate.value, result.estimate.n) for _, estimate in secondary
+        )
         return MetricEstimates(
             protocol,
             result.estimate,
@@ -124,13 +126,18 @@ class MethodRow(Struct, frozen=True, dict=True):
         )
 
     def _order(self, metric: str) -> list[str]:
-        covered = self.sheet.covered
-        return sorted(self.protocols, key=lambda protocol: -covered[protocol, metric])
+        counts = self.view.benchmark_counts
+        return sorted(self.protocols, key=lambda protocol: -counts[protocol, metric])
 
 
 def secondary_rows(metric: str) -> list[MetricRow]:
-    """The labelled rows that stand beside a headline row of choices."""
-    return [row for one in CHOICE_METRICS for row in one.rows if row.secondary_to == metric and row.label]
+    """The secondary rows shown beside a headline row of choice metrics."""
+    return [
+        row
+        for choice_metric in CHOICE_METRICS
+        for row in choice_metric.rows
+        if row.secondary_to == metric and row.label
+    ]
 
 
 def run_views(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RunView]:
@@ -141,36 +148,36 @@ def run_views(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RunView
     return [RunView(label, run, tuple(tables[label])) for label, run in zip(run_labels(runs), runs, strict=True)]
 
 
-def method_rows(sheets: Sequence[RunView]) -> list[MethodRow]:
-    return [line for sheet in sheets for line in sheet.lines]
+def method_rows(views: Sequence[RunView]) -> list[MethodRow]:
+    return [line for view in views for line in view.method_rows]
 
 
-def benchmarks_of(sheets: Sequence[RunView]) -> list[str]:
-    """Names of all benchmarks, by dimension, then as they come."""
-    found = {one.spec.name: one.spec.dimension for sheet in sheets for one in sheet.run.benchmarks}
-    return sorted(found, key=lambda name: _place(found[name]))
+def benchmarks_of(views: Sequence[RunView]) -> list[str]:
+    """Names of all benchmarks, ordered by dimension, then as the runs list them."""
+    dimensions = {scored.spec.name: scored.spec.dimension for view in views for scored in view.run.benchmarks}
+    return sorted(dimensions, key=lambda name: _place(dimensions[name]))
 
 
-def dimensions_of(sheets: Sequence[RunView]) -> list[str]:
-    """The dimensions of all benchmarks in the order of their suites; last those of suites that are not here."""
-    found = {one.spec.dimension for sheet in sheets for one in sheet.run.benchmarks if one.spec.dimension}
-    return sorted(found, key=lambda name: (_place(name), name))
+def dimensions_of(views: Sequence[RunView]) -> list[str]:
+    """The dimensions of all benchmarks in the order of their suites; those of unknown suites come last."""
+    dimensions = {scored.spec.dimension for view in views for scored in view.run.benchmarks if scored.spec.dimension}
+    return sorted(dimensions, key=lambda name: (_place(name), name))
 
 
 def _place(dimension: str) -> int:
-    known = list(dimension_titles())
-    return known.index(dimension) if dimension in known else len(known)
+    titles = list(dimension_titles())
+    return titles.index(dimension) if dimension in titles else len(titles)
 
 
-def chance(scored: ScoredBenchmark) -> float | None:
-    """What guessing scores: the mean of 1 / number of options over a benchmark's questions with options.
+def chance_accuracy(scored: ScoredBenchmark) -> float | None:
+    """The accuracy of guessing: the mean of 1 / number of options over a benchmark's questions with options.
 
     A question that never shows all of its options counts by those that it showed.
     """
     shown: dict[tuple[str, int], int] = {}
-    for one in scored.predictions:
-        key = one.sample_id, one.turn
-        shown[key] = max(shown.get(key, 0), len(one.variant.order))
+    for prediction in scored.predictions:
+        key = prediction.sample_id, prediction.turn
+        shown[key] = max(shown.get(key, 0), len(prediction.variant.order))
     shares = [
         1 / (shown.get((sample.id, number)) or len(turn.options))
         for sample in scored.samples.values()
@@ -181,12 +188,12 @@ def chance(scored: ScoredBenchmark) -> float | None:
 
 
 def mean_chance(benchmarks: Sequence[ScoredBenchmark]) -> float | None:
-    """Chance of a mean over benchmarks, which counts them alike."""
-    levels = [level for one in benchmarks if (level := chance(one)) is not None]
+    """The chance level of an unweighted mean over benchmarks."""
+    levels = [level for scored in benchmarks if (level := chance_accuracy(scored)) is not None]
     return math.fsum(levels) / len(levels) if levels else None
 
 
-def each_choice_benchmark(sheet: RunView) -> Iterator[ScoredBenchmark]:
-    for one in sheet.run.benchmarks:
-        if chance(one) is not None:
-            yield one
+def each_choice_benchmark(view: RunView) -> Iterator[ScoredBenchmark]:
+    for scored in view.run.benchmarks:
+        if chance_accuracy(scored) is not None:
+            yield scored

@@ -1,4 +1,4 @@
-"""One sample as the page shows it: picture, prompt as sent, reply as received, how it was read, the gold."""
+"""One sample on the page: picture, prompt as sent, reply as received, how it was read, and the gold."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from snellen.metrics.declaration import declared
 from snellen.protocols.prediction import LikelihoodRule
 from snellen.reasons import word_reason
 from snellen.records import Exchange, ImagePart, ImageRef, Message, Prediction, Variant
-from snellen.report.formatting import DASH, fixed, metric_title
+from snellen.report.formatting import DASH, decimal_text, metric_title
 from snellen.report.gallery import Gallery, GalleryEntry, Outcome, outcome_of
 from snellen.report.markup import esc
 from snellen.report.svg import shorten
 
 LONGEST = 4000
-"""Letters of one text that a page shows."""
+"""Longest text that a page shows, in characters."""
 SIGNS: dict[Outcome, str] = {"right": "✓", "wrong": "✗", "unparsed": "?", "error": "!", "scored": "·", "no gold": "·"}
 
 
 def sample_card(
     entry: GalleryEntry, gallery: Gallery, label: str, rule: LikelihoodRule, numbers: Mapping[str, int]
 ) -> str:
-    """An article; `numbers` are the places of pictures in the page's list."""
-    exchange = gallery.exchanges.get((entry.model, entry.address))
+    """An HTML article; `numbers` gives each picture's index in the page's list."""
+    exchange = gallery.exchanges.get((entry.model, entry.exchange_key))
     pictures = "".join(_picture(image, entry, gallery, numbers) for image in entry.sample.images)
     talk = _talk(exchange) if exchange else '<p class="none">The exchange is no longer in the journal.</p>'
     turn = f" · round {entry.turn + 1} of {len(entry.sample.turns)}" if entry.sample.turns else ""
@@ -48,34 +48,34 @@ def _picture(image: ImageRef, entry: GalleryEntry, gallery: Gallery, numbers: Ma
         return (
             f'<img data-image="{numbers[image.digest]}" alt="{esc(alt)}" width="{image.width}" height="{image.height}">'
         )
-    why = "missing from the benchmark's folder" if image.digest in gallery.missing else "left out: the page is full"
-    return f'<p class="none">picture {esc(image.digest[:12])} {why}</p>'
+    reason = "missing from the benchmark's folder" if image.digest in gallery.missing else "left out: the page is full"
+    return f'<p class="none">picture {esc(image.digest[:12])} {reason}</p>'
 
 
 def _talk(exchange: Exchange) -> str:
-    """The conversation as sent, then what came back."""
+    """The conversation as sent, then the response."""
     response = exchange.response
-    shown = [_message(m, i == len(exchange.request.messages) - 1) for i, m in enumerate(exchange.request.messages)]
+    turns = [_message(m, i == len(exchange.request.messages) - 1) for i, m in enumerate(exchange.request.messages)]
     if response.error:
         attempts = f" after {response.error.attempts} attempts" if response.error.attempts > 1 else ""
-        shown.append(_said("error", esc(f"{response.error.kind}{attempts}: ") + _long(response.error.detail)))
+        turns.append(_said("error", esc(f"{response.error.kind}{attempts}: ") + _long(response.error.detail)))
     elif response.text is not None:
-        shown.append(_said("reply", _long(response.text) or '<span class="none">(empty)</span>'))
+        turns.append(_said("reply", _long(response.text) or '<span class="none">(empty)</span>'))
     facts = [
         *([f"finish: {response.finish}"] if response.finish else []),
         *([f"{response.seconds:.2f} s"] if response.seconds is not None else []),
         *(["answered by an earlier response to the same request"] if exchange.reused else []),
         *response.notes,
     ]
-    return "".join(shown) + (f'<p class="facts">{esc("; ".join(facts))}</p>' if facts else "")
+    return "".join(turns) + (f'<p class="facts">{esc("; ".join(facts))}</p>' if facts else "")
 
 
 def _message(message: Message, is_last: bool) -> str:
-    said = "".join(
+    content = "".join(
         '<span class="tag">picture</span> ' if isinstance(part, ImagePart) else _long(part.text)
         for part in message.content
     )
-    return _said("assistant, to be continued" if is_last and message.role == "assistant" else message.role, said)
+    return _said("assistant, to be continued" if is_last and message.role == "assistant" else message.role, content)
 
 
 def _said(role: str, inner: str) -> str:
@@ -91,7 +91,7 @@ def _long(text: str) -> str:
 def _verdict(entry: GalleryEntry, rule: LikelihoodRule) -> str:
     options = entry.sample.rounds[entry.turn].options
     table = _options(entry, options, rule) if options else ""
-    facts = [("read as", _reading(entry.shown, options)), ("gold", _gold(entry, options))]
+    facts = [("read as", _reading(entry.shown_prediction, options)), ("gold", _gold(entry, options))]
     if len(entry.predictions) > 1:
         facts.append((f"{len(entry.predictions)} presentations", _presentations(entry, options)))
     scores = "; ".join(
@@ -105,16 +105,16 @@ def _verdict(entry: GalleryEntry, rule: LikelihoodRule) -> str:
 
 
 def _options(entry: GalleryEntry, options: Sequence[str], rule: LikelihoodRule) -> str:
-    """Options in the order shown, what was chosen and what is right; under likelihood how likely each is."""
-    variant = entry.shown.variant
+    """Options in the order shown, with the choice, the gold and, under likelihood, the scores."""
+    variant = entry.shown_prediction.variant
     order = variant.order or tuple(range(len(options)))
     gold = entry.answer.options if entry.answer else ()
-    scores = entry.shown.scores
+    scores = entry.shown_prediction.scores
     likely = _likelihoods(scores, rule) if len(scores) == len(options) else {}
     rows = []
     for place, option in enumerate(order):
         label = variant.labels[place] if place < len(variant.labels) else ""
-        chosen = option == entry.shown.choice
+        chosen = option == entry.shown_prediction.choice
         signs = [*(["chosen"] if chosen else []), *(["correct"] if option in gold else [])]
         kind = f' class="{" ".join(signs)}"' if signs else ""
         rows.append(
@@ -130,7 +130,7 @@ def _options(entry: GalleryEntry, options: Sequence[str], rule: LikelihoodRule) 
 
 
 def _likelihoods(values: Sequence[float], rule: LikelihoodRule) -> dict[int, str]:
-    """A cell an option: a bar as long as its share among the options, and the value."""
+    """One cell per option: a bar for its share among the options, and the value."""
     finite = [value for value in values if math.isfinite(value)]
     best = max(finite, default=0.0)
     weights = [math.exp(value - best) if math.isfinite(value) else 0.0 for value in values]
@@ -139,7 +139,7 @@ def _likelihoods(values: Sequence[float], rule: LikelihoodRule) -> dict[int, str
     return {
         i: f'<td class="num"><svg class="bar" viewBox="0 0 60 8" role="img" aria-label="share {weight / total:.2f}">'
         f'<rect class="rail" width="60" height="8"/><rect class="fill" width="{60 * weight / total:.1f}" height="8"/>'
-        f"</svg> {fixed(value, 3) if math.isfinite(value) else value}</td>"
+        f"</svg> {decimal_text(value, 3) if math.isfinite(value) else value}</td>"
         for i, (value, weight) in enumerate(zip(values, weights, strict=True))
     }
 
@@ -151,9 +151,9 @@ def _reading(prediction: Prediction, options: Sequence[str]) -> str:
         return "text, as it came"
     if prediction.choice is None:
         return f"nothing ({esc(word_reason(prediction.reason, prediction.detail))})"
-    said = _option(prediction.choice, options, prediction.variant)
-    hit = ", in the form asked for" if prediction.follows_format else ""
-    return f"{said} <small>by {esc(prediction.extraction_method or '')}{hit}</small>"
+    option = _option(prediction.choice, options, prediction.variant)
+    format_note = ", in the form asked for" if prediction.follows_format else ""
+    return f"{option} <small>by {esc(prediction.extraction_method or '')}{format_note}</small>"
 
 
 def _option(choice: int, options: Sequence[str], variant: Variant) -> str:
@@ -175,17 +175,19 @@ def _gold(entry: GalleryEntry, options: Sequence[str]) -> str:
 
 
 def _presentations(entry: GalleryEntry, options: Sequence[str]) -> str:
-    """What each presentation was read as; the one shown is underlined."""
+    """How each presentation was read; the one shown in full is underlined."""
     chips = []
     for prediction in entry.predictions:
         outcome = outcome_of(prediction, entry.answer, None, is_verdict=False)
         if prediction.choice is not None:
-            said = _option(prediction.choice, options, prediction.variant)
+            reading = _option(prediction.choice, options, prediction.variant)
         else:
             text = prediction.reason or "" if prediction.text is None else shorten(prediction.text, 60)
-            said = f"<bdi>{esc(text)}</bdi>"
-        here = ' aria-current="true"' if prediction is entry.shown else ""
+            reading = f"<bdi>{esc(text)}</bdi>"
+        current = ' aria-current="true"' if prediction is entry.shown_prediction else ""
         variant = prediction.variant
         tip = f"presentation {variant.test + 1}, template {variant.template}"
-        chips.append(f'<li class="{outcome.replace(" ", "-")}"{here} title="{esc(tip)}">{SIGNS[outcome]} {said}</li>')
+        chips.append(
+            f'<li class="{outcome.replace(" ", "-")}"{current} title="{esc(tip)}">{SIGNS[outcome]} {reading}</li>'
+        )
     return f'<ol class="chips">{"".join(chips)}</ol>'

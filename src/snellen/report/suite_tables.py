@@ -1,4 +1,4 @@
-"""The tables that suites add to a report, each suite its own layout."""
+"""The tables that suites add to a report, each suite with its own layout."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class SuiteTables(Struct, frozen=True):
     subject: str
     """What the rows are, as in "abilities"."""
     tables: Callable[[Sequence[RunView]], list[Table]]
-    """The tables of some runs; none where the layout does not fit them."""
+    """Makes the tables of some runs; none where the layout does not fit them."""
 
 
 class SuiteSection(Struct, frozen=True):
-    """The tables of one layout that there are."""
+    """The tables that one layout made."""
 
     layout: SuiteTables
     tables: tuple[Table, ...]
 
 
-def suite_sections(sheets: Sequence[RunView]) -> list[SuiteSection]:
+def suite_sections(views: Sequence[RunView]) -> list[SuiteSection]:
     """The sections that suites add to a report of these runs."""
     layouts: list[SuiteTables] = [registry.find("report_tables", name) for name in registry.targets("report_tables")]
-    sections = [SuiteSection(layout, tuple(layout.tables(sheets))) for layout in layouts]
+    sections = [SuiteSection(layout, tuple(layout.tables(views))) for layout in layouts]
     return [section for section in sections if section.tables]

@@ -1,4 +1,4 @@
-"""The table everybody looks at first: one row for a model under a method."""
+"""The summary table: one row per model and method."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from snellen.report.table import AbsentCell, NumberCell, Table
 from snellen.scoring.scored_run import ScoredRun
 
 COLUMNS = ("accuracy", "circular_accuracy", "instability", "hit_rate", "unparsed_rate")
-"""The rows that every model is first looked at by."""
+"""The metric rows of the summary."""
 
 
 class SummaryRow(Struct, frozen=True):
-    """Means over all choice benchmarks, each counting alike."""
+    """Unweighted means over all benchmarks with options."""
 
     model: str
     method: Method
@@ -43,13 +43,13 @@ class SummaryRow(Struct, frozen=True):
 
 
 def summary_rows(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[SummaryRow]:
-    """One row a model and method, in order of the runs."""
+    """One row per model and method, in the order of the runs."""
     return [_row(line) for line in method_rows(run_views(runs, rows))]
 
 
-def summary(sheets: Sequence[RunView]) -> Table:
-    """The summary as a table, with what guessing gives and where the numbers come from."""
-    rows = [_row(line) for line in method_rows(sheets)]
+def summary(views: Sequence[RunView]) -> Table:
+    """The summary as a table, with notes on chance and on where the numbers come from."""
+    rows = [_row(line) for line in method_rows(views)]
     return Table(
         title="Summary",
         header=("model", "method", *(metric_title(name) for name in COLUMNS), "unscored", "errors"),
@@ -67,104 +67,106 @@ def summary(sheets: Sequence[RunView]) -> Table:
             )
             for row in rows
         ),
-        labels=2,
+        label_columns=2,
         notes=(
-            "value [95% interval] n questions; means over benchmarks, each counting alike; instability in nats.",
-            *_convention_notes(sheets),
+            "value [95% interval] n questions; unweighted means over benchmarks; instability in nats.",
+            *_convention_notes(views),
             *_bound_notes(rows),
-            *_chance_notes(sheets),
-            *_source_notes(sheets),
+            *_chance_notes(views),
+            *_source_notes(views),
         ),
     )
 
 
 def _row(line: MethodRow) -> SummaryRow:
-    found = line.overall("accuracy")
-    accuracy, circular, instability, hits, unparsed = (
-        summary_number(line, name, line.overall(name)) for name in COLUMNS
-    )
+    number = line.overall("accuracy")
+    accuracy, circular, instability, hits, unparsed = (summary_cell(line, name, line.overall(name)) for name in COLUMNS)
     return SummaryRow(
-        model=line.sheet.label,
+        model=line.view.label,
         method=line.method,
         accuracy=accuracy,
         circular_accuracy=circular,
         instability=instability,
         hit_rate=hits,
         unparsed=unparsed,
-        unscored=found.estimate.unscored if found else 0,
-        errors=found.estimate.errors if found else 0,
+        unscored=number.estimate.unscored if number else 0,
+        errors=number.estimate.errors if number else 0,
     )
 
 
-def summary_number(
-    line: MethodRow, metric: str, found: MetricEstimates | None, benchmark: str = ""
+def summary_cell(
+    line: MethodRow, metric: str, number: MetricEstimates | None, benchmark: str = ""
 ) -> NumberCell | AbsentCell:
-    """A cell for what was found (of one benchmark, if it is named), or for why there is nothing."""
-    if found is None:
-        return AbsentCell(why_absent(line, metric))
-    if found.estimate.value is None:
-        return AbsentCell(found.reason or _why_unscored(line, found.estimate, benchmark))
-    return NumberCell(found.unit, found.estimate, found.beside)
+    """A cell with the number (of one benchmark, if named), or with the reason why there is none."""
+    if number is None:
+        return AbsentCell(absence_reason(line, metric))
+    if number.estimate.value is None:
+        return AbsentCell(number.reason or _why_unscored(line, number.estimate, benchmark))
+    return NumberCell(number.unit, number.estimate, number.secondary)
 
 
-def why_absent(line: MethodRow, metric: str) -> str:
-    """Why a metric of choices does not apply to a line."""
-    if not any(True for _ in each_choice_benchmark(line.sheet)):
+def absence_reason(line: MethodRow, metric: str) -> str:
+    """Why a choice metric does not apply to a row."""
+    if not any(True for _ in each_choice_benchmark(line.view)):
         return "no questions with options in this run"
-    reasons = declared(metric).absent
+    reasons = declared(metric).absent_reasons
     return reasons.get(line.method) or reasons.get("") or "not measured by the protocols of this run"
 
 
 def _why_unscored(line: MethodRow, estimate: Estimate, benchmark: str) -> str:
     if estimate.errors and not estimate.unscored:
         return "no question was answered; see the errors"
-    scored = [one for one in line.sheet.run.benchmarks if benchmark in ("", one.spec.name)]
-    if not any(one.answers for one in scored):
+    scored = [
+        scored_benchmark
+        for scored_benchmark in line.view.run.benchmarks
+        if benchmark in ("", scored_benchmark.spec.name)
+    ]
+    if not any(scored_benchmark.answers for scored_benchmark in scored):
         return "the answers are hidden"
     return "no answer could be scored; see the counts"
 
 
-def _convention_notes(sheets: Sequence[RunView]) -> list[str]:
-    """By what rules numbers as published were made."""
-    told = []
-    for sheet in sheets:
-        if sheet.run.convention == "as-published":
-            instead = "".join(f"; {metric_title(row)} is {metric_title(other)}" for row, other in sheet.instead.items())
-            told.append(f"As published: replies are read by {' and '.join(sheet.run.extractors)}{instead}.")
-    return list(dict.fromkeys(told))
+def _convention_notes(views: Sequence[RunView]) -> list[str]:
+    """Which rules the numbers of runs scored as published follow."""
+    notes = []
+    for view in views:
+        if view.run.convention == "as-published":
+            instead = "".join(
+                f"; {metric_title(row)} is {metric_title(substitute)}" for row, substitute in view.substitutes.items()
+            )
+            notes.append(f"As published: replies are read by {' and '.join(view.run.extractors)}{instead}.")
+    return list(dict.fromkeys(notes))
 
 
 def _bound_notes(rows: Sequence[SummaryRow]) -> list[str]:
     cells = [cell for row in rows for cell in (row.accuracy, row.circular_accuracy)]
-    if not any(isinstance(cell, NumberCell) and cell.beside for cell in cells):
+    if not any(isinstance(cell, NumberCell) and cell.secondary for cell in cells):
         return []
     return [
-        "Unparsed replies count as not right; beside it, of those parsed, and at most, were they right: what the model "
-        "meant lies between the first and the last."
+        "Unparsed replies count as not right. `of parsed` leaves them out, `at most` counts them as right: what the "
+        "model meant lies between the main number and `at most`."
     ]
 
 
-def _chance_notes(sheets: Sequence[RunView]) -> list[str]:
-    levels = {
-        sheet.label: percent(level) for sheet in sheets if (level := mean_chance(sheet.run.benchmarks)) is not None
-    }
+def _chance_notes(views: Sequence[RunView]) -> list[str]:
+    levels = {view.label: percent(level) for view in views if (level := mean_chance(view.run.benchmarks)) is not None}
     if not levels:
         return []
-    what = "Guessing (mean of 1 / number of options) gives"
+    opening = "Guessing (mean of 1 / number of options) gives"
     if len(set(levels.values())) == 1:
-        return [f"{what} {next(iter(levels.values()))} accuracy."]
-    return [f"{what} an accuracy of " + ", ".join(f"{level} ({label})" for label, level in levels.items()) + "."]
+        return [f"{opening} {next(iter(levels.values()))} accuracy."]
+    return [f"{opening} an accuracy of " + ", ".join(f"{level} ({label})" for label, level in levels.items()) + "."]
 
 
-def _source_notes(sheets: Sequence[RunView]) -> list[str]:
-    """Which protocol each column comes from; one sentence when it is the same for all lines of a method."""
-    said: dict[str, None] = {}
-    for line in method_rows(sheets):
+def _source_notes(views: Sequence[RunView]) -> list[str]:
+    """Which protocol each column comes from: one sentence if it is the same for all rows of a method."""
+    sentences: dict[str, None] = {}
+    for line in method_rows(views):
         texts = [
-            f"{metric_title(metric)} from {found.protocol}"
+            f"{metric_title(metric)} from {number.protocol}"
             for metric in ("accuracy", "circular_accuracy")
-            if (found := line.overall(metric))
+            if (number := line.overall(metric))
         ]
         if texts:
-            said[f"By {line.method}: {' and '.join(texts)}."] = None
-    return list(said)
+            sentences[f"By {line.method}: {' and '.join(texts)}."] = None
+    return list(sentences)

@@ -1,6 +1,6 @@
 """Charts as SVG, drawn without a library: points with intervals, a radar, a scatter, bars.
 
-A series is a colour and a shape, so nothing is told by colour alone. Each point carries its numbers as
+A series has a colour and a shape, so nothing depends on colour alone. Each point carries its numbers in
 a `<title>`.
 """
 
@@ -11,17 +11,17 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from snellen.metrics.declaration import SHARE, MetricRow, print_factor
+from snellen.metrics.declaration import SHARE, MetricRow, unit_multiplier
 from snellen.records import Estimate
 from snellen.report.formatting import figure_text
 from snellen.report.markup import esc
 
-Locate = Callable[[float, float], tuple[float, float]]
-"""From values to a place in the picture."""
+ToPixels = Callable[[float, float], tuple[float, float]]
+"""From values to coordinates in the picture."""
 
 WIDTH = 460
 LETTERS = 26
-"""Of a label, at most."""
+"""Longest label, in characters."""
 COLOURS = 8
 SHAPES = (
     "M-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0-7.2 0z",  # circle
@@ -35,7 +35,7 @@ SHAPES = (
 
 
 class PlotPoint(Struct, frozen=True):
-    """A number of one series."""
+    """One estimate of one series."""
 
     series: int
     name: str
@@ -43,7 +43,7 @@ class PlotPoint(Struct, frozen=True):
     unit: str = SHARE
 
     @property
-    def tip(self) -> str:
+    def tooltip(self) -> str:
         return f"{self.name}: {figure_text(self.estimate, self.unit)}"
 
 
@@ -53,11 +53,11 @@ class PlotGroup(Struct, frozen=True):
     label: str
     points: tuple[PlotPoint, ...]
     reference: float | None = None
-    tip: str = ""
+    tooltip: str = ""
 
 
 class ScatterPoint(Struct, frozen=True):
-    """A place in a scatter."""
+    """A point in a scatter chart."""
 
     series: int
     name: str
@@ -84,8 +84,8 @@ class Axis(Struct, frozen=True):
     def label(self, value: float) -> str:
         return f"{100 * value:.0f}%" if self.unit == SHARE else f"{value + 0.0:.3g}"
 
-    def place(self, value: float) -> float:
-        """Where a value stands between the bottom, 0, and the top, 1."""
+    def fraction(self, value: float) -> float:
+        """Position of a value between the bottom, 0, and the top, 1."""
         return (value - self.bottom) / (self.top - self.bottom)
 
 
@@ -93,27 +93,27 @@ ACCURACY = Axis("accuracy")
 
 
 def axis_of(row: MetricRow, estimates: Sequence[Estimate], unit: str = "") -> Axis:
-    """An axis for numbers of a metric: over its declared bounds, or as far as the numbers and their intervals reach.
+    """An axis for a metric: over its declared bounds, else as far as the estimates and their intervals reach.
 
-    It says the unit, and where lower is better.
+    Its title names the unit, and says where lower is better.
     """
     ends = [end for e in estimates for end in (e.low, e.value, e.high) if end is not None]
     unit = unit or row.unit
     low, high = min([0.0, *ends]), max([0.0, *ends])
     bottom, top = low, high * 1.04
     if row.low is not None and row.high is not None:
-        bottom, top = (print_factor(unit) * bound for bound in (min(row.low, 0.0), row.high))
+        bottom, top = (unit_multiplier(unit) * bound for bound in (min(row.low, 0.0), row.high))
     return Axis(row.heading, unit, max(top, bottom + 1e-6) if top > bottom else bottom + 1.0, bottom)
 
 
-def symbol(series: int, x: float, y: float, *, is_hollow: bool = False) -> str:
+def marker(series: int, x: float, y: float, *, is_hollow: bool = False) -> str:
     hollow = " hollow" if is_hollow else ""
     path = SHAPES[series % len(SHAPES)]
     return f'<path class="mark{hollow}" transform="translate({x:.1f} {y:.1f})" d="{path}"/>'
 
 
-def frame(title: str, height: float, inner: Sequence[str], width: float = WIDTH) -> str:
-    """An SVG picture with a name that screen readers say."""
+def svg_document(title: str, height: float, inner: Sequence[str], width: float = WIDTH) -> str:
+    """An SVG picture with a name for screen readers."""
     content = "\n".join(inner)
     return (
         f'<svg class="chart" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{esc(title)}">\n'
@@ -121,13 +121,13 @@ def frame(title: str, height: float, inner: Sequence[str], width: float = WIDTH)
     )
 
 
-def colour(series: int) -> str:
+def series_class(series: int) -> str:
     return f"s{series % COLOURS}"
 
 
-def svg_text(x: float, y: float, content: str, kind: str = "", tip: str = "") -> str:
+def svg_text(x: float, y: float, content: str, kind: str = "", tooltip: str = "") -> str:
     name = f' class="{kind}"' if kind else ""
-    title = f"<title>{esc(tip)}</title>" if tip else ""
+    title = f"<title>{esc(tooltip)}</title>" if tooltip else ""
     return f'<text x="{x:.1f}" y="{y:.1f}"{name}>{title}{esc(content)}</text>'
 
 
@@ -139,31 +139,33 @@ def shorten(label: str, letters: int = LETTERS) -> str:
     return label if len(label) <= letters else f"{label[: letters - 1]}…"
 
 
-def intervals(title: str, groups: Sequence[PlotGroup], axis: Axis = ACCURACY) -> str:
-    """Groups from top to bottom, in each a lane a point: the value and its interval."""
+def interval_chart(title: str, groups: Sequence[PlotGroup], axis: Axis = ACCURACY) -> str:
+    """Groups from top to bottom, with one lane per point for its value and interval."""
     lane, gap, above, below = 9.5, 9.0, 6.0, 36.0
     left = min(max((len(shorten(group.label)) for group in groups), default=4), LETTERS) * 7.0 + 16
     plot = WIDTH - left - 14
-    drawn: list[str] = []
+    background: list[str] = []
     y = above
-    bodies: list[str] = []
+    foreground: list[str] = []
     for i, group in enumerate(groups):
         height = max(len(group.points), 1) * lane + gap
         if i % 2 == 0:
-            drawn.append(f'<rect class="band" x="0" y="{y:.1f}" width="{WIDTH}" height="{height:.1f}"/>')
-        bodies.append(svg_text(left - 10, y + height / 2 + 4, shorten(group.label), "end", group.tip or group.label))
+            background.append(f'<rect class="band" x="0" y="{y:.1f}" width="{WIDTH}" height="{height:.1f}"/>')
+        foreground.append(
+            svg_text(left - 10, y + height / 2 + 4, shorten(group.label), "end", group.tooltip or group.label)
+        )
         if group.reference is not None:
-            x = left + plot * axis.place(group.reference)
-            bodies.append(svg_line(x, y + 1, x, y + height - 1, "reference"))
+            x = left + plot * axis.fraction(group.reference)
+            foreground.append(svg_line(x, y + 1, x, y + height - 1, "reference"))
         for j, point in enumerate(group.points):
-            bodies.append(_interval(point, y + gap / 2 + (j + 0.5) * lane, left, plot, axis))
+            foreground.append(_interval(point, y + gap / 2 + (j + 0.5) * lane, left, plot, axis))
         y += height
     for tick in axis.ticks:
-        x = left + plot * axis.place(tick)
-        drawn.append(svg_line(x, above, x, y, "grid"))
-        bodies.append(svg_text(x, y + 15, axis.label(tick), "tick"))
-    bodies.append(svg_text(left + plot / 2, y + 31, axis.title, "axis"))
-    return frame(title, y + below, [*drawn, *bodies])
+        x = left + plot * axis.fraction(tick)
+        background.append(svg_line(x, above, x, y, "grid"))
+        foreground.append(svg_text(x, y + 15, axis.label(tick), "tick"))
+    foreground.append(svg_text(left + plot / 2, y + 31, axis.title, "axis"))
+    return svg_document(title, y + below, [*background, *foreground])
 
 
 def _interval(point: PlotPoint, y: float, left: float, plot: float, axis: Axis) -> str:
@@ -171,38 +173,40 @@ def _interval(point: PlotPoint, y: float, left: float, plot: float, axis: Axis) 
     if e.value is None:
         return ""
     low, high = (e.value if e.low is None else e.low), (e.value if e.high is None else e.high)
-    whisker = svg_line(left + plot * axis.place(low), y, left + plot * axis.place(high), y, "ci")
+    whisker = svg_line(left + plot * axis.fraction(low), y, left + plot * axis.fraction(high), y, "ci")
     # A transparent bar makes the tooltip easy to hit.
-    hit = f'<rect class="hit" x="{left:.1f}" y="{y - 4.5:.1f}" width="{WIDTH - left:.1f}" height="9"/>'
-    dot = symbol(point.series, left + plot * axis.place(e.value), y)
-    return f'<g class="{colour(point.series)}"><title>{esc(point.tip)}</title>{hit}{whisker}{dot}</g>'
+    hover_area = f'<rect class="hit" x="{left:.1f}" y="{y - 4.5:.1f}" width="{WIDTH - left:.1f}" height="9"/>'
+    dot = marker(point.series, left + plot * axis.fraction(e.value), y)
+    return f'<g class="{series_class(point.series)}"><title>{esc(point.tooltip)}</title>{hover_area}{whisker}{dot}</g>'
 
 
-def scatter(title: str, points: Sequence[ScatterPoint], x_axis: Axis, y_axis: Axis, *, diagonal: bool = False) -> str:
+def scatter_chart(
+    title: str, points: Sequence[ScatterPoint], x_axis: Axis, y_axis: Axis, *, diagonal: bool = False
+) -> str:
     """Points with faint intervals along both axes; the first series lies on top."""
     left, top, right, bottom = 52.0, 12.0, WIDTH - 16.0, 400.0 if diagonal else 330.0
     wide, tall = right - left, bottom - top
 
     def at(x: float, y: float) -> tuple[float, float]:
-        return left + wide * x_axis.place(x), bottom - tall * y_axis.place(y)
+        return left + wide * x_axis.fraction(x), bottom - tall * y_axis.fraction(y)
 
-    drawn: list[str] = []
+    elements: list[str] = []
     for tick in x_axis.ticks:
         x, _ = at(tick, y_axis.bottom)
-        drawn += [svg_line(x, top, x, bottom, "grid"), svg_text(x, bottom + 16, x_axis.label(tick), "tick")]
+        elements += [svg_line(x, top, x, bottom, "grid"), svg_text(x, bottom + 16, x_axis.label(tick), "tick")]
     for tick in y_axis.ticks:
         _, y = at(x_axis.bottom, tick)
-        drawn += [svg_line(left, y, right, y, "grid"), svg_text(left - 8, y + 4, y_axis.label(tick), "end tick")]
-    drawn.append(svg_text((left + right) / 2, bottom + 34, x_axis.title, "axis"))
+        elements += [svg_line(left, y, right, y, "grid"), svg_text(left - 8, y + 4, y_axis.label(tick), "end tick")]
+    elements.append(svg_text((left + right) / 2, bottom + 34, x_axis.title, "axis"))
     middle = (top + bottom) / 2
-    drawn.append(f'<text class="axis" transform="translate(13 {middle:.0f}) rotate(-90)">{esc(y_axis.title)}</text>')
+    elements.append(f'<text class="axis" transform="translate(13 {middle:.0f}) rotate(-90)">{esc(y_axis.title)}</text>')
     if diagonal:
-        drawn.append(svg_line(*at(x_axis.bottom, y_axis.bottom), *at(x_axis.top, y_axis.top), "reference"))
-    drawn += [_point(point, at, x_axis, y_axis) for point in reversed(points)]
-    return frame(title, bottom + 42, drawn)
+        elements.append(svg_line(*at(x_axis.bottom, y_axis.bottom), *at(x_axis.top, y_axis.top), "reference"))
+    elements += [_point(point, at, x_axis, y_axis) for point in reversed(points)]
+    return svg_document(title, bottom + 42, elements)
 
 
-def _point(point: ScatterPoint, at: Locate, x_axis: Axis, y_axis: Axis) -> str:
+def _point(point: ScatterPoint, at: ToPixels, x_axis: Axis, y_axis: Axis) -> str:
     vx, vy = point.x.value or 0.0, point.y.value or 0.0
     x, y = at(vx, vy)
     whiskers = ""
@@ -212,21 +216,21 @@ def _point(point: ScatterPoint, at: Locate, x_axis: Axis, y_axis: Axis) -> str:
     if point.y.low is not None and point.y.high is not None:
         (_, y1), (_, y2) = at(vx, max(point.y.low, y_axis.bottom)), at(vx, min(point.y.high, y_axis.top))
         whiskers += svg_line(x, y1, x, y2, "ci faint")
-    tip = (
+    tooltip = (
         f"{point.name}: {x_axis.title} {figure_text(point.x, x_axis.unit)}, "
         f"{y_axis.title} {figure_text(point.y, y_axis.unit)}"
     )
-    dot = symbol(point.series, x, y, is_hollow=point.is_hollow)
-    return f'<g class="{colour(point.series)}"><title>{esc(tip)}</title>{whiskers}{dot}</g>'
+    dot = marker(point.series, x, y, is_hollow=point.is_hollow)
+    return f'<g class="{series_class(point.series)}"><title>{esc(tooltip)}</title>{whiskers}{dot}</g>'
 
 
-def radar(
+def radar_chart(
     title: str,
     axes: Sequence[str],
     polygons: Sequence[tuple[int, Sequence[PlotPoint | None]]],
     chance: Sequence[float | None],
 ) -> str:
-    """Shares on as many axes, a polygon a series; what guessing gives is dotted. The rim is 1, for more too."""
+    """One axis per share, one polygon per series; chance is dotted. Values are cut at the rim, which is 1."""
     size, middle, radius = 390.0, (WIDTH / 2, 192.0), 128.0
     count = len(axes)
 
@@ -234,33 +238,35 @@ def radar(
         angle = 2 * math.pi * i / count - math.pi / 2
         return middle[0] + radius * share * math.cos(angle), middle[1] + radius * share * math.sin(angle)
 
-    drawn = []
+    elements = []
     for share in (0.25, 0.5, 0.75, 1.0):
         ring = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(i, share) for i in range(count)))
-        drawn.append(f'<polygon class="ring" points="{ring}"/>')
+        elements.append(f'<polygon class="ring" points="{ring}"/>')
     for i, name in enumerate(axes):
-        drawn.append(svg_line(*middle, *at(i, 1.0), "ring"))
-        drawn += _axis_name(name, *at(i, 1.1), middle)
-    drawn += [svg_text(middle[0] + 4, middle[1] - radius * s - 3, f"{100 * s:.0f}%", "tick start") for s in (0.5, 1.0)]
-    drawn += _outline("reference", [None if c is None else at(i, c) for i, c in enumerate(chance)])
+        elements.append(svg_line(*middle, *at(i, 1.0), "ring"))
+        elements += _axis_name(name, *at(i, 1.1), middle)
+    elements += [
+        svg_text(middle[0] + 4, middle[1] - radius * s - 3, f"{100 * s:.0f}%", "tick start") for s in (0.5, 1.0)
+    ]
+    elements += _outline("reference", [None if c is None else at(i, c) for i, c in enumerate(chance)])
     for series, points in polygons:
         places = [
             None if m is None or m.estimate.value is None else at(i, min(m.estimate.value, 1.0))
             for i, m in enumerate(points)
         ]
-        shape = [f'<g class="{colour(series)}">', *_outline("polygon", places)]
+        shape = [f'<g class="{series_class(series)}">', *_outline("polygon", places)]
         for point, place in zip(points, places, strict=True):
             if point and place:
-                shape.append(f"<g><title>{esc(point.tip)}</title>{symbol(series, *place)}</g>")
-        drawn += [*shape, "</g>"]
-    return frame(title, size, drawn)
+                shape.append(f"<g><title>{esc(point.tooltip)}</title>{marker(series, *place)}</g>")
+        elements += [*shape, "</g>"]
+    return svg_document(title, size, elements)
 
 
 def _outline(kind: str, places: Sequence[tuple[float, float] | None]) -> list[str]:
-    """A closed outline; where a place is missing, only the sides between those that are there."""
-    known = [place for place in places if place is not None]
-    if len(known) == len(places):
-        return [f'<polygon class="{kind}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in known)}"/>']
+    """A closed outline; where a point is missing, only the sides between neighbours that exist."""
+    present = [place for place in places if place is not None]
+    if len(present) == len(places):
+        return [f'<polygon class="{kind}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in present)}"/>']
     sides = zip(places, [*places[1:], places[0]], strict=True)
     return [svg_line(*a, *b, kind) for a, b in sides if a is not None and b is not None]
 
@@ -270,30 +276,32 @@ def _axis_name(name: str, x: float, y: float, middle: tuple[float, float]) -> li
     words = name.split(" ")
     half = (len(words) + 1) // 2
     lines = [" ".join(words[:half]), " ".join(words[half:])] if len(words) > 1 else [name]
-    # Above the rim the last line ends there, below it the first one begins, beside it the middle stands.
+    # A name above the rim ends there, one below it begins there, one beside it is centred.
     rise = (y - middle[1]) / abs(middle[1] - y or 1) if side == "middle" else 0
     up = 6.5 * (len(lines) - 1) * (1 - rise) - 7 * rise
-    return [svg_text(x, y + 4 - up + 13 * i, part, f"name {side}") for i, part in enumerate(lines)]
+    return [svg_text(x, y + 4 - up + 13 * i, words_of_line, f"name {side}") for i, words_of_line in enumerate(lines)]
 
 
-def stacks(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> str:
-    """One bar a row, of parts whose lengths are counts."""
+def stacked_bars(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> str:
+    """One stacked bar per row; segment lengths are counts."""
     left = min(max((len(shorten(label)) for label, _ in rows), default=4), LETTERS) * 7.0 + 16
-    most = max((sum(count for _, count in parts) for _, parts in rows), default=1) or 1
-    scale = (WIDTH - left - 14) / most
-    drawn = []
-    for i, (label, parts) in enumerate(rows):
+    longest = max((sum(count for _, count in segments) for _, segments in rows), default=1) or 1
+    scale = (WIDTH - left - 14) / longest
+    elements = []
+    for i, (label, segments) in enumerate(rows):
         y = 6 + 26 * i
-        drawn.append(svg_text(left - 10, y + 13, shorten(label), "end", label))
+        elements.append(svg_text(left - 10, y + 13, shorten(label), "end", label))
         x = left
-        for j, (name, count) in enumerate(parts):
-            tip = f"<title>{esc(f'{label}: {count:,} {name}')}</title>"
+        for j, (name, count) in enumerate(segments):
+            tooltip = f"<title>{esc(f'{label}: {count:,} {name}')}</title>"
             width = count * scale
-            drawn.append(f'<rect class="part{j}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="17">{tip}</rect>')
-            if width > 7 * len(shown := f"{count:,}") + 8:
-                drawn.append(svg_text(x + 6, y + 13, shown, f"start in{j}"))
+            elements.append(
+                f'<rect class="part{j}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="17">{tooltip}</rect>'
+            )
+            if width > 7 * len(text := f"{count:,}") + 8:
+                elements.append(svg_text(x + 6, y + 13, text, f"start in{j}"))
             x += width
-    return frame(title, 26 * len(rows) + 10, drawn)
+    return svg_document(title, 26 * len(rows) + 10, elements)
 
 
 def _step(top: float) -> float:

@@ -1,4 +1,4 @@
-"""A table as terminal, Markdown and HTML all show it."""
+"""A table, independent of whether a terminal, Markdown or HTML shows it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from snellen.report.formatting import DASH, figure_text, superscript
 
 
 class NumberCell(Struct, frozen=True):
-    """An estimate in a cell; when something was unparsed, its secondary numbers stand beside it."""
+    """A cell with an estimate, and secondary estimates beside it if something was unparsed."""
 
     unit: str
     estimate: Estimate
-    beside: tuple[tuple[str, Estimate], ...] = ()
-    """Label and number: `of parsed`, the value over the parsed replies; `at most`, were the unparsed ones right."""
+    secondary: tuple[tuple[str, Estimate], ...] = ()
+    """Label and estimate: `of parsed`, over the parsed replies; `at most`, if the unparsed ones were right."""
     note: str = ""
 
     @property
     def text(self) -> str:
-        figures = (f"{label} {figure_text(one, self.unit)}" for label, one in self.beside)
+        figures = (f"{label} {figure_text(estimate, self.unit)}" for label, estimate in self.secondary)
         return "; ".join((figure_text(self.estimate, self.unit), *figures))
 
 
 class AbsentCell(Struct, frozen=True):
-    """No number, and the reason for the footnote."""
+    """A cell without a number, and the reason for the footnote."""
 
     note: str
 
@@ -40,12 +40,12 @@ class Table(Struct, frozen=True):
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    labels: int = 1
-    """How many columns from the left say what the row is."""
+    label_columns: int = 1
+    """Number of columns on the left that label the row."""
     notes: tuple[str, ...] = ()
     """Sentences under the table, before the numbered footnotes."""
     spans: tuple[tuple[str, int], ...] = ()
-    """What neighbouring columns after the labels have in common (`span, rest` is the whole name), and how many."""
+    """Common prefix of neighbouring columns after the labels (`prefix, rest` is the full name), and their number."""
 
     def footnotes(self) -> dict[str, int]:
         """Footnote -> number, in order of appearance."""
@@ -54,12 +54,12 @@ class Table(Struct, frozen=True):
     def _noted(self) -> Iterator[str]:
         for row in self.rows:
             for cell in row:
-                if note := note_of(cell):
+                if note := footnote_of(cell):
                     yield note
 
 
-def note_of(cell: Cell) -> str:
-    """What the footnote of a cell says: of the cell, and of its estimate; empty without one."""
+def footnote_of(cell: Cell) -> str:
+    """The footnote of a cell, from the cell and its estimate; empty without one."""
     if isinstance(cell, NumberCell):
         return "; ".join(filter(None, (cell.note, cell.estimate.note)))
     return cell.note if isinstance(cell, AbsentCell) else ""
@@ -72,4 +72,4 @@ def cell_text(cell: Cell, footnotes: dict[str, int]) -> str:
     if isinstance(cell, int):
         return f"{cell:,}"
     text = cell.text if isinstance(cell, NumberCell) else DASH
-    return text + (superscript(footnotes[note]) if (note := note_of(cell)) else "")
+    return text + (superscript(footnotes[note]) if (note := footnote_of(cell)) else "")

@@ -1,4 +1,4 @@
-"""One report, in the form that the file's suffix asks for."""
+"""Writes a report in the format of the file's suffix."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 from snellen.analysis.aggregate import flat_row
 from snellen.errors import DataError
 from snellen.records import Result
-from snellen.report.markdown import markdown
-from snellen.report.page import page
+from snellen.report.markdown import markdown_report
+from snellen.report.page import html_report
 from snellen.report.run_view import RunView, run_views
 from snellen.runs.journal import write_atomically
 from snellen.scoring.scored_run import ScoredRun
 
 
 def write_report(runs: Sequence[ScoredRun], rows: Sequence[Result], path: Path) -> Path:
-    """Write the report of `runs`, whose results are `rows`, and return where it lies.
+    """Write the report of `runs`, whose results are `rows`, and return its path.
 
     `.html` is one self-contained page, `.md` its tables, `.csv` and `.json` all rows. Raises DataError
     for another suffix, StoreError when the file cannot be written.
@@ -27,14 +27,14 @@ def write_report(runs: Sequence[ScoredRun], rows: Sequence[Result], path: Path) 
     form = FORMS.get(path.suffix.lower())
     if form is None:
         raise DataError(f"{path}: a report is one of {', '.join(FORMS)}; choose one of these suffixes")
-    # A reply may hold half of a surrogate pair, which no encoding has.
+    # A reply may hold half of a surrogate pair, which cannot be encoded.
     write_atomically(path, form(run_views(runs, rows)).encode("utf-8", "replace"))
     return path
 
 
-def table_of_values(sheets: Sequence[RunView]) -> str:
-    """All rows as CSV; an empty field is a value that does not exist."""
-    rows = [flat_row(row) for sheet in sheets for row in sheet.rows]
+def csv_report(views: Sequence[RunView]) -> str:
+    """All rows as CSV; an empty field stands for no value."""
+    rows = [flat_row(row) for view in views for row in view.rows]
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
@@ -42,14 +42,14 @@ def table_of_values(sheets: Sequence[RunView]) -> str:
     return text.getvalue()
 
 
-def list_of_values(sheets: Sequence[RunView]) -> str:
+def json_report(views: Sequence[RunView]) -> str:
     """All rows as a JSON list, as in a run's `results.json`."""
-    return json.dumps([flat_row(row) for sheet in sheets for row in sheet.rows], indent=1, ensure_ascii=False) + "\n"
+    return json.dumps([flat_row(row) for view in views for row in view.rows], indent=1, ensure_ascii=False) + "\n"
 
 
 FORMS: dict[str, Callable[[Sequence[RunView]], str]] = {
-    ".html": page,
-    ".md": markdown,
-    ".csv": table_of_values,
-    ".json": list_of_values,
+    ".html": html_report,
+    ".md": markdown_report,
+    ".csv": csv_report,
+    ".json": json_report,
 }

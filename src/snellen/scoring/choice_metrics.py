@@ -130,7 +130,7 @@ _PRESENTATIONS = {"": "needs several presentations of a question, e.g. instabili
 def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[MetricRow, ...]:
     """The headline, and what stands beside it when something was unparsed."""
     return (
-        share(name, words, unparsed="wrong", absent=absent),
+        share(name, words, unparsed="wrong", absent_reasons=absent),
         share(
             f"{name}_of_parsed", f"{words} of parsed replies", unparsed="left out", secondary_to=name, label="of parsed"
         ),
@@ -139,7 +139,9 @@ def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[Metri
 
 
 def _entropy_row(name: str, **declared: Any) -> MetricRow:
-    return metric_row(name, unit="nats", low=0.0, better="lower", scale="nats", absent=_PRESENTATIONS, **declared)
+    return metric_row(
+        name, unit="nats", low=0.0, better="lower", scale="nats", absent_reasons=_PRESENTATIONS, **declared
+    )
 
 
 ACCURACY = ChoiceMetric(
@@ -152,11 +154,11 @@ CIRCULAR_ACCURACY = ChoiceMetric(
 )
 CIRCULAR_DROP = ChoiceMetric(
     what="share of the questions right in the first pass and not under every rotation",
-    rows=(share("circular_drop", better="lower", unparsed="wrong", absent=_CIRCULAR),),
+    rows=(share("circular_drop", better="lower", unparsed="wrong", absent_reasons=_CIRCULAR),),
 )
 CONSISTENCY = ChoiceMetric(
     what="share of the questions for which every rotation names one option, right or wrong",
-    rows=(share("consistency", unparsed="wrong", absent=_CIRCULAR),),
+    rows=(share("consistency", unparsed="wrong", absent_reasons=_CIRCULAR),),
 )
 INSTABILITY = ChoiceMetric(
     what="entropy of the choices over presentations, in nats; unparsed is one more kind of answer",
@@ -164,7 +166,7 @@ INSTABILITY = ChoiceMetric(
         _entropy_row(
             "instability",
             unparsed="own kind",
-            greatest=lambda presentations, options: greatest_instability(presentations, options + 1),
+            question_maximum=lambda presentations, options: greatest_instability(presentations, options + 1),
         ),
     ),
 )
@@ -175,7 +177,7 @@ LEGACY_INSTABILITY = ChoiceMetric(
             "legacy_instability",
             unparsed="kinds by text",
             secondary_to="instability",
-            greatest=lambda presentations, _: greatest_instability(presentations, presentations),
+            question_maximum=lambda presentations, _: greatest_instability(presentations, presentations),
         ),
     ),
 )
@@ -186,7 +188,9 @@ HIT_RATE = ChoiceMetric(
             "hit_rate",
             "hit rate",
             unparsed="wrong",
-            absent={"likelihood": "hit rate is of replies: the share that names a label; a likelihood has no reply"},
+            absent_reasons={
+                "likelihood": "hit rate is of replies: the share that names a label; a likelihood has no reply"
+            },
         ),
     ),
 )

@@ -92,8 +92,8 @@ def own_scores(tallied: Sequence[QuestionCounts]) -> Iterator[Score]:
     """The rows that say something of a single question, for each question."""
     for one in tallied:
         pooled = corpus_count_metric(one.metric)
-        values = dict(zip(pooled.names, pooled.of(one.counts), strict=True)) if one.counts else {}
-        for row in pooled.each:
+        values = dict(zip(pooled.names, pooled.compute(one.counts), strict=True)) if one.counts else {}
+        for row in pooled.per_question:
             value = values.get(row)
             reason, detail = one.reason, one.detail
             if value is None and reason is None:

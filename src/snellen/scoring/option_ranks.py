@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from snellen.errors import DataError
-from snellen.metrics.declaration import Metric, Over, metric_row, share
+from snellen.metrics.declaration import Metric, MetricInput, metric_row, share
 from snellen.metrics.ranking import gold_rank, ndcg
 from snellen.records import Answer, Score
 from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, Value, why_unanswered
@@ -20,7 +20,7 @@ class OptionRanking(Metric, frozen=True, kw_only=True):
     Where people said how right each option is, NDCG too (the VisDial challenge of 2018).
     """
 
-    over: ClassVar[Over] = "ranks"
+    computed_over: ClassVar[MetricInput] = "ranks"
 
     def measure(self, question: AskedQuestion) -> dict[str, Value]:
         """A value a row, the mean over presentations, or why there is none.

@@ -8,7 +8,7 @@ from pathlib import Path
 from snellen.benchmark import Benchmark
 from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec, read_options
-from snellen.models.instruments import NoOptions, score_as
+from snellen.models.instruments import NoOptions, scores_favouring
 from snellen.records import Answer, Failure, Kind, Request, Response
 from snellen.scoring.answers import Key, open_answers
 
@@ -34,7 +34,9 @@ class Oracle:
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
         return [
-            score_as(request, answer.options[0]) if (answer := self._answer(request)) and answer.options else _UNKNOWN
+            scores_favouring(request, answer.options[0])
+            if (answer := self._answer(request)) and answer.options
+            else _UNKNOWN
             for request in requests
         ]
 

@@ -85,7 +85,7 @@ def check_scoring(spec: ScoringSpec, *, judged: bool) -> None:
     find_extractor(spec.extractor)
     check_metrics(spec.metrics)
     for name in spec.metrics:
-        if find_metric(name).over == "judge" and not judged:
+        if find_metric(name).computed_over == "judge" and not judged:
             raise DataError(f"the metric {name} needs a judge; name a model with --judge (judge=)")
 
 
@@ -93,7 +93,7 @@ def check_metrics(names: Iterable[str]) -> None:
     """Raise UnknownNameError for a metric that nobody has, DataError for one that is no choice of the caller."""
     for name in names:
         metric = find_metric(name)
-        if metric.over == "derived" or (isinstance(metric, ChoiceMetric) and metric.measure is None):
+        if metric.computed_over == "derived" or (isinstance(metric, ChoiceMetric) and metric.measure is None):
             raise DataError(f"{name} needs no asking for: it is given wherever it applies")
 
 

@@ -1,4 +1,4 @@
-"""What a built benchmark hides: checks of its questions, options, answers and pictures (ReForm-Eval 3.1, E.2)."""
+"""Lint: checks of a built benchmark's questions, options, answers and pictures (ReForm-Eval 3.1, E.2)."""
 
 from snellen.analysis.lint.check import lint
 from snellen.analysis.lint.findings import SEVERITIES, Finding, Severity

@@ -9,26 +9,26 @@ from collections.abc import Sequence
 from snellen.seeds import rng_for
 
 FEW = 5
-"""Below so many expected in a cell the chi-square distribution is no approximation (Cochran 1954)."""
+"""With fewer expected per cell the chi-square distribution is a poor approximation (Cochran 1954)."""
 DRAWS = 10_000
 
 
-def uniform_p(counts: Sequence[int], *names: str) -> float:
-    """How likely counts at least this uneven are when every cell is equally likely (Pearson's test).
+def uniformity_p_value(counts: Sequence[int], *names: str) -> float:
+    """How likely counts at least this uneven are if every cell is equally likely (Pearson's test).
 
-    With few in a cell by drawing anew, seeded by `names`: then no p-value is below 1 / (DRAWS + 1).
+    With few expected per cell it is simulated, seeded by `names`: then no p-value is below 1 / (DRAWS + 1).
     """
     total, cells = sum(counts), len(counts)
     if not total or cells < 2:
         return 1.0
-    found = _unevenness(counts)
+    observed = _unevenness(counts)
     if total / cells >= FEW:
-        return chi_square_p(found, cells - 1)
+        return chi_square_p_value(observed, cells - 1)
     rng = rng_for(*names, "uniform")
     as_uneven = 0
     for _ in range(DRAWS):
         drawn = Counter(rng.choices(range(cells), k=total))
-        as_uneven += _unevenness([drawn[cell] for cell in range(cells)]) >= found - 1e-9
+        as_uneven += _unevenness([drawn[cell] for cell in range(cells)]) >= observed - 1e-9
     return (as_uneven + 1) / (DRAWS + 1)
 
 
@@ -37,7 +37,7 @@ def _unevenness(counts: Sequence[int]) -> float:
     return sum((count - expected) ** 2 for count in counts) / expected
 
 
-def chi_square_p(statistic: float, freedom: int) -> float:
+def chi_square_p_value(statistic: float, freedom: int) -> float:
     """Upper tail of the chi-square distribution with whole degrees of freedom, in closed form.
 
     Q(k/2, x/2): for even k a Poisson sum, for odd k the complementary error function and a like sum
@@ -54,7 +54,7 @@ def chi_square_p(statistic: float, freedom: int) -> float:
     return min(tail, 1.0)
 
 
-def hits_p(hits: float, chances: Sequence[float]) -> float:
-    """Two-sided p of so many hits over independent trials with these chances, by the normal approximation."""
+def hits_p_value(hits: float, chances: Sequence[float]) -> float:
+    """Two-sided p-value of `hits` in independent trials with these chances, by the normal approximation."""
     spread = math.sqrt(math.fsum(p * (1 - p) for p in chances))
     return math.erfc(abs(hits - math.fsum(chances)) / spread / math.sqrt(2)) if spread else 1.0

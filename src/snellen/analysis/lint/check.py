@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from snellen.analysis.lint.findings import SEVERITIES, Finding
-from snellen.analysis.lint.golds import majority, places, settled
+from snellen.analysis.lint.golds import always_or_never_right, gold_positions, majority_answer
 from snellen.analysis.lint.material import LintMaterial, gather_material
-from snellen.analysis.lint.pictures import counts, hidden, pictures
-from snellen.analysis.lint.surface import blind_reader, lengths, odd_ones
-from snellen.analysis.lint.texts import alike, repeated, sizes
+from snellen.analysis.lint.pictures import built_counts, hidden_answers, picture_quality
+from snellen.analysis.lint.surface import blind_reader, odd_one_out, option_lengths
+from snellen.analysis.lint.texts import repeated_questions, similar_options, text_lengths
 from snellen.benchmark import Benchmark
 
 CHECKS: tuple[Callable[[LintMaterial], Iterator[Finding]], ...] = (
-    counts, hidden, repeated, alike, sizes, places, majority, settled, lengths, odd_ones, blind_reader, pictures,
+    built_counts, hidden_answers, repeated_questions, similar_options, text_lengths, gold_positions, majority_answer,
+    always_or_never_right, option_lengths, odd_one_out, blind_reader, picture_quality,
 )  # fmt: skip
 
 
 def lint(benchmark: Benchmark) -> list[Finding]:
-    """What a built benchmark hides, the serious findings first; figures that are as they should be are notes.
+    """All findings about a built benchmark, serious ones first; figures that are as they should be are notes.
 
     Raises DataError for a benchmark that cannot be read.
     """
     material = gather_material(benchmark)
-    found = [finding for check in CHECKS for finding in check(material)]
-    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+    findings = [finding for check in CHECKS for finding in check(material)]
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))

@@ -1,4 +1,4 @@
-"""Where answers stand and which they are: positions, labels, texts that are always or never right."""
+"""Checks of the gold answers: their positions, their labels, texts that are always or never right."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from snellen.analysis.lint.chance import uniform_p
-from snellen.analysis.lint.findings import Finding, Severity, baseline, finding_figure, some
+from snellen.analysis.lint.chance import uniformity_p_value
+from snellen.analysis.lint.findings import Finding, Severity, estimate_text, first_examples, rule_finding
 from snellen.analysis.lint.material import FOLDS, LintMaterial, LintQuestion, fold_text
 from snellen.analysis.statistics import estimate_mean
 
 UNLIKELY = 0.001
-"""p-value below which an unevenness is told as such."""
-SHOWN = 8
+"""p-value below which an imbalance is reported as one."""
+MAX_LISTED = 8
 SKEWED = 1.5
-"""A place or label that is right so many times as often as chance is serious."""
+"""A position or label right this many times as often as by chance is serious."""
 
 
-def places(material: LintMaterial) -> Iterator[Finding]:
-    """Whether the answer stands in every place, and is every label, equally often; per number of options."""
+def gold_positions(material: LintMaterial) -> Iterator[Finding]:
+    """Whether the answer is in each position, and is each label, equally often; per number of options."""
     by_count: dict[int, list[LintQuestion]] = defaultdict(list)
     for question in material.choices:
         if len(question.gold) == 1:
@@ -37,32 +37,35 @@ def places(material: LintMaterial) -> Iterator[Finding]:
 
 
 def _evenness(check: str, questions: Sequence[LintQuestion], right: Sequence[int], names: Sequence[str]) -> Finding:
-    """Whether the answers, each one of `names` by index, fall on all alike."""
-    found, cells = Counter(right), len(names)
-    p = uniform_p([found[cell] for cell in range(cells)], check)
-    favourite, most = found.most_common(1)[0]
+    """Whether the answers, given as indexes into `names`, are spread evenly."""
+    tally, cells = Counter(right), len(names)
+    p = uniformity_p_value([tally[cell] for cell in range(cells)], check)
+    favourite, most = tally.most_common(1)[0]
     severity: Severity = "note" if p >= UNLIKELY else "serious" if most >= SKEWED * len(right) / cells else "warning"
-    spread = ", ".join(f"{names[cell]} {count:,}" for cell, count in found.most_common(SHOWN))
+    spread = ", ".join(f"{names[cell]} {count:,}" for cell, count in tally.most_common(MAX_LISTED))
     says = (
-        f"of {cells} options the answer is {spread}{', ...' if len(found) > SHOWN else ''}; p = {p:.2g} if all were "
-        "equally likely"
+        f"of {cells} options the answer is {spread}{', ...' if len(tally) > MAX_LISTED else ''}; p = {p:.2g} if all "
+        "were equally likely"
     )
-    there = (question.id for question, cell in zip(questions, right, strict=True) if cell == favourite)
-    examples = some(there) if severity != "note" else ()
+    ids = (question.id for question, cell in zip(questions, right, strict=True) if cell == favourite)
+    examples = first_examples(ids) if severity != "note" else ()
     return Finding(check, severity, says, most, len(right), examples, chance=1 / cells, p=p)
 
 
-def majority(material: LintMaterial) -> Iterator[Finding]:
-    """What is gained by choosing, of the options, the text that is most often right in other questions."""
+def majority_answer(material: LintMaterial) -> Iterator[Finding]:
+    """The accuracy of choosing the option that is most often right in other questions."""
     choices = material.choices
     if choices:
         often = [Counter[str]() for _ in range(FOLDS)]
         for question in choices:
             often[question.fold].update(question.folded[place] for place in question.gold)
-        # Counted with the question itself left out, of two even labels the other one would always lead.
-        elsewhere = [sum((often[other] for other in range(FOLDS) if other != fold), Counter()) for fold in range(FOLDS)]
-        values = [question.right(_most_often(question, elsewhere[question.fold])) for question in choices]
-        yield baseline("majority-answer", "the option most often right about other pictures", choices, values)
+        # Without only the question itself, of two balanced labels the other one would always lead.
+        elsewhere = [
+            sum((often[other_fold] for other_fold in range(FOLDS) if other_fold != fold), Counter())
+            for fold in range(FOLDS)
+        ]
+        values = [question.expected_accuracy(_most_often(question, elsewhere[question.fold])) for question in choices]
+        yield rule_finding("majority-answer", "the option most often right about other pictures", choices, values)
     texts = [question for question in material.questions if not question.options and question.texts]
     if texts:
         yield _constant(texts)
@@ -77,18 +80,18 @@ def _constant(texts: Sequence[LintQuestion]) -> Finding:
     """The one reply that most open questions accept."""
     accepted = [{fold_text(text) for text in question.texts} for question in texts]
     reply, _ = Counter(text for some_texts in accepted for text in some_texts).most_common(1)[0]
-    found = estimate_mean(
+    estimate = estimate_mean(
         [float(reply in some_texts) for some_texts in accepted], [question.group for question in texts]
     )
-    severity: Severity = "warning" if (found.low or 0) > 0.25 else "note"
+    severity: Severity = "warning" if (estimate.low or 0) > 0.25 else "note"
     right = [question.id for question, some_texts in zip(texts, accepted, strict=True) if reply in some_texts]
     return Finding(
-        "constant-reply", severity, f"always replying {reply!r} scores {finding_figure(found)}",
-        len(right), len(texts), some(right) if severity == "warning" else (), found,
+        "constant-reply", severity, f"always replying {reply!r} scores {estimate_text(estimate)}",
+        len(right), len(texts), first_examples(right) if severity == "warning" else (), estimate,
     )  # fmt: skip
 
 
-def settled(material: LintMaterial) -> Iterator[Finding]:
+def always_or_never_right(material: LintMaterial) -> Iterator[Finding]:
     """Option texts that are right, or wrong, wherever they are offered, more often than chance allows."""
     choices = [question for question in material.choices if len(question.gold) == 1]
     offered: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0, 0.0])
@@ -100,18 +103,18 @@ def settled(material: LintMaterial) -> Iterator[Finding]:
             tally[1] += not right
             tally[2] += math.log(question.chance)
             tally[3] += math.log1p(-question.chance)
-    # Of so many texts some are always right by chance: Bonferroni.
+    # Among many texts some are always right by chance, hence Bonferroni.
     bound = math.log(UNLIKELY / max(1, len(offered)))
     always = {text for text, (_, wrong, p, _) in offered.items() if not wrong and p < bound}
     never = {text for text, (right, _, _, p) in offered.items() if not right and p < bound}
     for check, texts, word in (("always-right", always, "right"), ("never-right", never, "wrong")):
         if texts:
-            yield _settled(check, texts, word, choices)
+            yield _one_sided_texts(check, texts, word, choices)
 
 
-def _settled(check: str, texts: set[str], word: str, choices: Sequence[LintQuestion]) -> Finding:
+def _one_sided_texts(check: str, texts: set[str], word: str, choices: Sequence[LintQuestion]) -> Finding:
     concerned = [question for question in choices if texts & set(question.folded)]
-    shown = ", ".join(repr(text) for text in sorted(texts)[:5]) + (", ..." if len(texts) > 5 else "")
-    says = f"offer one of {len(texts):,} texts that are {word} wherever they are offered: {shown}"
+    listing = ", ".join(repr(text) for text in sorted(texts)[:5]) + (", ..." if len(texts) > 5 else "")
+    says = f"offer one of {len(texts):,} texts that are {word} wherever they are offered: {listing}"
     severity: Severity = "serious" if 2 * len(concerned) > len(choices) else "warning"
-    return Finding(check, severity, says, len(concerned), len(choices), some(q.id for q in concerned))
+    return Finding(check, severity, says, len(concerned), len(choices), first_examples(q.id for q in concerned))

@@ -1,4 +1,4 @@
-"""A built benchmark as the checks see it: one record a question, its texts folded once."""
+"""A built benchmark as the checks see it: one record per question, with its texts folded once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from snellen.scoring.answers import Key, open_answers
 
 FOLDS = 5
 _ARTICLES = frozenset({"a", "an", "the"})
-# Signs that `standard_normalise` drops and that tell texts apart: x < 5 is not x > 5, -5 is not 5.
+# Signs that `standard_normalise` drops although they distinguish texts: x < 5 is not x > 5, -5 is not 5.
 _SIGNS = re.compile(r"[<>=≤≥≠*/^%$€£°±×÷~&|]|(?<!\w)[-−](?=[\d.])")
 
 
@@ -27,7 +27,7 @@ class LintQuestion(Struct, frozen=True, gc=False):
     id: str
     group: str
     scene: int
-    """The same for questions about the same pictures, regions, context and history."""
+    """Equal for questions about the same pictures, regions, context and history."""
     question: str
     options: tuple[str, ...]
     folded: tuple[str, ...]
@@ -37,21 +37,21 @@ class LintQuestion(Struct, frozen=True, gc=False):
 
     @property
     def fold(self) -> int:
-        """Which of FOLDS parts it is in; questions about one picture are in one."""
+        """Which of FOLDS folds it is in; all questions about one picture share a fold."""
         return zlib.crc32(self.group.encode()) % FOLDS
 
     @property
     def chance(self) -> float:
         return len(self.gold) / len(self.options)
 
-    def right(self, places: list[int]) -> float:
-        """Expected value of naming one of `places` at random; all of them when there are none."""
+    def expected_accuracy(self, places: list[int]) -> float:
+        """Chance that one of `places`, drawn at random, is right; any option if `places` is empty."""
         places = places or list(range(len(self.options)))
         return sum(place in self.gold for place in places) / len(places)
 
 
 class LintMaterial(Struct, frozen=True):
-    """All that the checks look at."""
+    """Everything that the checks look at."""
 
     benchmark: Benchmark
     questions: list[LintQuestion]
@@ -59,8 +59,8 @@ class LintMaterial(Struct, frozen=True):
     """By digest, in order of appearance."""
     uses: Counter[str]
     """How many samples show each picture."""
-    shown: dict[str, str]
-    """The first sample that shows it."""
+    first_sample: dict[str, str]
+    """The first sample that shows each picture."""
     pictureless: list[str]
     """Samples without a picture."""
     long: list[str]
@@ -82,18 +82,18 @@ LONG = 4000
 def gather_material(benchmark: Benchmark) -> LintMaterial:
     """Read a benchmark's questions and answers. Raises DataError for files that cannot be read."""
     answers = open_answers(benchmark.folder)
-    made = LintMaterial(benchmark, [], {}, Counter(), {}, [], [])
+    material = LintMaterial(benchmark, [], {}, Counter(), {}, [], [])
     for sample in benchmark.samples():
-        made.questions.extend(_questions(sample, answers))
+        material.questions.extend(_questions(sample, answers))
         for image in sample.images:
-            made.pictures.setdefault(image.digest, image)
-            made.shown.setdefault(image.digest, sample.id)
-            made.uses[image.digest] += 1
+            material.pictures.setdefault(image.digest, image)
+            material.first_sample.setdefault(image.digest, sample.id)
+            material.uses[image.digest] += 1
         if not sample.images:
-            made.pictureless.append(sample.id)
+            material.pictureless.append(sample.id)
         if len(sample.context or "") + sum(len(turn.question) for turn in sample.rounds) > LONG:
-            made.long.append(sample.id)
-    return made
+            material.long.append(sample.id)
+    return material
 
 
 def _questions(sample: Sample, answers: dict[Key, Answer]) -> Iterator[LintQuestion]:
@@ -115,13 +115,13 @@ def _questions(sample: Sample, answers: dict[Key, Answer]) -> Iterator[LintQuest
 
 
 def fold_text(text: str) -> str:
-    """Words of a text without case, punctuation and articles, and the signs that mean something.
+    """A text folded for comparison: no case, punctuation or articles, but with the signs that carry meaning.
 
-    Never empty for a text that is not: one of signs alone stays as it is.
+    A text of signs alone is returned as it is, so only an empty text folds to an empty one.
     """
     words = standard_normalise(text).split()
-    kept = [word for word in words if word not in _ARTICLES] or words
-    return " ".join([*kept, *_SIGNS.findall(text)]) or text.strip()
+    content_words = [word for word in words if word not in _ARTICLES] or words
+    return " ".join([*content_words, *_SIGNS.findall(text)]) or text.strip()
 
 
 def wordless(text: str) -> bool:

@@ -1,28 +1,28 @@
-"""Pictures, counts and hidden answers."""
+"""Checks of pictures, counts and hidden answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from snellen.analysis.lint.findings import Finding, some
+from snellen.analysis.lint.findings import Finding, first_examples
 from snellen.analysis.lint.material import LintMaterial
 from snellen.catalogue import entries
 
 TINY = 32
-"""Pixels of the shorter side."""
+"""Pixels; a picture whose shorter side is below this is tiny."""
 
 
-def pictures(material: LintMaterial) -> Iterator[Finding]:
+def picture_quality(material: LintMaterial) -> Iterator[Finding]:
     """Samples without a picture, pictures too small to show anything, pictures that many samples share."""
     samples = material.benchmark.count()
     without = material.pictureless
     if without:
-        yield Finding("no-picture", "warning", "have no picture", len(without), samples, some(without))
+        yield Finding("no-picture", "warning", "have no picture", len(without), samples, first_examples(without))
     if not material.pictures:
         return
     tiny = [digest for digest, image in material.pictures.items() if min(image.width, image.height) < TINY]
     if tiny:
-        examples = some(material.shown[digest] for digest in tiny)
+        examples = first_examples(material.first_sample[digest] for digest in tiny)
         says = f"have a side of less than {TINY} pixels"
         yield Finding("tiny-pictures", "warning", says, len(tiny), len(material.pictures), examples)
     shared = [digest for digest, uses in material.uses.most_common() if uses > 1]
@@ -31,22 +31,24 @@ def pictures(material: LintMaterial) -> Iterator[Finding]:
             f"are shared, by {sum(material.uses[digest] for digest in shared):,} samples, one by "
             f"{material.uses[shared[0]]:,}; what is said of one picture is not independent, and intervals allow for it"
         )
-        examples = some(material.shown[digest] for digest in shared)
+        examples = first_examples(material.first_sample[digest] for digest in shared)
         yield Finding("shared-pictures", "note", says, len(shared), len(material.pictures), examples)
 
 
-def counts(material: LintMaterial) -> Iterator[Finding]:
-    """What was built against what the catalogue expects, as it stands now and as it stood when it was built."""
+def built_counts(material: LintMaterial) -> Iterator[Finding]:
+    """What was built against what the catalogue expects, both now and when it was built."""
     manifest = material.benchmark.manifest
     expected, built = entries().get(material.spec.name, material.spec).expected, manifest.counts
     pairs = (("samples", expected.samples, built.samples), ("images", expected.images, built.images))
-    now = [f"{what}: built {there}, expected {wanted}" for what, wanted, there in pairs if wanted not in (None, there)]
-    for says in dict.fromkeys((*manifest.warnings, *now)):
+    current = [
+        f"{kind}: built {actual}, expected {target}" for kind, target, actual in pairs if target not in (None, actual)
+    ]
+    for says in dict.fromkeys((*manifest.warnings, *current)):
         yield Finding("counts", "warning", says)
 
 
-def hidden(material: LintMaterial) -> Iterator[Finding]:
-    """Questions whose gold is not known here; the checks of answers pass them over."""
+def hidden_answers(material: LintMaterial) -> Iterator[Finding]:
+    """Questions whose gold is not known here; the checks of answers skip them."""
     unknown = [question.id for question in material.questions if not (question.gold or question.texts)]
     if unknown:
         everything = len(unknown) == len(material.questions)
@@ -59,5 +61,5 @@ def hidden(material: LintMaterial) -> Iterator[Finding]:
             says,
             len(unknown),
             len(material.questions),
-            some(unknown),
+            first_examples(unknown),
         )

@@ -1,4 +1,4 @@
-"""What the looks of options give away: their length, their punctuation, their words."""
+"""Checks of what the surface of options gives away: length, punctuation, words."""
 
 from __future__ import annotations
 
@@ -10,18 +10,25 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from snellen.analysis.lint.chance import hits_p
-from snellen.analysis.lint.findings import MUCH, Finding, baseline, finding_figure, graded_finding, some
+from snellen.analysis.lint.chance import hits_p_value
+from snellen.analysis.lint.findings import (
+    MUCH,
+    Finding,
+    estimate_text,
+    first_examples,
+    rule_finding,
+    severity_above_chance,
+)
 from snellen.analysis.lint.golds import UNLIKELY
 from snellen.analysis.lint.material import FOLDS, LintMaterial, LintQuestion
 from snellen.analysis.statistics import estimate_mean
 
 MOST = 20_000
-"""Questions that the reader of surfaces learns from and is tried on; of more it takes those that hash lowest."""
+"""Most questions that the blind reader learns from and is tested on; of more, those whose ids hash lowest."""
 LEAST = 20
-"""Fewer questions with an odd option tell nothing."""
+"""With fewer questions that have an odd option there is no finding."""
 COMMON = 0.05
-"""A look that gives the answer away in a smaller share of the questions is not serious."""
+"""A feature that gives the answer away in a smaller share of the questions is not serious."""
 _ARTICLE = re.compile(r"\s*(?:an?|the)\s", re.IGNORECASE)
 _FUNCTION_WORDS = frozenset(
     "a an the of in on at to is are was were do does did what which who where when how why many much there this that "
@@ -30,12 +37,12 @@ _FUNCTION_WORDS = frozenset(
 
 
 class SurfaceFeature(Struct, frozen=True):
-    """Something that can be seen of an option without knowing what it means."""
+    """Something visible in an option without knowing what it means."""
 
     name: str
     has: str
     lacks: str
-    marks: Callable[[LintQuestion], list[bool]]
+    flags: Callable[[LintQuestion], list[bool]]
 
 
 def _each(test: Callable[[str], bool]) -> Callable[[LintQuestion], list[bool]]:
@@ -43,8 +50,8 @@ def _each(test: Callable[[str], bool]) -> Callable[[LintQuestion], list[bool]]:
 
 
 def _echoes(question: LintQuestion) -> list[bool]:
-    asked = set(question.question.split()) - _FUNCTION_WORDS
-    return [not asked.isdisjoint(option.split()) for option in question.folded]
+    question_words = set(question.question.split()) - _FUNCTION_WORDS
+    return [not question_words.isdisjoint(option.split()) for option in question.folded]
 
 
 def _stops(option: str) -> bool:
@@ -87,61 +94,61 @@ LOOKS = (
 )
 
 
-def lengths(material: LintMaterial) -> Iterator[Finding]:
-    """What is gained by choosing the longest option, and the shortest."""
+def option_lengths(material: LintMaterial) -> Iterator[Finding]:
+    """The accuracy of always choosing the longest option, and the shortest."""
     choices = material.choices
     if not choices:
         return
     for name, best in (("longest", max), ("shortest", min)):
-        values = [question.right(_lengthwise(question, best)) for question in choices]
-        yield baseline(f"{name}-option", f"the {name} option", choices, values)
+        values = [question.expected_accuracy(_lengthwise(question, best)) for question in choices]
+        yield rule_finding(f"{name}-option", f"the {name} option", choices, values)
 
 
 def _lengthwise(question: LintQuestion, best: Callable[[list[int]], int]) -> list[int]:
     sizes = [len(option) for option in question.options]
-    wanted = best(sizes)
-    return [place for place, size in enumerate(sizes) if size == wanted]
+    best_size = best(sizes)
+    return [place for place, size in enumerate(sizes) if size == best_size]
 
 
-def odd_ones(material: LintMaterial) -> Iterator[Finding]:
+def odd_one_out(material: LintMaterial) -> Iterator[Finding]:
     """Whether the one option that looks unlike the others is the answer more, or less, often than chance."""
     choices = material.choices
     for look in LOOKS:
-        marked = [look.marks(question) for question in choices]
+        marked = [look.flags(question) for question in choices]
         for unlike, says in ((True, look.has), (False, look.lacks)):
             odd = [
                 (question, flags.index(unlike))
                 for question, flags in zip(choices, marked, strict=True)
-                # Of two options the one that lacks it stands beside one that has it: that is told already.
+                # With two options, one lacking it means that the other alone has it, which is reported already.
                 if flags.count(unlike) == 1 and (unlike or len(flags) > 2)
             ]
-            if len(odd) >= LEAST and (finding := _odd(f"leak-{look.name}", says, odd, len(choices))):
+            if len(odd) >= LEAST and (finding := _odd_one_finding(f"leak-{look.name}", says, odd, len(choices))):
                 yield finding
 
 
-def _odd(check: str, says: str, odd: Sequence[tuple[LintQuestion, int]], of: int) -> Finding | None:
+def _odd_one_finding(check: str, says: str, odd: Sequence[tuple[LintQuestion, int]], total: int) -> Finding | None:
     chances = [question.chance for question, _ in odd]
     values = [float(place in question.gold) for question, place in odd]
-    p = hits_p(sum(values), chances)
+    p = hits_p_value(sum(values), chances)
     if p >= UNLIKELY:
         return None
-    found, chance = estimate_mean(values, [question.group for question, _ in odd]), sum(chances) / len(chances)
-    far = (found.low or 0.0) >= chance + MUCH or (1.0 if found.high is None else found.high) <= chance - MUCH
+    estimate, chance = estimate_mean(values, [question.group for question, _ in odd]), sum(chances) / len(chances)
+    far = (estimate.low or 0.0) >= chance + MUCH or (1.0 if estimate.high is None else estimate.high) <= chance - MUCH
     return Finding(
-        check, "serious" if far and len(odd) >= COMMON * of else "warning",
-        f"where one option alone {says}, it is the answer in {finding_figure(found)}; chance {chance:.1%}",
-        len(odd), of, some(question.id for question, _ in odd), found, chance, p,
+        check, "serious" if far and len(odd) >= COMMON * total else "warning",
+        f"where one option alone {says}, it is the answer in {estimate_text(estimate)}; chance {chance:.1%}",
+        len(odd), total, first_examples(question.id for question, _ in odd), estimate, chance, p,
     )  # fmt: skip
 
 
 Traits = list[tuple[str, ...]]
-"""What the reader sees of each option."""
+"""For each option, the features that the blind reader sees."""
 
 
 def blind_reader(material: LintMaterial) -> Iterator[Finding]:
-    """How far a naive Bayes reader of looks, places and wordings comes that never sees question or picture.
+    """The accuracy of a naive Bayes reader of the options' surface, position and wording, without question or picture.
 
-    It learns on four fifths of the pictures and is tried on the last, in turn.
+    It learns from four fifths of the pictures and is tested on the last fifth, for each fifth in turn.
     """
     choices = sorted(material.choices, key=lambda q: zlib.crc32(q.id.encode()))[:MOST]
     if len(choices) < LEAST:
@@ -149,49 +156,50 @@ def blind_reader(material: LintMaterial) -> Iterator[Finding]:
     often = Counter(text for question in choices for text in question.folded)
     traits = [_traits(question, often) for question in choices]
     tallies = [_Tally() for _ in range(FOLDS)]
-    for question, seen in zip(choices, traits, strict=True):
-        tallies[question.fold].add(question, seen)
+    for question, question_traits in zip(choices, traits, strict=True):
+        tallies[question.fold].add(question, question_traits)
     readers = [_learned([tally for i, tally in enumerate(tallies) if i != fold]) for fold in range(FOLDS)]
     values = [
-        question.right(_likeliest(seen, readers[question.fold])) for question, seen in zip(choices, traits, strict=True)
+        question.expected_accuracy(_likeliest(question_traits, readers[question.fold]))
+        for question, question_traits in zip(choices, traits, strict=True)
     ]
-    found = estimate_mean(values, [question.group for question in choices])
+    estimate = estimate_mean(values, [question.group for question in choices])
     chance = sum(question.chance for question in choices) / len(choices)
     yield Finding(
-        "blind-reader", graded_finding(found, chance),
-        f"a naive reader of the options' looks, places and wordings scores {finding_figure(found)} on questions that "
+        "blind-reader", severity_above_chance(estimate, chance),
+        f"a naive reader of the options' looks, places and wordings scores {estimate_text(estimate)} on questions that "
         f"it has not learned from; chance {chance:.1%}",
-        round(sum(values)), len(choices), (), found, chance,
+        round(sum(values)), len(choices), (), estimate, chance,
     )  # fmt: skip
 
 
 def _traits(question: LintQuestion, often: Counter[str]) -> Traits:
     sizes = [len(option) for option in question.options]
     columns = [[f"place {place} of {len(sizes)}" for place in range(len(sizes))]]
-    columns.append([f"{sum(other < size for other in sizes)} shorter of {len(sizes)}" for size in sizes])
+    columns.append([f"{sum(rival < size for rival in sizes)} shorter of {len(sizes)}" for size in sizes])
     for look in LOOKS:
-        flags = look.marks(question)
+        flags = look.flags(question)
         columns.append([f"{look.name} {flag}, {flags.count(flag)} of {len(flags)}" for flag in flags])
-    # A text that is offered once tells nothing of another question.
+    # A text that is offered only once says nothing about other questions.
     columns.append([f"text {text}" if often[text] > 1 else "" for text in question.folded])
     columns.append([f"first {text.partition(' ')[0]}" for text in question.folded])
     return list(zip(*columns, strict=True))
 
 
 class _Tally:
-    """How often each trait was seen of answers, and of wrong options."""
+    """How often each trait occurred in answers, and in wrong options."""
 
     def __init__(self) -> None:
         self.right: Counter[str] = Counter()
         self.wrong: Counter[str] = Counter()
 
     def add(self, question: LintQuestion, traits: Traits) -> None:
-        for place, seen in enumerate(traits):
-            (self.right if place in question.gold else self.wrong).update(seen)
+        for place, option_traits in enumerate(traits):
+            (self.right if place in question.gold else self.wrong).update(option_traits)
 
 
 def _learned(tallies: Sequence[_Tally]) -> dict[str, float]:
-    """Log-odds of being right, by trait, smoothed by one answer and its share of wrong options."""
+    """Log-odds of being right, by trait, smoothed with one answer and the usual number of wrong options per answer."""
     right, wrong = Counter[str](), Counter[str]()
     for tally in tallies:
         right.update(tally.right)
@@ -201,5 +209,5 @@ def _learned(tallies: Sequence[_Tally]) -> dict[str, float]:
 
 
 def _likeliest(traits: Traits, odds: dict[str, float]) -> list[int]:
-    scores = [math.fsum(odds.get(trait, 0.0) for trait in seen) for seen in traits]
+    scores = [math.fsum(odds.get(trait, 0.0) for trait in option_traits) for option_traits in traits]
     return [place for place, score in enumerate(scores) if score == max(scores)]

@@ -1,58 +1,58 @@
-"""Questions asked twice, options that are one, texts that say nothing or too much."""
+"""Checks of texts: repeated questions, duplicate options, texts that say nothing or too much."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
 
-from snellen.analysis.lint.findings import Finding, some
+from snellen.analysis.lint.findings import Finding, first_examples
 from snellen.analysis.lint.material import LONG, LintMaterial, LintQuestion, fold_text, wordless
 
 LONG_OPTION = 400
-"""Letters."""
+"""Characters."""
 
 
-def repeated(material: LintMaterial) -> Iterator[Finding]:
-    """The same question about the same picture: with the same answer a duplicate, else perhaps a conflict.
+def repeated_questions(material: LintMaterial) -> Iterator[Finding]:
+    """The same question about the same picture: a duplicate if the answer is the same, else perhaps a conflict.
 
-    The same words about another picture are no repetition.
+    The same words about another picture are not a repetition.
     """
-    asked: dict[tuple[int, str], list[LintQuestion]] = defaultdict(list)
+    by_question: dict[tuple[int, str], list[LintQuestion]] = defaultdict(list)
     for question in material.questions:
-        asked[question.scene, question.question].append(question)
+        by_question[question.scene, question.question].append(question)
     conflicts: list[str] = []
     disputed: list[str] = []
     copies: list[str] = []
     near: list[str] = []
-    for group in (group for group in asked.values() if len(group) > 1):
+    for group in (group for group in by_question.values() if len(group) > 1):
         if _clash(group):
             conflicts += (question.id for question in group)
         elif _apart(group):
             disputed += (question.id for question in group)
-        first, *others = group
-        seen = {_said(first)}
-        for question in others:
-            (copies if _said(question) in seen else near).append(question.id)
-            seen.add(_said(question))
+        first, *repeats = group
+        answers_seen = {_content(first)}
+        for question in repeats:
+            (copies if _content(question) in answers_seen else near).append(question.id)
+            answers_seen.add(_content(question))
     of = len(material.questions)
     if conflicts:
         says = "same picture, same question: the answer of one is offered as wrong by another"
-        yield Finding("conflicting-golds", "serious", says, len(conflicts), of, some(conflicts))
+        yield Finding("conflicting-golds", "serious", says, len(conflicts), of, first_examples(conflicts))
     if disputed:
         says = "same picture, same question, no accepted answer in common"
-        yield Finding("conflicting-texts", "warning", says, len(disputed), of, some(disputed))
+        yield Finding("conflicting-texts", "warning", says, len(disputed), of, first_examples(disputed))
     if copies:
         says = "repeat another question: same picture, words, options and answer, but for case and punctuation"
-        yield Finding("duplicates", "warning", says, len(copies), of, some(copies))
+        yield Finding("duplicates", "warning", says, len(copies), of, first_examples(copies))
     if near:
         says = "repeat the words of another question about the same picture, with other options or answers"
-        yield Finding("near-duplicates", "warning", says, len(near), of, some(near))
+        yield Finding("near-duplicates", "warning", says, len(near), of, first_examples(near))
 
 
 def _clash(group: list[LintQuestion]) -> bool:
-    known = [question for question in group if question.options and question.gold]
-    everything = {text for question in known for text in _right(question)}
-    return any(everything & (set(question.folded) - _right(question)) for question in known)
+    choices = [question for question in group if question.options and question.gold]
+    everything = {text for question in choices for text in _right(question)}
+    return any(everything & (set(question.folded) - _right(question)) for question in choices)
 
 
 def _apart(group: list[LintQuestion]) -> bool:
@@ -60,7 +60,7 @@ def _apart(group: list[LintQuestion]) -> bool:
     return len(accepted) > 1 and not set.intersection(*accepted)
 
 
-def _said(question: LintQuestion) -> tuple[frozenset[str], frozenset[str]]:
+def _content(question: LintQuestion) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(question.folded), frozenset(_right(question))
 
 
@@ -70,38 +70,38 @@ def _right(question: LintQuestion) -> set[str]:
     return {fold_text(text) for text in question.texts}
 
 
-def alike(material: LintMaterial) -> Iterator[Finding]:
-    """Options that are one after folding, or of which one contains another as whole words."""
-    asked = [question for question in material.questions if question.options]
-    same, with_gold, nested = [], [], []
-    for question in asked:
+def similar_options(material: LintMaterial) -> Iterator[Finding]:
+    """Options that are equal after folding, or of which one contains another as whole words."""
+    choices = [question for question in material.questions if question.options]
+    identical, with_gold, nested = [], [], []
+    for question in choices:
         options = question.folded
         if len(set(options)) < len(options):
-            same.append(question.id)
+            identical.append(question.id)
             if any(options.count(options[place]) > 1 for place in question.gold):
                 with_gold.append(question.id)
         elif _nested(options):
             nested.append(question.id)
     if with_gold:
         says = "a wrong option is the answer in other case, punctuation or article"
-        yield Finding("answer-twice", "serious", says, len(with_gold), len(asked), some(with_gold))
-    if rest := len(same) - len(with_gold):
+        yield Finding("answer-twice", "serious", says, len(with_gold), len(choices), first_examples(with_gold))
+    if remaining := len(identical) - len(with_gold):
         says = "two wrong options are one but for case, punctuation or article"
-        others = some(one for one in same if one not in set(with_gold))
-        yield Finding("option-twice", "warning", says, rest, len(asked), others)
+        examples = first_examples(question_id for question_id in identical if question_id not in set(with_gold))
+        yield Finding("option-twice", "warning", says, remaining, len(choices), examples)
     if nested:
         says = "one option contains another as whole words; a reply that names the longer names both"
-        yield Finding("nested-options", "warning", says, len(nested), len(asked), some(nested))
+        yield Finding("nested-options", "warning", says, len(nested), len(choices), first_examples(nested))
 
 
 def _nested(options: tuple[str, ...]) -> bool:
-    # Signs stand last in a folded text, so -5 does not contain 5 in what it says.
+    # Signs come last in a folded text, so -5 does not contain 5.
     padded = [f" {option} " for option in options]
     together = "\n".join(padded)
     return any(together.count(option) > 1 for option in padded)
 
 
-def sizes(material: LintMaterial) -> Iterator[Finding]:
+def text_lengths(material: LintMaterial) -> Iterator[Finding]:
     """Texts without a letter or digit, and very long ones."""
     questions = material.questions
     empty = [
@@ -111,11 +111,11 @@ def sizes(material: LintMaterial) -> Iterator[Finding]:
     ]
     if empty:
         says = "a question, option or reference has no letter and no digit; text metrics cannot see it"
-        yield Finding("wordless-texts", "warning", says, len(empty), len(questions), some(empty))
+        yield Finding("wordless-texts", "warning", says, len(empty), len(questions), first_examples(empty))
     if material.long:
         says = f"context and question have more than {LONG:,} characters"
-        yield Finding("long-questions", "note", says, len(material.long), len(questions), some(material.long))
+        yield Finding("long-questions", "note", says, len(material.long), len(questions), first_examples(material.long))
     long = [question.id for question in questions if any(len(option) > LONG_OPTION for option in question.options)]
     if long:
         says = f"an option has more than {LONG_OPTION} characters"
-        yield Finding("long-options", "note", says, len(long), len(questions), some(long))
+        yield Finding("long-options", "note", says, len(long), len(questions), first_examples(long))

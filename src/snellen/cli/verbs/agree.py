@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from snellen.cli.flags import json_flag, judge_flags, judge_of
+from snellen.cli.flags import json_flag, judge_flags, judge_from_flags
 from snellen.cli.show import announce, out, show_table
 from snellen.models.base import load_model
 from snellen.prompts.judge_prompts import shortened
@@ -28,7 +28,7 @@ from snellen.scoring.judges.human_labels import (
 )
 
 KEYS = "123456789abcdefghijklmnoprtv"
-"""The key of each place; u, q, s and x are taken."""
+"""The key of each position; u, q, s and x have other meanings."""
 RESERVED = "0xsuq"
 WIDE = 120
 """Terminal columns from which the table shows values and intervals side by side."""
@@ -37,7 +37,7 @@ HELP = "number or label: that option   0 or x: none   s: skip   u: undo   q: sto
 
 @click.command()
 @click.argument("run", required=False, type=click.Path(path_type=Path))
-@click.option("--limit", default=50, type=click.IntRange(1), help="At most so many hard replies to label.  [50]")
+@click.option("--limit", default=50, type=click.IntRange(1), help="Most hard replies to label.  [50]")
 @click.option("--seed", default=0, help="Seed of the sample and of the intervals.  [0]")
 @click.option("--labels", type=click.Path(path_type=Path, exists=True), help="A JSONL file with labels to add.")
 @click.option("--by", default="", help="Who labels; several people's majority counts.")
@@ -58,19 +58,19 @@ def command(
 ) -> None:
     """Label hard replies of RUN by hand, and see how far each extractor and judge agrees with people.
 
-    Hard replies are those in which the standard or strict rules find no option, or two extractors different
+    Hard replies are those in which the standard or strict rules find no option, or two extractors find different
     ones. One key labels a reply. Labels are kept in RUN/labels.jsonl. The table gives the share of agreement,
     Cohen's kappa and Krippendorff's alpha with 95 % bootstrap intervals, and MMBench's two cases of disagreement:
     I, one side says that no option is meant; II, two different options.
 
-    Without a RUN the table is that of judges (--judge), and of matching by meaning, on the hard replies that ship
-    with Snellen.
+    Without a RUN the table is about judges (--judge) and matching by meaning, on the hard replies that ship with
+    Snellen.
 
     \b
       snellen agree runs/x
       snellen agree --judge hf:org/name --judge openai:name@http://host:port/v1
     """
-    judge = judge_of(flags)
+    judge = judge_from_flags(flags)
     if run is None:
         if not judge.models and not semantic:
             raise click.UsageError("Give a RUN to label, or a judge to calibrate (--judge MODEL).")

@@ -41,13 +41,13 @@ from snellen.reformulation.sampling import Sampling
 @click.option(
     "--answers", type=click.Path(path_type=Path), help="File with the answers that a table of a suite's form hides."
 )
-@click.option("--lenient", is_flag=True, help="Leave wrong questions of such a table out, counted by kind.")
+@click.option("--lenient", is_flag=True, help="Leave out wrong questions of such a table, counted by kind.")
 @click.option("--writer", default="", help="Model that writes distractors, where the paper had a model write them.")
 @click.option(
     "--distractors",
     type=click.Choice(["written", "pool"]),
     default="written",
-    help="Where those come from: written, or other answers of the source.  [written]",
+    help="Where those come from: written by the model, or other answers of the source.  [written]",
 )
 @click.option("--options", type=click.IntRange(2), help="Options of questions whose distractors are made.  [4]")
 @click.option(
@@ -72,9 +72,9 @@ def command(
       snellen build reform-eval/vqav2 --hub
 
     A row of your own file has a question, options A, B, ... (or a list in JSONL), an answer (letter,
-    text or index) and an image (path or base64). A wrong row is refused with its line; nothing
-    half-built is left behind. docs/own-data.md has the details; docs/mmbench.md those of tables in
-    MMBench's form, whose circular copies are one question.
+    text or index) and an image (path or base64). A wrong row is refused with its line number, and nothing
+    half-built is left behind. See docs/own-data.md, and docs/mmbench.md for tables in MMBench's form,
+    whose circular copies become one question.
     """
     files = [Path(target) for target in what if Path(target).suffix in SUFFIXES]
     if revision and not hub:
@@ -90,9 +90,9 @@ def command(
                 lenient=lenient, progress=progress,
             )  # fmt: skip
         print_built(benchmark)
-    chosen = [spec for target in what if Path(target).suffix not in SUFFIXES for spec in select(target)]
-    specs = [_asked(spec, answers, lenient) for spec in chosen]
-    recipe, author = _recipe(**recipe_options), load_model(writer) if writer else None
+    catalogued = [spec for target in what if Path(target).suffix not in SUFFIXES for spec in select(target)]
+    specs = [_asked(spec, answers, lenient) for spec in catalogued]
+    recipe, distractor_writer = _recipe(**recipe_options), load_model(writer) if writer else None
     refused = []
     for spec in specs:
         if not force and source is None and to is None and (benchmark_folder(spec.name) / MANIFEST).exists():
@@ -100,10 +100,10 @@ def command(
             continue
         try:
             with build_status(spec.name) as progress:
-                files_of = spec.source_in(source) if source else None
+                source_files = spec.source_in(source) if source else None
                 benchmark = build(
-                    spec, source=files_of, hub=hub, revision=revision, to=to, recipe=recipe, writer=author,
-                    progress=progress,
+                    spec, source=source_files, hub=hub, revision=revision, to=to, recipe=recipe,
+                    writer=distractor_writer, progress=progress,
                 )  # fmt: skip
         except DataError as error:
             if len(specs) == 1:

@@ -44,6 +44,6 @@ def command(runs: str, limit: int, level: str, as_json: bool) -> None:
                     report=False,
                 )
                 finished += evaluate_spec(spec, progress=progress, announce=announce)
-    together = Results([run.scored for run in finished])
-    show_results(together, as_json)
-    out.print(f"report: {together.report(Path(runs) / 'report.html')}", highlight=False, soft_wrap=True)
+    results = Results([run.scored for run in finished])
+    show_results(results, as_json)
+    out.print(f"report: {results.report(Path(runs) / 'report.html')}", highlight=False, soft_wrap=True)

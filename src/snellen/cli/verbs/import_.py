@@ -24,15 +24,15 @@ from snellen.registry import find
 def command(
     what: str, folder: Path | None, benchmarks: tuple[str, ...], hub: bool, revision: str, images: Path | None
 ) -> None:
-    """Make benchmarks from data that others have published in their own form.
+    """Make benchmarks from data published in another form.
 
     \b
       snellen import reform-eval ReForm-Eval-Data/
       snellen import reform-eval ReForm-Eval-Data/ vsr clevr
       snellen import reform-eval --hub
 
-    WHAT names whose data: reform-eval, or that of another suite. FOLDER holds its files (of ReForm-Eval-Data's 61
-    benchmarks those that are there are made). BENCHMARKS are their short names; all when none is named.
+    WHAT names the data: reform-eval, or that of another suite. FOLDER holds its files (of ReForm-Eval-Data's 61
+    benchmarks, those present are made). BENCHMARKS are short names of benchmarks; the default is all.
     `snellen run MODEL reform-eval --templates data` uses the instructions that the files bring.
     """
     importer: Importer = find("importers", what)

@@ -26,9 +26,9 @@ def command(form: str, folder: Path, questions: Path, images: Path | None, name:
     \b
       snellen init mmbench-like mine/ --questions questions.csv --images pictures/
 
-    FORM is that of a suite. mmbench-like makes FOLDER with two splits, dev and test as 4 to 6 of each ability; the
-    answers of test lie in a file of their own. Says how the questions are spread, and what would make their numbers
-    weak.
+    FORM is defined by a suite. mmbench-like makes FOLDER with two splits, dev and test in the ratio 4 to 6 for each
+    ability; the answers of test are in a separate file. Reports how the questions are distributed, and what would
+    make their numbers weak.
     """
     scaffold: Scaffold = find("scaffolds", form)
     scaffolded = scaffold(questions, images, folder, name)

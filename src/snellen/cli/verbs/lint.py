@@ -24,8 +24,8 @@ STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note
 
 @click.command()
 @click.argument("benchmarks", nargs=-1, required=True)
-@click.option("--model", help="Ask this model the questions without their pictures, too.")
-@click.option("--limit", type=click.IntRange(1), help="Ask it at most so many samples per benchmark.")
+@click.option("--model", help="Also ask this model the questions without their pictures.")
+@click.option("--limit", type=click.IntRange(1), help="Most samples per benchmark to ask it.")
 @click.option("--runs", default="runs", help="Folder for that run.  [runs]")
 @click.option("--strict", is_flag=True, help="Exit with 1 when a finding is serious.")
 @json_flag
@@ -38,8 +38,8 @@ def command(
       snellen lint eyechart
       snellen lint ./my-benchmark --model snellen:tiny --strict
 
-    Repeated questions, conflicting answers, options that are one, places and texts that give the answer away, rules
-    that need no picture and what they score. docs/lint.md says what each check looks at.
+    Repeated questions, conflicting answers, duplicate options, positions and texts that give the answer away, and the
+    scores of rules that need no picture. docs/lint.md says what each check looks at.
     """
     opened = [use.benchmark for use in find_benchmarks(benchmarks, announce=announce)]
     blind = _blind(opened, model, limit, runs) if model else {}
@@ -55,7 +55,7 @@ def command(
 
 
 def _blind(benchmarks: Sequence[Benchmark], model: str, limit: int | None, runs: str) -> dict[str, list[Finding]]:
-    """Run a model under the protocol `blind`, by likelihood when it cannot reply; a run as any other."""
+    """Run a model under the protocol `blind`, by likelihood if it cannot generate; a run like any other."""
     opened = load_model(model)
     protocol = "blind" if "generate" in opened.kinds else "blind?by=likelihood"
     with run_progress() as progress:
@@ -67,9 +67,9 @@ def _blind(benchmarks: Sequence[Benchmark], model: str, limit: int | None, runs:
 
 
 def _print_lines(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
-    whose = {"benchmark": benchmark.name, "version": benchmark.manifest.version}
+    benchmark_fields = {"benchmark": benchmark.name, "version": benchmark.manifest.version}
     for finding in findings:
-        line = msgspec.json.encode({**whose, **msgspec.structs.asdict(finding)})
+        line = msgspec.json.encode({**benchmark_fields, **msgspec.to_builtins(finding)})
         out.out(line.decode(), highlight=False)
 
 
@@ -82,9 +82,9 @@ def _print_table(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
     for name in ("finding", "count", "what", "for example"):
         table.add_column(name, overflow="fold", justify="right" if name == "count" else "left")
     for finding in findings:
-        count = f"{finding.count:,} of {finding.of:,}" if finding.of else ""
+        count = f"{finding.count:,} of {finding.total:,}" if finding.total else ""
         label = Text(f"{finding.severity}\n{finding.check}", style=STYLES[finding.severity])
         table.add_row(
-            label, count, Text(strip_controls(finding.says)), Text(strip_controls(" ".join(finding.examples)))
+            label, count, Text(strip_controls(finding.message)), Text(strip_controls(" ".join(finding.examples)))
         )
     out.print(table)

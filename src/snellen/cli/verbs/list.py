@@ -8,7 +8,7 @@ import click
 
 from snellen import registry
 from snellen.cli.flags import json_flag
-from snellen.metrics.declaration import Over
+from snellen.metrics.declaration import MetricInput
 
 WHAT = ("benchmarks", "suites", "models", "protocols", "metrics")
 Rows = list[tuple[str, ...]]
@@ -34,10 +34,10 @@ def _benchmarks(where: str) -> tuple[tuple[str, ...], Rows]:
     from snellen.runs.plan import own_benchmarks
 
     condition = Condition(where) if where else None
-    own = [Benchmark(benchmark_folder(name)).spec for name in own_benchmarks()]
+    own_specs = [Benchmark(benchmark_folder(name)).spec for name in own_benchmarks()]
     titles = dimension_titles()
     rows: Rows = []
-    for spec in (*entries().values(), *own):
+    for spec in (*entries().values(), *own_specs):
         if condition is None or condition.holds(spec.facts()):
             built = (benchmark_folder(spec.name) / MANIFEST).exists()
             count = spec.expected.samples
@@ -66,7 +66,7 @@ def _suites(where: str) -> tuple[tuple[str, ...], Rows]:
 
 
 def _models(where: str) -> tuple[tuple[str, ...], Rows]:
-    told = {
+    descriptions = {
         "hf": ("hf:org/name[@revision], hf:./folder", "an image-text-to-text model of transformers, in this process"),
         "openai": ("openai:name@http://host:port/v1", "a model behind an OpenAI-compatible server"),
         "replay": ("replay:runs/NAME", "the responses of an earlier run"),
@@ -81,7 +81,7 @@ def _models(where: str) -> tuple[tuple[str, ...], Rows]:
         ("snellen:scripted?file=replies.json", "instrument: replies from a file, sample id to text"),
     )
     rows: Rows = [
-        told.get(name, (f"{name}:...", "from another package"))
+        descriptions.get(name, (f"{name}:...", "from another package"))
         for name in registry.names("models")
         if name != "snellen"
     ]
@@ -104,12 +104,13 @@ def _metrics(where: str) -> tuple[tuple[str, ...], Rows]:
 
     metrics = [(name, find_metric(name)) for name in registry.names("metrics")]
     rows: Rows = [
-        (name, metric.over, metric.rows[0].unit or "-", metric.rows[0].better, metric.what) for name, metric in metrics
+        (name, metric.computed_over, metric.rows[0].unit or "-", metric.rows[0].better, metric.what)
+        for name, metric in metrics
     ]
     return ("metric", "over", "unit", "better", "what it is"), sorted(rows, key=lambda row: _OVER.index(row[1]))
 
 
-_OVER: tuple[Over, ...] = ("choices", "ranks", "reply", "corpus", "counts", "judge", "derived")
+_OVER: tuple[MetricInput, ...] = ("choices", "ranks", "reply", "corpus", "counts", "judge", "derived")
 
 
 _LISTS: dict[str, Callable[[str], tuple[tuple[str, ...], Rows]]] = {

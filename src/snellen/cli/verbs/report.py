@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from snellen.api import Results
-from snellen.cli.flags import judge_of, scoring_flags, scoring_of, subset_flags
+from snellen.cli.flags import judge_from_flags, scoring_flags, scoring_from_flags, subset_flags
 from snellen.cli.show import announce, out
 from snellen.evaluation import score_folders
 
@@ -30,9 +30,9 @@ def command(runs: tuple[Path, ...], outputs: tuple[Path, ...], where: str, commo
 
     The HTML report is one file that opens offline: tables, charts, and a browser of samples with
     picture, prompt, reply and how it was read. Runs are scored first, as `snellen score` does with the same flags.
-    With --common-answered all models are compared on the same questions; the report says which were left out, and why.
+    With --common-answered all models are compared on the same questions; the report lists those left out, and why.
     """
-    scored = Results(score_folders(runs, scoring_of(flags), judge_of(flags), announce))
+    scored = Results(score_folders(runs, scoring_from_flags(flags), judge_from_flags(flags), announce))
     results = scored.only(where=where, common_answered=common_answered)
     for path in outputs or (runs[0] / "report.html" if len(runs) == 1 else Path("report.html"),):
         out.print(str(results.report(path)), highlight=False, soft_wrap=True)

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import click
 
 from snellen.api import Results
-from snellen.cli.flags import given, json_flag, scoring_flags
+from snellen.cli.flags import flags_given, json_flag, scoring_flags
 from snellen.cli.show import announce, run_progress, show_results
 from snellen.errors import DataError
 from snellen.evaluation import check_budget, evaluate_spec
@@ -39,11 +39,11 @@ from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read
 @click.option(
     "--limit",
     type=click.IntRange(1),
-    help="At most so many samples per benchmark; a larger limit keeps those of a smaller.",
+    help="Most samples per benchmark; a larger limit includes those of a smaller one.",
 )
 @click.option("--name", help="Name of the run's folder.  [from what is asked]")
 @click.option("--runs", help="Folder of runs.  [runs]")
-@click.option("--templates", help="A TOML file with your own wording, or `data` for that of the benchmarks' own data.")
+@click.option("--templates", help="A TOML file with your own wording, or `data` for the benchmarks' own wording.")
 @click.option("--prefix/--no-prefix", default=None, help="Open the reply with 'The answer is'.  [yes]")
 @click.option("--temperature", type=click.FloatRange(0), help="Sampling temperature.  [0, greedy]")
 @click.option("--top-p", type=click.FloatRange(0, 1), help="Nucleus sampling.  [1]")
@@ -74,8 +74,8 @@ def command(model: str, benchmarks: tuple[str, ...], as_json: bool, **flags: Any
       snellen run openai:qwen2-vl@http://localhost:8000/v1 ./my-benchmark --limit 200
       snellen run exam.toml
 
-    Every answer is written as it comes. The same command again asks only what is missing. A TOML file in the place
-    of MODEL may say all that flags say, with the same names; flags win over it (docs/runs.md).
+    Every answer is stored as it arrives; the same command again asks only what is missing. A TOML file in place of
+    MODEL may set everything that flags set, under the same names; flags take precedence (docs/runs.md).
     """
     spec = _spec(model, benchmarks, flags)
     with run_progress() as progress:
@@ -86,8 +86,8 @@ def command(model: str, benchmarks: tuple[str, ...], as_json: bool, **flags: Any
 
 
 def _spec(model: str, benchmarks: tuple[str, ...], flags: dict[str, Any]) -> RunSpec:
-    """What a file and flags ask for together; flags win."""
-    fields = given(flags)
+    """The run that a file and flags describe together; flags take precedence."""
+    fields = flags_given(flags)
     if cards := fields.get("held_out_for"):
         fields["held_out_for"] = tuple(name.strip() for name in cards.split(","))
     if benchmarks:

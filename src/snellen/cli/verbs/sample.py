@@ -17,7 +17,7 @@ from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out
 from snellen.errors import DataError
 from snellen.reformulation.sampling import Rule, Sampling
-from snellen.report.formatting import DASH, fixed, percent, short_name
+from snellen.report.formatting import DASH, decimal_text, percent, short_name
 from snellen.runs.plan import find_benchmarks, specs_of
 from snellen.scoring.resampling import draw_subset
 
@@ -29,18 +29,18 @@ RULES = ("balanced", "random", "equal", "equidistant")
 
 @click.command()
 @click.argument("what", nargs=-1, required=True)
-@click.option("--study", "studied", is_flag=True, help="WHAT are runs: how far do parts of their benchmarks tell?")
+@click.option("--study", "studied", is_flag=True, help="WHAT are runs: how well do samples predict full scores?")
 @click.option("--ratios", default=",".join(map(str, RATIOS)), help="Shares to study.  [0.01,0.02,0.1,0.2]")
-@click.option("--draws", default=10, type=click.IntRange(2), help="Parts drawn for each share.  [10]")
+@click.option("--draws", default=10, type=click.IntRange(2), help="Samples drawn per share.  [10]")
 @click.option("--metric", default="", help="Metric to study.  [accuracy, or the benchmark's own]")
 @click.option("--rule", default="balanced", type=click.Choice(RULES), help="How samples are drawn.  [balanced]")
 @click.option("--ratio", type=float, help="Share of the samples to draw (balanced, random).")
 @click.option("--count", type=int, help="Number of samples to draw (balanced, random, equal).")
 @click.option("--each", type=int, help="Samples of each stratum (equal).")
-@click.option("--step", type=int, help="Every so manyth after shuffling (equidistant).")
+@click.option("--step", type=int, help="Take every STEP-th after shuffling (equidistant).")
 @click.option("--by", default="", help="Tag to balance by.  [the answer]")
 @click.option("--seed", default=0, help="Seed of the draws.  [0]")
-@click.option("--name", default="", help="Name of the part.  [the whole's, and what was drawn]")
+@click.option("--name", default="", help="Name of the new benchmark.  [the old name, and what was drawn]")
 @click.option("--to", type=click.Path(path_type=Path), help="Folder to make.  [under $SNELLEN_HOME/benchmarks]")
 @json_flag
 def command(
@@ -48,14 +48,14 @@ def command(
     count: int | None, each: int | None, step: int | None, by: str, seed: int, name: str, to: Path | None,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Draw a part of a built benchmark, or study how much of the whole parts tell.
+    """Draw a sample of a built benchmark, or study how well samples predict full scores.
 
     \b
       snellen sample mscoco-count --ratio 0.1
       snellen sample runs/a runs/b runs/c --study --ratios 0.02,0.1,0.5
 
-    A part is a benchmark of its own, which runs and scores as any other. The study sets the models' scores on
-    parts against those on the whole (ReForm-Eval, Tables 29 and 30); docs/sampling.md says more.
+    The sample is a benchmark of its own, which runs and scores like any other. The study compares the models' scores
+    on samples with those on the full benchmark (ReForm-Eval, Tables 29 and 30); see docs/sampling.md.
     """
     if studied:
         plan = SamplingPlan(_ratios(ratios), draws, cast(Rule, rule), by, seed, metric)
@@ -79,7 +79,7 @@ def command(
 
 def _ratios(text: str) -> tuple[float, ...]:
     try:
-        ratios = tuple(float(part) for part in text.split(","))
+        ratios = tuple(float(ratio_text) for ratio_text in text.split(","))
     except ValueError:
         raise DataError(f"--ratios {text!r} are no numbers; write for example 0.01,0.1") from None
     for ratio in ratios:
@@ -110,7 +110,7 @@ def _print_lines(rows: Sequence[SampleStability]) -> None:
 
 def _print_table(rows: Sequence[SampleStability]) -> None:
     table = Table(
-        title=f"parts against the whole, {rows[0].draws} draws of each; `*` is the mean over benchmarks",
+        title=f"samples against the full benchmark, {rows[0].draws} draws each; `*` is the mean over benchmarks",
         title_justify="left", box=None, header_style="bold", pad_edge=False,
     )  # fmt: skip
     for name in STUDY_HEADER:
@@ -125,4 +125,4 @@ def _print_table(rows: Sequence[SampleStability]) -> None:
 
 
 def _fixed(value: float | None, digits: int) -> str:
-    return DASH if value is None else fixed(value, digits)
+    return DASH if value is None else decimal_text(value, digits)

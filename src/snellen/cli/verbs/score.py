@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from snellen.api import Results
-from snellen.cli.flags import json_flag, judge_of, scoring_flags, scoring_of, subset_flags
+from snellen.cli.flags import json_flag, judge_from_flags, scoring_flags, scoring_from_flags, subset_flags
 from snellen.cli.show import announce, show_results
 from snellen.errors import DataError
 from snellen.evaluation import score_folders
@@ -51,11 +51,11 @@ def command(
       snellen score VQA_SingleChoice_generation_x_y.json --benchmark reform-eval/vqav2
       snellen score 20260101_samples_pope.jsonl
 
-    Replies are read by the extractor named, then by what --semantic and --judge bring; likelihoods are reduced
-    by the rule named. The journal is never changed. predictions.jsonl, scores.jsonl and results.json are written
-    anew; a judge's verdicts are kept in the run's folder and not asked for twice. docs/judging.md says more.
+    Replies are read by the chosen extractor, then by --semantic and --judge; likelihoods are reduced by the chosen
+    rule. The journal is never changed. predictions.jsonl, scores.jsonl and results.json are rewritten; a judge's
+    verdicts are kept in the run's folder and not asked for twice. See docs/judging.md.
 
-    A file of predictions becomes a run, which report, agree and the judges take like any other. Its form (--as) is
+    A file of predictions becomes a run, which report, agree and the judges accept like any other. Its form (--as) is
     recognised by its content: tables of VLMEvalKit, samples of lmms-eval, logs of Inspect, and those of suites. With
     --benchmark each row is joined to its question and checked; without, the file's own options and references count.
     docs/predictions.md shows all.
@@ -69,7 +69,7 @@ def command(
             "that one again with `snellen build ... --answers`, its questions stay the same"
         )
     folders = [_taken(run, benchmark, form, to, model) if run in files else run for run in runs]
-    results = Results(score_folders(folders, scoring_of(flags), judge_of(flags), announce))
+    results = Results(score_folders(folders, scoring_from_flags(flags), judge_from_flags(flags), announce))
     show_results(results.only(where=where, common_answered=common_answered), as_json)
 
 

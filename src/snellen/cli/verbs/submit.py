@@ -22,7 +22,7 @@ from snellen.runs.journal import read_manifest
 @click.option(
     "--protocol", default="", help="Whose replies.  [circular with all passes, circular, vanilla, likelihood]"
 )
-@click.option("--partial", is_flag=True, help="Write it although rows are missing, and say which.")
+@click.option("--partial", is_flag=True, help="Write it even if rows are missing, and say which.")
 def command(run: Path, form: str, output: Path, benchmark: str, protocol: str, partial: bool) -> None:
     """Write the replies of a RUN as the file that an evaluation server takes.
 
@@ -34,11 +34,13 @@ def command(run: Path, form: str, output: Path, benchmark: str, protocol: str, p
     text is written unchanged and read back; what the form cannot hold is refused. docs/mmbench.md says more.
     """
     benchmarks = [benchmark] if benchmark else [use.name for use in read_manifest(run).benchmarks]
-    done = submission_writer(form, benchmarks)(run, output, benchmark=benchmark, protocol=protocol, partial=partial)
-    if done.missing:
-        announce(f"left out: {done.missing}")
-    if done.empty:
-        announce(f"empty replies: {done.empty:,}")
+    written = submission_writer(form, benchmarks)(run, output, benchmark=benchmark, protocol=protocol, partial=partial)
+    if written.missing:
+        announce(f"left out: {written.missing}")
+    if written.empty:
+        announce(f"empty replies: {written.empty:,}")
     out.print(
-        f"wrote {output}: {done.rows:,} rows of {done.benchmark} by {done.protocol}", highlight=False, soft_wrap=True
+        f"wrote {output}: {written.rows:,} rows of {written.benchmark} by {written.protocol}",
+        highlight=False,
+        soft_wrap=True,
     )

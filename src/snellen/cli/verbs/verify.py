@@ -41,7 +41,7 @@ AS_PUBLISHED = "as published"
 @click.option("--strict", is_flag=True, help="Exit with 1 when a count differs or files are missing.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def command(what: tuple[str, ...], source: Path, strict: bool, as_json: bool) -> None:
-    """Count what official files give, against the tables of the benchmark's paper.
+    """Compare what official files contain with the tables of the benchmark's paper.
 
     \b
       snellen verify reform-eval --source official/
@@ -52,30 +52,30 @@ def command(what: tuple[str, ...], source: Path, strict: bool, as_json: bool) ->
     differs is shown with what is known of the reason; what `build` refuses never counts as published.
     """
     rows: list[tuple[str, ...]] = []
-    off = 0
+    differing = 0
     for spec in {spec.name: spec for name in what for spec in select(name)}.values():
         with err.status(f"counting {spec.name}"):
             try:
                 counted = _counter(spec)(spec, spec.source_in(source))
             except DataError as error:
                 rows.append((spec.name, *[""] * 7, "not read", str(error).splitlines()[0]))
-                off += 1
+                differing += 1
                 continue
         row = _row(spec, counted)
-        off += row[-2] != AS_PUBLISHED
+        differing += row[-2] != AS_PUBLISHED
         rows.append(row)
     show_table("against the paper's tables", COUNTS_HEADER, rows, as_json)
     if not as_json:
-        out.print(f"{len(rows) - off} of {len(rows)} as in the paper", highlight=False)
-    if strict and off:
+        out.print(f"{len(rows) - differing} of {len(rows)} as in the paper", highlight=False)
+    if strict and differing:
         raise SystemExit(1)
 
 
 def _counter(spec: BenchmarkSpec) -> Callable[[BenchmarkSpec, Path], SourceCounts]:
-    """How a suite counts what its files give: its own way, else as a build would."""
-    own = spec.suite in registry.targets("source_counters")
+    """The suite's own way of counting its files, or else that of a build."""
+    has_own_counter = spec.suite in registry.targets("source_counters")
     counter: Callable[[BenchmarkSpec, Path], SourceCounts] = (
-        registry.find("source_counters", spec.suite) if own else count_source
+        registry.find("source_counters", spec.suite) if has_own_counter else count_source
     )
     return counter
 

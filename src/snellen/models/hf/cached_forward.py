@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from snellen.models.hf.collate import pad_rows, to_device
-from snellen.models.hf.encode import Encoded
+from snellen.models.hf.encode import EncodedPrompt
 from snellen.models.hf.full_forward import logits_to_keep
 from snellen.models.hf.model_layout import ModelLayout
 
@@ -29,29 +29,29 @@ class CachedState:
     """[rows], the position of the next token."""
     logits: Any
     """[rows, vocabulary], predicting the next token."""
-    sight: Any = None
+    tile_mask: Any = None
     """[rows, 1, images, tiles], which tiles the last token sees (Mllama)."""
 
 
-def prefill(layout: ModelLayout, rows: Sequence[Encoded]) -> CachedState:
+def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
     """Run prompts from the beginning, including their pictures."""
     import torch
 
     model = layout.model
     batch = to_device(model, pad_rows(rows, layout.pad, "right"))
-    layout.forget()
+    layout.forget_positions()
     lengths = torch.tensor([len(row.ids) for row in rows], device=model.device)
     logits_setting = _last_only(model, lengths)
     with pruned_to_logit_positions(layout, logits_setting, batch["input_ids"].shape[1]):
         output = model(**batch, **logits_setting, use_cache=True)
     each = torch.arange(len(rows), device=model.device)
-    sight = batch.get("cross_attention_mask")
+    tile_mask = batch.get("cross_attention_mask")
     return CachedState(
         cache=cache_of(output),
         mask=batch["attention_mask"],
         position=lengths + layout.offset,
         logits=_last(output.logits, lengths, logits_setting, batch["input_ids"].shape[1]),
-        sight=None if sight is None else sight[each, lengths - 1][:, None],
+        tile_mask=None if tile_mask is None else tile_mask[each, lengths - 1][:, None],
     )
 
 
@@ -63,16 +63,16 @@ def select_rows(state: CachedState, rows: Sequence[int]) -> CachedState:
     cache = copy_cache(state.cache)
     if rows != list(range(state.mask.shape[0])):
         cache.batch_select_indices(index)
-    sight = None if state.sight is None else state.sight[index]
-    return CachedState(cache, state.mask[index], state.position[index], state.logits[index], sight)
+    tile_mask = None if state.tile_mask is None else state.tile_mask[index]
+    return CachedState(cache, state.mask[index], state.position[index], state.logits[index], tile_mask)
 
 
 def advance(
-    layout: ModelLayout, state: CachedState, texts: Sequence[Sequence[int]], every: bool = False
+    layout: ModelLayout, state: CachedState, texts: Sequence[Sequence[int]], all_logits: bool = False
 ) -> tuple[CachedState, Any]:
     """Run `texts[i]` in row i. Returns the new state, and logits after every token: [rows, longest, vocabulary].
 
-    Consumes the cache of `state`. Without `every` the logits are those of the new state only. A row
+    Consumes the cache of `state`. Without `all_logits` the logits are those of the new state only. A row
     with an empty text keeps its logits.
     """
     import torch
@@ -82,7 +82,7 @@ def advance(
     ids = torch.tensor([[*text, *[layout.pad] * (longest - len(text))] for text in texts], device=device)
     steps = torch.arange(longest, device=device)
     mask = torch.cat([state.mask, (steps[None] < lengths[:, None]).to(state.mask.dtype)], dim=1)
-    logits_setting = {} if every else _last_only(layout.language_model, lengths.clamp_min(1))
+    logits_setting = {} if all_logits else _last_only(layout.language_model, lengths.clamp_min(1))
     output = run_language_model(layout, state, ids, mask, state.position[:, None] + steps[None], logits_setting)
     last = _last(output.logits, lengths.clamp_min(1), logits_setting, longest)
     logits = torch.where(lengths[:, None] > 0, last, state.logits)
@@ -122,7 +122,9 @@ def run_language_model(
     # M-RoPE has three positions per token (time, height, width), which are equal for text.
     if layout.rotary is not None:
         positions = positions[None].expand(3, -1, -1)
-    sight = {} if state.sight is None else {"cross_attention_mask": state.sight.expand(-1, ids.shape[1], -1, -1)}
+    tile_mask = (
+        {} if state.tile_mask is None else {"cross_attention_mask": state.tile_mask.expand(-1, ids.shape[1], -1, -1)}
+    )
     with pruned_to_logit_positions(layout, logits_setting, ids.shape[1]):
         return layout.language_model(
             input_ids=ids,
@@ -131,7 +133,7 @@ def run_language_model(
             past_key_values=state.cache,
             use_cache=True,
             **logits_setting,
-            **sight,
+            **tile_mask,
         )
 
 

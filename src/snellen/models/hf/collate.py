@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from snellen.models.hf.encode import PER_TOKEN, Encoded, Tensors
+from snellen.models.hf.encode import PER_TOKEN, EncodedPrompt, Tensors
 
 Side = Literal["left", "right"]
 
 
-def pad_rows(rows: Sequence[Encoded], pad: int, side: Side) -> Tensors:
+def pad_rows(rows: Sequence[EncodedPrompt], pad: int, side: Side) -> Tensors:
     """One batch of `rows`, padded on `side`; pictures of different shape are padded with zeros."""
     import torch
 

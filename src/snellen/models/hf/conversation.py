@@ -54,7 +54,7 @@ class ChatPrompt:
     added: str = ""
     """What the processor itself appends to `text`."""
 
-    def replied(self, continuation: str) -> str:
+    def with_reply(self, continuation: str) -> str:
         """The full text if the reply is `continuation`."""
         join = "" if continuation[:1].isspace() else self.join
         return self.text + self.added + join + continuation
@@ -153,9 +153,9 @@ class Conversation:
     def _read_join(self) -> str:
         exchange = [Message("user", (TextPart("x"),)), Message("assistant", (TextPart(_MARK),))]
         prompt, replied = (
-            [{"role": m.role, "content": self._content(m)} for m in part] for part in (exchange[:1], exchange)
+            [{"role": m.role, "content": self._content(m)} for m in messages] for messages in (exchange[:1], exchange)
         )
         opened = self._apply(prompt, continued=False)
-        whole = self._apply(replied, continued=False, opened=False)
-        before = whole[: whole.rfind(_MARK)]
+        rendered = self._apply(replied, continued=False, opened=False)
+        before = rendered[: rendered.rfind(_MARK)]
         return before[len(opened) :] if before.startswith(opened) else ""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from snellen.models.hf.collate import pad_rows, to_device
-from snellen.models.hf.encode import Encoded, Encoder
+from snellen.models.hf.encode import EncodedPrompt, Encoder
 from snellen.models.hf.load import import_transformers
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.prefix_sharing import TokenPicker
@@ -45,7 +45,7 @@ def token_picker(layout: ModelLayout, encoder: Encoder, requests: Sequence[Reque
 
 
 def generate_plainly(
-    layout: ModelLayout, encoder: Encoder, rows: Sequence[Encoded], requests: Sequence[Request]
+    layout: ModelLayout, encoder: Encoder, rows: Sequence[EncodedPrompt], requests: Sequence[Request]
 ) -> list[list[int]]:
     """New tokens by the model's own `generate`, in one batch. The reference for generation with shared prefixes."""
     import torch
@@ -75,7 +75,7 @@ def generate_plainly(
 
     shifts = transformers.LogitsProcessorList([Shift()] if decoding.temperature > 0 else [])
     stops = transformers.StoppingCriteriaList([StopAt()] if decoding.stop else [])
-    layout.forget()
+    layout.forget_positions()
     with torch.inference_mode():
         sequences = model.generate(
             **batch, generation_config=settings, logits_processor=shifts, stopping_criteria=stops
@@ -103,7 +103,7 @@ def gumbel_noise(requests: Sequence[Request]) -> Callable[[Any], Any]:
 
 
 def to_response(
-    encoder: Encoder, row: Encoded, tokens: Sequence[int], ends: frozenset[int], request: Request
+    encoder: Encoder, row: EncodedPrompt, tokens: Sequence[int], ends: frozenset[int], request: Request
 ) -> Response:
     """The generated text up to its end token or stop string, stripped of white space."""
     stops = request.decoding.stop
@@ -133,8 +133,8 @@ def _new(layout: ModelLayout, sequences: Any, prompt: Any) -> Any:
     if layout.encoder_decoder:
         return sequences[:, 1:]
     width = prompt.shape[1]
-    again = sequences.shape[1] >= width and bool((sequences[:, :width] == prompt).all())
-    return sequences[:, width:] if again else sequences
+    repeats_prompt = sequences.shape[1] >= width and bool((sequences[:, :width] == prompt).all())
+    return sequences[:, width:] if repeats_prompt else sequences
 
 
 def _holds(text: str, stops: Sequence[str]) -> bool:

@@ -23,7 +23,7 @@ PER_TOKEN = frozenset({"token_type_ids", "mm_token_type_ids", "cross_attention_m
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedPrompt:
     """A prompt as the model takes it: ids, and all other inputs with a batch dimension of 1."""
 
     ids: tuple[int, ...]
@@ -41,12 +41,12 @@ class Encoded:
 class ContinuedPrompt:
     """A prompt and its continuations. `tails[i]` are the tokens scored for continuation i."""
 
-    context: Encoded
+    context: EncodedPrompt
     tails: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class EncodedReply:
+class TokenizedText:
     """Token ids with their character ends; `closing` counts the special tokens at the end."""
 
     ids: tuple[int, ...]
@@ -54,7 +54,7 @@ class EncodedReply:
     closing: int = 0
 
 
-def continuation_boundary(texts: Sequence[EncodedReply], characters: int) -> int:
+def continuation_boundary(texts: Sequence[TokenizedText], characters: int) -> int:
     """Number of leading context tokens: all texts share them, and none reaches past `characters`.
 
     A token that straddles the boundary belongs to the continuation. If it straddles for one
@@ -106,8 +106,8 @@ class PixelCache:
     def _named(self, images: Any) -> Any:
         """The nested digests of nested pictures, or None when one of them is unknown."""
         if isinstance(images, (list, tuple)):
-            parts = tuple(self._named(image) for image in images)
-            return None if None in parts else parts
+            digests = tuple(self._named(image) for image in images)
+            return None if None in digests else digests
         return self._names.get(id(images))
 
 
@@ -128,7 +128,7 @@ class Encoder:
         self._decoded: OrderedDict[str, Any] = OrderedDict()
         self._aligned = bool(getattr(self.tokenizer, "is_fast", False))
 
-    def encode(self, prompt: ChatPrompt, images: Images) -> Encoded:
+    def encode(self, prompt: ChatPrompt, images: Images) -> EncodedPrompt:
         """The prompt as tensors. Raises ValueError for a prompt that the processor refuses."""
         pictures = [self._picture(image, images) for image in prompt.images]
         # Otherwise the processor's own default: Florence-2's adds the tokens around a question itself.
@@ -136,30 +136,35 @@ class Encoder:
         inputs = self._processor(images=pictures or None, text=prompt.text, return_tensors="pt", **settings)
         ids = tuple(inputs.pop("input_ids")[0].tolist())
         extras = {name: value for name, value in inputs.items() if name not in self._unknown}
-        encoded = Encoded(ids, extras, tuple(image.digest for image in prompt.images))
+        encoded = EncodedPrompt(ids, extras, tuple(image.digest for image in prompt.images))
         # "[SEP]" or "</s>" would end the text; some processors omit it, some do not.
         spelled = self._spell(prompt.text)
         closed = spelled.closing and ids[-spelled.closing :] == spelled.ids[-spelled.closing :]
         return truncate(encoded, len(ids) - spelled.closing) if closed and not self._closes else encoded
 
-    def continue_with(self, prompt: ChatPrompt, encoded: Encoded, continuations: Sequence[str]) -> ContinuedPrompt:
+    def continue_with(
+        self, prompt: ChatPrompt, encoded: EncodedPrompt, continuations: Sequence[str]
+    ) -> ContinuedPrompt:
         """Context and scored tokens of each continuation; all share one context."""
         opened = prompt.text + prompt.added
         alone = self._spell(opened)
-        spelled = [self._spell(prompt.replied(text)) for text in continuations]
-        whole = [replace(text, ids=text.ids[: len(text.ids) - text.closing]) for text in spelled]
-        count = continuation_boundary(whole, len(opened))
-        own = alone.ids[: len(alone.ids) - alone.closing]
-        same = next((i for i in range(min(count, len(own))) if own[i] != whole[0].ids[i]), min(count, len(own)))
-        dropped = len(own) - same
+        spelled = [self._spell(prompt.with_reply(text)) for text in continuations]
+        unclosed = [replace(text, ids=text.ids[: len(text.ids) - text.closing]) for text in spelled]
+        count = continuation_boundary(unclosed, len(opened))
+        prompt_ids = alone.ids[: len(alone.ids) - alone.closing]
+        shared_length = next(
+            (i for i in range(min(count, len(prompt_ids))) if prompt_ids[i] != unclosed[0].ids[i]),
+            min(count, len(prompt_ids)),
+        )
+        dropped = len(prompt_ids) - shared_length
         shared = truncate(encoded, len(encoded.ids) - dropped)
         # Compare at least the last token: a processor may have added tokens of its own.
-        if encoded.ids[-max(dropped, 1) :] != own[-max(dropped, 1) :]:
+        if encoded.ids[-max(dropped, 1) :] != prompt_ids[-max(dropped, 1) :]:
             raise ValueError("the processor ends the prompt with other tokens than the tokenizer does")
-        context = extend(shared, whole[0].ids[same:count], 0)
-        return ContinuedPrompt(context, _nonempty([text.ids[count:] for text in whole]))
+        context = extend(shared, unclosed[0].ids[shared_length:count], 0)
+        return ContinuedPrompt(context, _nonempty([text.ids[count:] for text in unclosed]))
 
-    def reply_with(self, encoded: Encoded, continuations: Sequence[str]) -> ContinuedPrompt:
+    def reply_with(self, encoded: EncodedPrompt, continuations: Sequence[str]) -> ContinuedPrompt:
         """The same for an encoder-decoder, where the scored text is the decoder's and starts afresh."""
         spelled = [self._spell(text) for text in continuations]
         return ContinuedPrompt(encoded, _nonempty([text.ids[: len(text.ids) - text.closing] for text in spelled]))
@@ -186,7 +191,7 @@ class Encoder:
         opening = getattr(self.tokenizer, "bos_token", None)
         return not (opening and text.startswith(opening))
 
-    def _spell(self, text: str) -> EncodedReply:
+    def _spell(self, text: str) -> TokenizedText:
         spelled = self.tokenizer(
             text,
             add_special_tokens=self._adds_specials(text),
@@ -197,7 +202,7 @@ class Encoder:
         closing = next((i for i, flag in enumerate(reversed(special)) if not flag), 0)
         # Without offsets every token may be context; the boundary is then where the texts diverge.
         ends = [end for _, end in spelled["offset_mapping"]] if self._aligned else [0] * len(ids)
-        return EncodedReply(tuple(ids), tuple(ends), closing)
+        return TokenizedText(tuple(ids), tuple(ends), closing)
 
 
 def _nonempty(tails: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
@@ -207,7 +212,7 @@ def _nonempty(tails: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
     return tuple(tails)
 
 
-def truncate(encoded: Encoded, length: int) -> Encoded:
+def truncate(encoded: EncodedPrompt, length: int) -> EncodedPrompt:
     """The first `length` tokens."""
     if length >= len(encoded.ids):
         return encoded
@@ -215,7 +220,7 @@ def truncate(encoded: Encoded, length: int) -> Encoded:
     return replace(encoded, ids=encoded.ids[:length], extras=extras)
 
 
-def extend(encoded: Encoded, ids: Sequence[int], token_type: int) -> Encoded:
+def extend(encoded: EncodedPrompt, ids: Sequence[int], token_type: int) -> EncodedPrompt:
     """The prompt with plain-text `ids` appended, which see the images that the last token sees."""
     if not ids:
         return encoded

@@ -9,21 +9,21 @@ from typing import Any, Generic, TypeVar
 
 from snellen.errors import ModelError
 from snellen.models.hf.cached_forward import CachedState, prefill
-from snellen.models.hf.encode import ContinuedPrompt, Encoded, truncate
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, truncate
 from snellen.models.hf.full_forward import continuation_rows, score_rows
 from snellen.models.hf.model_layout import ModelLayout, encoder_input_digest, to_prefix_item
 from snellen.models.hf.prefix_cache import PrefixCache
 from snellen.models.hf.prefix_sharing import (
     Scores,
     TokenPicker,
+    generate_by_rows,
+    generate_by_tree,
     score_by_rows,
     score_by_tree,
-    write_by_rows,
-    write_by_tree,
 )
-from snellen.models.hf.tree_attention import GrownTree, extend_trees, read_trees
+from snellen.models.hf.tree_attention import TreeState, extend_trees, run_trees
 from snellen.models.hf.vision_cache import VisionCache, caching_vision
-from snellen.models.prefix import Budget, PrefixItem, SharingGroup, Tree, grow_tree, plan_sharing
+from snellen.models.prefix import Budget, PrefixItem, SharingGroup, Tree, build_tree, plan_sharing
 
 VISION_CACHE_BYTES = 256 * 1024 * 1024
 """Bytes of vision features kept from batch to batch."""
@@ -36,7 +36,7 @@ R = TypeVar("R")
 class SharedRunners(Generic[R]):
     """Computes results from prefixes that were run, for each member of their groups."""
 
-    by_tree: Callable[[list[SharingGroup], list[Tree], GrownTree], dict[int, R]]
+    by_tree: Callable[[list[SharingGroup], list[Tree], TreeState], dict[int, R]]
     by_rows: Callable[[list[SharingGroup], CachedState], dict[int, R]]
 
 
@@ -100,9 +100,9 @@ class Engine:
                 return self._by_groups(prompts, fast_paths)
             return self._by_full_rows(prompts, fast_paths)
 
-    def write(
+    def generate(
         self,
-        rows: Sequence[Encoded],
+        rows: Sequence[EncodedPrompt],
         pick: TokenPicker,
         longest: int,
     ) -> list[list[int]]:
@@ -113,8 +113,10 @@ class Engine:
         # One extra token stands for the generated text, so that the tree ends at the node that predicts it.
         items = [to_prefix_item(layout, ContinuedPrompt(row, ((layout.pad,),))) for row in rows]
         work = SharedRunners(
-            lambda groups, trees, grown: write_by_tree(layout, groups, trees, grown, pick, longest),
-            lambda groups, prefixes: write_by_rows(layout, items, groups, prefixes, fast_paths.ragged, pick, longest),
+            lambda groups, trees, grown: generate_by_tree(layout, groups, trees, grown, pick, longest),
+            lambda groups, prefixes: generate_by_rows(
+                layout, items, groups, prefixes, fast_paths.ragged, pick, longest
+            ),
         )
         with torch.inference_mode():
             return self._shared(rows, items, fast_paths, work)
@@ -129,7 +131,11 @@ class Engine:
         return self._shared([request.context for request in prompts], items, fast_paths, work)
 
     def _shared(
-        self, contexts: Sequence[Encoded], items: Sequence[PrefixItem], fast_paths: FastPaths, work: SharedRunners[R]
+        self,
+        contexts: Sequence[EncodedPrompt],
+        items: Sequence[PrefixItem],
+        fast_paths: FastPaths,
+        work: SharedRunners[R],
     ) -> list[R]:
         """`work` over prefixes, each run once or cached from an earlier call."""
         self.prefix_cache.begin()
@@ -137,7 +143,7 @@ class Engine:
         def known(groups: list[SharingGroup], state: CachedState) -> dict[int, R]:
             if not fast_paths.tree:
                 return work.by_rows(groups, state)
-            trees = [grow_tree(items, group) for group in groups]
+            trees = [build_tree(items, group) for group in groups]
             return work.by_tree(groups, trees, extend_trees(self.layout, state, trees))
 
         def fresh(groups: list[SharingGroup]) -> dict[int, R]:
@@ -145,8 +151,8 @@ class Engine:
             texts = [truncate(first, group.prefix) for first, group in zip(firsts, groups, strict=True)]
             with caching_vision(self._vision_caches(firsts, fast_paths)):
                 if fast_paths.tree:
-                    trees = [grow_tree(items, group) for group in groups]
-                    grown = read_trees(self.layout, texts, trees, fast_paths.at_once)
+                    trees = [build_tree(items, group) for group in groups]
+                    grown = run_trees(self.layout, texts, trees, fast_paths.at_once)
                     prefixes, results = grown.prefix, work.by_tree(groups, trees, grown)
                 else:
                     prefixes = prefill(self.layout, texts)
@@ -158,9 +164,9 @@ class Engine:
         def run(groups: list[SharingGroup]) -> dict[int, R]:
             if not fast_paths.prefix_cache:
                 return fresh(groups)
-            served, state, others = self.prefix_cache.served_and_fresh(items, groups, fast_paths.shared)
+            served, state, uncached = self.prefix_cache.split_cached(items, groups, fast_paths.shared)
             results = {} if state is None else known(served, state)
-            return results | fresh(others) if others else results
+            return results | fresh(uncached) if uncached else results
 
         return self._planned(items, fast_paths, run)
 
@@ -185,15 +191,15 @@ class Engine:
         rows = continuation_rows(prompts)
 
         def run(places: list[int]) -> list[list[float]]:
-            part = [rows[place] for place in places]
-            with caching_vision(self._vision_caches([context for context, _ in part], fast_paths)):
-                return score_rows(self.layout, part)
+            batch = [rows[place] for place in places]
+            with caching_vision(self._vision_caches([context for context, _ in batch], fast_paths)):
+                return score_rows(self.layout, batch)
 
         # The longest first, so that running out of memory happens at once. All continuations of a prompt
         # together, so that an encoder reads it once.
         owners = [i for i, request in enumerate(prompts) for _ in request.tails]
         order = sorted(range(len(rows)), key=lambda place: (-len(rows[place][0].ids), owners[place]))
-        scored = iter(self.in_batches(in_batch_order(order, owners, self.budget.rows), run))
+        scored = iter(self.in_batches(batches_in_order(order, owners, self.budget.rows), run))
         return [[next(scored) for _ in request.tails] for request in prompts]
 
     def in_batches(self, waiting: list[list[int]], run: Callable[[list[int]], Sequence[R]]) -> list[R]:
@@ -207,16 +213,18 @@ class Engine:
             except (RuntimeError, MemoryError) as error:
                 self._shrink(error, len(places))
                 half = (len(places) + 1) // 2
-                waiting = [part for part in (places[:half], places[half:]) if part] + waiting
+                waiting = [half_batch for half_batch in (places[:half], places[half:]) if half_batch] + waiting
                 continue
             results.update(zip(places, batch_results, strict=True))
         return [results[place] for place in sorted(results)]
 
-    def remember(self, rows: Sequence[Encoded]) -> Any:
+    def remember(self, rows: Sequence[EncodedPrompt]) -> Any:
         """A context in which the encoders cache their outputs for `rows`."""
         return caching_vision(self._vision_caches(rows, self.fast_paths))
 
-    def _vision_caches(self, rows: Sequence[Encoded], fast_paths: FastPaths) -> list[tuple[VisionCache, list[str]]]:
+    def _vision_caches(
+        self, rows: Sequence[EncodedPrompt], fast_paths: FastPaths
+    ) -> list[tuple[VisionCache, list[str]]]:
         if not fast_paths.vision_cache:
             return []
         caches = []
@@ -234,7 +242,7 @@ class Engine:
         short = isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "not enough memory" in str(error)
         if not short:
             raise error
-        if self.prefix_cache.give_way():
+        if self.prefix_cache.release_memory():
             return
         if members == 1:
             raise ModelError(
@@ -255,13 +263,13 @@ def _room(layout: ModelLayout) -> int:
     return torch.cuda.get_device_properties(device).total_memory // 16 if device.type == "cuda" else PREFIX_CACHE_BYTES
 
 
-def in_batch_order(order: Sequence[int], owners: Sequence[int], size: int) -> list[list[int]]:
+def batches_in_order(order: Sequence[int], owners: Sequence[int], size: int) -> list[list[int]]:
     """Batches of at most `size` positions in `order`; positions of one owner stay together where they fit."""
     batches: list[list[int]] = []
     for _, places in groupby(order, key=owners.__getitem__):
-        own = list(places)
-        if batches and len(batches[-1]) + len(own) <= size:
-            batches[-1].extend(own)
+        owned = list(places)
+        if batches and len(batches[-1]) + len(owned) <= size:
+            batches[-1].extend(owned)
         else:
-            batches.extend(own[start : start + size] for start in range(0, len(own), size))
+            batches.extend(owned[start : start + size] for start in range(0, len(owned), size))
     return batches

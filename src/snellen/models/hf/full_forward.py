@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from snellen.models.hf.collate import pad_rows, to_device
-from snellen.models.hf.encode import ContinuedPrompt, Encoded, extend
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
 from snellen.models.hf.model_layout import ModelLayout
 
-Row = tuple[Encoded, tuple[int, ...]]
+Row = tuple[EncodedPrompt, tuple[int, ...]]
 """A context, and the tokens after it that are scored."""
 
 
@@ -41,11 +41,11 @@ def logits_to_keep(model: Any, positions: int) -> dict[str, Any]:
 def _logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
     """For each row the logits starting at the last token of its context."""
     model = layout.model
-    whole = [extend(context, tail, layout.reply_type) for context, tail in rows]
-    batch = to_device(model, pad_rows(whole, layout.pad, "right"))
+    texts = [extend(context, tail, layout.reply_type) for context, tail in rows]
+    batch = to_device(model, pad_rows(texts, layout.pad, "right"))
     start = min(len(context.ids) for context, _ in rows) - 1
     length = batch["input_ids"].shape[1]
-    layout.forget()
+    layout.forget_positions()
     logits = model(**batch, **logits_to_keep(model, length - start), use_cache=False).logits[:, start - length :]
     return [logits[i, len(context.ids) - 1 - start :] for i, (context, _) in enumerate(rows)]
 

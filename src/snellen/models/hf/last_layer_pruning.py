@@ -38,14 +38,14 @@ class LastBlock:
         output = self._forward(hidden[:, self._places], *args, **settings)
         if not isinstance(output, torch.Tensor):
             return self._forward(hidden, *args, **settings)
-        whole = output.new_zeros((hidden.shape[0], hidden.shape[1], output.shape[2]))
-        whole[:, self._places] = output
-        return whole
+        padded = output.new_zeros((hidden.shape[0], hidden.shape[1], output.shape[2]))
+        padded[:, self._places] = output
+        return padded
 
 
 def last_block(model: Any) -> LastBlock | None:
     """The last block of the text decoder of `model`, or None if it has no part named `mlp`."""
     decoder = model.get_decoder() if hasattr(model, "get_decoder") else None
     blocks = getattr(decoder, "layers", None) or getattr(getattr(decoder, "model", None), "layers", None)
-    part = getattr(blocks[-1], "mlp", None) if blocks is not None and len(blocks) else None
-    return None if part is None else LastBlock(part)
+    feed_forward = getattr(blocks[-1], "mlp", None) if blocks is not None and len(blocks) else None
+    return None if feed_forward is None else LastBlock(feed_forward)

@@ -53,7 +53,7 @@ class HfOptions(Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedModel:
     """A model with its processor, and the facts that its answers depend on."""
 
     model: Any
@@ -61,11 +61,11 @@ class Loaded:
     facts: dict[str, str]
 
 
-Choose = Callable[[Any, str, dict[str, Any]], Any]
+ClassChooser = Callable[[Any, str, dict[str, Any]], Any]
 """(transformers, folder or repository, arguments of from_pretrained) -> the class to load."""
 
 
-def load_pretrained(spec: ModelSpec, options: HfOptions, choose: Choose | None = None) -> Loaded:
+def load_pretrained(spec: ModelSpec, options: HfOptions, choose: ClassChooser | None = None) -> LoadedModel:
     """Weights and processor of `spec`. Raises MissingExtraError or ModelError with a clear one-line message.
 
     `choose` selects a class other than that of image-text-to-text models.
@@ -108,7 +108,7 @@ def load_pretrained(spec: ModelSpec, options: HfOptions, choose: Choose | None =
     }
     if options.load_in_4bit or options.load_in_8bit:
         facts["quantised"] = "4bit" if options.load_in_4bit else "8bit"
-    return Loaded(model, processor, facts)
+    return LoadedModel(model, processor, facts)
 
 
 @contextlib.contextmanager
@@ -254,8 +254,8 @@ def _missing_package(spec: ModelSpec, error: Exception, name: str = "") -> Excep
 
 def _processor_names(processor: Any) -> str:
     """Processor, image processor and tokenizer classes: two back ends give different pixels."""
-    parts = [processor, getattr(processor, "image_processor", None), getattr(processor, "tokenizer", None)]
-    return " ".join(type(part).__name__ for part in parts if part is not None)
+    components = [processor, getattr(processor, "image_processor", None), getattr(processor, "tokenizer", None)]
+    return " ".join(type(component).__name__ for component in components if component is not None)
 
 
 def _weights(target: str, model: Any) -> str:

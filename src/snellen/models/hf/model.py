@@ -15,9 +15,9 @@ from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec, read_options
 from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import decoding_group, end_tokens, generate_plainly, to_response, token_picker
-from snellen.models.hf.encode import PER_TOKEN, ContinuedPrompt, Encoded, Encoder
-from snellen.models.hf.engine import Engine, in_batch_order
-from snellen.models.hf.load import HfOptions, Loaded, load_pretrained, quiet_and_single_threaded, without_warnings
+from snellen.models.hf.encode import PER_TOKEN, ContinuedPrompt, EncodedPrompt, Encoder
+from snellen.models.hf.engine import Engine, batches_in_order
+from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, quiet_and_single_threaded, without_warnings
 from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.prefix_sharing import Scores
 from snellen.models.hf.probe import build_probe
@@ -48,7 +48,7 @@ def open_hf(spec: ModelSpec) -> HFModel:
 class HFModel:
     """A transformers model that generates replies and scores continuations."""
 
-    def __init__(self, name: str, loaded: Loaded, options: HfOptions) -> None:
+    def __init__(self, name: str, loaded: LoadedModel, options: HfOptions) -> None:
         self.name = name
         self.kinds: frozenset[Kind] = ALL_KINDS
         device = "cpu" if loaded.facts["device"] == "cpu" else "cuda"
@@ -79,13 +79,13 @@ class HFModel:
             prompts = [self._encoded(request, images) for request in requests]
         groups: dict[Any, list[int]] = {}
         for i, prompt in enumerate(prompts):
-            if isinstance(prompt, Encoded):
+            if isinstance(prompt, EncodedPrompt):
                 groups.setdefault((decoding_group(requests[i]), frozenset(prompt.extras)), []).append(i)
         ends = end_tokens(self._layout)
 
         def reply(places: list[int]) -> list[Response]:
-            rows = [cast(Encoded, prompts[i]) for i in places]
-            written = self._write(rows, [requests[i] for i in places])
+            rows = [cast(EncodedPrompt, prompts[i]) for i in places]
+            written = self._new_tokens(rows, [requests[i] for i in places])
             return [
                 to_response(self._encoder, row, tokens, ends, requests[i])
                 for i, row, tokens in zip(places, rows, written, strict=True)
@@ -116,7 +116,7 @@ class HFModel:
 
     def _answered(
         self,
-        prompts: Sequence[Encoded | ContinuedPrompt | Response],
+        prompts: Sequence[EncodedPrompt | ContinuedPrompt | Response],
         groups: Sequence[list[int]],
         run: Callable[[list[int]], list[Response]],
         started: float,
@@ -132,21 +132,21 @@ class HFModel:
             for _, outcome in sorted(responses.items())
         ]
 
-    def _write(self, rows: Sequence[Encoded], requests: Sequence[Request]) -> list[list[int]]:
+    def _new_tokens(self, rows: Sequence[EncodedPrompt], requests: Sequence[Request]) -> list[list[int]]:
         """New tokens of requests with the same decoding settings."""
         engine = self._engine
 
         def run(places: list[int]) -> list[list[int]]:
-            part = [rows[place] for place in places]
-            with engine.remember(part):
-                return generate_plainly(self._layout, self._encoder, part, [requests[place] for place in places])
+            batch = [rows[place] for place in places]
+            with engine.remember(batch):
+                return generate_plainly(self._layout, self._encoder, batch, [requests[place] for place in places])
 
         with quiet_and_single_threaded(self._layout.model):
             if engine.fast_paths.cache:
                 pick = token_picker(self._layout, self._encoder, requests)
-                return engine.write(rows, pick, requests[0].decoding.max_new_tokens)
+                return engine.generate(rows, pick, requests[0].decoding.max_new_tokens)
             order = sorted(range(len(rows)), key=lambda place: -len(rows[place].ids))
-            return engine.in_batches(in_batch_order(order, range(len(rows)), engine.budget.rows), run)
+            return engine.in_batches(batches_in_order(order, range(len(rows)), engine.budget.rows), run)
 
     def _check(self, name: str) -> None:
         """Determine which fast paths the model allows, logging one line if not all."""
@@ -167,7 +167,7 @@ class HFModel:
             slow = not (verdict.fast_paths.cache or self._layout.encoder_decoder)
             logger.log(logging.WARNING if slow else logging.INFO, "%s: %s", name, verdict.line)
 
-    def _encoded(self, request: Request, images: Images) -> Encoded | Response:
+    def _encoded(self, request: Request, images: Images) -> EncodedPrompt | Response:
         """The prompt as tensors, or a failed response saying why it cannot be encoded."""
         try:
             encoded = self._encoder.encode(self._conversation.write(request.messages), images)
@@ -187,11 +187,12 @@ class HFModel:
         except (DataError, ValueError, OSError) as error:
             return _failed(error)
 
-    def _within(self, encoded: Encoded, more: int) -> Encoded:
+    def _within(self, encoded: EncodedPrompt, reply_tokens: int) -> EncodedPrompt:
         """Raise ValueError for a prompt that leaves no room for the reply: cutting it would change the question."""
-        if self._longest and len(encoded.ids) + more > self._longest and not self._layout.encoder_decoder:
+        if self._longest and len(encoded.ids) + reply_tokens > self._longest and not self._layout.encoder_decoder:
             raise ValueError(
-                f"the prompt has {len(encoded.ids)} tokens and the reply up to {more}, the model takes {self._longest}"
+                f"the prompt has {len(encoded.ids)} tokens and the reply up to {reply_tokens}; the model takes "
+                f"{self._longest}"
             )
         return encoded
 
@@ -225,7 +226,7 @@ def _longest(model: Any) -> int | None:
     return int(longest) if longest else None
 
 
-def _pad_token(loaded: Loaded) -> int:
+def _pad_token(loaded: LoadedModel) -> int:
     tokenizer = getattr(loaded.processor, "tokenizer", loaded.processor)
     ends = loaded.model.generation_config.eos_token_id
     first = ends[0] if isinstance(ends, (list, tuple)) else ends

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from snellen.models.hf.encode import PER_TOKEN, ContinuedPrompt, Encoded, Tensors
+from snellen.models.hf.encode import PER_TOKEN, ContinuedPrompt, EncodedPrompt, Tensors
 from snellen.models.hf.last_layer_pruning import LastBlock, last_block
 from snellen.models.prefix import PrefixItem
 
@@ -44,7 +44,7 @@ class ModelLayout:
     last: LastBlock | None
     """The last block of a decoder-only model, or None."""
 
-    def forget(self) -> None:
+    def forget_positions(self) -> None:
         """Drop the positions that an M-RoPE model keeps from the last prompt."""
         if self.rotary is not None:
             self.rotary.rope_deltas = None
@@ -96,8 +96,8 @@ def read_layout(model: Any, pad: int) -> ModelLayout:
         reply_type=REPLY_TYPE.get(kind, 0),
         origin=origin,
         image_token=_image_token(model.config),
-        rotary=next((part for part in (inner, model) if hasattr(part, "rope_deltas")), None),
-        tower=next((part for name, part in model.named_modules() if name.split(".")[-1] in TOWERS), None),
+        rotary=next((module for module in (inner, model) if hasattr(module, "rope_deltas")), None),
+        tower=next((module for name, module in model.named_modules() if name.split(".")[-1] in TOWERS), None),
         text_encoder=language_model.get_encoder() if seq2seq else None,
         last=None if seq2seq else last_block(model),
     )
@@ -109,7 +109,7 @@ def to_prefix_item(layout: ModelLayout, prompt: ContinuedPrompt) -> PrefixItem:
     return PrefixItem(vision_digest(context), context.ids, _anchor(layout, context), prompt.tails)
 
 
-def vision_digest(encoded: Encoded) -> str:
+def vision_digest(encoded: EncodedPrompt) -> str:
     """Digest of everything seen besides the tokens."""
     digest = hashlib.blake2b("|".join(encoded.digests).encode(), digest_size=16)
     for name in PER_QUESTION:
@@ -118,12 +118,12 @@ def vision_digest(encoded: Encoded) -> str:
     return digest.hexdigest()
 
 
-def encoder_input_digest(encoded: Encoded) -> str:
+def encoder_input_digest(encoded: EncodedPrompt) -> str:
     """Digest of everything that an encoder reads: tokens and pictures."""
     return hashlib.blake2b(f"{vision_digest(encoded)}{encoded.ids}".encode(), digest_size=16).hexdigest()
 
 
-def _anchor(layout: ModelLayout, encoded: Encoded) -> int:
+def _anchor(layout: ModelLayout, encoded: EncodedPrompt) -> int:
     """Number of tokens up to and including the last picture token; all tokens if none can be identified."""
     if not encoded.digests:
         return 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from snellen.models.hf.cached_forward import CachedState, copy_cache, plain_layers
-from snellen.models.prefix import PrefixItem, SharingGroup, reusable
+from snellen.models.prefix import PrefixItem, SharingGroup, reusable_length
 
 RECENT = 4
 """Calls for which an unused prefix is kept; after that it can be evicted."""
@@ -48,45 +48,47 @@ class PrefixCache:
         """Drop everything."""
         self._cached.clear()
 
-    def give_way(self) -> bool:
-        """After running out of memory, drop everything and halve the room. False when the cache was empty."""
+    def release_memory(self) -> bool:
+        """After running out of memory, drop everything and halve the room. False if the cache was empty already."""
         held = bool(self._cached)
         self._cached.clear()
         if held:
             self._room //= 2
         return held
 
-    def served_and_fresh(
+    def split_cached(
         self, items: Sequence[PrefixItem], groups: Sequence[SharingGroup], shared: bool
     ) -> tuple[list[SharingGroup], CachedState | None, list[SharingGroup]]:
         """Groups with a cached prefix, cut back to it; the state after those prefixes; and the other groups."""
-        served: list[tuple[SharingGroup, _CachedPrefix]] = []
-        fresh = []
+        cached_groups: list[tuple[SharingGroup, _CachedPrefix]] = []
+        uncached_groups = []
         for group in groups:
             key = items[group.members[0]].key
             cached = self._cached.get(key)
-            length = reusable(items, group, cached.tokens, shared) if cached is not None else 0
+            length = reusable_length(items, group, cached.tokens, shared) if cached is not None else 0
             if cached is None or not length:
-                fresh.append(group)
+                uncached_groups.append(group)
                 continue
             self._cached[key] = replace(cached, call=self._call)
-            served.append((replace(group, prefix=length), cached))
-        self.served += len(served)
-        return [group for group, _ in served], _joined(served) if served else None, fresh
+            cached_groups.append((replace(group, prefix=length), cached))
+        self.served += len(cached_groups)
+        return [group for group, _ in cached_groups], _joined(cached_groups) if cached_groups else None, uncached_groups
 
     def add(self, items: Sequence[PrefixItem], groups: Sequence[SharingGroup], state: CachedState) -> None:
         """Cache the rows of `state`, the state after the prefixes of `groups`, as far as there is room."""
-        if state.cache is None or state.sight is not None or not plain_layers(state.cache):
+        if state.cache is None or state.tile_mask is not None or not plain_layers(state.cache):
             return
         for row, group in enumerate(groups):
             first = items[group.members[0]]
-            own = _row(state, row, group.prefix, alone=len(groups) == 1)
+            row_state = _row(state, row, group.prefix, alone=len(groups) == 1)
             size = sum(
-                part.untyped_storage().nbytes() for layer in own.cache.layers for part in (layer.keys, layer.values)
+                tensor.untyped_storage().nbytes()
+                for layer in row_state.cache.layers
+                for tensor in (layer.keys, layer.values)
             )
             self._cached.pop(first.key, None)
             if self._make_room(size):
-                self._cached[first.key] = _CachedPrefix(first.tokens[: group.prefix], own, size, self._call)
+                self._cached[first.key] = _CachedPrefix(first.tokens[: group.prefix], row_state, size, self._call)
 
     def _make_room(self, size: int) -> bool:
         """Evict prefixes not used recently, the oldest first, until there is room."""
@@ -101,10 +103,12 @@ def _row(state: CachedState, row: int, length: int, *, alone: bool) -> CachedSta
     """One row as its own state, copied unless it is alone, since a slice would keep its neighbours in memory."""
     cache = copy_cache(state.cache)
     for layer in cache.layers:
-        keys, values = (part[row : row + 1, :, :length] for part in (layer.keys, layer.values))
+        keys, values = (tensor[row : row + 1, :, :length] for tensor in (layer.keys, layer.values))
         layer.keys, layer.values = (keys, values) if alone else (keys.clone(), values.clone())
-    own = slice(row, row + 1)
-    return CachedState(cache, state.mask[own, :length], state.position[own], state.logits[own].clone())
+    row_slice = slice(row, row + 1)
+    return CachedState(
+        cache, state.mask[row_slice, :length], state.position[row_slice], state.logits[row_slice].clone()
+    )
 
 
 def _joined(served: Sequence[tuple[SharingGroup, _CachedPrefix]]) -> CachedState:
@@ -117,13 +121,13 @@ def _joined(served: Sequence[tuple[SharingGroup, _CachedPrefix]]) -> CachedState
         layer.keys = _stacked([state.cache.layers[number].keys for state in states], lengths)
         layer.values = _stacked([state.cache.layers[number].values for state in states], lengths)
     device = states[0].mask.device
-    read = torch.tensor(lengths, device=device)
-    whole = torch.tensor([len(cached.tokens) for _, cached in served], device=device)
+    prefix_lengths = torch.tensor(lengths, device=device)
+    full_lengths = torch.tensor([len(cached.tokens) for _, cached in served], device=device)
     return CachedState(
         cache=cache,
-        mask=(torch.arange(max(lengths), device=device) < read[:, None]).long(),
+        mask=(torch.arange(max(lengths), device=device) < prefix_lengths[:, None]).long(),
         # Only text is cut off, whose positions increase by one.
-        position=torch.cat([state.position for state in states]) - (whole - read),
+        position=torch.cat([state.position for state in states]) - (full_lengths - prefix_lengths),
         logits=torch.cat([state.logits for state in states]),
     )
 

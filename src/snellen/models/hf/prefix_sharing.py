@@ -9,7 +9,7 @@ from typing import Any
 from snellen.models.hf.cached_forward import CachedState, advance, select_rows
 from snellen.models.hf.full_forward import token_scores
 from snellen.models.hf.model_layout import ModelLayout
-from snellen.models.hf.tree_attention import GrownTree, branches_of, extend_branches, select_branches
+from snellen.models.hf.tree_attention import TreeState, branches_of, extend_branches, select_branches
 from snellen.models.prefix import PREFIX_END, PrefixItem, SharingGroup, Tree
 
 Scores = list[list[float]]
@@ -21,7 +21,7 @@ each row and whether the row ends with it."""
 
 
 def score_by_tree(
-    items: Sequence[PrefixItem], groups: Sequence[SharingGroup], trees: Sequence[Tree], grown: GrownTree
+    items: Sequence[PrefixItem], groups: Sequence[SharingGroup], trees: Sequence[Tree], grown: TreeState
 ) -> dict[int, Scores]:
     """Scores from the logits of prefixes and of the nodes after them; nothing is run."""
     scores: dict[int, Scores] = {}
@@ -31,11 +31,11 @@ def score_by_tree(
     return scores
 
 
-def write_by_tree(
+def generate_by_tree(
     layout: ModelLayout,
     groups: Sequence[SharingGroup],
     trees: Sequence[Tree],
-    grown: GrownTree,
+    grown: TreeState,
     pick: TokenPicker,
     longest: int,
 ) -> dict[int, list[int]]:
@@ -69,7 +69,7 @@ def write_by_tree(
         logits = logits.clone()
         for row, branch_members in enumerate(live):
             logits[branch_members] = grown_logits[row, : len(branch_members)]
-    return dict(zip(members, written.said, strict=True))
+    return dict(zip(members, written.tokens, strict=True))
 
 
 def score_by_rows(
@@ -88,7 +88,7 @@ def score_by_rows(
         later = None
         if any(len(tail) > 1 for _, tail in tails):
             repeated = select_rows(state, [row for row, _ in tails])
-            _, later = advance(layout, repeated, [tail[:-1] for _, tail in tails], every=True)
+            _, later = advance(layout, repeated, [tail[:-1] for _, tail in tails], all_logits=True)
         place = iter(range(len(tails)))
         for row, (_, member) in enumerate(block):
             scores[member] = [
@@ -98,7 +98,7 @@ def score_by_rows(
     return scores
 
 
-def write_by_rows(
+def generate_by_rows(
     layout: ModelLayout,
     items: Sequence[PrefixItem],
     groups: Sequence[SharingGroup],
@@ -118,7 +118,7 @@ def write_by_rows(
             if all(written.ended) or step == longest - 1:
                 break
             state, _ = advance(layout, state, [[token] for token in tokens])
-        new_tokens.update(zip(members, written.said, strict=True))
+        new_tokens.update(zip(members, written.tokens, strict=True))
     return new_tokens
 
 
@@ -126,21 +126,21 @@ class _Written:
     """The tokens generated so far for the requests of a batch."""
 
     def __init__(self, count: int, choose: Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]) -> None:
-        self.said: list[list[int]] = [[] for _ in range(count)]
+        self.tokens: list[list[int]] = [[] for _ in range(count)]
         self.ended = [False] * count
         self._choose = choose
 
     def choose(self, logits: Any) -> list[int]:
         """Append and return the next tokens; requests that have ended stay unchanged."""
-        tokens, ends = self._choose(logits, self.said)
+        tokens, ends = self._choose(logits, self.tokens)
         for row, token in enumerate(tokens):
             if not self.ended[row]:
-                self.said[row].append(token)
+                self.tokens[row].append(token)
                 self.ended[row] = ends[row]
         return tokens
 
 
-def _predicting(grown: GrownTree, trees: Sequence[Tree], row: int, node: int) -> Any:
+def _predicting(grown: TreeState, trees: Sequence[Tree], row: int, node: int) -> Any:
     """[vocabulary]: the logits at a predicting node of a row's tree."""
     if node == PREFIX_END:
         return grown.prefix.logits[row]

@@ -49,7 +49,7 @@ class SelfCheckResult:
         wrong = [
             f"{name} is off by {value:.2g} nats" for name, value in self.differences.items() if name in self.refusals
         ]
-        failed = [f"{name}: {why}" for name, why in self.refusals.items() if name not in self.differences]
+        failed = [f"{name}: {reason}" for name, reason in self.refusals.items() if name not in self.differences]
         if not (wrong or failed):
             return ""
         return f"scoring falls back to {self.fast_paths.name} ({'; '.join([*wrong, *failed])})"
@@ -73,7 +73,7 @@ def choose_fast_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> SelfC
         try:
             if fast_paths.prefix_cache:
                 engine.score(prompts[:1], fast_paths)
-            differences[name] = difference(expected, engine.score(prompts, fast_paths))
+            differences[name] = largest_difference(expected, engine.score(prompts, fast_paths))
         except REFUSALS as error:
             refusals[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
         else:
@@ -114,12 +114,12 @@ def has_sliding_window(layout: ModelLayout, prompt: ContinuedPrompt) -> bool:
     return any(getattr(layer, "is_sliding", False) for layer in state.cache.layers)
 
 
-def difference(expected: Sequence[Scores], scored: Sequence[Scores]) -> float:
+def largest_difference(expected: Sequence[Scores], scored: Sequence[Scores]) -> float:
     """Largest difference of any token's log-probability, in nats; infinite where one is NaN."""
     values = [
         abs(a - b)
-        for scores, others in zip(expected, scored, strict=True)
-        for tail, tail_ in zip(scores, others, strict=True)
-        for a, b in zip(tail, tail_, strict=True)
+        for scores, fast_scores in zip(expected, scored, strict=True)
+        for tail, fast_tail in zip(scores, fast_scores, strict=True)
+        for a, b in zip(tail, fast_tail, strict=True)
     ]
     return max((value if value == value else float("inf") for value in values), default=0.0)

@@ -20,7 +20,7 @@ from snellen.models.hf.cached_forward import (
     run_language_model,
 )
 from snellen.models.hf.collate import pad_rows, to_device
-from snellen.models.hf.encode import Encoded, extend
+from snellen.models.hf.encode import EncodedPrompt, extend
 from snellen.models.hf.full_forward import logits_to_keep
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.prefix import PREFIX_END, Tree
@@ -33,7 +33,7 @@ as expensive again, which grows with the square of its length; the saving of a s
 
 
 @dataclass(frozen=True)
-class GrownTree:
+class TreeState:
     """Prefixes with the trees after them."""
 
     prefix: CachedState
@@ -56,10 +56,12 @@ class Branches:
     """[rows, branches, tokens], true where a branch sees a token."""
     position: Any
     """[rows, branches], the position of the next token."""
-    sight: Any
+    tile_mask: Any
 
 
-def read_trees(layout: ModelLayout, prefixes: Sequence[Encoded], trees: Sequence[Tree], at_once: bool) -> GrownTree:
+def run_trees(
+    layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Sequence[Tree], at_once: bool
+) -> TreeState:
     """Run prefixes from the beginning, then their trees, in one forward pass if allowed and worthwhile."""
     width = max(len(prefix.ids) for prefix in prefixes) + max(len(tree.tokens) for tree in trees)
     if at_once and width <= AT_ONCE and 0 < max(len(tree.tokens) for tree in trees) <= FEW:
@@ -67,7 +69,7 @@ def read_trees(layout: ModelLayout, prefixes: Sequence[Encoded], trees: Sequence
     return extend_trees(layout, prefill(layout, prefixes), trees)
 
 
-def extend_trees(layout: ModelLayout, state: CachedState, trees: Sequence[Tree]) -> GrownTree:
+def extend_trees(layout: ModelLayout, state: CachedState, trees: Sequence[Tree]) -> TreeState:
     """Run one tree in each row, in one pass. `state` can be continued again."""
     import torch
 
@@ -75,17 +77,17 @@ def extend_trees(layout: ModelLayout, state: CachedState, trees: Sequence[Tree])
     device, rows = state.mask.device, len(trees)
     if not width:
         sees = torch.zeros((rows, 0, state.mask.shape[1]), dtype=torch.bool, device=device)
-        return GrownTree(state, state.cache, sees, sees[:, :, 0].long(), None)
-    ids, depths, own = _laid_out(trees, width, layout.pad, device)
-    sees = torch.cat([state.mask.bool()[:, None].expand(-1, width, -1), own], dim=2)
+        return TreeState(state, state.cache, sees, sees[:, :, 0].long(), None)
+    ids, depths, among_nodes = _laid_out(trees, width, layout.pad, device)
+    sees = torch.cat([state.mask.bool()[:, None].expand(-1, width, -1), among_nodes], dim=2)
     position = state.position[:, None] + depths
     logits_setting = logits_to_keep(layout.language_model, max(tree.scored for tree in trees))
     grown = replace(state, cache=copy_cache(state.cache))
     output = run_language_model(layout, grown, ids, as_mask(layout, sees), position, logits_setting)
-    return GrownTree(state, cache_of(output), sees, position, _scored(output.logits, trees))
+    return TreeState(state, cache_of(output), sees, position, _scored(output.logits, trees))
 
 
-def branches_of(grown: GrownTree, trees: Sequence[Tree], stems: Sequence[Sequence[int]]) -> Branches:
+def branches_of(grown: TreeState, trees: Sequence[Tree], stems: Sequence[Sequence[int]]) -> Branches:
     """One branch after each node of `stems[row]` (PREFIX_END: after the prefix); shorter rows get dead branches."""
     import torch
 
@@ -93,8 +95,8 @@ def branches_of(grown: GrownTree, trees: Sequence[Tree], stems: Sequence[Sequenc
     nodes, tokens = grown.sees.shape[1:]
     sees = torch.zeros((len(stems), most, tokens), dtype=torch.bool, device=device)
     position = torch.zeros((len(stems), most), dtype=torch.long, device=device)
-    for row, (tree, own) in enumerate(zip(trees, stems, strict=True)):
-        for branch, node in enumerate(own):
+    for row, (tree, row_stems) in enumerate(zip(trees, stems, strict=True)):
+        for branch, node in enumerate(row_stems):
             if node == PREFIX_END:
                 sees[row, branch, : grown.prefix.mask.shape[1]] = grown.prefix.mask[row].bool()
                 position[row, branch] = grown.prefix.position[row]
@@ -103,7 +105,7 @@ def branches_of(grown: GrownTree, trees: Sequence[Tree], stems: Sequence[Sequenc
                 sees[row, branch] = grown.sees[row, place]
                 position[row, branch] = grown.position[row, place] + 1
     cache = copy_cache(grown.cache) if not nodes else grown.cache
-    return Branches(cache, sees, position, grown.prefix.sight)
+    return Branches(cache, sees, position, grown.prefix.tile_mask)
 
 
 def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[Branches, Any]:
@@ -115,13 +117,13 @@ def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[
     import torch
 
     rows, count = ids.shape
-    own = torch.eye(count, dtype=torch.bool, device=ids.device).expand(rows, -1, -1)
-    sees = torch.cat([branches.sees, own], dim=2)
-    state = CachedState(branches.cache, None, None, None, branches.sight)
+    itself = torch.eye(count, dtype=torch.bool, device=ids.device).expand(rows, -1, -1)
+    sees = torch.cat([branches.sees, itself], dim=2)
+    state = CachedState(branches.cache, None, None, None, branches.tile_mask)
     output = run_language_model(
         layout, state, ids, as_mask(layout, sees), branches.position, logits_to_keep(layout.language_model, count)
     )
-    grown = Branches(cache_of(output), sees, branches.position + 1, branches.sight)
+    grown = Branches(cache_of(output), sees, branches.position + 1, branches.tile_mask)
     return grown, output.logits[:, -count:]
 
 
@@ -146,48 +148,50 @@ def as_mask(layout: ModelLayout, sees: Any) -> Any:
     return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill_(~sees, torch.finfo(dtype).min)[:, None]
 
 
-def _read_at_once(layout: ModelLayout, prefixes: Sequence[Encoded], trees: Sequence[Tree]) -> GrownTree:
+def _read_at_once(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Sequence[Tree]) -> TreeState:
     """Run prefix and tree as one text, in which the last tokens see their ancestors rather than all before."""
     import torch
 
     model, pad = layout.model, layout.pad
-    most, nodes = max(len(prefix.ids) for prefix in prefixes), max(len(tree.tokens) for tree in trees)
+    longest, nodes = max(len(prefix.ids) for prefix in prefixes), max(len(tree.tokens) for tree in trees)
     texts = [
-        extend(prefix, (*[pad] * (most + nodes - len(prefix.ids) - len(tree.tokens)), *tree.tokens), layout.reply_type)
+        extend(
+            prefix, (*[pad] * (longest + nodes - len(prefix.ids) - len(tree.tokens)), *tree.tokens), layout.reply_type
+        )
         for prefix, tree in zip(prefixes, trees, strict=True)
     ]
     batch = to_device(model, pad_rows(texts, pad, "right"))
     lengths = torch.tensor([len(prefix.ids) for prefix in prefixes], device=model.device)
-    read = torch.arange(most, device=model.device) < lengths[:, None]
-    _, depths, own = _laid_out(trees, nodes, pad, model.device)
-    sees = torch.cat([read[:, None].expand(-1, nodes, -1), own], dim=2)
-    earlier = torch.ones((most, most + nodes), dtype=torch.bool, device=model.device).tril()
+    read = torch.arange(longest, device=model.device) < lengths[:, None]
+    _, depths, among_nodes = _laid_out(trees, nodes, pad, model.device)
+    sees = torch.cat([read[:, None].expand(-1, nodes, -1), among_nodes], dim=2)
+    earlier = torch.ones((longest, longest + nodes), dtype=torch.bool, device=model.device).tril()
     standing, following = layout.places(batch, read)
     position = following[:, None] + depths
     batch["attention_mask"] = as_mask(layout, torch.cat([earlier.expand(len(trees), -1, -1), sees], dim=1))
     batch["position_ids"] = torch.cat([standing, position.expand(*standing.shape[:-1], -1)], dim=-1)
-    scored = torch.arange(most + nodes - max(tree.scored for tree in trees), most + nodes, device=model.device)
+    scored = torch.arange(longest + nodes - max(tree.scored for tree in trees), longest + nodes, device=model.device)
     logit_places: Any = torch.unique(torch.cat([lengths - 1, scored]))
     logits_setting = dict.fromkeys(logits_to_keep(model, 1), logit_places)
-    layout.forget()
-    with pruned_to_logit_positions(layout, logits_setting, most + nodes):
+    layout.forget_positions()
+    with pruned_to_logit_positions(layout, logits_setting, longest + nodes):
         output = model(**batch, **logits_setting, use_cache=True)
     cache, logits = cache_of(output), output.logits
     ends = (
         torch.searchsorted(logit_places, lengths - 1)
         if logits_setting
-        else lengths - 1 + logits.shape[1] - most - nodes
+        else lengths - 1 + logits.shape[1] - longest - nodes
     )
     first = logits[torch.arange(len(trees), device=model.device), ends]
-    sight = batch.get("cross_attention_mask")
+    tile_mask = batch.get("cross_attention_mask")
     prefix = CachedState(
-        cache=crop_cache(cache, most) if sight is None else None,
+        cache=crop_cache(cache, longest) if tile_mask is None else None,
         mask=read.long(),
         position=following,
         logits=first,
-        sight=None if sight is None else sight[:, -1:],
+        tile_mask=None if tile_mask is None else tile_mask[:, -1:],
     )
-    return GrownTree(prefix, cache, sees, position, _scored(logits, trees))
+    return TreeState(prefix, cache, sees, position, _scored(logits, trees))
 
 
 def _laid_out(trees: Sequence[Tree], width: int, pad: int, device: Any) -> tuple[Any, Any, Any]:

@@ -61,10 +61,10 @@ class VisionCache:
         keys = [(self._calls, key, shapes) for key in self._keys]
         missing = [i for i, key in enumerate(keys) if key not in self._cached and keys.index(key) == i]
         if missing:
-            taken = torch.tensor(missing)
+            missing_rows = torch.tensor(missing)
             features = self._forward(
-                *_mapped(args, lambda tensor: tensor[taken.to(tensor.device)]),
-                **_mapped(settings, lambda tensor: tensor[taken.to(tensor.device)]),
+                *_mapped(args, lambda tensor: tensor[missing_rows.to(tensor.device)]),
+                **_mapped(settings, lambda tensor: tensor[missing_rows.to(tensor.device)]),
             )
             self.runs += len(missing)
             if any(tensor.shape[0] != len(missing) for tensor in _tensors(features)):
@@ -99,11 +99,11 @@ def _tensors(value: Any) -> Iterator[Any]:
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, dict):
-        for part in value.values():
-            yield from _tensors(part)
+        for item in value.values():
+            yield from _tensors(item)
     elif isinstance(value, (list, tuple)):
-        for part in value:
-            yield from _tensors(part)
+        for item in value:
+            yield from _tensors(item)
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -113,9 +113,9 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, dict):
-        return type(value)(**{name: _mapped(part, change) for name, part in value.items()})
+        return type(value)(**{name: _mapped(item, change) for name, item in value.items()})
     if isinstance(value, (list, tuple)):
-        return type(value)(_mapped(part, change) for part in value)
+        return type(value)(_mapped(item, change) for item in value)
     return value
 
 

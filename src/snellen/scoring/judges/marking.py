@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
-from snellen.metrics.declaration import Metric, MetricRow, Over, metric_row, share
+from snellen.metrics.declaration import Metric, MetricInput, MetricRow, metric_row, share
 from snellen.prompts.judge_prompts import prompt_versions
 from snellen.protocols.judged_marking import MARKS, RIGHT_OR_WRONG, JudgedMarking
 from snellen.protocols.verdict import Verdict, majority_verdict
@@ -24,7 +24,7 @@ Reduce = Callable[[list[list[Verdict]]], "dict[str, float] | Unscored"]
 class JudgedMetric(Metric, frozen=True, kw_only=True):
     """A metric that judges give."""
 
-    over: ClassVar[Over] = "judge"
+    computed_over: ClassVar[MetricInput] = "judge"
     versions: Versions
     reduce: Reduce
     scale: tuple[int, int] = MARKS

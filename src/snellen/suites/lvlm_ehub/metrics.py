@@ -13,14 +13,14 @@ from msgspec import Struct
 from snellen.metrics import captions
 from snellen.metrics.corpus import CorpusCountMetric, Counts, Golds, pooled_bleu, pooled_meteor, pooled_row
 from snellen.metrics.declaration import corpus_metric, reply_metric
-from snellen.metrics.legacy import stands_in
+from snellen.metrics.legacy import contains_words
 from snellen.metrics.normalise import legacy_ocr_normalise, vqa_normalise
 
 
 def class_match(reply: str, references: Sequence[str]) -> float:
     """LVLM-eHub, OCR and image classification: as `ocr_match`, but any one reference (a synonym) counts."""
     words = legacy_ocr_normalise(reply)
-    return float(any(stands_in(words, legacy_ocr_normalise(reference)) for reference in references))
+    return float(any(contains_words(words, legacy_ocr_normalise(reference)) for reference in references))
 
 
 def vqa_match(reply: str, references: Sequence[str]) -> float:
@@ -30,7 +30,7 @@ def vqa_match(reply: str, references: Sequence[str]) -> float:
     these` for a gold 0, and a gold that is an article or a symbol for any reply with a word.
     """
     words = vqa_normalise(reply)
-    return float(any(stands_in(words, vqa_normalise(reference)) for reference in references))
+    return float(any(contains_words(words, vqa_normalise(reference)) for reference in references))
 
 
 def visdial_reciprocal_rank(reply: str, options: Sequence[str]) -> float:
@@ -39,7 +39,7 @@ def visdial_reciprocal_rank(reply: str, options: Sequence[str]) -> float:
     The gold is never read: an option that is short and early in the file wins over the right one.
     """
     words = vqa_normalise(reply)
-    places = (place for place, option in enumerate(options, start=1) if stands_in(words, vqa_normalise(option)))
+    places = (place for place, option in enumerate(options, start=1) if contains_words(words, vqa_normalise(option)))
     first = next(places, None)
     return 1 / first if first else 0.0
 
@@ -124,6 +124,6 @@ KIE_WORD_F1 = CorpusCountMetric(
         for part in ("F1", "precision", "recall")
     ),
     count=_count_words,
-    of=_word_rows,
-    each=("legacy_kie_word_f1",),
+    compute=_word_rows,
+    per_question=("legacy_kie_word_f1",),
 )

@@ -6,15 +6,15 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from snellen.analysis.aggregate import estimated
+from snellen.analysis.aggregate import mean_estimate
 from snellen.metrics.declaration import declared
 from snellen.protocols.choice import orders_of
 from snellen.reasons import word_reason
 from snellen.records import Sample, Score
-from snellen.report.formatting import fixed
-from snellen.report.run_view import MethodRow, RunView, chance, method_rows
+from snellen.report.formatting import decimal_text
+from snellen.report.run_view import MethodRow, RunView, chance_accuracy, method_rows
 from snellen.report.suite_tables import SuiteTables
-from snellen.report.summary import why_absent
+from snellen.report.summary import absence_reason
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.suites.mmbench import taxonomy
@@ -30,12 +30,12 @@ Path = tuple[str, ...]
 INDENT = "· "
 
 
-def ability_tables(sheets: Sequence[RunView]) -> list[Table]:
-    """A table a model, method and benchmark whose questions carry abilities, else none."""
+def ability_tables(views: Sequence[RunView]) -> list[Table]:
+    """One table per model, method and benchmark whose questions carry abilities; else none."""
     return [
         table
-        for line in method_rows(sheets)
-        for one in line.sheet.run.benchmarks
+        for line in method_rows(views)
+        for one in line.view.run.benchmarks
         if any("l2" in sample.tags or "l3" in sample.tags for sample in one.samples.values())
         if (table := _table(line, one)) is not None
     ]
@@ -73,7 +73,7 @@ def _table(line: MethodRow, one: ScoredBenchmark) -> Table | None:
 
 def _protocol(line: MethodRow, one: ScoredBenchmark) -> str:
     """The circular one, whose first pass is VanillaEval; else that of the benchmark's accuracy."""
-    found = line.at("circular_accuracy", one.spec.name) or line.at("accuracy", one.spec.name)
+    found = line.lookup("circular_accuracy", one.spec.name) or line.lookup("accuracy", one.spec.name)
     return found.protocol if found else ""
 
 
@@ -111,8 +111,8 @@ def _title(path: Path) -> str:
 
 def _cell(line: MethodRow, one: ScoredBenchmark, metric: str, scores: Sequence[Score]) -> Cell:
     if not scores:
-        return AbsentCell(why_absent(line, metric))
-    estimate = estimated(one, scores, metric)
+        return AbsentCell(absence_reason(line, metric))
+    estimate = mean_estimate(one, scores, metric)
     if estimate.value is None:
         return AbsentCell(
             f"no question could be scored: {next(word_reason(score.reason, score.detail) for score in scores)}"
@@ -123,16 +123,16 @@ def _cell(line: MethodRow, one: ScoredBenchmark, metric: str, scores: Sequence[S
 def _lost(one: ScoredBenchmark, parts: Mapping[str, Mapping[Path, list[Score]]], path: Path) -> str:
     """Questions without a verdict: of all passes where they were asked, else of the one."""
     metric = "circular_accuracy" if "circular_accuracy" in parts else "accuracy"
-    estimate = estimated(one, parts.get(metric, {}).get(path, []), metric)
+    estimate = mean_estimate(one, parts.get(metric, {}).get(path, []), metric)
     return f"{estimate.unscored:,} / {estimate.errors:,}"
 
 
 def _above_chance(one: ScoredBenchmark, parts: Mapping[str, Sequence[Score]]) -> list[str]:
     """Accuracies on the scale where guessing is 0 and all right is 1."""
-    levels = {"accuracy": chance(one), "circular_accuracy": _circular_chance(one)}
+    levels = {"accuracy": chance_accuracy(one), "circular_accuracy": _circular_chance(one)}
     told = []
     for metric, level in levels.items():
-        estimate = estimated(one, parts[metric], metric) if metric in parts else None
+        estimate = mean_estimate(one, parts[metric], metric) if metric in parts else None
         if estimate and estimate.value is not None and level is not None and level < 1:
             value, low, high = (_corrected(bound, level) for bound in (estimate.value, estimate.low, estimate.high))
             told.append(f"{COLUMNS[metric]} {value} [{low}, {high}] (guessing gives {100 * level:.1f}%)")
@@ -147,7 +147,7 @@ def _circular_chance(one: ScoredBenchmark) -> float | None:
 
 
 def _corrected(value: float | None, level: float) -> str:
-    return "-" if value is None else fixed((value - level) / (1 - level), 3)
+    return "-" if value is None else decimal_text((value - level) / (1 - level), 3)
 
 
 ABILITY_TABLES = SuiteTables("By ability", "abilities", ability_tables)

@@ -18,7 +18,7 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, open_text
-from snellen.formats.text_table import read_cells, write_cells
+from snellen.formats.text_table import read_text_table, write_text_table
 from snellen.predictions.rows import Findings, count_named
 from snellen.protocols.base import labelled_declaration
 from snellen.protocols.choice import orders_of, rotations
@@ -77,7 +77,7 @@ def import_predictions(path: Path, answers: str = "", to: Path | None = None, mo
 def _fault(path: Path, benchmark: str) -> str:
     """Why a file is not a table of predictions to choices; empty when it is one."""
     try:
-        columns = {name if name in LETTERS else name.strip().lower() for name in read_cells(path).columns}
+        columns = {name if name in LETTERS else name.strip().lower() for name in read_text_table(path).columns}
     except DataError as error:
         return str(error).removeprefix(f"{path}: ")
     for name in ("index", "prediction"):
@@ -122,7 +122,7 @@ def _questions(answers: str, folder: Path) -> Benchmark:
 
 def _own_questions(path: Path, folder: Path) -> Benchmark:
     """The benchmark of a file's own questions and answers."""
-    cells = read_cells(path)
+    cells = read_text_table(path)
     columns = [name for name in cells.columns if name.strip().lower() not in ("prediction", "image")]
     if "answer" not in {name.strip().lower() for name in columns}:
         raise DataError(
@@ -130,7 +130,7 @@ def _own_questions(path: Path, folder: Path) -> Benchmark:
         )
     table = folder / f"{path.stem}.tsv"
     table.parent.mkdir(parents=True, exist_ok=True)
-    write_cells(table, columns, [row for _, row in cells.rows])
+    write_text_table(table, columns, [row for _, row in cells.rows])
     return _questions(str(table), folder)
 
 
@@ -139,7 +139,7 @@ def _own_questions(path: Path, folder: Path) -> Benchmark:
 
 def _rows(path: Path, benchmark: Benchmark) -> tuple[list[PredictionRow], list[str]]:
     """The rows that fit, one per question and order, and notes on the others."""
-    texts = read_cells(path)
+    texts = read_text_table(path)
     columns = {name: name if name in LETTERS else name.strip().lower() for name in texts.columns}
     for name in ("index", "prediction"):
         if name not in columns.values():

@@ -10,7 +10,7 @@ from msgspec import Struct
 from snellen.catalogue.hooks import SubmissionWriter
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
-from snellen.formats.text_table import write_cells
+from snellen.formats.text_table import write_text_table
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.protocols.declaration import declaration_of
 from snellen.protocols.prediction import predict
@@ -102,7 +102,7 @@ def write_submission(
     if done.missing and not partial:
         raise DataError(f"{path} is not written: {done.missing}; --partial writes what there is")
     columns = [name for name in columns_of(written, hidden=False) if name != "image"]
-    write_cells(path, [*columns, "prediction"], rows)
+    write_text_table(path, [*columns, "prediction"], rows)
     return done
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from snellen.metrics.declaration import reply_metric
-from snellen.metrics.legacy import stands_in
+from snellen.metrics.legacy import contains_words
 from snellen.metrics.normalise import legacy_ocr_normalise
 
 
@@ -15,7 +15,7 @@ def ocr_match(reply: str, references: Sequence[str]) -> float:
     Called word-level accuracy in the paper (section 3.3.2), but the whole answer is looked for. Both
     sides lose all but ASCII letters and digits: a gold without any matches every reply that has a word.
     """
-    return float(stands_in(legacy_ocr_normalise(reply), legacy_ocr_normalise(" ".join(references))))
+    return float(contains_words(legacy_ocr_normalise(reply), legacy_ocr_normalise(" ".join(references))))
 
 
 OCR_MATCH = reply_metric(ocr_match, name="legacy_ocr_match", unit="share", title="legacy OCR match")

@@ -69,7 +69,7 @@ class _Pairs:
         image = caption.image_id
         if image not in self._near:
             rng = rng_for("coco-pairs", image, "neighbours")
-            self._near[image] = self._neighbours.of(image, NEIGHBOURS, rng)
+            self._near[image] = self._neighbours.nearest(image, NEIGHBOURS, rng)
         gold: Categories = self._name(caption.caption)
         objects = self._shown[image]
         return tuple(
