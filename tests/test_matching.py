@@ -237,7 +237,7 @@ class Judge(Scripted):
             self.asked.append(request)
             return say(request)
 
-        super().__init__(remember, name=name)
+        super().__init__(remember, name=name, fingerprint=name)
 
     @property
     def replies(self) -> list[str]:

@@ -113,6 +113,8 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Requests that a local model gets at once; 0: the model's own batch size."""
     error_budget: Share = 0.0
     """Share of failed requests above which the run counts as failed."""
+    allow_same_requests: bool = False
+    """Let one reply serve samples that ask the very same although their answers differ, instead of refusing to."""
     report: bool = True
     """Write report.html into the run's folder."""
     scoring: ScoringSpec = ScoringSpec()

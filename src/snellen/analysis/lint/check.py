@@ -9,11 +9,12 @@ from snellen.analysis.lint.golds import majority, places, settled
 from snellen.analysis.lint.material import LintMaterial, gather_material
 from snellen.analysis.lint.pictures import counts, hidden, pictures
 from snellen.analysis.lint.surface import blind_reader, lengths, odd_ones
-from snellen.analysis.lint.texts import alike, repeated, sizes
+from snellen.analysis.lint.texts import alike, indistinguishable, repeated, sizes
 from snellen.benchmark import Benchmark
 
 CHECKS: tuple[Callable[[LintMaterial], Iterator[Finding]], ...] = (
-    counts, hidden, repeated, alike, sizes, places, majority, settled, lengths, odd_ones, blind_reader, pictures,
+    counts, hidden, indistinguishable, repeated, alike, sizes, places, majority, settled, lengths, odd_ones,
+    blind_reader, pictures,
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from snellen.protocols.verdict import NO_PICTURES, Deliberation, Verdict, settle
 from snellen.records import Exchange, Request, Response, Variant
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate, WorkItem, drive, drive_async, run_async
 from snellen.runs.journal import RunStore, read_exchanges, write_atomically
+from snellen.runs.model_identity import check_identity
 from snellen.runs.spec import JudgeSpec, TokenPrice
 
 JUDGE = "judge.json"
@@ -115,6 +116,7 @@ class Judge:
         self._file = JudgeFile(model.name, {key: "".join(text) for key, text in model.fingerprint().items()})
         digest = hashlib.blake2b(msgspec.json.encode(self._file, order="sorted"), digest_size=4).hexdigest()
         self.folder = run / f"judge-{slug(model.name)[:60]}-{digest}"
+        check_identity(self.folder, model.name, self._file.fingerprint)
 
     def hear(self, errands: Sequence[Asking]) -> tuple[list[Verdict], int]:
         """Its verdicts, and how many calls were made for them."""
