@@ -28,6 +28,8 @@ class ReplyCounts(Struct, frozen=True):
     """Presentations by how the reader gave up."""
     errors: dict[str, int]
     """Presentations by kind of failure."""
+    to_grader: int
+    """Presentations whose reply speaks to whoever grades it; they are read as any other."""
     unscored: dict[str, int]
     """Questions without a value in their first metric, by reason."""
 
@@ -58,7 +60,7 @@ def _count(sheet: RunView, protocol: str) -> ReplyCounts:
     unscored: Counter[str] = Counter()
     unparsed: Counter[str] = Counter()
     errors: Counter[str] = Counter()
-    presentations = read = 0
+    presentations = read = to_grader = 0
     for one in sheet.run.benchmarks:
         for score in one.scores:
             if score.protocol != protocol:
@@ -71,13 +73,16 @@ def _count(sheet: RunView, protocol: str) -> ReplyCounts:
             if prediction.protocol != protocol:
                 continue
             presentations += 1
+            to_grader += bool(prediction.addresses_grader)
             if prediction.error:
                 errors[prediction.error.kind] += 1
             elif prediction.choice is None and prediction.text is None:
                 unparsed[prediction.reason or ""] += 1
             else:
                 read += 1
-    return ReplyCounts(protocol, len(questions), presentations, read, dict(unparsed), dict(errors), dict(unscored))
+    return ReplyCounts(
+        protocol, len(questions), presentations, read, dict(unparsed), dict(errors), to_grader, dict(unscored)
+    )
 
 
 def count_rotations(sheet: RunView) -> RotationCounts | None:
@@ -114,6 +119,7 @@ def count_tables(sheets: Sequence[RunView]) -> list[Table]:
             one.read,
             listed(one.unparsed),
             listed(one.errors),
+            one.to_grader,
             listed(one.unscored),
         )
         for sheet in sheets
@@ -131,10 +137,23 @@ def count_tables(sheets: Sequence[RunView]) -> list[Table]:
         ),
         Table(
             "Replies",
-            ("model", "protocol", "questions", "presentations", "read", "unparsed", "errors", "unscored questions"),
+            (
+                "model",
+                "protocol",
+                "questions",
+                "presentations",
+                "read",
+                "unparsed",
+                "errors",
+                "to the grader",
+                "unscored questions",
+            ),
             replies,
             labels=2,
-            notes=("Unparsed and errors count presentations; unscored counts questions, by reason.",),
-        ),
+            notes=(
+                "Unparsed and errors count presentations; unscored counts questions, by reason. To the grader: replies "
+                "that speak to whoever grades them, read as any other.",
+            ),
+        ),  # fmt: skip
         *stage_tables(sheets),
     ]

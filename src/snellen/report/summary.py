@@ -74,6 +74,7 @@ def summary(sheets: Sequence[RunView]) -> Table:
             *_bound_notes(rows),
             *_chance_notes(sheets),
             *_source_notes(sheets),
+            *_grader_notes(sheets),
         ),
     )
 
@@ -154,6 +155,21 @@ def _chance_notes(sheets: Sequence[RunView]) -> list[str]:
     if len(set(levels.values())) == 1:
         return [f"{what} {next(iter(levels.values()))} accuracy."]
     return [f"{what} an accuracy of " + ", ".join(f"{level} ({label})" for label, level in levels.items()) + "."]
+
+
+def _grader_notes(sheets: Sequence[RunView]) -> list[str]:
+    """Who of the models spoke to whoever grades, how often, and an example."""
+    told = []
+    for sheet in sheets:
+        speaking = [p for one in sheet.run.benchmarks for p in one.predictions if p.addresses_grader]
+        if speaking:
+            first = speaking[0]
+            replies = f"{len(speaking):,} {'reply speaks' if len(speaking) == 1 else 'replies speak'}"
+            told.append(
+                f"{replies} to the grader ({sheet.label}; {first.sample_id}: {first.addresses_grader!r}); read as any "
+                "other."
+            )
+    return told
 
 
 def _source_notes(sheets: Sequence[RunView]) -> list[str]:

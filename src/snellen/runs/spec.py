@@ -58,8 +58,8 @@ class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     models: tuple[Any, ...] = ()
     """Model strings, from Python also model objects; of several the majority counts."""
-    prompt: str = "paper"
-    """How a judge is asked to match: paper, delimited."""
+    prompt: str = "delimited"
+    """How a judge is asked to match: delimited, paper. As published, a suite that says how is asked its way."""
     max_tokens: Count = 16
     """Longest verdict; judges that reason need more."""
     structured: bool = False

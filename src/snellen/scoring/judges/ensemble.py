@@ -8,7 +8,6 @@ reply, wording or judge is asked anew, a stopped scoring goes on, and failures a
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol as Form
@@ -26,6 +25,7 @@ from snellen.runs.drivers import ProgressCallback, ProgressUpdate, WorkItem, dri
 from snellen.runs.journal import RunStore, read_exchanges, write_atomically
 from snellen.runs.model_identity import check_identity
 from snellen.runs.spec import JudgeSpec, TokenPrice
+from snellen.scoring.judges.cost import estimate_cost, pending_requests
 
 JUDGE = "judge.json"
 DEFAULT_JUDGE = JudgeSpec()
@@ -124,10 +124,11 @@ class Judge:
         waiting = [errand for errand in errands if _verdict(errand, known) is None]
         calls, used = 0, ""
         if waiting:
-            first = {request.key: request for errand in waiting for request in next(errand.start())}
+            may_be_asked = [pending_requests(errand.start(), known) for errand in waiting]
+            check = pending_requests(_start_up_check().start(), known)[:1]
             self._announce(
                 f"judge {self.name}: {len(errands):,} replies, {len(errands) - len(waiting):,} judged before; "
-                f"{estimate_cost(list(first.values()), self._price)}, one more for each verdict that is none"
+                f"{estimate_cost(may_be_asked, self._price, besides=check)}"
             )
             calls = self._ask(waiting)
             after = stored_verdicts(self.folder, failures=True)
@@ -157,22 +158,6 @@ class Judge:
         return calls
 
 
-def estimate_cost(requests: Sequence[Request], price: TokenPrice | None = None) -> str:
-    """Calls, tokens and, for a price, cost in words. Before a tokeniser is known four letters count as a token, a
-    letter beyond ASCII as one."""
-    read = sum(_tokens(message.text) for request in requests for message in request.messages)
-    most = sum(request.decoding.max_new_tokens for request in requests)
-    line = f"{len(requests):,} calls to make, some {read:,} tokens to read and at most {most:,} to write"
-    if price is None:
-        return line
-    return f"{line}, at most {(read * price[0] + most * price[1]) / 1e6:,.3g} at the price given"
-
-
-def _tokens(text: str) -> int:
-    plain = sum(map(str.isascii, text))
-    return math.ceil(plain / 4) + len(text) - plain
-
-
 def _used(responses: Iterable[Response]) -> str:
     """Tokens of responses, where the judge counts them."""
     uses = [response.usage for response in responses if response.usage]
@@ -190,7 +175,7 @@ async def _ask_async(model: AsyncModel, errands: Sequence[Asking], store: RunSto
 
 
 def _start_up_check() -> JudgeMatching:
-    """A reply that every judge can match: the first example of the printed prompt itself."""
+    """A reply that every judge can match."""
     return JudgeMatching(
         "start-up check", "check", Variant(), "What is the main object in image?",
         ("teddy bear", "rabbit", "cat", "dog"), ("A", "B", "C", "D"), "a cute teddy bear", matching_prompt(),
