@@ -44,7 +44,8 @@ _ORDERS = (
 )
 """In English, which judges are asked in."""
 _ORDER_STEMS = "give award assign output your you this system admin developer"
-_EDGE = r"(?:^|[.!?:;\n\"'(\[*#>-])\s*"
+_BEFORE = " \n.,!?:;\"'()[]*#>-"
+_EDGE = r"(?:^|[.!?:;\n\"'()\[\]*#>-])\s*"
 _OPENINGS = "note|message|attention|instructions?|notiz|hinweis|nota|dear|hey|hello|hi|liebe[rs]?|ch[eè]re?"
 _LEAD = rf"(?:(?:{_OPENINGS})\s*[:,]?\s*)?"
 _TO = r"(?:(?:to|for|an|für|à|au|a|al|para|per|voor|aan|do|dla)\s+(?:(?:the|den|die|le|la|l'|el|il|de)\s*)?)?"
@@ -99,11 +100,12 @@ def grader_address(reply: str, shown: str = "") -> str:
     matches = [match for detector in detectors for match in detector.search(text)]
     part = find_final_answer(reply)
     final = _folded(reply[part.start : part.end]) if matches else ""
-    for match in matches:
+    for match in sorted(matches, key=lambda match: match.start()):
         words = match.groupdict().get("who") or match[0]
         is_tag = match.re in detectors[0].patterns
         if (is_tag or match[0].strip() in final) and words.strip() not in _folded(shown):
-            return " ".join(match[0].split())[:LENGTH]
+            told = match[0] if is_tag else match[0].lstrip(_BEFORE)
+            return " ".join(told.split())[:LENGTH]
     return ""
 
 

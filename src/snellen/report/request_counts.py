@@ -154,6 +154,6 @@ def count_tables(sheets: Sequence[RunView]) -> list[Table]:
                 "Unparsed and errors count presentations; unscored counts questions, by reason. To the grader: replies "
                 "that speak to whoever grades them, read as any other.",
             ),
-        ),  # fmt: skip
+        ),
         *stage_tables(sheets),
     ]
