@@ -219,14 +219,14 @@ def test_extractors_and_judges_are_compared_with_people(run: Path) -> None:
         write_label(run / LABELS, HumanLabel(item.id, truth[item.unparsed.reply]))
     right = {"It says moo": "D", "maybe a purring one": "A"}
     judge = Scripted(
-        lambda request: next((v for k, v in right.items() if f"Answer: {k}\n" in request.messages[0].text), "X"),
+        lambda request: next((v for k, v in right.items() if f'<words>"{k}"</words>' in request.messages[0].text), "X"),
         name="judge",
     )
     score(run, judge=judge)
     rows, people = agreement_study(run)
     by = {row.reader: row for row in rows}
     assert people is None
-    standard, judged = by["standard"], by["judge (mmbench-match-1)"]
+    standard, judged = by["standard"], by["judge (snellen-match-1)"]
     # Ten replies with words: (A), "A or B" and "not a dog" are read as people read them, the other two are left open.
     assert (standard.n, standard.case_one, standard.case_two) == (10, 4, 0)
     assert standard.share.value == 0.6
@@ -285,7 +285,7 @@ def test_a_judge_that_knows_the_labels_agrees_with_people(home: Path) -> None:
     [one] = calibrate([knowing()])
     count = len(hard_replies(held_out=True))
     assert count >= 120
-    assert (one.reader, one.n, one.share.value) == ("knowing (mmbench-match-1)", count, 1.0)
+    assert (one.reader, one.n, one.share.value) == ("knowing (snellen-match-1)", count, 1.0)
     assert (one.kappa.value, one.case_one, one.case_two) == (1.0, 0, 0)
 
 

@@ -177,7 +177,7 @@ def test_any_object_with_the_two_methods_is_a_model(questions: Benchmark, tmp_pa
     results = run(Plain(), questions, ["vanilla", "likelihood"], tmp_path)
     for protocol in ("vanilla", "likelihood"):
         assert results.value("accuracy", benchmark="mine", protocol=protocol) == 0.25
-    assert read_manifest(tmp_path / "run").fingerprint == {"class": f"{__name__}.Plain"}
+    assert read_manifest(tmp_path / "run").fingerprint["class"] == f"{__name__}.Plain"
 
 
 def test_a_model_without_likelihoods_is_refused_before_anything_is_asked(questions: Benchmark, tmp_path: Path) -> None:

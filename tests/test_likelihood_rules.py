@@ -31,7 +31,7 @@ RAISED = {"cat": -1.0, "dog": -2.0, "horse": -2.0, "cow": -3.0}
 class Prior:
     """Finds cats likely whatever is shown; the picture raises cows by 3 nats, and horses by 1."""
 
-    name = "prior"
+    name = fingerprint = "prior"
 
     def __init__(self) -> None:
         self.asked: list[Request] = []

@@ -103,7 +103,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def judge(say: Callable[[Request], str | Response], name: str = "judge") -> Scripted:
-    return Scripted(say, name=name)
+    return Scripted(say, name=name, fingerprint=name)
 
 
 def by_sample(marks: dict[str, str]) -> Scripted:

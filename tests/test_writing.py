@@ -117,6 +117,8 @@ def spec(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> BenchmarkSpec:
 class Author:
     """A model of the user's own that replies from a list, question by question."""
 
+    fingerprint = "the author"
+
     def __init__(self, replies: dict[str, list[str]]) -> None:
         self.replies = replies
         self.asked: list[str] = []

@@ -130,6 +130,7 @@ def evaluate(
     workers: int = 1,
     window: int = 0,
     error_budget: float = 0.0,
+    allow_same_requests: bool = False,
     report: bool = False,
     scoring: ScoringSpec = DEFAULT_SCORING,
     judge: JudgeSpec | Any = (),
@@ -160,7 +161,7 @@ def evaluate(
             "runs": str(runs), "templates": str(templates), "prefix": prefix, "temperature": temperature,
             "top_p": top_p, "seed": seed, "stop": as_names(stop), "max_new_tokens": max_new_tokens,
             "workers": workers, "window": window, "error_budget": error_budget, "report": report,
-            "scoring": scoring, "judge": as_judge(judge),
+            "allow_same_requests": allow_same_requests, "scoring": scoring, "judge": as_judge(judge),
         }
     )  # fmt: skip
     finished = evaluate_spec(spec, models, progress=progress, announce=announce)

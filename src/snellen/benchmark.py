@@ -17,13 +17,14 @@ from snellen.conditions import Condition
 from snellen.errors import DataError
 from snellen.formats.parquet import read_records
 from snellen.images import ImageStore
-from snellen.records import History, Sample, SourceRows
+from snellen.records import History, IndistinguishableQuestion, Sample, SourceRows
 
 FORMAT = 1
 MANIFEST = "benchmark.json"
 SAMPLES = "samples.parquet"
 HISTORY = "history.parquet"
 ORIGINS = "origins.parquet"
+INDISTINGUISHABLE = "indistinguishable.parquet"
 
 
 class BenchmarkCounts(Struct, frozen=True):
@@ -62,6 +63,8 @@ class BenchmarkManifest(Struct, frozen=True):
     made: BuildInfo = BuildInfo()
     questions: str = ""
     """A digest of everything but the answers: the same for a build that hides them."""
+    indistinguishable: int = 0
+    """Questions that nothing tells apart from another one with another answer."""
 
 
 class Selection(Struct, frozen=True):
@@ -141,6 +144,11 @@ class Benchmark:
         if not path.exists():
             raise DataError(f"{self.name} has no published dialogue history; use history=online")
         return {history.sample_id: history.replies for history in read_records(path, History)}
+
+    def indistinguishable(self) -> list[IndistinguishableQuestion]:
+        """The questions that nothing tells apart from another one with another answer, group by group."""
+        path = self.folder / INDISTINGUISHABLE
+        return list(read_records(path, IndistinguishableQuestion)) if path.exists() else []
 
     def origins(self) -> dict[str, SourceRows]:
         """For each sample the file rows it was built from; empty for a benchmark that does not store them."""

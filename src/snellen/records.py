@@ -120,6 +120,17 @@ class SourceRows(Struct, frozen=True, gc=False):
     cells: dict[str, str] = {}
 
 
+class IndistinguishableQuestion(Struct, frozen=True, gc=False):
+    """A question of which a model is shown just what it is shown of others, although their answers differ."""
+
+    sample_id: str
+    turn: int
+    group: int
+    """The same number for questions that nothing tells apart."""
+    kind: int
+    """Questions of a group that have the same answer have the same kind; kinds are numbered as they appear."""
+
+
 class Variant(Struct, frozen=True, gc=False, omit_defaults=True):
     """Which presentation of a sample a request is."""
 
@@ -305,6 +316,8 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
     """Under likelihood, each option's value by the rule, in the sample's order of options."""
     unparsed_text: str | None = None
     """The reply as it came, where it names no option."""
+    addresses_grader: str = ""
+    """The words by which the reply speaks to whoever grades it, if it does; they change nothing of how it is read."""
 
     @property
     def turn(self) -> int:

@@ -20,6 +20,7 @@ from snellen import registry
 from snellen.benchmark import (
     FORMAT,
     HISTORY,
+    INDISTINGUISHABLE,
     MANIFEST,
     ORIGINS,
     SAMPLES,
@@ -28,6 +29,7 @@ from snellen.benchmark import (
     BenchmarkManifest,
     BuildInfo,
 )
+from snellen.building.indistinguishable import IndistinguishableFinder
 from snellen.building.recipe import BuildStats, DistractorWriter, Recipe, reformulate
 from snellen.building.staging import staging_folder
 from snellen.catalogue import BenchmarkSpec, entry_folder
@@ -36,7 +38,16 @@ from snellen.errors import DataError
 from snellen.formats.parquet import RecordWriter, sort_by_group
 from snellen.images import ImageStore
 from snellen.paths import benchmark_folder
-from snellen.records import Answer, Formulation, History, ImageRef, Sample, SourceRows, Turn
+from snellen.records import (
+    Answer,
+    Formulation,
+    History,
+    ImageRef,
+    IndistinguishableQuestion,
+    Sample,
+    SourceRows,
+    Turn,
+)
 from snellen.reformulation.regions import render_picture
 
 ANSWERS = "answers.parquet"
@@ -127,7 +138,19 @@ def _write(spec: BenchmarkSpec, drafts: Iterable[Draft], folder: Path, progress:
         checker.warnings(),
         checker.tag_counts(),
         questions=questions_digest.hexdigest()[:16],
+        indistinguishable=_write_indistinguishable(checker.indistinguishable(), folder / INDISTINGUISHABLE),
     )
+
+
+def _write_indistinguishable(questions: Iterable[IndistinguishableQuestion], path: Path) -> int:
+    """How many there are; without any there is no file."""
+    count = 0
+    with RecordWriter(path, IndistinguishableQuestion) as rows:
+        for count, question in enumerate(questions, 1):  # noqa: B007
+            rows.write(question)
+    if not count:
+        path.unlink()
+    return count
 
 
 class DraftChecker:
@@ -143,6 +166,7 @@ class DraftChecker:
         self._tags: dict[str, Counter[str]] = {}
         self._forms: Counter[Formulation] = Counter()
         self._notes: list[str] = []
+        self._alike = IndistinguishableFinder()
 
     def sound(self, drafts: Iterable[Draft]) -> Iterator[Draft]:
         """The drafts until the first fault. Raises DataError at the end, listing the first faults."""
@@ -211,9 +235,14 @@ class DraftChecker:
         self.histories += bool(draft.replies)
         self.origins += bool(draft.rows)
         self._notes += draft.notes
+        self._alike.note(sample, golds, draft.replies)
         self._forms[sample.formulation] += 1
         for name, value in sample.tags.items():
             self._tags.setdefault(name, Counter())[value] += 1
+
+    def indistinguishable(self) -> Iterator[IndistinguishableQuestion]:
+        """Questions that nothing tells apart from another one with another answer."""
+        return self._alike.found(list(self._ids))
 
     def formulation(self) -> Formulation:
         """The formulation of most samples."""

@@ -112,6 +112,8 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     citation: str = ""
     url: str = ""
     max_new_tokens: int = 30
+    same_requests: bool = False
+    """Whether its published data ask the very same with several answers, so that one reply has to serve them."""
     topics: tuple[str, ...] = ()
     generation: tuple[str, ...] = ()
     """Default protocols by generation; the suite's when empty."""

@@ -47,6 +47,8 @@ class AsPublished(Struct, frozen=True, forbid_unknown_fields=True):
 
     extractor: str = "standard"
     """Who reads the replies: a name of the registry's group `extractors`."""
+    judge_prompt: str = ""
+    """How judges are asked to match: a name of the registry's group `matching_prompts`; the run's when empty."""
     metrics: dict[str, tuple[str, ...]] = {}
     """By task: metrics of open questions, the headline first; those of the entry where a task is not named."""
     headline: str = ""

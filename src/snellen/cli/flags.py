@@ -34,7 +34,7 @@ _JUDGE_FLAGS = (
         metavar="MODEL",
         help="Model that reads replies still unparsed, and computes judged metrics; repeat for a vote.",
     ),
-    click.option("--judge-prompt", help="How a judge is asked to match: paper, delimited.  [paper]"),
+    click.option("--judge-prompt", help="How a judge is asked to match: delimited, paper.  [delimited]"),
     click.option(
         "--judge-max-tokens", type=click.IntRange(1), help="Longest verdict; raise it for models that reason.  [16]"
     ),

@@ -183,6 +183,13 @@ def print_built(benchmark: Benchmark) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    if alike := benchmark.manifest.indistinguishable:
+        err.print(
+            f"  warning: {alike:,} of {counts.questions:,} questions show a model just what others show it, and have "
+            f"another answer (snellen lint {benchmark.name} names some); one reply would serve them all"
+            + ("" if benchmark.spec.same_requests else ", so a run refuses them"),
+            highlight=False, style="bold yellow", soft_wrap=True,
+        )  # fmt: skip
     for warning in benchmark.manifest.warnings:
         announce(f"  note: {warning}")
     for reason, times in sorted(benchmark.manifest.made.rejected.items()):

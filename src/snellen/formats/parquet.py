@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from snellen.errors import DataError
-from snellen.records import Answer, History, Sample, SourceRows
+from snellen.records import Answer, History, IndistinguishableQuestion, Sample, SourceRows
 
 ROWS = 1000
 """Rows held in memory, and rows in a Parquet row group."""
@@ -58,12 +58,15 @@ SCHEMAS: dict[type, pa.Schema] = {
             ("cells", pa.map_(pa.string(), pa.string())),
         ]
     ),
+    IndistinguishableQuestion: pa.schema(
+        [("sample_id", pa.string()), ("turn", pa.int32()), ("group", pa.int32()), ("kind", pa.int32())]
+    ),
 }
 
 _MAPS = frozenset({"tags", "cells"})
 _STRUCTS = frozenset({"images", "turns", "regions", "rows"})
 
-RecordT = TypeVar("RecordT", Sample, Answer, History, SourceRows)
+RecordT = TypeVar("RecordT", Sample, Answer, History, SourceRows, IndistinguishableQuestion)
 
 
 def _column(records: list[Any], name: str) -> list[Any]:
@@ -84,7 +87,7 @@ class RecordWriter:
         self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", use_dictionary=True)
         self._records: list[Any] = []
 
-    def write(self, record: Sample | Answer | History | SourceRows) -> None:
+    def write(self, record: Sample | Answer | History | SourceRows | IndistinguishableQuestion) -> None:
         self._records.append(record)
         if len(self._records) >= ROWS:
             self._flush()

@@ -13,6 +13,7 @@ from msgspec import Struct
 from snellen import registry
 from snellen.errors import ModelError
 from snellen.images import Images
+from snellen.models.object_fingerprint import object_fingerprint
 from snellen.records import Kind, Request, Response
 
 ALL_KINDS: frozenset[Kind] = frozenset({"generate", "loglikelihood"})
@@ -66,6 +67,14 @@ class NeedsBenchmarks(Protocol):
     def prepare(self, benchmarks: Sequence[Path]) -> None: ...
 
 
+def answers_by_sample(model: object) -> bool:
+    """Whether a model says, by an attribute `answers_by_sample`, that it looks up which sample asks.
+
+    Then samples that ask the very same are asked one by one; all other models are asked once.
+    """
+    return bool(getattr(model, "answers_by_sample", False))
+
+
 class ModelSpec(Struct, frozen=True):
     """The parts of a model string `scheme:target?option=value&...`."""
 
@@ -117,7 +126,8 @@ def load_model(model: str | Any) -> Model | AsyncModel:
 class ModelAdapter:
     """A user's object with `generate(requests, images)` and optionally `loglikelihood`.
 
-    `generate` may return texts and `loglikelihood` lists of numbers instead of Response records.
+    `generate` may return texts and `loglikelihood` lists of numbers instead of Response records. Its `name`,
+    `batch_size`, `fingerprint` and `answers_by_sample` are taken over where it has them.
     """
 
     def __init__(self, model: Any) -> None:
@@ -129,16 +139,12 @@ class ModelAdapter:
         self._model = model
         self.name = str(getattr(model, "name", type(model).__name__))
         self.batch_size = int(getattr(model, "batch_size", 16))
+        self.answers_by_sample = answers_by_sample(model)
         scores = callable(getattr(model, "loglikelihood", None))
         self.kinds: frozenset[Kind] = ALL_KINDS if scores else frozenset({"generate"})
 
     def fingerprint(self) -> dict[str, str]:
-        fingerprint = getattr(self._model, "fingerprint", None)
-        return (
-            fingerprint()
-            if callable(fingerprint)
-            else {"class": f"{type(self._model).__module__}.{type(self._model).__qualname__}"}
-        )
+        return object_fingerprint(self._model)
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         replies = self._model.generate(requests, images)

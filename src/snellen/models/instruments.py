@@ -15,6 +15,7 @@ from msgspec import Struct
 from snellen.errors import DataError
 from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec, read_options
+from snellen.models.object_fingerprint import digested_facts
 from snellen.records import ContinuationScore, Kind, Request, Response
 from snellen.seeds import rng_for
 
@@ -103,7 +104,11 @@ def biased(spec: ModelSpec) -> Instrument:
 
 
 class Scripted:
-    """Replies from a list by sample id, or by rule: `Scripted({"q1": "(A)"})`, `Scripted(lambda request: ...)`."""
+    """Replies from a list by sample id, or by rule: `Scripted({"q1": "(A)"})`, `Scripted(lambda request: ...)`.
+
+    Its fingerprint is `fingerprint`, or a digest of its replies or rules. A list answers by sample; a rule that
+    looks at `request.sample_id` says so with `answers_by_sample=True`.
+    """
 
     kinds: frozenset[Kind] = ALL_KINDS
     batch_size = 64
@@ -113,14 +118,21 @@ class Scripted:
         replies: dict[str, str] | Callable[[Request], str | Response],
         scores: Callable[[Request], Sequence[float]] | None = None,
         name: str = "snellen:scripted",
+        *,
+        fingerprint: str = "",
+        answers_by_sample: bool = False,
     ) -> None:
-        self.name = name
+        self.name, self._fingerprint = name, fingerprint
+        self.answers_by_sample = answers_by_sample or isinstance(replies, dict)
         self._replies, self._scores = replies, scores
         if scores is None:
             self.kinds = frozenset({"generate"})
 
     def fingerprint(self) -> dict[str, str]:
-        return {"instrument": self.name}
+        facts = {"instrument": self.name}
+        if self._fingerprint:
+            return {**facts, "declared": self._fingerprint}
+        return digested_facts({"replies": self._replies, "scores": self._scores}, facts)
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
         return [self._respond(request) for request in requests]

@@ -13,12 +13,12 @@ from snellen.records import Decoding, Request, Variant
 
 DELIMITED = "snellen-match-1"
 """Snellen's own wording; the reply is quoted, so that it cannot pass for part of the prompt."""
-DEFAULT_PROMPT = "paper"
+DEFAULT_PROMPT = "delimited"
 """Name of the prompt that judges are given by default."""
 
 
 def matching_prompt(name: str = DEFAULT_PROMPT) -> str:
-    """The version of a judge prompt by its name in the registry's group `matching_prompts`: paper, delimited.
+    """The version of a judge prompt by its name in the registry's group `matching_prompts`: delimited, paper.
 
     Raises UnknownNameError.
     """

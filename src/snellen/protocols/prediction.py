@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from msgspec.structs import replace
 
 from snellen.extraction import find_extractor
+from snellen.extraction.grader_address import grader_address
 from snellen.reasons import NoMostLikelyReason, Reason
 from snellen.records import ContinuationScore, ExtractionMethod, Prediction, Request, Response, Turn
 
@@ -90,7 +91,12 @@ def predict(
         notes=notes,
         scores=scores,
         unparsed_text=unparsed_text,
+        addresses_grader=_grader_address(question, response),
     )
+
+
+def _grader_address(question: Turn, response: Response) -> str:
+    return grader_address(response.text, "\n".join((question.question, *question.options))) if response.text else ""
 
 
 def above_baseline(

@@ -28,6 +28,8 @@ class ReplyCounts(Struct, frozen=True):
     """Unparsed presentations by reason."""
     errors: dict[str, int]
     """Failed presentations by kind of failure."""
+    to_grader: int
+    """Presentations whose reply speaks to whoever grades it; they are read as any other."""
     unscored: dict[str, int]
     """Questions without a value of their first metric, by reason."""
 
@@ -58,7 +60,7 @@ def _count(view: RunView, protocol: str) -> ReplyCounts:
     unscored: Counter[str] = Counter()
     unparsed: Counter[str] = Counter()
     errors: Counter[str] = Counter()
-    presentations = read = 0
+    presentations = read = to_grader = 0
     for scored in view.run.benchmarks:
         for score in scored.scores:
             if score.protocol != protocol:
@@ -71,13 +73,16 @@ def _count(view: RunView, protocol: str) -> ReplyCounts:
             if prediction.protocol != protocol:
                 continue
             presentations += 1
+            to_grader += bool(prediction.addresses_grader)
             if prediction.error:
                 errors[prediction.error.kind] += 1
             elif prediction.choice is None and prediction.text is None:
                 unparsed[prediction.reason or ""] += 1
             else:
                 read += 1
-    return ReplyCounts(protocol, len(questions), presentations, read, dict(unparsed), dict(errors), dict(unscored))
+    return ReplyCounts(
+        protocol, len(questions), presentations, read, dict(unparsed), dict(errors), to_grader, dict(unscored)
+    )
 
 
 def count_rotations(view: RunView) -> RotationCounts | None:
@@ -114,6 +119,7 @@ def count_tables(views: Sequence[RunView]) -> list[Table]:
             counts.read,
             counts_text(counts.unparsed),
             counts_text(counts.errors),
+            counts.to_grader,
             counts_text(counts.unscored),
         )
         for view in views
@@ -131,10 +137,23 @@ def count_tables(views: Sequence[RunView]) -> list[Table]:
         ),
         Table(
             "Replies",
-            ("model", "protocol", "questions", "presentations", "read", "unparsed", "errors", "unscored questions"),
+            (
+                "model",
+                "protocol",
+                "questions",
+                "presentations",
+                "read",
+                "unparsed",
+                "errors",
+                "to the grader",
+                "unscored questions",
+            ),
             replies,
             label_columns=2,
-            notes=("Unparsed and errors count presentations; unscored counts questions, by reason.",),
+            notes=(
+                "Unparsed and errors count presentations; unscored counts questions, by reason. To the grader: replies "
+                "that speak to whoever grades them, read as any other.",
+            ),
         ),
         *stage_tables(views),
     ]

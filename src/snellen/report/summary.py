@@ -74,6 +74,7 @@ def summary(views: Sequence[RunView]) -> Table:
             *_bound_notes(rows),
             *_chance_notes(views),
             *_source_notes(views),
+            *_grader_notes(views),
         ),
     )
 
@@ -156,6 +157,21 @@ def _chance_notes(views: Sequence[RunView]) -> list[str]:
     if len(set(levels.values())) == 1:
         return [f"{opening} {next(iter(levels.values()))} accuracy."]
     return [f"{opening} an accuracy of " + ", ".join(f"{level} ({label})" for label, level in levels.items()) + "."]
+
+
+def _grader_notes(views: Sequence[RunView]) -> list[str]:
+    """Who of the models spoke to whoever grades, how often, and an example."""
+    notes = []
+    for view in views:
+        speaking = [p for scored in view.run.benchmarks for p in scored.predictions if p.addresses_grader]
+        if speaking:
+            first = speaking[0]
+            replies = f"{len(speaking):,} {'reply speaks' if len(speaking) == 1 else 'replies speak'}"
+            notes.append(
+                f"{replies} to the grader ({view.label}; {first.sample_id}: {first.addresses_grader!r}); read as any "
+                "other."
+            )
+    return notes
 
 
 def _source_notes(views: Sequence[RunView]) -> list[str]:

@@ -21,6 +21,7 @@ from snellen.reformulation.distractors import Rejected, SameAnswer
 from snellen.reformulation.wordnet import open_wordnet
 from snellen.runs.drivers import drive_model
 from snellen.runs.journal import RunStore
+from snellen.runs.model_identity import check_identity
 
 SHORT = "not written, drawn from other answers"
 
@@ -34,6 +35,8 @@ class ModelDistractorWriter:
         facts = {key: "".join(text) for key, text in model.fingerprint().items()}
         digest = hashlib.blake2b(msgspec.json.encode((model.name, facts), order="sorted"), digest_size=4).hexdigest()
         self.folder = home() / "written" / f"{slug(model.name)[:60]}-{digest}"
+
+        check_identity(self.folder, self.name, facts)
 
     def __enter__(self) -> ModelDistractorWriter:
         self._store = RunStore(self.folder)

@@ -183,19 +183,19 @@ def _ask(
     model: Model, kind: Kind, waiting: list[tuple[ActiveItem, int]], store: RunStore, progress: ProgressCallback
 ) -> None:
     """Ask each distinct request once; the store answers its other presentations."""
-    first = {active.requests[i].key: (active, i) for active, i in reversed(waiting)}
-    distinct = [(active, i) for active, i in waiting if first[active.requests[i].key] == (active, i)]
+    identities = [store.identity(active.requests[i]) for active, i in waiting]
+    first = dict(zip(reversed(identities), reversed(waiting), strict=True))
+    distinct = [pair for pair, identity in zip(waiting, identities, strict=True) if first[identity] == pair]
     requests = [active.requests[i] for active, i in distinct]
     responses = _answer(model, kind, requests, waiting[0][0].item.images)
     store.append(
         Exchange(active.label, request, response)
         for (active, _), request, response in zip(distinct, requests, responses, strict=True)
     )
-    by_key = {request.key: response for request, response in zip(requests, responses, strict=True)}
-    for active, i in waiting:
-        request = active.requests[i]
-        own = first[request.key] == (active, i)
-        active.responses[i] = by_key[request.key] if own else store.share(active.label, request, by_key[request.key])
+    came = {store.identity(request): response for request, response in zip(requests, responses, strict=True)}
+    for (active, i), identity in zip(waiting, identities, strict=True):
+        own, response = first[identity] == (active, i), came[identity]
+        active.responses[i] = response if own else store.share(active.label, active.requests[i], response)
     progress(
         ProgressUpdate(requests=len(responses), failures=sum(response.error is not None for response in responses))
     )
@@ -242,16 +242,17 @@ async def drive_async(
     Raises ModelError when the model is unusable; what was answered before is stored.
     """
     source = iter(items)
-    in_flight: dict[str, asyncio.Future[Response]] = {}
+    in_flight: dict[bytes, asyncio.Future[Response]] = {}
 
     async def ask(label: str, request: Request, images: Images) -> Response:
         if (stored := store.find(label, request)) is not None:
             return stored
-        if (pending := in_flight.get(request.key)) is not None:
+        identity = store.identity(request)
+        if (pending := in_flight.get(identity)) is not None:
             response = await asyncio.shield(pending)
             return store.share(label, request, response)
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        in_flight[request.key] = future
+        in_flight[identity] = future
         try:
             response = check_response(request, await model.ask(request, images))
             store.append([Exchange(label, request, response)])
@@ -259,7 +260,7 @@ async def drive_async(
             future.set_result(response)
             return response
         finally:
-            del in_flight[request.key]
+            del in_flight[identity]
             if not future.done():
                 future.cancel()
 

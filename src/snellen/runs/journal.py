@@ -71,6 +71,11 @@ class RunManifest(Struct, frozen=True):
     """UTC, ISO 8601."""
     notes: tuple[str, ...] = ()
     """What a reader of its numbers has to know."""
+    left_as: dict[str, str] = {}
+    """The fingerprint that an object of the user's program had when it had last answered, if it changes in answering
+    (it counts, it keeps a cache): both are of the model that answered."""
+    answers_by_sample: bool = False
+    """Whether the model looks up which sample asks, so that samples that ask the same may get different replies."""
 
     @property
     def decoding(self) -> Decoding:
@@ -83,13 +88,18 @@ class RunManifest(Struct, frozen=True):
 
 
 class RunStore:
-    """An open run folder. `worker` names the journal that this process appends to."""
+    """An open run folder. `worker` names the journal that this process appends to.
 
-    def __init__(self, folder: Path, worker: int = 0, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.folder = folder
+    A response is found again by what was asked; with `by_sample` also by the sample that asked.
+    """
+
+    def __init__(
+        self, folder: Path, worker: int = 0, *, by_sample: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.folder, self._by_sample = folder, by_sample
         self.answered = self.failed = 0
         self._clock, self._synced = clock, clock()
-        self._places: dict[bytes, int] = {}  # request key -> offset * 256 + number of the journal
+        self._places: dict[bytes, int] = {}  # what a response is found by -> offset * 256 + number of the journal
         self._known: set[bytes] = set()
         self._path = folder / f"journal-{worker}.jsonl"
         self._file = self._open()
@@ -125,15 +135,19 @@ class RunStore:
 
     def _index(self, exchange: Exchange, journal: int, offset: int) -> None:
         if exchange.response.error is None:
-            self._places.setdefault(bytes.fromhex(exchange.request.key), offset << 8 | journal)
+            self._places.setdefault(self.identity(exchange.request), offset << 8 | journal)
             self._known.add(_presentation(exchange.protocol, exchange.request))
+
+    def identity(self, request: Request) -> bytes:
+        """What the response to a request is found by: two requests with the same share one response."""
+        return sample_identity(request) if self._by_sample else bytes.fromhex(request.key)
 
     def find(self, protocol: str, request: Request) -> Response | None:
         """The stored response to the same request, if any; it is then recorded under this presentation too.
 
         Failures are never returned, so they are asked again.
         """
-        place = self._places.get(bytes.fromhex(request.key))
+        place = self._places.get(self.identity(request))
         if place is None:
             return None
         response = _read_at(self._journals[place & 255], place >> 8).response
@@ -214,6 +228,11 @@ def read_journal(path: Path) -> Iterator[tuple[int, Exchange]]:
             offset += len(line)
 
 
+def holds_answers(folder: Path) -> bool:
+    """Whether anything was written into the journals of a folder."""
+    return any(path.stat().st_size for path in journals(folder))
+
+
 def read_manifest(folder: Path) -> RunManifest:
     """Raises StoreError for a folder that is no run, or a run of another version."""
     path = folder / RUN_MANIFEST
@@ -254,6 +273,12 @@ def _unwritable(folder: Path, error: OSError) -> StoreError:
     if error.errno == errno.ENOSPC:
         return StoreError(f"{folder}: the disk is full; free some space, then run the same command to go on")
     return StoreError(f"{folder}: cannot write ({error.strerror}); choose a folder you can write with --runs")
+
+
+def sample_identity(request: Request) -> bytes:
+    """A digest of what a request asks and of the sample that asks it."""
+    who = (request.benchmark, request.sample_id, request.key)
+    return hashlib.blake2b(_encoder.encode(who), digest_size=16).digest()
 
 
 def _presentation(protocol: str, request: Request) -> bytes:

@@ -85,7 +85,9 @@ def plan_run(spec: RunSpec, announce: Announce = lambda line: None) -> RunPlan:
 def default_name(spec: RunSpec) -> str:
     """The default folder of a run: asking the same gives the same folder, however the work is done."""
     [model] = spec.models
-    question = replace(spec, runs="", cards="", workers=1, window=0, error_budget=0.0, report=True)
+    question = replace(
+        spec, runs="", cards="", workers=1, window=0, error_budget=0.0, allow_same_requests=False, report=True
+    )
     return f"{slug(model)[:60]}-{digest(msgspec.json.encode(question).decode())}"
 
 

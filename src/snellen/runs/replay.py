@@ -7,8 +7,9 @@ from pathlib import Path
 
 from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec
+from snellen.models.object_fingerprint import NOT_FINGERPRINTED
 from snellen.records import Failure, Kind, Request, Response
-from snellen.runs.journal import read_exchanges, read_manifest
+from snellen.runs.journal import read_exchanges, read_manifest, sample_identity
 
 
 class Replay:
@@ -20,18 +21,23 @@ class Replay:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self._manifest = read_manifest(folder)
+        self.answers_by_sample = self._manifest.answers_by_sample
         self._responses = {
-            exchange.request.key: exchange.response
+            self._identity(exchange.request): exchange.response
             for exchange in read_exchanges(folder)
             if exchange.response.error is None
         }
 
     def fingerprint(self) -> dict[str, str]:
-        return {"replay of": self._manifest.model, **self._manifest.fingerprint}
+        known = {name: text for name, text in self._manifest.fingerprint.items() if name != NOT_FINGERPRINTED}
+        return {"replay of": self._manifest.model, **known}
+
+    def _identity(self, request: Request) -> bytes:
+        return sample_identity(request) if self.answers_by_sample else bytes.fromhex(request.key)
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
         missing = Response(error=Failure("not recorded", "the replayed run was not asked this"))
-        return [self._responses.get(request.key, missing) for request in requests]
+        return [self._responses.get(self._identity(request), missing) for request in requests]
 
     loglikelihood = generate
 

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from snellen import __version__
 from snellen.errors import ModelError, StoreError
-from snellen.models.base import AsyncModel, Model, NeedsBenchmarks
+from snellen.models.base import AsyncModel, Model, NeedsBenchmarks, answers_by_sample
+from snellen.models.object_fingerprint import is_of_content
 from snellen.protocols.base import needed_kind
 from snellen.runs.drivers import ProgressCallback, drive_model
 from snellen.runs.journal import (
@@ -22,10 +23,13 @@ from snellen.runs.journal import (
     BenchmarkUse,
     RunManifest,
     RunStore,
+    holds_answers,
     read_manifest,
     write_manifest,
 )
+from snellen.runs.model_identity import changed_fact, check_identity, way_out
 from snellen.runs.plan import RunPlan, protocols_of, work_items
+from snellen.runs.same_requests import check_same_requests
 
 _RECORDED = ("msgspec", "pyarrow", "pillow", "httpcore", "torch", "transformers", "tokenizers")
 
@@ -41,15 +45,22 @@ class RunOutcome(Struct, frozen=True):
 def run_plan(model: Model | AsyncModel, plan: RunPlan, progress: ProgressCallback = lambda update: None) -> RunOutcome:
     """Ask everything that is not answered yet. The same call resumes an earlier run.
 
-    Raises StoreError for a folder that belongs to another run, ModelError for an unusable model.
+    Raises StoreError for a folder that belongs to another run, ModelError for an unusable model, DataError for samples
+    that would share a reply although their answers differ.
     """
     check_model_kinds(model, plan)
+    notes = check_same_requests(model, plan)
     folder = plan.folder
-    _join(folder, manifest_of(model, plan), first=plan.worker == 0)
+    manifest = replace(manifest_of(model, plan), notes=notes)
+    _join(folder, manifest, first=plan.worker == 0)
     if isinstance(model, NeedsBenchmarks):
         model.prepare([selected.benchmark.folder for selected in plan.benchmarks])
-    with RunStore(folder, plan.worker) as store:
-        drive_model(model, work_items(plan), store, window=plan.spec.window, progress=progress)
+    with RunStore(folder, plan.worker, by_sample=answers_by_sample(model)) as store:
+        try:
+            drive_model(model, work_items(plan), store, window=plan.spec.window, progress=progress)
+        finally:
+            if is_of_content(manifest.fingerprint):
+                _keep_left_as(folder, model)
         return RunOutcome(folder, store.answered, store.failed)
 
 
@@ -71,8 +82,7 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan) -> RunManifest:
     return RunManifest(
         format=RUN_FORMAT,
         model=model.name,
-        # A version may be a text of a kind of its own, as torch's is.
-        fingerprint={name: "".join(value) for name, value in model.fingerprint().items()},
+        fingerprint=_fingerprint(model),
         benchmarks=tuple(
             BenchmarkUse(
                 use.benchmark.name,
@@ -91,7 +101,20 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan) -> RunManifest:
         software={"snellen": __version__, "python": platform.python_version(), **_versions()},
         hardware={"machine": platform.machine(), "system": platform.system(), "cores": str(os.cpu_count())},
         started=datetime.now(UTC).isoformat(timespec="seconds"),
+        answers_by_sample=answers_by_sample(model),
     )
+
+
+def _fingerprint(model: Model | AsyncModel) -> dict[str, str]:
+    # A version may be a text of a kind of its own, as torch's is.
+    return {name: "".join(value) for name, value in model.fingerprint().items()}
+
+
+def _keep_left_as(folder: Path, model: Model | AsyncModel) -> None:
+    """Note what an object became in answering, so that the same object may go on."""
+    manifest, now = read_manifest(folder), _fingerprint(model)
+    if now not in (manifest.fingerprint, manifest.left_as):
+        write_manifest(folder, replace(manifest, left_as=now))
 
 
 def _versions() -> dict[str, str]:
@@ -106,21 +129,16 @@ def _versions() -> dict[str, str]:
 
 def _join(folder: Path, manifest: RunManifest, first: bool) -> None:
     """Begin a run in `folder`, or go on with the one that is there when it is the same model on the same data."""
-    if not (folder / RUN_MANIFEST).exists():
+    if not (folder / RUN_MANIFEST).exists() or not holds_answers(folder):
         if first:
             write_manifest(folder, manifest)
         return
     earlier = read_manifest(folder)
-    if earlier.fingerprint != manifest.fingerprint or earlier.model != manifest.model:
-        changed = next(
-            (
-                f"{name} was {earlier.fingerprint.get(name)}, is {manifest.fingerprint.get(name)}"
-                for name in sorted({*earlier.fingerprint, *manifest.fingerprint})
-                if earlier.fingerprint.get(name) != manifest.fingerprint.get(name)
-            ),
-            f"the model was {earlier.model}, is {manifest.model}",
-        )
-        raise StoreError(f"{folder} holds a run of another model ({changed}); choose another --name")
+    check_identity(folder, manifest.model, manifest.fingerprint)
+    if manifest.fingerprint not in (earlier.fingerprint, earlier.left_as) or earlier.model != manifest.model:
+        changed = changed_fact(earlier.fingerprint, manifest.fingerprint)
+        changed = changed or f"the model was {earlier.model}, is {manifest.model}"
+        raise StoreError(f"{folder} holds a run of another model ({changed}); {way_out(manifest.fingerprint)}")
     if (earlier.templates, earlier.decoding, earlier.prefix) != (
         manifest.templates,
         manifest.decoding,
@@ -144,6 +162,8 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> None:
         benchmarks=(*(use for use in earlier.benchmarks if use.name not in now), *joined),
         protocols=tuple(dict.fromkeys((*earlier.protocols, *manifest.protocols))),
         asked=tuple(dict.fromkeys((*earlier.asked, *manifest.asked))),
+        notes=tuple(dict.fromkeys((*earlier.notes, *manifest.notes))),
+        answers_by_sample=earlier.answers_by_sample or manifest.answers_by_sample,
     )
     if first and grown != earlier:
         write_manifest(folder, grown)

@@ -58,8 +58,8 @@ class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     models: tuple[Any, ...] = ()
     """Model strings, from Python also model objects; of several the majority counts."""
-    prompt: str = "paper"
-    """How a judge is asked to match: paper, delimited."""
+    prompt: str = "delimited"
+    """How a judge is asked to match: delimited, paper. As published, a suite that says how is asked its way."""
     max_tokens: Count = 16
     """Longest verdict; judges that reason need more."""
     structured: bool = False
@@ -113,6 +113,8 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Requests that a local model gets at once; 0: the model's own batch size."""
     error_budget: Share = 0.0
     """Share of failed requests above which the run counts as failed."""
+    allow_same_requests: bool = False
+    """Let one reply serve samples that ask the very same although their answers differ, instead of refusing to."""
     report: bool = True
     """Write report.html into the run's folder."""
     scoring: ScoringSpec = ScoringSpec()

@@ -18,6 +18,7 @@ class Oracle:
 
     kinds: frozenset[Kind] = ALL_KINDS
     batch_size = 1024
+    answers_by_sample = True
 
     def __init__(self, name: str) -> None:
         self.name = name

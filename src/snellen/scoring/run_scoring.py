@@ -53,7 +53,6 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
     benchmark has changed since or a judged metric has no judge, and what reading stages and panel raise.
     """
     check_scoring(spec, judged=panel is not None)
-    stages = reading_stages(spec, panel)
     manifest = read_manifest(folder)
     opened = {use.name: reopen_benchmark(use) for use in manifest.benchmarks}
     samples = {
@@ -63,6 +62,7 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
     rules = {name: _rules(one.spec, spec) for name, one in opened.items()}
     readings = {name: replace(spec, extractor=rule.extractor) if rule else spec for name, rule in rules.items()}
     read = _read(folder, manifest, samples, readings)
+    stages = reading_stages(spec, panel, _judge_prompts(rules, panel))
     _read_on(read.presented, read.unparsed, tuple(stages.values()))
     protocols = {text: parse_protocol(text) for text in manifest.protocols}
     benchmarks = tuple(
@@ -100,6 +100,13 @@ def check_metrics(names: Iterable[str]) -> None:
 def _rules(spec: BenchmarkSpec, scoring: ScoringSpec) -> AsPublished | None:
     suite = suite_facts().get(spec.suite) if scoring.as_published else None
     return suite.as_published if suite else None
+
+
+def _judge_prompts(rules: Mapping[str, AsPublished | None], panel: JudgeEnsemble | None) -> dict[str, str]:
+    """How judges are asked about each benchmark: as its suite was published, or else as they are asked anyway."""
+    if panel is None:
+        return {}
+    return {name: (rule.judge_prompt if rule else "") or panel.spec.prompt for name, rule in rules.items()}
 
 
 def _spec(spec: BenchmarkSpec, rules: AsPublished | None) -> BenchmarkSpec:

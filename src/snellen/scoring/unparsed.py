@@ -6,7 +6,8 @@ unparsed, and is counted as such.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +23,7 @@ from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.judges.ensemble import DEFAULT_JUDGE, JudgeEnsemble
 from snellen.seeds import rng_for
 
+NO_PROMPTS: Mapping[str, str] = MappingProxyType({})
 RANDOM_VERSION = "legacy-random-1"
 
 
@@ -75,17 +77,21 @@ def _near(unparsed: UnparsedReply, near: semantic_matching.NearestOption) -> Pre
     )
 
 
-def judge_matching_stage(panel: JudgeEnsemble) -> ReadingStage:
+def judge_matching_stage(panel: JudgeEnsemble, prompts: Mapping[str, str] = NO_PROMPTS) -> ReadingStage:
     """Step 2: judges name the option that is meant, or none; the majority of valid verdicts counts.
 
-    Empty replies are not sent. Raises UnknownNameError for a wording that nobody has.
+    `prompts` are names of wordings by benchmark, where it is not the panel's own. Empty replies are not sent. Raises
+    UnknownNameError for a wording that nobody has.
     """
-    version = prompt_version(panel.spec)
+    specs = {name: replace(panel.spec, prompt=prompt) for name, prompt in prompts.items()}
 
     def stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
         asked = [one for one in unparsed if one.says_something]
-        verdicts = panel.verdicts([matching_item(one, panel.spec) for one in asked])
-        made = {id(one): _judged(one, panel.name, version, row) for one, row in zip(asked, verdicts, strict=True)}
+        items = [matching_item(one, specs.get(one.prediction.benchmark, panel.spec)) for one in asked]
+        made = {
+            id(one): _judged(one, panel.name, item.version, row)
+            for one, item, row in zip(asked, items, panel.verdicts(items), strict=True)
+        }
         return [made.get(id(one), one.prediction) for one in unparsed]
 
     return stage
@@ -155,13 +161,17 @@ def _drawn(prediction: Prediction, options: Sequence[int], seed: int) -> Predict
     )
 
 
-def reading_stages(spec: ScoringSpec, panel: JudgeEnsemble | None) -> dict[str, ReadingStage]:
-    """What reads on after the extractor, in order, by its name with version."""
+def reading_stages(
+    spec: ScoringSpec, panel: JudgeEnsemble | None, prompts: Mapping[str, str] = NO_PROMPTS
+) -> dict[str, ReadingStage]:
+    """What reads on after the extractor, in order, by its name with version; `prompts` as for judges."""
     stages: dict[str, ReadingStage] = {}
     if spec.semantic:
         stages[semantic_matching.VERSION] = semantic_matching_stage
     if panel:
-        stages[f"{panel.name} ({prompt_version(panel.spec)})"] = judge_matching_stage(panel)
+        names = dict.fromkeys(prompts.values()) or (panel.spec.prompt,)
+        versions = ", ".join(map(matching_prompt, names))
+        stages[f"{panel.name} ({versions})"] = judge_matching_stage(panel, prompts)
     if spec.unparsed == "legacy-random":
         stages[f"{RANDOM_VERSION} (seed {spec.guess_seed})"] = random_guess(spec.guess_seed)
     return stages

@@ -49,6 +49,15 @@ def repeated_questions(material: LintMaterial) -> Iterator[Finding]:
         yield Finding("near-duplicates", "warning", says, len(near), of, first_examples(near))
 
 
+def indistinguishable(material: LintMaterial) -> Iterator[Finding]:
+    """Questions of which a model is shown just what it is shown of others that have another answer."""
+    alike = material.benchmark.indistinguishable()
+    if alike:
+        says = "show a model just what others show it, letter by letter, and have another answer: one reply for all"
+        examples = first_examples(question.sample_id for question in alike)
+        yield Finding("indistinguishable", "serious", says, len(alike), len(material.questions), examples)
+
+
 def _clash(group: list[LintQuestion]) -> bool:
     choices = [question for question in group if question.options and question.gold]
     everything = {text for question in choices for text in _right(question)}

@@ -60,7 +60,9 @@ def _blind(benchmarks: Sequence[Benchmark], model: str, limit: int | None, runs:
     protocol = "blind" if "generate" in opened.kinds else "blind?by=likelihood"
     with run_progress() as progress:
         folders = [str(benchmark.folder) for benchmark in benchmarks]
-        results = evaluate(opened, folders, protocol, limit=limit, runs=runs, progress=progress)
+        results = evaluate(
+            opened, folders, protocol, limit=limit, runs=runs, allow_same_requests=True, progress=progress
+        )
     [run] = results.runs
     announce(f"run: {run.folder}")
     return text_only(run)

@@ -63,6 +63,11 @@ from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read
 @click.option(
     "--error-budget", type=click.FloatRange(0, 1), help="Share of failed requests above which the exit code is 3.  [0]"
 )
+@click.option(
+    "--allow-same-requests/--no-allow-same-requests",
+    default=None,
+    help="Let one reply serve samples that ask the very same although their answers differ.  [no, refused]",
+)
 @click.option("--report/--no-report", default=None, help="Write report.html into the run's folder.  [yes]")
 @scoring_flags
 @json_flag

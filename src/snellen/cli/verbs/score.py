@@ -45,7 +45,7 @@ def command(
 
     \b
       snellen score runs/x --extractor strict
-      snellen score runs/x --judge hf:org/name --judge-prompt delimited
+      snellen score runs/x --judge hf:org/name --judge-price 0.15,0.6
       snellen score runs/x --metric mark --judge openai:name@http://host:port/v1
       snellen score model_MMBench_DEV_EN.xlsx --benchmark MMBench_DEV_EN.tsv
       snellen score VQA_SingleChoice_generation_x_y.json --benchmark reform-eval/vqav2

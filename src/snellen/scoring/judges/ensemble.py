@@ -8,7 +8,6 @@ reply, wording or judge is asked anew, a stopped scoring goes on, and failures a
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol as Form
@@ -24,7 +23,9 @@ from snellen.protocols.verdict import NO_PICTURES, Deliberation, Verdict, settle
 from snellen.records import Exchange, Request, Response, Variant
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate, WorkItem, drive, drive_async, run_async
 from snellen.runs.journal import RunStore, read_exchanges, write_atomically
+from snellen.runs.model_identity import check_identity
 from snellen.runs.spec import JudgeSpec, TokenPrice
+from snellen.scoring.judges.cost import estimate_cost, pending_requests
 
 JUDGE = "judge.json"
 DEFAULT_JUDGE = JudgeSpec()
@@ -115,6 +116,7 @@ class Judge:
         self._file = JudgeFile(model.name, {key: "".join(text) for key, text in model.fingerprint().items()})
         digest = hashlib.blake2b(msgspec.json.encode(self._file, order="sorted"), digest_size=4).hexdigest()
         self.folder = run / f"judge-{slug(model.name)[:60]}-{digest}"
+        check_identity(self.folder, model.name, self._file.fingerprint)
 
     def hear(self, errands: Sequence[Asking]) -> tuple[list[Verdict], int]:
         """Its verdicts, and how many calls were made for them."""
@@ -122,10 +124,11 @@ class Judge:
         waiting = [errand for errand in errands if _verdict(errand, known) is None]
         calls, used = 0, ""
         if waiting:
-            first = {request.key: request for errand in waiting for request in next(errand.start())}
+            may_be_asked = [pending_requests(errand.start(), known) for errand in waiting]
+            check = pending_requests(_start_up_check().start(), known)[:1]
             self._announce(
                 f"judge {self.name}: {len(errands):,} replies, {len(errands) - len(waiting):,} judged before; "
-                f"{estimate_cost(list(first.values()), self._price)}, one more for each verdict that is none"
+                f"{estimate_cost(may_be_asked, self._price, besides=check)}"
             )
             calls = self._ask(waiting)
             after = stored_verdicts(self.folder, failures=True)
@@ -155,22 +158,6 @@ class Judge:
         return calls
 
 
-def estimate_cost(requests: Sequence[Request], price: TokenPrice | None = None) -> str:
-    """Calls, tokens and, for a price, cost in words. Before a tokeniser is known four letters count as a token, a
-    letter beyond ASCII as one."""
-    read = sum(_tokens(message.text) for request in requests for message in request.messages)
-    most = sum(request.decoding.max_new_tokens for request in requests)
-    line = f"{len(requests):,} calls to make, some {read:,} tokens to read and at most {most:,} to write"
-    if price is None:
-        return line
-    return f"{line}, at most {(read * price[0] + most * price[1]) / 1e6:,.3g} at the price given"
-
-
-def _tokens(text: str) -> int:
-    plain = sum(map(str.isascii, text))
-    return math.ceil(plain / 4) + len(text) - plain
-
-
 def _used(responses: Iterable[Response]) -> str:
     """Tokens of responses, where the judge counts them."""
     uses = [response.usage for response in responses if response.usage]
@@ -188,7 +175,7 @@ async def _ask_async(model: AsyncModel, errands: Sequence[Asking], store: RunSto
 
 
 def _start_up_check() -> JudgeMatching:
-    """A reply that every judge can match: the first example of the printed prompt itself."""
+    """A reply that every judge can match."""
     return JudgeMatching(
         "start-up check", "check", Variant(), "What is the main object in image?",
         ("teddy bear", "rabbit", "cat", "dog"), ("A", "B", "C", "D"), "a cute teddy bear", matching_prompt(),
