@@ -375,3 +375,14 @@ def test_a_mean_over_benchmarks_at_the_end_of_its_range_counts_pictures_and_not_
 def test_a_mean_over_benchmarks_has_no_interval_when_one_of_them_has_none() -> None:
     alone = estimate_mean([1.0, 0.0], "aa")
     assert mean_of_estimates([alone, estimate_mean([1.0, 0.0] * 9, range(18))]).low is None
+
+
+@given(st.lists(st.tuples(shares, st.integers(0, 3)), min_size=2, max_size=30), st.randoms(use_true_random=False))
+def test_an_estimate_does_not_depend_on_the_order_of_the_questions(
+    scores: list[tuple[float, int]], rng: random.Random
+) -> None:
+    shuffled = rng.sample(scores, len(scores))
+    first, second = (
+        estimate_mean([value for value, _ in part], [group for _, group in part]) for part in (scores, shuffled)
+    )
+    assert first == second

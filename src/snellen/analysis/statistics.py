@@ -124,10 +124,11 @@ def group_spread(deviations: Sequence[float], groups: Sequence[Hashable]) -> Gro
 
 
 def _group_sums(deviations: Sequence[float], groups: Sequence[Hashable]) -> dict[Hashable, float]:
-    sums: dict[Hashable, float] = defaultdict(float)
+    """The sum of each group, whatever the order of the questions in it."""
+    members: dict[Hashable, list[float]] = defaultdict(list)
     for deviation, group in zip(deviations, groups, strict=True):
-        sums[group] += deviation
-    return sums
+        members[group].append(deviation)
+    return {group: math.fsum(values) for group, values in members.items()}
 
 
 def _correlation(
@@ -156,8 +157,8 @@ def _carriers(shifts: Sequence[float]) -> float:
     G / pi for many normal shifts. Where few groups hold all the wrong answers, as few tell how wrong answers cluster.
     """
     sides = ([x for x in shifts if x > 0], [x for x in shifts if x < 0])
-    squares = [sum(x * x for x in side) for side in sides]
-    return min(sum(side) ** 2 / square if square else 0.0 for side, square in zip(sides, squares, strict=True))
+    squares = [math.fsum(x * x for x in side) for side in sides]
+    return min(math.fsum(side) ** 2 / square if square else 0.0 for side, square in zip(sides, squares, strict=True))
 
 
 def _mean_interval(
