@@ -61,10 +61,10 @@ ROOMS: dict[str, dict[str, str]] = {
         "runs/drivers.py": "journal drivers resume spec",
     },
     "scoring": {
-        "scoring/choice_metrics.py": "protocols scoring likelihood_rules",
-        "scoring/choice_scoring.py": "scoring likelihood_rules presentations",
-        "scoring/text_scoring.py": "scoring metrics_pooled declaration",
-        "scoring/run_scoring.py": "scoring likelihood_rules presentations",
+        "scoring/choice_metrics.py": "declaration protocols scoring likelihood_rules",
+        "scoring/choice_scoring.py": "scoring likelihood_rules presentations declaration",
+        "scoring/text_scoring.py": "scoring metrics_pooled declaration marking",
+        "scoring/run_scoring.py": "scoring likelihood_rules presentations declaration matching",
         "scoring/questions.py": "scoring metrics_pooled likelihood_rules",
         "scoring/corpus_counts.py": "metrics_pooled scoring",
         "scoring/baselines.py": "likelihood_rules presentations",
@@ -72,7 +72,7 @@ ROOMS: dict[str, dict[str, str]] = {
     },
     "analysis": {
         "analysis/statistics.py": "statistics aggregate",
-        "analysis/linearisation.py": "metrics_pooled statistics",
+        "analysis/linearisation.py": "metrics_pooled statistics declaration",
         "analysis/template_spread.py": "statistics aggregate",
     },
     "extraction": {

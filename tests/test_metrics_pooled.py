@@ -171,6 +171,12 @@ def test_several_presentations_of_a_question_count_as_one(tmp_path: Path) -> Non
     assert found["entity_recall"].estimate.n == 2
 
 
+def test_a_single_question_has_its_own_number_and_no_interval(tmp_path: Path) -> None:
+    made = open_questions(tmp_path / "made", [["a dog runs fast"]], metrics=("entity_f1",))
+    one = rows(evaluate(Scripted({"q0": "a dog runs fast"}), str(made.folder), runs=tmp_path))["entity_f1"].estimate
+    assert (one.value, one.low, one.high, one.n, one.groups) == (1.0, None, None, 1, 1)
+
+
 def test_parts_of_a_benchmark_have_numbers_of_their_own(tmp_path: Path) -> None:
     table = [
         {"id": f"q{i}", "question": f"What is {i}?", "answer": ["a"], "tag_level": ("easy", "hard")[i % 2]}
@@ -349,6 +355,8 @@ def test_the_error_of_f1_is_that_of_leaving_out_each_picture_in_turn() -> None:
 def test_one_group_has_no_interval_and_certainty_has_wilson_s() -> None:
     [one] = linearised([(1.0, 1.0), (0.0, 1.0)], ["a", "a"], mean_of, 1)
     assert (one.value, one.low, one.high) == (0.5, None, None)
+    [none] = linearised([(0.0, 1.0)] * 30, range(30), mean_of, 1)
+    assert (none.low, none.high) == (0.0, pytest.approx(estimate_mean([0.0] * 30, list(range(30))).high))
     [one] = linearised([(1.0, 1.0)] * 30, range(30), mean_of, 1)
     assert one.high == 1.0
     assert one.low == pytest.approx(estimate_mean([1.0] * 30, list(range(30))).low)

@@ -117,6 +117,9 @@ def test_only_what_differs_from_the_defaults_is_in_the_label() -> None:
     assert parse_protocol("instability?m=5").label == "instability"
     assert parse_protocol("instability?m=3&in_context=false").label == "instability?m=3&in_context=false"
     assert parse_protocol("circular?all_passes").label == "circular?all_passes=true"
+    for name, default in (("vanilla", "false"), ("circular", "false"), ("instability", "true"), ("dialogue", "true")):
+        assert parse_protocol(f"{name}?in_context={default}").label == name
+        assert parse_protocol(name).in_context is (default == "true")
     assert needed_kind(parse_protocol("likelihood")) == needed_kind(parse_protocol("vanilla?by=likelihood"))
 
 
@@ -246,6 +249,13 @@ def test_open_questions_are_predicted_by_their_text() -> None:
     ]
 
 
+def test_a_reply_is_read_with_its_question() -> None:
+    for question, choice in (("Which animal is not there?", 1), ("Which animal is there?", None)):
+        sample = replace(sample_of(3), question=question)
+        asked = converse(Vanilla(), sample, lambda request: "There is no dog.")
+        assert [p.choice for p in predictions(Vanilla(), sample, asked)] == [choice]
+
+
 def test_what_could_not_be_parsed_is_kept_as_it_came_and_only_that() -> None:
     replies = ["  Well. ", "", "(B)"]
     texts = [
@@ -367,6 +377,39 @@ def test_orders_are_the_same_for_the_same_seed_and_new_for_another() -> None:
     assert orders(Instability(), "q") != orders(Instability(seed=1), "q")
     assert orders(Instability(), "q") != orders(Instability(), "r")
     assert orders(Instability(m=3), "q") == orders(Instability(m=5), "q")[:3]
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "orders"),
+    [
+        ("vanilla?labels=random", "1", ["0123"]),
+        ("circular?labels=random&all_passes", "11A1", ["0123", "1230", "2301", "3012"]),
+        ("instability?m=6&perturb=all&seed=3", "a1AAA1", ["2103", "1032", "0321", "3210", "3201", "2013"]),
+    ],
+)
+def test_what_is_drawn_for_a_presentation_is_drawn_again_by_each_snellen_to_come(
+    name: str, labels: str, orders: list[str]
+) -> None:
+    """Frozen: another draw is another request, so that a run that was stopped would begin anew."""
+    given = [r.variant for r, _ in converse(parse_protocol(name), sample_of(4), naming(0))]
+    assert ["".join(map(str, variant.order)) for variant in given] == orders
+    assert "".join(variant.labels[0] for variant in given) == labels
+
+
+@pytest.mark.parametrize("name", ["likelihood?m=7", "instability?m=7"])
+def test_presentations_take_turns_with_the_wordings_of_a_question(name: str) -> None:
+    sample = replace(sample_of(3), rewordings=("Name the animal.", "What is it called?"))
+
+    def reply(request: Request) -> Response:
+        return Response(text="(A)", scores=tuple(ContinuationScore(-float(i), 1) for i in range(3)))
+
+    requests = [request for request, _ in converse(parse_protocol(name), sample, reply)]
+    assert [request.variant.wording for request in requests] == [0, 1, 2, 0, 1, 2, 0]
+    ways = ("Which animal?", *sample.rewordings)
+    texts = ["\n".join(message.text for message in request.messages) for request in requests]
+    assert [[way in text for way in ways].index(True) for text in texts] == [0, 1, 2, 0, 1, 2, 0]
+    same = [r.variant.wording for r, _ in converse(Instability(m=3, perturb="order"), sample, reply)]
+    assert same == [0, 0, 0]
 
 
 @pytest.mark.parametrize(

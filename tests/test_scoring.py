@@ -242,6 +242,8 @@ def test_the_entropy_of_a_question_waits_for_all_its_presentations(questions: Be
     stopped = score(tmp_path / "run")
     assert reasons_of(stopped, "instability") == {"": 11, "not asked": 1}
     assert stopped.value("instability") == pytest.approx(results.value("instability"))
+    came = {s.sample_id: s.n_presentations for s in every_score(stopped) if s.metric == "instability"}
+    assert came == {f"q{i:03d}": 4 if i < 11 else 2 for i in range(12)}
 
 
 def test_no_verdict_of_circular_eval_is_given_while_a_right_pass_was_never_asked(
