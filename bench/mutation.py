@@ -64,7 +64,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "scoring/choice_metrics.py": "declaration protocols scoring likelihood_rules",
         "scoring/choice_scoring.py": "scoring likelihood_rules presentations declaration",
         "scoring/text_scoring.py": "scoring metrics_pooled declaration marking",
-        "scoring/run_scoring.py": "scoring likelihood_rules presentations declaration matching",
+        "scoring/run_scoring.py": "scoring likelihood_rules presentations declaration matching headlines",
         "scoring/questions.py": "scoring metrics_pooled likelihood_rules",
         "scoring/corpus_counts.py": "metrics_pooled scoring",
         "scoring/baselines.py": "likelihood_rules presentations",

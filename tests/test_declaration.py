@@ -193,9 +193,10 @@ def test_a_value_out_of_the_declared_bounds_is_refused(scored: sn.Results) -> No
         sn.score("runs/times", metrics=["too_high"])
 
 
-def test_what_is_given_anyway_is_not_asked_for(scored: sn.Results) -> None:
-    with pytest.raises(DataError, match="capability needs no asking for"):
-        sn.score("runs/times", metrics=["capability"])
+@pytest.mark.parametrize("name", ["capability", "accuracy"])
+def test_what_is_given_anyway_is_not_asked_for(name: str, scored: sn.Results) -> None:
+    with pytest.raises(DataError, match=f"^{name} needs no asking for: it is given wherever it applies$"):
+        sn.score("runs/times", metrics=[name])
 
 
 def test_the_list_of_metrics_says_what_each_is_over_its_unit_and_direction(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +300,22 @@ def test_a_metric_that_is_no_mean_over_captions_is_not_taken_for_one(
     results = score(tmp_path / "run", metrics=["wrong"])
     [why] = {(s.reason, s.detail) for b in results.runs[0].benchmarks for s in b.scores if s.metric == "wrong"}
     assert why == ("metric undefined", "wrong is no mean over captions; declare it as a CorpusCountMetric")
+
+
+@pytest.mark.parametrize(("off", "reason"), [(1 + 2**-24, None), (1 + 1e-5, "metric undefined")])
+def test_a_mean_over_captions_may_be_off_by_the_rounding_of_single_precision_and_not_by_more(
+    off: float, reason: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rounded(replies: Sequence[str], references: Sequence[Sequence[str]]) -> captions.CorpusScore:
+        """A mean of thirds."""
+        return captions.CorpusScore(off / 3, (1 / 3,) * len(replies))
+
+    monkeypatch.setitem(registry._NAMES, "metrics", dict(registry._NAMES["metrics"]))
+    registry.register("metrics", "rounded", corpus_metric(rounded, unit="share"))
+    made = open_questions(tmp_path / "made", [["a dog"], ["two cats"]])
+    evaluate(Scripted({"q0": "a dog", "q1": "two cats"}), str(made.folder), runs=tmp_path, name="run")
+    results = score(tmp_path / "run", metrics=["rounded"])
+    assert {s.reason for s in results.runs[0].benchmarks[0].scores if s.metric == "rounded"} == {reason}
 
 
 # --- intervals ---------------------------------------------------------------------------------------------------

@@ -246,6 +246,30 @@ def test_the_entropy_of_a_question_waits_for_all_its_presentations(questions: Be
     assert came == {f"q{i:03d}": 4 if i < 11 else 2 for i in range(12)}
 
 
+def test_a_question_whose_options_keep_their_places_has_no_verdict_of_circular_eval(tmp_path: Path) -> None:
+    made = small.built([{**row, "tag_rotations": "single-pass"} for row in small.rows(2)], tmp_path / "made")
+    results = run(Scripted(lambda request: "(A)"), str(made.folder), "circular", tmp_path)
+    assert scores_of(results, "accuracy") == {"q000": 1.0, "q001": 0.0}
+    for metric in (*CIRCULAR_ACCURACY.names, "circular_drop", "consistency"):
+        assert reasons_of(results, metric) == {"not rotated": 2}, metric
+
+
+def test_presentations_are_scored_by_their_number_in_whatever_order_they_were_answered(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    for protocol in ("instability?m=2", "instability?m=3"):
+        results = evaluate(Scripted(lambda request: "(A)"), str(questions.folder), protocol, runs=tmp_path, name="run")
+        before = results.runs[0].benchmarks[0].predictions
+        [journal] = journals(tmp_path / "run")
+        journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[::-1]))
+        after = score(tmp_path / "run").runs[0].benchmarks[0].predictions
+        tests: dict[tuple[str, str], list[int]] = {}
+        for p in after:
+            tests.setdefault((p.protocol, p.sample_id), []).append(p.variant.test)
+        assert tests == {place: list(range(len(some))) for place, some in tests.items()}
+        assert sorted(map(msgspec.json.encode, after)) == sorted(map(msgspec.json.encode, before))
+
+
 def test_no_verdict_of_circular_eval_is_given_while_a_right_pass_was_never_asked(
     questions: Benchmark, tmp_path: Path
 ) -> None:
