@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from rich.console import Console
@@ -21,8 +21,16 @@ from snellen.analysis.ranks import competition_ranks
 from snellen.benchmark import Benchmark
 from snellen.cli import main
 from snellen.errors import DataError
-from snellen.metrics.declaration import ChoiceMetric, declared, find_metric, metric_row, reply_metric
-from snellen.records import Answer, Failure, Prediction, Request, Response
+from snellen.metrics.declaration import (
+    ChoiceMetric,
+    IntervalKind,
+    UnparsedRule,
+    declared,
+    find_metric,
+    metric_row,
+    reply_metric,
+)
+from snellen.records import Answer, Better, Failure, Prediction, Request, Response
 from snellen.report import capability_table, other_tables
 from snellen.report.run_view import CHOICE_ROWS, method_rows, run_views
 from snellen.report.summary import why_absent
@@ -219,6 +227,8 @@ def test_every_metric_declares_rows_that_are_found_by_their_names(name: str) -> 
         assert row.low is None or row.high is None or row.low < row.high
         if row.interval == "proportion":
             assert (row.low, row.high) == (0.0, 1.0)
+        for value, kind in ((row.interval, IntervalKind), (row.unparsed, UnparsedRule), (row.better, Better)):
+            assert value in get_args(kind)
 
 
 def test_the_documentation_lists_what_is_given_unasked_as_it_is_declared() -> None:
@@ -293,6 +303,22 @@ def test_every_metric_of_choices_of_one_question_by_hand_under_the_heading_that_
     found = {score.metric: score for score in results.runs[0].benchmarks[0].scores}
     measured = {name: (declared(name).heading, score.value) for name, score in found.items()}
     assert measured == {name: (heading, value and pytest.approx(value)) for name, (heading, value) in rows.items()}
+
+
+def test_an_entropy_that_was_never_seen_may_be_as_great_as_its_kinds_of_answer_allow(
+    make: Callable[..., Benchmark],
+) -> None:
+    """Twelve questions about six pictures, none unstable: a share z^2 / (6 + z^2) of them may be, as far as can be.
+
+    Four presentations of two options: two, one and one of three kinds with "unparsed"; four kinds of unparsed texts.
+    """
+    model = sn.Scripted(lambda request: f"({request.variant.labels[request.variant.order.index(0)]})")
+    results = sn.evaluate(model, str(make(small.rows(12, options=2)).folder), "instability?m=4")
+    unseen = 1.959964**2 / (6 + 1.959964**2)
+    for metric, greatest in (("instability", 1.5 * math.log(2)), ("legacy_instability", math.log(4))):
+        [row] = [r for r in results.rows if r.metric == metric and r.benchmark == "mine" and not r.slice]
+        assert (row.estimate.value, row.estimate.low) == (0.0, 0.0)
+        assert row.estimate.high == pytest.approx(unseen * greatest)
 
 
 def test_rows_that_stand_beside_a_headline_name_it() -> None:

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 import small
 from snellen import registry
-from snellen.analysis.linearisation import linearised
+from snellen.analysis.linearisation import linearised, trend_estimates
 from snellen.analysis.statistics import estimate_mean
 from snellen.api import Results, evaluate, score
 from snellen.benchmark import Benchmark
+from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.errors import UnknownNameError
 from snellen.metrics import captions
 from snellen.metrics.corpus import BLEU_4, ENTITY_F1, LEGACY_POPE, POPE, CorpusCountMetric
@@ -27,7 +28,8 @@ from snellen.metrics.hallucination import pope, pope_counts, pope_of
 from snellen.metrics.kie import field_exact_match
 from snellen.metrics.meteor import meteor_of
 from snellen.models.instruments import Scripted
-from snellen.records import Failure, Request, Response, Result
+from snellen.records import Failure, Request, Response, Result, Sample, Score, Turn
+from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.scoring.text_scoring import rows_of
 from snellen.suites.lvlm_ehub.metrics import KIE_WORD_F1
 
@@ -154,9 +156,20 @@ def test_errors_hidden_answers_and_unusable_golds_are_counted_beside_n(tmp_path:
         return Response(text="yes") if request.sample_id != "q2" else Response(error=Failure("timeout", "late"))
 
     evaluate(Scripted(reply), str(made.folder), runs=tmp_path, name="run", error_budget=1.0)
-    one = rows(score(tmp_path / "run", metrics=["pope"]))["pope_f1"].estimate
+    results = score(tmp_path / "run", metrics=["pope"])
+    one = rows(results)["pope_f1"].estimate
     assert (one.n, one.unscored, one.errors) == (1, 2, 1)
     assert one.value == 1.0
+    scores = [s for s in results.runs[0].benchmarks[0].scores if s.metric == "pope_accuracy"]
+    assert {s.sample_id: (s.value, s.reason) for s in scores} == {
+        "q0": (1.0, None),
+        "q1": (None, "metric undefined"),
+        "q2": (None, "request failed"),
+        "q3": (None, "hidden answer"),
+    }
+    details = {s.sample_id: s.detail for s in scores}
+    assert (details["q0"], details["q2"], details["q3"]) == ("", "timeout", "")
+    assert "a dog" in details["q1"]
 
 
 def test_several_presentations_of_a_question_count_as_one(tmp_path: Path) -> None:
@@ -169,6 +182,10 @@ def test_several_presentations_of_a_question_count_as_one(tmp_path: Path) -> Non
     assert found["entity_f1"].estimate.value == pytest.approx(2 * 1.5 / (1.75 + 2))
     assert found["entity_precision"].estimate.value == pytest.approx(1.5 / 1.75)
     assert found["entity_recall"].estimate.n == 2
+    evaluate(model, str(made.folder), "instability?m=3", runs=tmp_path, name="run")
+    found = rows(score(tmp_path / "run", metrics=["entity_f1"]), "instability?m=3")
+    # The first three of them: right 2 / 3, said 1.
+    assert found["entity_f1"].estimate.value == pytest.approx(2 * (2 / 3 + 1) / (2 + 2))
 
 
 def test_a_single_question_has_its_own_number_and_no_interval(tmp_path: Path) -> None:
@@ -252,6 +269,22 @@ def test_the_trend_over_rounds_comes_with_an_interval(eyechart: Mapping[str, Ben
         assert found["round_correlation"].value == pytest.approx(statistics.correlation(xs, ys))
         assert found["round_slope"].low <= found["round_slope"].value <= found["round_slope"].high
     assert found["round_slope"].n == found["accuracy"].n
+
+
+@pytest.mark.parametrize(("accuracies", "slope"), [((1.0, 0.5, 0.0), -0.5), ((1.0, 0.5), None)])
+def test_three_rounds_are_the_fewest_that_have_a_trend(accuracies: tuple[float, ...], slope: float | None) -> None:
+    names = ("d0", "d1")
+    samples = {name: Sample(name, "b", turns=(Turn("Which?"),) * len(accuracies)) for name in names}
+    spec = BenchmarkSpec(name="b", title="b", formulation="dialogue", source=SourceSpec("table", {}))
+    scores = [
+        Score("dialogue", "generation", "b", name, turn, "accuracy", value)
+        for name in names
+        for turn, value in enumerate(accuracies)
+    ]
+    found = trend_estimates(ScoredBenchmark(spec, samples, (), tuple(scores), {}, (), None), scores)
+    assert {name: one.value for name, one in found.items()} == (
+        {"round_correlation": pytest.approx(-1.0), "round_slope": pytest.approx(slope)} if slope else {}
+    )
 
 
 @pytest.mark.parametrize("tagged", [True, False])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from snellen.errors import UnknownNameError
+from snellen.extraction import find_extractor
 from snellen.prompts.rendering import PromptRenderer, prompt_for
 from snellen.protocols.base import Protocol, needed_kind, parse_protocol
 from snellen.protocols.choice import Circular, Instability, Likelihood, Vanilla, rotations
@@ -136,6 +137,7 @@ def test_only_what_differs_from_the_defaults_is_in_the_label() -> None:
         ("instability?perturb=colour", "perturb=colour is not one of template, order, labels, all"),
         ("vanilla?by=magic", "Invalid enum value 'magic'"),
         ("circular?extractor=standrad", "unknown extractor 'standrad'; did you mean standard"),
+        ("dialogue?extractor=standrad", "unknown extractor 'standrad'; did you mean standard"),
         ("dialogue?history=silver", "Invalid enum value 'silver'"),
     ],
 )
@@ -254,6 +256,21 @@ def test_a_reply_is_read_with_its_question() -> None:
         sample = replace(sample_of(3), question=question)
         asked = converse(Vanilla(), sample, lambda request: "There is no dog.")
         assert [p.choice for p in predictions(Vanilla(), sample, asked)] == [choice]
+
+
+def test_a_prediction_says_by_what_it_was_read() -> None:
+    sample = sample_of(2)
+    asked = converse(Vanilla(), sample, lambda request: "(A)")
+    likely = converse(Likelihood(), sample, lambda request: Response(scores=tuple(scores(-1.0, -2.0))))
+    read = [
+        predict("p", sample.rounds[0], request, response, extractor, rule)
+        for (request, response), extractor, rule in zip(
+            (*asked, *asked, *likely), ("standard", "strict", "strict"), ("sum", "sum", "byte"), strict=True
+        )
+    ]
+    assert [p.extractor_version for p in read] == [
+        find_extractor("standard").version, find_extractor("strict").version, "likelihood-byte-1"
+    ]  # fmt: skip
 
 
 def test_what_could_not_be_parsed_is_kept_as_it_came_and_only_that() -> None:
@@ -423,6 +440,11 @@ def test_only_what_is_perturbed_differs(perturb: str, templates: int, orders: in
     assert len({v.template for v in variants[:5]}) == templates
     assert len({v.order for v in variants[:4]}) == orders
     assert len({v.labels for v in variants}) == labels
+    assert variants[0].template == "choice.generation.0"
+    if orders == 1:
+        assert variants[0].order == (0, 1, 2, 3)
+    if labels == 1:
+        assert variants[0].labels == ("A", "B", "C", "D")
 
 
 def test_all_presentations_come_in_one_wave() -> None:

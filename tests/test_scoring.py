@@ -315,6 +315,15 @@ def test_hidden_answers_give_no_accuracy_but_the_hit_rate(tmp_path: Path) -> Non
     assert results.value("hit_rate", protocol="vanilla") == 1.0
 
 
+def test_each_benchmark_is_scored_under_the_protocols_that_asked_it(tmp_path: Path) -> None:
+    model = Scripted(lambda request: "(A)")
+    for name, protocol in (("one", "vanilla"), ("other", "circular")):
+        made = small.built(small.rows(2), tmp_path / name, name=name)
+        results = run(model, str(made.folder), protocol, tmp_path)
+    results = score(tmp_path / "run")
+    assert {(s.benchmark, s.protocol) for s in every_score(results)} == {("one", "vanilla"), ("other", "circular")}
+
+
 def test_answers_that_come_later_score_an_old_run(questions: Benchmark, tmp_path: Path) -> None:
     made = small.built(small.rows(4), tmp_path / "made")
     answers = (made.folder / ANSWERS).read_bytes()

@@ -110,6 +110,11 @@ def test_the_cluster_error_by_hand() -> None:
     assert _spread([1, 1, 0, 0], [0, 1, 2, 3]) == pytest.approx(math.sqrt(0.25 / 3))
 
 
+def test_one_group_is_one_observation_without_a_spread() -> None:
+    one = group_spread([0.5, -0.5], "aa")
+    assert (one.groups, one.effective_groups, one.error, one.independent) == (1, 1.0, 0.0, 0.5)
+
+
 def test_copies_of_a_question_add_no_certainty() -> None:
     values = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]
     once = estimate_mean(values, range(6))
@@ -345,6 +350,9 @@ def test_a_spread_needs_pictures_to_choose_templates_by_and_others_to_compare_th
     assert template_spread(shares_of(1, 0, pictures=1), "seed").value is None
     apart = {"t0": [(1.0, "picture 0")] * 5, "t1": [(0.0, "picture 1")] * 5}
     assert template_spread(apart, "seed").value is None
+    for right in (1.0, 0.0):  # the worst, or the best, was met on one picture alone
+        some = {"t0": [(right, "picture 0"), (right, "picture 1")], "t1": [(1 - right, "picture 2")]}
+        assert template_spread(some, "seed").value is None
 
 
 @pytest.mark.parametrize(("p", "per_picture"), [(0.5, 1), (0.9, 1), (0.97, 1), (0.7, 4)])
