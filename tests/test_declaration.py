@@ -234,14 +234,16 @@ def test_every_metric_declares_rows_that_are_found_by_their_names(name: str) -> 
 def test_the_documentation_lists_what_is_given_unasked_as_it_is_declared() -> None:
     page = (ROOT / "docs" / "metrics.md").read_text("utf-8")
     table = page.partition("### Given unasked")[2].partition("\n#")[0]
-    lines = [re.findall(r"[^|]+", line) for line in table.splitlines() if line.startswith("| `")]
+    lines = [line.strip("|\n").split("|") for line in table.splitlines() if line.startswith("| `")]
+    cells = [[cell.strip() for cell in line] for line in lines]
     listed = {
-        name.strip(" `"): (what.strip(), re.findall(r"`(\w+)` ([a-z ]+[a-z])", rows)) for name, what, rows in lines
+        name.strip("`"): (what, [(*row, better) for row in re.findall(r"`(\w+)` ([a-z ]+[a-z])", rows)])
+        for name, what, better, rows in cells
     }
     metrics = {name: find_metric(name) for name in registry.names("metrics")}
     asked = {"FIRST_PLACE", "TOO_HIGH"}
     assert listed == {
-        name: (one.what, [(row.name, row.unparsed) for row in one.rows])
+        name: (one.what, [(row.name, row.unparsed, row.better) for row in one.rows])
         for name, one in metrics.items()
         if name.upper() not in asked and one.over in ("choices", "derived")
     }
