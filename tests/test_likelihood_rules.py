@@ -171,6 +171,8 @@ def test_ties_are_counted_among_the_results(make: Callable[..., Benchmark], tmp_
     # An exact tie goes to the first; scores that are all the same choose nothing.
     chosen = {p.sample_id: p.choice for p in predictions(results)}
     assert [chosen[f"q00{i}"] for i in range(3)] == [0, None, 0]
+    told = {s.sample_id: s.reason for s in results.runs[0].benchmarks[0].scores if s.metric == "accuracy_of_parsed"}
+    assert told == {f"q00{i}": "all alike" if i == 1 else None for i in range(8)}
 
 
 def test_dialogues_have_no_baselines_and_an_unknown_one_is_refused() -> None:

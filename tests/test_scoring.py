@@ -344,6 +344,14 @@ def test_text_metrics_are_means_over_presentations(tmp_path: Path) -> None:
     assert scores_of_protocol(results, "instability?m=4", "exact_match") == {"q0": 0.5, "q1": 0.5, "q2": 0.5}
 
 
+def test_an_open_question_without_an_answer_is_told_once_and_counted_beside_the_others(tmp_path: Path) -> None:
+    rows = [{"id": f"q{i}", "question": f"What is number {i}?", "answer": ["a cat"][i:]} for i in range(2)]
+    made = small.built(rows, tmp_path / "made", metrics=("exact_match",))
+    results = run(Scripted(lambda request: "a cat"), str(made.folder), "vanilla", tmp_path)
+    assert scores_of(results, "exact_match") == {"q0": 1.0, "q1": None}
+    assert reasons_of(results, "exact_match") == {"": 1, "hidden answer": 1}
+
+
 def test_a_metric_that_nobody_has_is_met_with_a_suggestion(tmp_path: Path) -> None:
     made = small.built([{"question": "What?", "answer": "a"}], tmp_path / "made", metrics=("exact_mtch",))
     with pytest.raises(UnknownNameError, match="unknown metric 'exact_mtch'; did you mean exact_match"):
