@@ -68,7 +68,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "scoring/questions.py": "scoring metrics_pooled likelihood_rules",
         "scoring/corpus_counts.py": "metrics_pooled scoring",
         "scoring/baselines.py": "likelihood_rules presentations",
-        "scoring/unparsed.py": "matching",
+        "scoring/unparsed.py": "matching semantic",
     },
     "analysis": {
         "analysis/statistics.py": "statistics aggregate",

@@ -268,7 +268,7 @@ def test_a_judge_reads_what_the_rules_left_open_and_nothing_else(questions: Benc
     assert {read[name].choice for name in judge.replies} == {3}
     assert {read[name].extraction_method for name in judge.replies} == {"judge"}
     assert read["q004"].extractor_version.endswith(f" + snellen:judge ({PAPER})")
-    assert read["q004"].notes == ("rules: no match",)
+    assert (read["q004"].notes, read["q004"].reason, read["q004"].detail) == (("rules: no match",), None, "")
     assert (read["q000"].extraction_method, read["q000"].reason) == ("label", None)
     assert [(read[name].extraction_method, read[name].reason) for name in ("q001", "q002")] == [
         (None, "empty"), (None, "request failed")

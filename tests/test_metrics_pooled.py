@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import small
 from snellen import registry
@@ -20,7 +21,7 @@ from snellen.analysis.statistics import estimate_mean
 from snellen.api import Results, evaluate, score
 from snellen.benchmark import Benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
-from snellen.errors import UnknownNameError
+from snellen.errors import DataError, MissingExtraError, UnknownNameError
 from snellen.metrics import captions
 from snellen.metrics.corpus import BLEU_4, ENTITY_F1, LEGACY_POPE, POPE, CorpusCountMetric
 from snellen.metrics.declaration import corpus_metric, find_metric
@@ -167,6 +168,7 @@ def test_errors_hidden_answers_and_unusable_golds_are_counted_beside_n(tmp_path:
         "q2": (None, "request failed"),
         "q3": (None, "hidden answer"),
     }
+    assert {(s.protocol, s.method, s.benchmark, s.turn) for s in scores} == {("vanilla", "generation", "mine", 0)}
     details = {s.sample_id: s.detail for s in scores}
     assert (details["q0"], details["q2"], details["q3"]) == ("", "timeout", "")
     assert "a dog" in details["q1"]
@@ -333,6 +335,27 @@ def test_a_metric_that_is_no_mean_over_captions_is_not_taken_for_one(
     results = score(tmp_path / "run", metrics=["wrong"])
     [why] = {(s.reason, s.detail) for b in results.runs[0].benchmarks for s in b.scores if s.metric == "wrong"}
     assert why == ("metric undefined", "wrong is no mean over captions; declare it as a CorpusCountMetric")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [DataError("captions of one picture alone say nothing"), MissingExtraError("beads", "abacus", "counting n-grams")],
+)
+def test_a_count_that_cannot_be_made_leaves_all_questions_without_a_value_and_says_why(
+    fault: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count(replies: Sequence[str], golds: Sequence[Sequence[str]]) -> list[tuple[float, ...]]:
+        raise fault
+
+    monkeypatch.setitem(registry._NAMES, "metrics", dict(registry._NAMES["metrics"]))
+    registry.register("metrics", "bleu_4", replace(BLEU_4, count=count))
+    made = open_questions(tmp_path / "made", [["a dog"], ["two cats"]])
+    evaluate(Scripted({"q0": "a dog", "q1": "two cats"}), str(made.folder), runs=tmp_path, name="run")
+    results = score(tmp_path / "run", metrics=["bleu_4"])
+    scores = [s for s in results.runs[0].benchmarks[0].scores if s.metric == "bleu_4"]
+    assert [(s.value, s.reason, s.detail) for s in scores] == [(None, "metric undefined", str(fault))] * 2
+    one = rows(results)["bleu_4"].estimate
+    assert (one.value, one.n, one.unscored) == (None, 0, 2)
 
 
 @pytest.mark.parametrize(("off", "reason"), [(1 + 2**-24, None), (1 + 1e-5, "metric undefined")])
