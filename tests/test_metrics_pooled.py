@@ -29,6 +29,7 @@ from snellen.metrics.hallucination import pope, pope_counts, pope_of
 from snellen.metrics.kie import field_exact_match
 from snellen.metrics.meteor import meteor_of
 from snellen.models.instruments import Scripted
+from snellen.reasons import Reason
 from snellen.records import Failure, Request, Response, Result, Sample, Score, Turn
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.scoring.text_scoring import rows_of
@@ -275,18 +276,26 @@ def test_the_trend_over_rounds_comes_with_an_interval(eyechart: Mapping[str, Ben
 
 @pytest.mark.parametrize(("accuracies", "slope"), [((1.0, 0.5, 0.0), -0.5), ((1.0, 0.5), None)])
 def test_three_rounds_are_the_fewest_that_have_a_trend(accuracies: tuple[float, ...], slope: float | None) -> None:
+    """Two dialogues are scored in all rounds; of a third one answer is hidden, and the others never came."""
     names = ("d0", "d1")
-    samples = {name: Sample(name, "b", turns=(Turn("Which?"),) * len(accuracies)) for name in names}
+    turns = (Turn("Which?"),) * len(accuracies)
+    samples = {name: Sample(name, "b", turns=turns, group=name) for name in (*names, "d2")}
     spec = BenchmarkSpec(name="b", title="b", formulation="dialogue", source=SourceSpec("table", {}))
     scores = [
         Score("dialogue", "generation", "b", name, turn, "accuracy", value)
         for name in names
         for turn, value in enumerate(accuracies)
     ]
+    lost: tuple[Reason, ...] = ("hidden answer", "request failed", "not asked")
+    scores += [
+        Score("dialogue", "generation", "b", "d2", turn, "accuracy", None, reason)
+        for turn, reason in enumerate(lost[: len(accuracies)])
+    ]
     found = trend_estimates(ScoredBenchmark(spec, samples, (), tuple(scores), {}, (), None), scores)
     assert {name: one.value for name, one in found.items()} == (
         {"round_correlation": pytest.approx(-1.0), "round_slope": pytest.approx(slope)} if slope else {}
     )
+    assert all((one.n, one.unscored, one.errors, one.groups) == (6, 1, 2, 2) for one in found.values())
 
 
 @pytest.mark.parametrize("tagged", [True, False])
