@@ -267,7 +267,7 @@ def _corpus(cell: Cell, rng: np.random.Generator, replicates: int) -> Coverage:
         counts, expected = draw(rng, ids)
         metric, place = (BLEU_4, 0) if cell.truth_label == "BLEU-4" else (POPE, 3)
         rows = [tuple(row) for row in counts.astype(float).tolist()]
-        estimates.append(linearised_estimates(rows, ids.tolist(), metric.of, len(metric.rows))[place])
+        estimates.append(linearised_estimates(rows, ids.tolist(), metric.compute, len(metric.rows))[place])
     truth = metric.compute(tuple(map(float, expected)))[place]
     assert truth is not None
     return tallied(cell, len(ids), truth, estimates)

@@ -8,11 +8,12 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from rich.console import Console
 
+import small
 import snellen as sn
 from snellen import registry
 from snellen.analysis.capability import CAPABILITY
@@ -20,9 +21,20 @@ from snellen.analysis.ranks import competition_ranks
 from snellen.benchmark import Benchmark
 from snellen.cli import main
 from snellen.errors import DataError
-from snellen.metrics.declaration import ChoiceMetric, declared, find_metric, metric_row, reply_metric
-from snellen.records import Answer, Prediction
+from snellen.metrics.declaration import (
+    ChoiceMetric,
+    IntervalKind,
+    UnparsedRule,
+    declared,
+    find_metric,
+    metric_row,
+    reply_metric,
+)
+from snellen.records import Answer, Better, Failure, Prediction, Request, Response
 from snellen.report import capability_table, other_tables
+from snellen.report.run_view import CHOICE_ROWS, method_rows, run_views
+from snellen.report.summary import absence_reason
+from test_docs import ROOT
 
 # --- a stranger's metrics, three lines each ----------------------------------------------------------------------
 
@@ -156,14 +168,43 @@ def test_a_strangers_metric_of_choices_is_given_the_predictions_of_a_question(qu
     assert results.value("first_place", benchmark="mine") == 1.0
 
 
+def test_a_strangers_metric_of_choices_leaves_open_questions_alone_and_says_why_it_has_no_value(
+    make: Callable[..., Benchmark],
+) -> None:
+    """One question is open, one has no answer yet, one got no reply; the metric `never` has a value for none."""
+    never = ChoiceMetric(what="", rows=(metric_row("never", unit="share"),), measure=lambda predictions, answer: None)
+    registry.register("metrics", "never", never)
+    choice: dict[str, Any] = {"options": ["a", "b"], "answer": 0}
+    rows = [
+        {"id": "known", "question": "Which?", **choice},
+        {"id": "hidden", "question": "Which other?", **choice, "answer": None},
+        {"id": "failed", "question": "Which one?", **choice},
+        {"id": "open", "question": "What?", "answer": "a"},
+    ]
+    broken = Response(error=Failure("server", "down"))
+    model = sn.Scripted(lambda request: broken if request.sample_id == "failed" else "(A)")
+    names = ("first_place", "never")
+    sn.evaluate(model, str(make(rows).folder), "instability?m=3", name="some", error_budget=1.0)
+    found = sn.score("runs/some", metrics=names).runs[0].benchmarks[0].scores
+    told = {(s.sample_id, s.metric): (s.value, s.reason, s.detail, s.n_presentations) for s in found}
+    assert {place: said for place, said in told.items() if place[1] in names} == {
+        # The first option is the right one here.
+        ("known", "first_place"): (pytest.approx(told["known", "accuracy"][0]), None, "", 3),
+        ("known", "never"): (None, "metric undefined", "for this question", 3),
+        **{("hidden", name): (None, "hidden answer", "", 1) for name in names},
+        **{("failed", name): (None, "request failed", "server", 1) for name in names},
+    }
+
+
 def test_a_value_out_of_the_declared_bounds_is_refused(scored: sn.Results) -> None:
     with pytest.raises(DataError, match=r"metric too_high: 11 is out of its bounds 0 to 10; correct the metric"):
         sn.score("runs/times", metrics=["too_high"])
 
 
-def test_what_is_given_anyway_is_not_asked_for(scored: sn.Results) -> None:
-    with pytest.raises(DataError, match="capability needs no asking for"):
-        sn.score("runs/times", metrics=["capability"])
+@pytest.mark.parametrize("name", ["capability", "accuracy"])
+def test_what_is_given_anyway_is_not_asked_for(name: str, scored: sn.Results) -> None:
+    with pytest.raises(DataError, match=f"^{name} needs no asking for: it is given wherever it applies$"):
+        sn.score("runs/times", metrics=[name])
 
 
 def test_the_list_of_metrics_says_what_each_is_over_its_unit_and_direction(capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,6 +227,130 @@ def test_every_metric_declares_rows_that_are_found_by_their_names(name: str) -> 
         assert row.low is None or row.high is None or row.low < row.high
         if row.interval == "proportion":
             assert (row.low, row.high) == (0.0, 1.0)
+        for value, kind in ((row.interval, IntervalKind), (row.unparsed, UnparsedRule), (row.better, Better)):
+            assert value in get_args(kind)
+
+
+def test_the_documentation_lists_what_is_given_unasked_as_it_is_declared() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text("utf-8")
+    table = page.partition("### Given unasked")[2].partition("\n#")[0]
+    lines = [line.strip("|\n").split("|") for line in table.splitlines() if line.startswith("| `")]
+    cells = [[cell.strip() for cell in line] for line in lines]
+    listed = {
+        name.strip("`"): (what, [(*row, better) for row in re.findall(r"`(\w+)` ([a-z ]+[a-z])", rows)])
+        for name, what, better, rows in cells
+    }
+    metrics = {name: find_metric(name) for name in registry.names("metrics")}
+    asked = {"FIRST_PLACE", "TOO_HIGH"}
+    assert listed == {
+        name: (one.what, [(row.name, row.unparsed, row.better) for row in one.rows])
+        for name, one in metrics.items()
+        if name.upper() not in asked and one.computed_over in ("choices", "derived")
+    }
+
+
+ROWS_OF_CHOICES = {
+    # Four presentations: right, right, "Well.", "Hm.": two of four, two of two, all; kinds of 2 and 2, or 2, 1 and 1.
+    "accuracy": ("accuracy", 2 / 4),
+    "accuracy_of_parsed": ("accuracy of parsed replies", 1.0),
+    "accuracy_upper": ("accuracy, unparsed as right", 1.0),
+    "unparsed_rate": ("unparsed rate (lower is better)", 2 / 4),
+    "hit_rate": ("hit rate", 2 / 4),
+    "instability": ("instability (nats, lower is better)", math.log(2)),
+    "legacy_instability": ("legacy instability (nats, lower is better)", 1.5 * math.log(2)),
+}
+ROWS_OF_ROTATIONS = {
+    # Right, right, "Well.", right: with the unparsed one all would be right.
+    "accuracy": ("accuracy", 1.0),
+    "accuracy_of_parsed": ("accuracy of parsed replies", 1.0),
+    "accuracy_upper": ("accuracy, unparsed as right", 1.0),
+    "unparsed_rate": ("unparsed rate (lower is better)", 0.0),
+    "hit_rate": ("hit rate", 1.0),
+    "circular_accuracy": ("circular accuracy", 0.0),
+    "circular_accuracy_of_parsed": ("circular accuracy of parsed replies", None),
+    "circular_accuracy_upper": ("circular accuracy, unparsed as right", 1.0),
+    "circular_drop": ("circular drop (lower is better)", 1.0),
+    "consistency": ("consistency", 0.0),
+}
+ROWS_OF_LIKELIHOODS = {
+    # Twice, the first option and the third are the most likely.
+    "accuracy": ("accuracy", 1.0),
+    "accuracy_of_parsed": ("accuracy of parsed replies", 1.0),
+    "accuracy_upper": ("accuracy, unparsed as right", 1.0),
+    "unparsed_rate": ("unparsed rate (lower is better)", 0.0),
+    "tie_rate": ("tie rate", 1.0),
+    "instability": ("instability (nats, lower is better)", 0.0),
+    "legacy_instability": ("legacy instability (nats, lower is better)", 0.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "right", "rows"),
+    [
+        ("instability?m=4", (0, 1), ROWS_OF_CHOICES),
+        ("circular?all_passes", (0, 1, 3), ROWS_OF_ROTATIONS),
+        ("likelihood?m=2", (), ROWS_OF_LIKELIHOODS),
+    ],
+)
+def test_every_metric_of_choices_of_one_question_by_hand_under_the_heading_that_it_declares(
+    protocol: str, right: tuple[int, ...], rows: dict[str, tuple[str, float | None]], make: Callable[..., Benchmark]
+) -> None:
+    def reply(request: Request) -> str:
+        place = request.variant.order.index(0)
+        unread = "Well." if request.variant.test == 2 else "Hm."
+        return f"({request.variant.labels[place]})" if request.variant.test in right else unread
+
+    model = sn.Scripted(reply, scores=lambda request: [-1.0, -2.0, -1.0, -3.0])
+    results = sn.evaluate(model, str(make(small.rows(1)).folder), protocol)
+    found = {score.metric: score for score in results.runs[0].benchmarks[0].scores}
+    measured = {name: (declared(name).heading, score.value) for name, score in found.items()}
+    assert measured == {name: (heading, value and pytest.approx(value)) for name, (heading, value) in rows.items()}
+
+
+def test_an_entropy_that_was_never_seen_may_be_as_great_as_its_kinds_of_answer_allow(
+    make: Callable[..., Benchmark],
+) -> None:
+    """Twelve questions about six pictures, none unstable: a share z^2 / (6 + z^2) of them may be, as far as can be.
+
+    Four presentations of two options: two, one and one of three kinds with "unparsed"; four kinds of unparsed texts.
+    """
+    model = sn.Scripted(lambda request: f"({request.variant.labels[request.variant.order.index(0)]})")
+    results = sn.evaluate(model, str(make(small.rows(12, options=2)).folder), "instability?m=4")
+    unseen = 1.959964**2 / (6 + 1.959964**2)
+    for metric, greatest in (("instability", 1.5 * math.log(2)), ("legacy_instability", math.log(4))):
+        [row] = [r for r in results.rows if r.metric == metric and r.benchmark == "mine" and not r.slice]
+        assert (row.estimate.value, row.estimate.low) == (0.0, 0.0)
+        assert row.estimate.high == pytest.approx(unseen * greatest)
+
+
+def test_rows_that_stand_beside_a_headline_name_it() -> None:
+    rows = [row for name in registry.names("metrics") for row in find_metric(name).rows if row.secondary_to]
+    beside = {(row.name, row.secondary_to, row.label) for row in rows}
+    assert beside == {
+        ("legacy_instability", "instability", ""),
+        *((f"{name}_of_parsed", name, "of parsed") for name in ("accuracy", "circular_accuracy")),
+        *((f"{name}_upper", name, "at most") for name in ("accuracy", "circular_accuracy")),
+    }
+
+
+def test_each_metric_of_choices_that_a_run_has_not_says_why(questions: Benchmark) -> None:
+    results = sn.evaluate("snellen:oracle", str(questions.folder), ("vanilla", "likelihood"))
+    lines = method_rows(run_views(results.runs, results.rows))
+    missing = {
+        (one.method, row): absence_reason(one, row) for one in lines for row in CHOICE_ROWS if not one.overall(row)
+    }
+    rotated = ("circular_accuracy", "circular_drop", "consistency")
+    none = "no circular protocol in this run, or no questions that it applies to"
+    same = "likelihood does not show the options, so all rotations are one request"
+    several = "needs several presentations of a question, e.g. instability?m=5"
+    assert missing == {
+        **{("generation", row): none for row in rotated},
+        **{("likelihood", row): same for row in rotated},
+        ("generation", "instability"): several,
+        ("likelihood", "instability"): several,
+        ("generation", "tie_rate"): "not measured by the protocols of this run",
+        ("likelihood", "hit_rate"): "hit rate is of replies: the share that names a label; a likelihood has no reply",
+    }
 
 
 # --- means and ranks ---------------------------------------------------------------------------------------------

@@ -324,11 +324,12 @@ def test_a_replayed_run_gives_the_same_scores_and_asks_nothing_new(questions: Be
     assert all(row.estimate.errors == 12 for row in results.rows if row.benchmark == "mine" and not row.slice)
 
 
-def test_a_broken_picture_store_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", ["vanilla", "instability?m=2"])
+def test_a_broken_picture_store_is_one_line(protocol: str, tmp_path: Path) -> None:
     made = small.built(small.rows(3), tmp_path / "made")
     next(path for path in (made.folder / "images").rglob("*") if path.is_file()).unlink()
     with pytest.raises(DataError, match=r"is missing from .*; build the benchmark again"):
-        run(SlowAsync(), made, "vanilla", tmp_path)
+        run(SlowAsync(), made, protocol, tmp_path)
 
 
 def test_gold_history_is_asked_for_only_where_it_is_published(

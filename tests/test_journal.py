@@ -257,8 +257,17 @@ def test_a_build_fits_a_run_when_its_version_or_its_questions_are_the_same() -> 
 
 def test_a_run_of_another_format_is_refused(tmp_path: Path) -> None:
     write_manifest(tmp_path, a_manifest(format=7))
-    with pytest.raises(StoreError, match=r"is a run of format 7, this Snellen writes 2; choose another --name"):
+    with pytest.raises(StoreError) as caught:
         read_manifest(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path} is a run of format 7, this Snellen writes 2; choose another --name, "
+        "or use the Snellen that made it"
+    )
+
+
+def test_a_benchmark_of_a_manifest_was_asked_whole_under_all_protocols_unless_it_says_otherwise() -> None:
+    least = msgspec.json.decode(b'{"name": "mine", "version": "v1", "folder": "f"}', type=BenchmarkUse)
+    assert least == BenchmarkUse("mine", "v1", "f", where="", limit=None, protocols=(), questions="")
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,25 @@ def test_a_missing_baseline_is_an_error_of_its_question(questions: Benchmark, tm
     assert sum(1 for _ in read_exchanges(tmp_path / "run")) == 25
 
 
+def test_a_presentation_without_its_baseline_is_left_out_of_accuracy_and_makes_no_entropy(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    class BreaksLater(Prior):
+        def _score(self, request: Request, images: Any) -> Response:
+            self.broken = {"q003"} if request.variant.test == 1 else set()
+            return super()._score(request, images)
+
+    protocol = "likelihood?pmi=text&m=2"
+    results = snellen.evaluate(
+        BreaksLater(), str(questions.folder), protocol, runs=tmp_path, name="run", error_budget=1.0
+    )
+    scores = {s.metric: s for s in results.runs[0].benchmarks[0].scores if s.sample_id == "q003"}
+    told = {name: (s.value, s.reason, s.n_presentations) for name, s in scores.items()}
+    assert told["accuracy"] == (1.0, None, 1)  # q003 is about the cow, which the picture raises
+    for name in ("instability", "legacy_instability"):
+        assert told[name] == (None, "no baseline", 1)
+
+
 def test_a_journal_without_baselines_is_read_once(questions: Benchmark, tmp_path: Path) -> None:
     results = snellen.evaluate(Prior(), str(questions.folder), "likelihood", runs=tmp_path)
     assert choices(results) == {"likelihood": {CAT}}
@@ -152,6 +171,8 @@ def test_ties_are_counted_among_the_results(make: Callable[..., Benchmark], tmp_
     # An exact tie goes to the first; scores that are all the same choose nothing.
     chosen = {p.sample_id: p.choice for p in predictions(results)}
     assert [chosen[f"q00{i}"] for i in range(3)] == [0, None, 0]
+    told = {s.sample_id: s.reason for s in results.runs[0].benchmarks[0].scores if s.metric == "accuracy_of_parsed"}
+    assert told == {f"q00{i}": "all alike" if i == 1 else None for i in range(8)}
 
 
 def test_dialogues_have_no_baselines_and_an_unknown_one_is_refused() -> None:

@@ -201,6 +201,8 @@ def test_a_benchmark_may_name_a_judged_metric_and_waits_for_a_judge(tmp_path: Pa
     results = evaluate(Scripted({"q0": "because"}), str(made.folder), "vanilla", runs=tmp_path, name="run")
     found = row(results, "mark")
     assert (found.value, found.unscored) == (None, 1)
+    [why] = {(s.reason, s.detail) for s in results.runs[0].benchmarks[0].scores if s.metric == "mark"}
+    assert why == ("no judge", "score with --judge MODEL")
     assert row(score(tmp_path / "run", judge=judge(lambda request: "5")), "mark").value == 5.0
 
 

@@ -24,12 +24,13 @@ from snellen.models.instruments import Scripted
 from snellen.prompts.judge_prompts import MAX_REPLY_LENGTH, judge_prompt, shortened
 from snellen.protocols.judge_matching import DELIMITED, JudgeMatching, matching_prompt, none_label, read_label
 from snellen.protocols.verdict import Verdict, ask_for_verdict, majority_verdict, settle_verdict, user_message
-from snellen.records import Answer, Failure, Prediction, Request, Response, Usage, Variant
+from snellen.records import Answer, Failure, Prediction, Request, Response, Turn, Usage, Variant
 from snellen.runs.journal import journals
 from snellen.runs.spec import JudgeSpec
 from snellen.scoring import choice_metrics
 from snellen.scoring.judges.cost import TEMPLATE_TOKENS, estimate_cost
 from snellen.scoring.judges.ensemble import stored_verdicts
+from snellen.scoring.unparsed import UnparsedReply, matching_item
 
 PRINTED = """\
 You are an AI assistant to help me matching an answer with several options of a multiple choice question. \
@@ -269,7 +270,7 @@ def test_a_judge_reads_what_the_rules_left_open_and_nothing_else(questions: Benc
     assert {read[name].choice for name in judge.replies} == {3}
     assert {read[name].extraction_method for name in judge.replies} == {"judge"}
     assert read["q004"].extractor_version.endswith(f" + snellen:judge ({DELIMITED})")
-    assert read["q004"].notes == ("rules: no match",)
+    assert (read["q004"].notes, read["q004"].reason, read["q004"].detail) == (("rules: no match",), None, "")
     assert (read["q000"].extraction_method, read["q000"].reason) == ("label", None)
     assert [(read[name].extraction_method, read[name].reason) for name in ("q001", "q002")] == [
         (None, "empty"), (None, "request failed")
@@ -277,6 +278,30 @@ def test_a_judge_reads_what_the_rules_left_open_and_nothing_else(questions: Benc
     assert results.runs[0].reading_stages == (f"snellen:judge ({DELIMITED})",)
     [row] = [r for r in results.rows if r.metric == "accuracy" and r.benchmark == "mine" and not r.slice]
     assert (row.estimate.n, row.estimate.unscored, row.estimate.errors) == (11, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("reply", "extractor"),
+    [("</s>", "standard"), ("**", "standard"), ("<think>It moos.</think>", "legacy:reform-eval")],
+)
+def test_a_reply_that_says_nothing_is_not_sent(
+    reply: str, extractor: str, questions: Benchmark, tmp_path: Path
+) -> None:
+    """Neither one that the rules find empty, nor one of which nothing is left to show; the others are sent."""
+    run = hard_run(questions, tmp_path, reply=lambda request: reply if request.sample_id != "q000" else HARD)
+    judge = Judge(cow)
+    results = score(run, judge=judge, extractor=extractor)
+    assert judge.replies == ["q000"]
+    assert value(results, "unparsed_rate") == pytest.approx(11 / 12)
+
+
+def test_a_presentation_without_marks_is_matched_by_capital_letters_and_asked_as_the_spec_says() -> None:
+    prediction = Prediction("mine", "generation", "b", "s", Variant(order=(1, 0)), "00", reason="no match")
+    unparsed = UnparsedReply(prediction, Turn("Which animal is it?", ("cat", "dog")), "a purring one")
+    request = request_of(matching_item(unparsed, JudgeSpec(max_tokens=7, structured=True, prompt="delimited")))
+    assert "\nOptions:\nA. dog\nB. cat\n" in request.messages[0].text
+    assert (request.decoding.max_new_tokens, request.decoding.choices) == (7, ("A", "B", "X"))
+    assert request_of(matching_item(unparsed)).decoding.choices == ()
 
 
 def test_a_verdict_is_the_option_by_identity_in_every_rotation(questions: Benchmark, tmp_path: Path) -> None:
@@ -461,6 +486,19 @@ def test_random_guesses_are_made_on_request_alone_and_are_told_and_repeat(questi
     assert drawn["q004"].extractor_version.endswith(" + legacy-random-1 (seed 7)")
     assert drawn["q004"].notes == ("before the random guess: no match",)
     assert "random guess" not in {p.extraction_method for p in predictions(score(run)).values()}
+
+
+def test_random_guesses_are_drawn_anew_for_each_benchmark_protocol_and_presentation(tmp_path: Path) -> None:
+    """Twelve draws out of five are the same by chance once in 5^12 = 2e8."""
+    protocols = ("vanilla", "circular?all_passes=true")
+    draws: dict[tuple[str, str, int], list[int | None]] = {}
+    for name in ("one", "other"):
+        built = small.built(small.rows(12), tmp_path / name, name=name)
+        evaluate(Scripted(lambda request: HARD), str(built.folder), protocols, runs=tmp_path, name=f"run-{name}")
+        for p in score(tmp_path / f"run-{name}", unparsed="legacy-random").runs[0].benchmarks[0].predictions:
+            draws.setdefault((name, p.protocol, p.variant.test), []).append(p.choice)
+    assert len(draws) == 2 * (1 + 4)
+    assert len({tuple(drawn) for drawn in draws.values()}) == len(draws)
 
 
 def test_a_random_guess_falls_on_each_option_and_on_none_alike(tmp_path: Path) -> None:

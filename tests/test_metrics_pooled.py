@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import random
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import small
 from snellen import registry
-from snellen.analysis.linearisation import linearised_estimates
+from snellen.analysis.linearisation import linearised_estimates, trend_estimates
 from snellen.analysis.statistics import estimate_mean
 from snellen.api import Results, evaluate, score
 from snellen.benchmark import Benchmark
-from snellen.errors import UnknownNameError
+from snellen.catalogue import BenchmarkSpec, SourceSpec
+from snellen.errors import DataError, MissingExtraError, UnknownNameError
 from snellen.metrics import captions
 from snellen.metrics.corpus import BLEU_4, ENTITY_F1, LEGACY_POPE, POPE, CorpusCountMetric
 from snellen.metrics.declaration import corpus_metric, find_metric
@@ -27,7 +29,9 @@ from snellen.metrics.hallucination import pope, pope_counts, pope_from_sums
 from snellen.metrics.kie import field_exact_match
 from snellen.metrics.meteor import meteor_from_sums
 from snellen.models.instruments import Scripted
-from snellen.records import Failure, Request, Response, Result
+from snellen.reasons import Reason
+from snellen.records import Failure, Request, Response, Result, Sample, Score, Turn
+from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.scoring.text_scoring import rows_of
 from snellen.suites.lvlm_ehub.metrics import KIE_WORD_F1
 
@@ -154,9 +158,21 @@ def test_errors_hidden_answers_and_unusable_golds_are_counted_beside_n(tmp_path:
         return Response(text="yes") if request.sample_id != "q2" else Response(error=Failure("timeout", "late"))
 
     evaluate(Scripted(reply), str(made.folder), runs=tmp_path, name="run", error_budget=1.0)
-    one = rows(score(tmp_path / "run", metrics=["pope"]))["pope_f1"].estimate
+    results = score(tmp_path / "run", metrics=["pope"])
+    one = rows(results)["pope_f1"].estimate
     assert (one.n, one.unscored, one.errors) == (1, 2, 1)
     assert one.value == 1.0
+    scores = [s for s in results.runs[0].benchmarks[0].scores if s.metric == "pope_accuracy"]
+    assert {s.sample_id: (s.value, s.reason) for s in scores} == {
+        "q0": (1.0, None),
+        "q1": (None, "metric undefined"),
+        "q2": (None, "request failed"),
+        "q3": (None, "hidden answer"),
+    }
+    assert {(s.protocol, s.method, s.benchmark, s.turn) for s in scores} == {("vanilla", "generation", "mine", 0)}
+    details = {s.sample_id: s.detail for s in scores}
+    assert (details["q0"], details["q2"], details["q3"]) == ("", "timeout", "")
+    assert "a dog" in details["q1"]
 
 
 def test_several_presentations_of_a_question_count_as_one(tmp_path: Path) -> None:
@@ -169,6 +185,16 @@ def test_several_presentations_of_a_question_count_as_one(tmp_path: Path) -> Non
     assert found["entity_f1"].estimate.value == pytest.approx(2 * 1.5 / (1.75 + 2))
     assert found["entity_precision"].estimate.value == pytest.approx(1.5 / 1.75)
     assert found["entity_recall"].estimate.n == 2
+    evaluate(model, str(made.folder), "instability?m=3", runs=tmp_path, name="run")
+    found = rows(score(tmp_path / "run", metrics=["entity_f1"]), "instability?m=3")
+    # The first three of them: right 2 / 3, said 1.
+    assert found["entity_f1"].estimate.value == pytest.approx(2 * (2 / 3 + 1) / (2 + 2))
+
+
+def test_a_single_question_has_its_own_number_and_no_interval(tmp_path: Path) -> None:
+    made = open_questions(tmp_path / "made", [["a dog runs fast"]], metrics=("entity_f1",))
+    one = rows(evaluate(Scripted({"q0": "a dog runs fast"}), str(made.folder), runs=tmp_path))["entity_f1"].estimate
+    assert (one.value, one.low, one.high, one.n, one.groups) == (1.0, None, None, 1, 1)
 
 
 def test_parts_of_a_benchmark_have_numbers_of_their_own(tmp_path: Path) -> None:
@@ -248,6 +274,30 @@ def test_the_trend_over_rounds_comes_with_an_interval(eyechart: Mapping[str, Ben
     assert found["round_slope"].n == found["accuracy"].n
 
 
+@pytest.mark.parametrize(("accuracies", "slope"), [((1.0, 0.5, 0.0), -0.5), ((1.0, 0.5), None)])
+def test_three_rounds_are_the_fewest_that_have_a_trend(accuracies: tuple[float, ...], slope: float | None) -> None:
+    """Two dialogues are scored in all rounds; of a third one answer is hidden, and the others never came."""
+    names = ("d0", "d1")
+    turns = (Turn("Which?"),) * len(accuracies)
+    samples = {name: Sample(name, "b", turns=turns, group=name) for name in (*names, "d2")}
+    spec = BenchmarkSpec(name="b", title="b", formulation="dialogue", source=SourceSpec("table", {}))
+    scores = [
+        Score("dialogue", "generation", "b", name, turn, "accuracy", value)
+        for name in names
+        for turn, value in enumerate(accuracies)
+    ]
+    lost: tuple[Reason, ...] = ("hidden answer", "request failed", "not asked")
+    scores += [
+        Score("dialogue", "generation", "b", "d2", turn, "accuracy", None, reason)
+        for turn, reason in enumerate(lost[: len(accuracies)])
+    ]
+    found = trend_estimates(ScoredBenchmark(spec, samples, (), tuple(scores), {}, (), None), scores)
+    assert {name: one.value for name, one in found.items()} == (
+        {"round_correlation": pytest.approx(-1.0), "round_slope": pytest.approx(slope)} if slope else {}
+    )
+    assert all((one.n, one.unscored, one.errors, one.groups) == (6, 1, 2, 2) for one in found.values())
+
+
 @pytest.mark.parametrize("tagged", [True, False])
 def test_exact_match_comes_by_field_and_as_the_mean_of_the_fields(tagged: bool, tmp_path: Path) -> None:
     """Six receipts, all with a total, two with a company: the company counts as much as the total."""
@@ -294,6 +344,43 @@ def test_a_metric_that_is_no_mean_over_captions_is_not_taken_for_one(
     results = score(tmp_path / "run", metrics=["wrong"])
     [why] = {(s.reason, s.detail) for b in results.runs[0].benchmarks for s in b.scores if s.metric == "wrong"}
     assert why == ("metric undefined", "wrong is no mean over captions; declare it as a CorpusCountMetric")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [DataError("captions of one picture alone say nothing"), MissingExtraError("beads", "abacus", "counting n-grams")],
+)
+def test_a_count_that_cannot_be_made_leaves_all_questions_without_a_value_and_says_why(
+    fault: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count(replies: Sequence[str], golds: Sequence[Sequence[str]]) -> list[tuple[float, ...]]:
+        raise fault
+
+    monkeypatch.setitem(registry._NAMES, "metrics", dict(registry._NAMES["metrics"]))
+    registry.register("metrics", "bleu_4", replace(BLEU_4, count=count))
+    made = open_questions(tmp_path / "made", [["a dog"], ["two cats"]])
+    evaluate(Scripted({"q0": "a dog", "q1": "two cats"}), str(made.folder), runs=tmp_path, name="run")
+    results = score(tmp_path / "run", metrics=["bleu_4"])
+    scores = [s for s in results.runs[0].benchmarks[0].scores if s.metric == "bleu_4"]
+    assert [(s.value, s.reason, s.detail) for s in scores] == [(None, "metric undefined", str(fault))] * 2
+    one = rows(results)["bleu_4"].estimate
+    assert (one.value, one.n, one.unscored) == (None, 0, 2)
+
+
+@pytest.mark.parametrize(("off", "reason"), [(1 + 2**-24, None), (1 + 1e-5, "metric undefined")])
+def test_a_mean_over_captions_may_be_off_by_the_rounding_of_single_precision_and_not_by_more(
+    off: float, reason: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rounded(replies: Sequence[str], references: Sequence[Sequence[str]]) -> captions.CorpusScore:
+        """A mean of thirds."""
+        return captions.CorpusScore(off / 3, (1 / 3,) * len(replies))
+
+    monkeypatch.setitem(registry._NAMES, "metrics", dict(registry._NAMES["metrics"]))
+    registry.register("metrics", "rounded", corpus_metric(rounded, unit="share"))
+    made = open_questions(tmp_path / "made", [["a dog"], ["two cats"]])
+    evaluate(Scripted({"q0": "a dog", "q1": "two cats"}), str(made.folder), runs=tmp_path, name="run")
+    results = score(tmp_path / "run", metrics=["rounded"])
+    assert {s.reason for s in results.runs[0].benchmarks[0].scores if s.metric == "rounded"} == {reason}
 
 
 # --- intervals ---------------------------------------------------------------------------------------------------
@@ -349,6 +436,8 @@ def test_the_error_of_f1_is_that_of_leaving_out_each_picture_in_turn() -> None:
 def test_one_group_has_no_interval_and_certainty_has_wilson_s() -> None:
     [one] = linearised_estimates([(1.0, 1.0), (0.0, 1.0)], ["a", "a"], mean_of_estimates, 1)
     assert (one.value, one.low, one.high) == (0.5, None, None)
+    [none] = linearised_estimates([(0.0, 1.0)] * 30, range(30), mean_of_estimates, 1)
+    assert (none.low, none.high) == (0.0, pytest.approx(estimate_mean([0.0] * 30, list(range(30))).high))
     [one] = linearised_estimates([(1.0, 1.0)] * 30, range(30), mean_of_estimates, 1)
     assert one.high == 1.0
     assert one.low == pytest.approx(estimate_mean([1.0] * 30, list(range(30))).low)

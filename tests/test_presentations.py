@@ -244,6 +244,7 @@ def test_an_answer_that_serves_two_presentations_is_two_predictions(questions: B
     results = sn.evaluate(Slow(), str(questions.folder), "circular?by=likelihood", limit=2, runs=tmp_path, name="run")
     exchanges = list(read_exchanges(tmp_path / "run"))
     assert (sum(not e.reused for e in exchanges), len(exchanges), len(predictions_of(results))) == (2, 8, 8)
+    assert (results.runs[0].asked, results.runs[0].reused) == (2, 6)
 
 
 # --- baselines ---------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from snellen.errors import UnknownNameError
+from snellen.extraction import find_extractor
 from snellen.prompts.rendering import PromptRenderer, prompt_for
 from snellen.protocols.base import Protocol, needed_kind, parse_protocol
 from snellen.protocols.choice import Circular, Instability, Likelihood, Vanilla, rotations
@@ -117,6 +118,9 @@ def test_only_what_differs_from_the_defaults_is_in_the_label() -> None:
     assert parse_protocol("instability?m=5").label == "instability"
     assert parse_protocol("instability?m=3&in_context=false").label == "instability?m=3&in_context=false"
     assert parse_protocol("circular?all_passes").label == "circular?all_passes=true"
+    for name, default in (("vanilla", "false"), ("circular", "false"), ("instability", "true"), ("dialogue", "true")):
+        assert parse_protocol(f"{name}?in_context={default}").label == name
+        assert parse_protocol(name).in_context is (default == "true")
     assert needed_kind(parse_protocol("likelihood")) == needed_kind(parse_protocol("vanilla?by=likelihood"))
 
 
@@ -133,6 +137,7 @@ def test_only_what_differs_from_the_defaults_is_in_the_label() -> None:
         ("instability?perturb=colour", "perturb=colour is not one of template, order, labels, all"),
         ("vanilla?by=magic", "Invalid enum value 'magic'"),
         ("circular?extractor=standrad", "unknown extractor 'standrad'; did you mean standard"),
+        ("dialogue?extractor=standrad", "unknown extractor 'standrad'; did you mean standard"),
         ("dialogue?history=silver", "Invalid enum value 'silver'"),
     ],
 )
@@ -244,6 +249,28 @@ def test_open_questions_are_predicted_by_their_text() -> None:
     assert [(p.text, p.choice, p.extraction_method) for p in predictions(Vanilla(), sample, asked)] == [
         (" a cat ", None, "verbatim")
     ]
+
+
+def test_a_reply_is_read_with_its_question() -> None:
+    for question, choice in (("Which animal is not there?", 1), ("Which animal is there?", None)):
+        sample = replace(sample_of(3), question=question)
+        asked = converse(Vanilla(), sample, lambda request: "There is no dog.")
+        assert [p.choice for p in predictions(Vanilla(), sample, asked)] == [choice]
+
+
+def test_a_prediction_says_by_what_it_was_read() -> None:
+    sample = sample_of(2)
+    asked = converse(Vanilla(), sample, lambda request: "(A)")
+    likely = converse(Likelihood(), sample, lambda request: Response(scores=tuple(scores(-1.0, -2.0))))
+    read = [
+        predict("p", sample.rounds[0], request, response, extractor, rule)
+        for (request, response), extractor, rule in zip(
+            (*asked, *asked, *likely), ("standard", "strict", "strict"), ("sum", "sum", "byte"), strict=True
+        )
+    ]
+    assert [p.extractor_version for p in read] == [
+        find_extractor("standard").version, find_extractor("strict").version, "likelihood-byte-1"
+    ]  # fmt: skip
 
 
 def test_what_could_not_be_parsed_is_kept_as_it_came_and_only_that() -> None:
@@ -370,6 +397,39 @@ def test_orders_are_the_same_for_the_same_seed_and_new_for_another() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "labels", "orders"),
+    [
+        ("vanilla?labels=random", "1", ["0123"]),
+        ("circular?labels=random&all_passes", "11A1", ["0123", "1230", "2301", "3012"]),
+        ("instability?m=6&perturb=all&seed=3", "a1AAA1", ["2103", "1032", "0321", "3210", "3201", "2013"]),
+    ],
+)
+def test_what_is_drawn_for_a_presentation_is_drawn_again_by_each_snellen_to_come(
+    name: str, labels: str, orders: list[str]
+) -> None:
+    """Frozen: another draw is another request, so that a run that was stopped would begin anew."""
+    given = [r.variant for r, _ in converse(parse_protocol(name), sample_of(4), naming(0))]
+    assert ["".join(map(str, variant.order)) for variant in given] == orders
+    assert "".join(variant.labels[0] for variant in given) == labels
+
+
+@pytest.mark.parametrize("name", ["likelihood?m=7", "instability?m=7"])
+def test_presentations_take_turns_with_the_wordings_of_a_question(name: str) -> None:
+    sample = replace(sample_of(3), rewordings=("Name the animal.", "What is it called?"))
+
+    def reply(request: Request) -> Response:
+        return Response(text="(A)", scores=tuple(ContinuationScore(-float(i), 1) for i in range(3)))
+
+    requests = [request for request, _ in converse(parse_protocol(name), sample, reply)]
+    assert [request.variant.wording for request in requests] == [0, 1, 2, 0, 1, 2, 0]
+    ways = ("Which animal?", *sample.rewordings)
+    texts = ["\n".join(message.text for message in request.messages) for request in requests]
+    assert [[way in text for way in ways].index(True) for text in texts] == [0, 1, 2, 0, 1, 2, 0]
+    same = [r.variant.wording for r, _ in converse(Instability(m=3, perturb="order"), sample, reply)]
+    assert same == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
     ("perturb", "templates", "orders", "labels"),
     [("template", 5, 1, 1), ("order", 1, 4, 1), ("labels", 1, 1, 3), ("template,order", 5, 4, 1), ("all", 5, 4, 3)],
 )
@@ -380,6 +440,11 @@ def test_only_what_is_perturbed_differs(perturb: str, templates: int, orders: in
     assert len({v.template for v in variants[:5]}) == templates
     assert len({v.order for v in variants[:4]}) == orders
     assert len({v.labels for v in variants}) == labels
+    assert variants[0].template == "choice.generation.0"
+    if orders == 1:
+        assert variants[0].order == (0, 1, 2, 3)
+    if labels == 1:
+        assert variants[0].labels == ("A", "B", "C", "D")
 
 
 def test_all_presentations_come_in_one_wave() -> None:

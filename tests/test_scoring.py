@@ -242,6 +242,32 @@ def test_the_entropy_of_a_question_waits_for_all_its_presentations(questions: Be
     stopped = score(tmp_path / "run")
     assert reasons_of(stopped, "instability") == {"": 11, "not asked": 1}
     assert stopped.value("instability") == pytest.approx(results.value("instability"))
+    came = {s.sample_id: s.n_presentations for s in every_score(stopped) if s.metric == "instability"}
+    assert came == {f"q{i:03d}": 4 if i < 11 else 2 for i in range(12)}
+
+
+def test_a_question_whose_options_keep_their_places_has_no_verdict_of_circular_eval(tmp_path: Path) -> None:
+    made = small.built([{**row, "tag_rotations": "single-pass"} for row in small.rows(2)], tmp_path / "made")
+    results = run(Scripted(lambda request: "(A)"), str(made.folder), "circular", tmp_path)
+    assert scores_of(results, "accuracy") == {"q000": 1.0, "q001": 0.0}
+    for metric in (*CIRCULAR_ACCURACY.names, "circular_drop", "consistency"):
+        assert reasons_of(results, metric) == {"not rotated": 2}, metric
+
+
+def test_presentations_are_scored_by_their_number_in_whatever_order_they_were_answered(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    for protocol in ("instability?m=2", "instability?m=3"):
+        results = evaluate(Scripted(lambda request: "(A)"), str(questions.folder), protocol, runs=tmp_path, name="run")
+        before = results.runs[0].benchmarks[0].predictions
+        [journal] = journals(tmp_path / "run")
+        journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[::-1]))
+        after = score(tmp_path / "run").runs[0].benchmarks[0].predictions
+        tests: dict[tuple[str, str], list[int]] = {}
+        for p in after:
+            tests.setdefault((p.protocol, p.sample_id), []).append(p.variant.test)
+        assert tests == {place: list(range(len(some))) for place, some in tests.items()}
+        assert sorted(map(msgspec.json.encode, after)) == sorted(map(msgspec.json.encode, before))
 
 
 def test_no_verdict_of_circular_eval_is_given_while_a_right_pass_was_never_asked(
@@ -289,6 +315,15 @@ def test_hidden_answers_give_no_accuracy_but_the_hit_rate(tmp_path: Path) -> Non
     assert results.value("hit_rate", protocol="vanilla") == 1.0
 
 
+def test_each_benchmark_is_scored_under_the_protocols_that_asked_it(tmp_path: Path) -> None:
+    model = Scripted(lambda request: "(A)")
+    for name, protocol in (("one", "vanilla"), ("other", "circular")):
+        made = small.built(small.rows(2), tmp_path / name, name=name)
+        results = run(model, str(made.folder), protocol, tmp_path)
+    results = score(tmp_path / "run")
+    assert {(s.benchmark, s.protocol) for s in every_score(results)} == {("one", "vanilla"), ("other", "circular")}
+
+
 def test_answers_that_come_later_score_an_old_run(questions: Benchmark, tmp_path: Path) -> None:
     made = small.built(small.rows(4), tmp_path / "made")
     answers = (made.folder / ANSWERS).read_bytes()
@@ -307,6 +342,14 @@ def test_text_metrics_are_means_over_presentations(tmp_path: Path) -> None:
     results = run(model, str(made.folder), ("vanilla", "instability?m=4"), tmp_path)
     assert scores_of_protocol(results, "vanilla", "exact_match") == {"q0": 1.0, "q1": 1.0, "q2": 1.0}
     assert scores_of_protocol(results, "instability?m=4", "exact_match") == {"q0": 0.5, "q1": 0.5, "q2": 0.5}
+
+
+def test_an_open_question_without_an_answer_is_told_once_and_counted_beside_the_others(tmp_path: Path) -> None:
+    rows = [{"id": f"q{i}", "question": f"What is number {i}?", "answer": ["a cat"][i:]} for i in range(2)]
+    made = small.built(rows, tmp_path / "made", metrics=("exact_match",))
+    results = run(Scripted(lambda request: "a cat"), str(made.folder), "vanilla", tmp_path)
+    assert scores_of(results, "exact_match") == {"q0": 1.0, "q1": None}
+    assert reasons_of(results, "exact_match") == {"": 1, "hidden answer": 1}
 
 
 def test_a_metric_that_nobody_has_is_met_with_a_suggestion(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from importlib.util import find_spec
 from pathlib import Path
@@ -140,11 +141,22 @@ def test_scoring_reads_by_meaning_what_the_rules_left_open(tmp_path: Path) -> No
     rows = [{**row, "options": ["motorcycle", "tree", "river", "kitchen"], "answer": 0} for row in small.rows(4)]
     made = small.built(rows, tmp_path / "made", name="mine")
     replies = {"q000": "a motorbike", "q001": "It may be many things", "q002": "not a motorcycle", "q003": ""}
-    evaluate(Scripted(replies), str(made.folder), "vanilla", runs=tmp_path, name="run")
+    evaluate(Scripted(replies), str(made.folder), "circular?all_passes", runs=tmp_path, name="run")
     results = score(tmp_path / "run", semantic=True)
-    read = {p.sample_id: p for p in results.runs[0].benchmarks[0].predictions}
-    assert (read["q000"].choice, read["q000"].extraction_method) == (0, "semantic")
-    assert read["q000"].extractor_version.endswith(" + minilm-3")
+    found = results.runs[0].benchmarks[0].predictions
+    # The motorcycle stands in each place once.
+    turned = [(p.variant.order[0], p.choice) for p in found if p.sample_id == "q000"]
+    assert turned == [(0, 0), (1, 0), (2, 0), (3, 0)]
+    read = {p.sample_id: p for p in found}
+    near = read["q000"]
+    assert (near.extraction_method, near.reason, near.extractor_version) == (
+        "semantic", None, f"{STANDARD.version} + minilm-3",
+    )  # fmt: skip
+    [note] = near.notes
+    assert re.fullmatch(r"cosine 0\.\d\d, margin 0\.\d\d", note)
+    cosine, margin = (float(number) for number in re.findall(r"0\.\d\d", note))
+    assert cosine >= round(THRESHOLD, 2) and margin >= round(MARGIN, 2)
+    assert (read["q001"].notes, read["q001"].reason) == ((), "no match")
     assert [read[name].choice for name in ("q001", "q002", "q003")] == [None, None, None]
     assert results.runs[0].reading_stages == ("minilm-3",)
     assert value(results, "accuracy") == 0.25

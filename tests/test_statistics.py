@@ -58,6 +58,14 @@ def test_wilsons_interval_solves_the_score_equation_and_holds_the_share(share: f
             assert (share - end) ** 2 == pytest.approx(z() ** 2 * end * (1 - end) / n, rel=1e-5, abs=1e-12)
 
 
+def test_wilsons_interval_ends_exactly_at_0_and_at_1_where_none_or_all_are_right() -> None:
+    """The score equation is then n mu^2 = z^2 mu (1 - mu): 0, and z^2 / (n + z^2). Rounding left 5e-18 at n = 5."""
+    for n in range(1, 200):
+        other = z() ** 2 / (n + z() ** 2)
+        assert wilson(0.0, n) == (0.0, pytest.approx(other))
+        assert wilson(1.0, n) == (pytest.approx(1 - other), 1.0)
+
+
 @pytest.mark.parametrize("df", [1, 1.3, 2, 2.7, 4, 9, 29.5, 299, 1e6])
 def test_students_t_is_that_of_scipy(df: float) -> None:
     quantile = pytest.importorskip("scipy.stats", reason="waits for scipy").t.ppf
@@ -100,6 +108,11 @@ def test_the_cluster_error_by_hand() -> None:
     assert _spread([1, 1, 0, 0], [0, 0, 1, 1]) == pytest.approx(math.sqrt(2 * 2) / 4)
     # Every question its own picture: the ordinary sqrt(p (1 - p) / (n - 1)).
     assert _spread([1, 1, 0, 0], [0, 1, 2, 3]) == pytest.approx(math.sqrt(0.25 / 3))
+
+
+def test_one_group_is_one_observation_without_a_spread() -> None:
+    one = group_spread([0.5, -0.5], "aa")
+    assert (one.groups, one.effective_groups, one.error, one.independent) == (1, 1.0, 0.0, 0.5)
 
 
 def test_copies_of_a_question_add_no_certainty() -> None:
@@ -267,6 +280,18 @@ def test_two_models_that_seldom_differ_have_an_interval_that_holds() -> None:
     assert coverage(draw, 0.0, bounds=(-1.0, 1.0)) >= 0.95 - SIMULATION_ERROR
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_gains_without_losses_reach_below_as_far_as_both_intervals_do(sign: float) -> None:
+    """10 of 100 gained, none lost: what does not vary is correlated with nothing, so the margins are at right angles.
+
+    Both are Wilson's: 0.1 is [0.0552, 0.1744], and 0 of 100 reaches to z^2 / (100 + z^2) = 0.0370.
+    """
+    found = estimate_mean([sign] * 10 + [0.0] * 90, range(100), bounds=(-1.0, 1.0))
+    lower, upper = 0.1 - math.hypot(0.1 - 0.05523, 0.03700), 0.17437
+    ends = (lower, upper) if sign > 0 else (-upper, -lower)
+    assert (found.low, found.high) == (pytest.approx(ends[0], abs=2e-5), pytest.approx(ends[1], abs=2e-5))
+
+
 def test_templates_that_make_no_difference_have_no_spread_on_average() -> None:
     """Best minus worst of four equal templates on 60 questions was 0.13."""
     rng, values, naive = random.Random(3), [], []
@@ -310,10 +335,24 @@ def test_each_template_more_makes_the_lower_limit_of_the_spread_pay_for_the_choi
         assert (value - end) ** 2 == pytest.approx((t * error) ** 2 * (1 - end**2) / (1 - value**2), rel=1e-4)
 
 
+def test_the_best_template_is_chosen_on_nine_tenths_of_the_pictures_and_compared_on_the_others() -> None:
+    """One template is right on six of twelve pictures, the other on the other six: ten folds, two of them of a pair.
+
+    Without its fold the other template is the better, by one or two pictures, and loses them all there; a pair with
+    a picture of each is even. So 12, 10 or 8 pictures are lost, as the pairs are alike or not.
+    """
+    equal = {f"t{k}": [(float((q < 6) == bool(k)), f"picture {q}") for q in range(12)] for k in range(2)}
+    lost = {round(12 * (template_spread(equal, str(seed)).value or 0.0), 9) for seed in range(40)}
+    assert lost == {-12.0, -10.0, -8.0}
+
+
 def test_a_spread_needs_pictures_to_choose_templates_by_and_others_to_compare_them_on() -> None:
     assert template_spread(shares_of(1, 0, pictures=1), "seed").value is None
     apart = {"t0": [(1.0, "picture 0")] * 5, "t1": [(0.0, "picture 1")] * 5}
     assert template_spread(apart, "seed").value is None
+    for right in (1.0, 0.0):  # the worst, or the best, was met on one picture alone
+        some = {"t0": [(right, "picture 0"), (right, "picture 1")], "t1": [(1 - right, "picture 2")]}
+        assert template_spread(some, "seed").value is None
 
 
 @pytest.mark.parametrize(("p", "per_picture"), [(0.5, 1), (0.9, 1), (0.97, 1), (0.7, 4)])
@@ -358,6 +397,11 @@ def test_a_mean_over_benchmarks_counts_them_alike() -> None:
     assert mean_of_estimates([one, nothing]).value == one.value
     assert mean_of_estimates([one, nothing]).errors == 4
     assert mean_of_estimates([nothing]) == nothing
+
+
+def test_a_mean_of_numbers_that_are_not_defined_keeps_what_they_were_counted_on() -> None:
+    undefined = Estimate(None, None, None, None, 4, 1, 2, groups=3)
+    assert mean_of_estimates([undefined, undefined]) == Estimate(None, None, None, None, 8, 2, 4, groups=6)
 
 
 def test_a_mean_over_benchmarks_at_the_end_of_its_range_counts_pictures_and_not_questions() -> None:

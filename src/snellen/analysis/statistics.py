@@ -235,9 +235,9 @@ def _difference_interval(
     gain = estimate_mean([max(value, 0.0) for value in values], groups, bounds=(0.0, bounds[1]))
     loss = estimate_mean([max(-value, 0.0) for value in values], groups, bounds=(0.0, -bounds[0]))
     (down, up), (better, worse) = margins(gain), margins(loss)
-    errors = (gain.stderr or 0.0) * (loss.stderr or 0.0)
-    covariance = ((gain.stderr or 0.0) ** 2 + (loss.stderr or 0.0) ** 2 - spread.error**2) / 2
-    r = max(-1.0, min(1.0, covariance / errors)) if errors else 0.0
+    one, other = gain.stderr or 0.0, loss.stderr or 0.0
+    covariance = (one**2 + other**2 - spread.error**2) / 2
+    r = max(-1.0, min(1.0, covariance / one / other)) if one and other else 0.0
     mean = (gain.value or 0.0) - (loss.value or 0.0)
     below = math.sqrt(max(0.0, down**2 + worse**2 - 2 * r * down * worse))
     above = math.sqrt(max(0.0, up**2 + better**2 - 2 * r * up * better))

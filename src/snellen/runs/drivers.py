@@ -214,7 +214,7 @@ def check_response(request: Request, response: Response) -> Response:
     if response.error is not None:
         return response
     if request.kind == "generate":
-        return _readable(response) if response.text is not None else _failed("the model gave no text")
+        return _failed("the model gave no text") if response.text is None else _readable(response, response.text)
     if len(response.scores) != len(request.continuations):
         return _failed(f"the model gave {len(response.scores)} scores for {len(request.continuations)} continuations")
     # JSON cannot write them, and comparisons with them mean nothing.
@@ -223,9 +223,8 @@ def check_response(request: Request, response: Response) -> Response:
     return response
 
 
-def _readable(response: Response) -> Response:
-    """The same response with lone surrogates, which no file can hold, replaced."""
-    text = response.text or ""
+def _readable(response: Response, text: str) -> Response:
+    """The same response with lone surrogates of its text, which no file can hold, replaced."""
     whole = text.encode("utf-8", "replace").decode()
     return response if whole == text else replace(response, text=whole, notes=(*response.notes, "half characters"))
 

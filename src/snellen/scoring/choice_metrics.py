@@ -110,7 +110,7 @@ def legacy_instability(predictions: Sequence[Prediction]) -> float:
 def _entropy(kinds: Iterable[object]) -> float:
     counts = Counter(kinds).values()
     total = sum(counts)
-    return sum(-n / total * math.log(n / total) for n in counts if n < total)
+    return sum(-n / total * math.log(n / total) for n in counts)
 
 
 def greatest_instability(presentations: int, kinds: int) -> float:

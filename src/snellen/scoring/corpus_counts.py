@@ -76,7 +76,7 @@ def _mean(counts: Sequence[Counts | str]) -> Counts | Unscored:
         if isinstance(one, str):  # what a metric says of a gold that it cannot use
             return Unscored("metric undefined", one)
         known.append(one)
-    return known[0] if len(known) == 1 else tuple(math.fsum(column) / len(known) for column in zip(*known, strict=True))
+    return tuple(math.fsum(column) / len(known) for column in zip(*known, strict=True))
 
 
 def _tally(question: AskedQuestion, metric: str, counted: Counts | Unscored) -> QuestionCounts:
