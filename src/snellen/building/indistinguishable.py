@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from snellen.records import Answer, IndistinguishableQuestion, Sample
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
+_encode = msgspec.json.Encoder().encode
 
 
 class IndistinguishableFinder:
