@@ -91,9 +91,9 @@ def _shares(said: Skeleton) -> list[Span]:
     return shared if len({said.at[start].places for start, _ in shared}) > 1 else []
 
 
-def _enumeration(said: Skeleton) -> list[Span]:
+def _enumeration(said: Skeleton, kinds: tuple[str, ...] = (STRONG,)) -> list[Span]:
     """Marks that number the lines of a reply from the first on: steps, or a word about each option."""
-    begins = [offset for offset in mentioned(said) if said.text[offset] == STRONG and _begins_line(said, offset)]
+    begins = [offset for offset in mentioned(said) if said.text[offset] in kinds and _begins_line(said, offset)]
     counted = [said.at[offset].places for offset in begins]
     if len(begins) < 2 or counted != [(place,) for place in range(len(counted))]:
         return []
@@ -215,6 +215,7 @@ def without_marks_of_wrong(said: Skeleton) -> Skeleton:
 
 def without_fragment(said: Skeleton) -> Skeleton:
     """Of a cut reply, without the mentions in its last, unfinished sentence; a reply of one sentence is left whole."""
+    said = set_aside(said, _enumeration(said, (STRONG, BOTH)), IDLE)
     *earlier, (start, end, ending) = list(sentences(said))
     if (
         ending
@@ -240,6 +241,8 @@ def without_refusals(said: Skeleton) -> tuple[Skeleton, bool]:
             if refusal.search(said.text, begin, stop[0]):
                 spans.append((begin, stop[0]))
             begin = stop[1]
+    # Beside a refusal only what is plainly an option counts: "I cannot tell. None of the options."
+    spans += [(offset, offset + 1) for offset, mention in said.at.items() if mention.alias]
     return set_aside(said, spans, IDLE), bool(spans)
 
 

@@ -16,7 +16,7 @@ from snellen.extraction.phrases import IDLE
 
 _CLAUSE = r"(?:^|(?<=[.,;:!?\n-] ))"
 _BEFORE = (
-    r"(?:(?:but|oh|well|hmm?|ah|and|so|then|no|yes|aber|mais|pero|mas|ma|maar|ale|но|et|и|à|eh|нет|não|non|"
+    r"(?:(?:but|oh|well|hmm?|ah|and|so|then|no|yes|actually|wait|eigentlich|warte|en fait|en realidad|na verdade|in realtà|aber|mais|pero|mas|ma|maar|ale|но|et|и|à|eh|нет|não|non|"
     r"nein|nee|nie|ne|ach)"
     r"(?: [,.])* ){0,3}"
 )
@@ -218,13 +218,17 @@ def concluded_before_cut(said: Skeleton) -> bool:
     return len(whole) > 1 and len(set(whole)) == 1
 
 
-_RESULT = re.compile(rf"[=≈] (?P<x>[{patterns.MENTIONS}])(?= [.,;:!?\n)]|$)")
+_RESULT = re.compile(
+    rf"(?:[=≈]|{words_pattern(languages.union(languages.RESULT))})(?: (?:a|an|the|of|to|total|sum|in)){{0,4}} "
+    rf"(?P<x>[{patterns.MENTIONS}])(?= [.,;:!?\n)]|$)"
+)
+_RESULTS = frozenset(word.partition("_")[0] for word in languages.union(languages.RESULT)) | {"=", "≈"}
 
 
 def _last_equation(said: Skeleton) -> int:
     """Where the result of the last equation begins, or -1."""
     last = -1
-    if "=" not in said.words and "≈" not in said.words:
+    if _RESULTS.isdisjoint(said.words):
         return last
     for found in _RESULT.finditer(said.text):
         last = found.start()

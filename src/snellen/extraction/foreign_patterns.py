@@ -64,7 +64,8 @@ def foreign_patterns(spoken: tuple[str, ...]) -> ForeignPatterns:
     between = frozenset[str]().union(*(_of(table, spoken) for table in tables)) - set(":-=→,")
     filled = rf"(?: (?:{words_pattern(between)}|[:=→-]))"
     pointed = rf"(?: (?:{words_pattern(_of(languages.COPULA, spoken))}|[:=→-]))"
-    negation, wrong = words_pattern(_of(languages.NEGATION, spoken)), words_pattern(_of(languages.WRONG, spoken))
+    denying = _of(languages.NEGATION, spoken) - (_MEANS_IN_THE if "pt" in spoken else frozenset())
+    negation, wrong = words_pattern(denying), words_pattern(_of(languages.WRONG, spoken))
     stops = words_pattern(_of(languages.CONTRAST, spoken) | _of(languages.CONCLUSION, spoken) | _of(_AND, spoken))
     within = rf"(?: (?!{stops}){_HANGUL_OR_WORD})"
     behind = words_pattern(_of(languages.NEGATION_BEHIND, spoken) | _of({"ko": languages.DENIED_BEHIND_KOREAN}, spoken))
@@ -77,7 +78,8 @@ def foreign_patterns(spoken: tuple[str, ...]) -> ForeignPatterns:
     lead = rf"(?:(?:{words_pattern(declared)}|[,:=→-]) ){{0,10}}"
     verdicts = (
         rf"{answer}{filled}{{0,8}} (?P<x>{_X})",
-        rf"(?:{option}|{correct}){filled}{{0,6}} (?P<x>{_MARK})",
+        rf"(?:{option}{filled}{{0,6}} (?P<x>{_MARK}){_EDGE})",
+        rf"{correct}{filled}{{0,6}} (?P<x>{_MARK})",
         rf"{choose}{filled}{{0,6}} (?P<x>{_X}){_EDGE}",
         rf"{correct}{filled}{{0,4}}{pointed}{filled}{{0,3}} (?P<x>{_X}){_EDGE}",
     )
@@ -104,6 +106,8 @@ def foreign_patterns(spoken: tuple[str, ...]) -> ForeignPatterns:
     )
 
 
+_MEANS_IN_THE = frozenset({"no"})
+"""Portuguese and Spanish look alike, and the "no" of one is no denial in the other."""
 _AND = {
     "de": "und sondern",
     "fr": "et",

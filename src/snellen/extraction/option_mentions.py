@@ -70,7 +70,7 @@ def skeleton(text: str, question: OptionIndex, strict: bool) -> Skeleton:
     votes = question.votes
     plain = not votes and text.isascii() and words.isdisjoint(SPEAKING)
     spoken = () if plain else guess([token.text for token in found if token.kind == "word"], votes)
-    if spoken or question.verb_endings:
+    if spoken or question.verb_endings or question.partial:
         found = resolved(found, question, spoken)
     for item in _merged(text, _mentions(text, found, question, foreign=bool(spoken))):
         if isinstance(item, Mention):
@@ -106,11 +106,20 @@ def _mentions(text: str, found: list[Token], question: OptionIndex, *, foreign: 
         quantity = counted.get(token.start)
         if quantity is not None and not _is_mark(text, found, at, question):
             behind = next((i for i in range(at, len(found)) if found[i].start >= quantity.end), len(found))
+            named = None if quantity.places else text_at(text, found, at, question, foreign=foreign)
             if quantity.places:
                 items.append(Mention(TEXT, quantity.places, quantity.start, quantity.end, alias=quantity.loose))
+            elif named is not None and named.after - at > 1:  # "three fifths"
+                behind = named.after
+                items.append(Mention(TEXT, named.phrase.places, token.start, found[behind - 1].end, alias=True))
             else:
                 items.extend(found[at:behind])
             at = max(behind, at + 1)
+            continue
+        counted_off = _counted_off(found, at, question)
+        if counted_off is not None:
+            items.append(counted_off)
+            at += 2
             continue
         if (
             token.text not in question.folded
@@ -127,6 +136,20 @@ def _mentions(text: str, found: list[Token], question: OptionIndex, *, foreign: 
         items.append(item or found[at])
         at = named.after if named and item else at + 1
     return items
+
+
+def _counted_off(found: list[Token], at: int, question: OptionIndex) -> Mention | None:
+    """ "The third option", where no option has such a word."""
+    if at + 1 >= len(found) or found[at].text not in _ORDINALS or found[at + 1].text not in _COUNTED:
+        return None
+    place = question.count - 1 if found[at].text == "last" else phrases.ORDINALS.index(found[at].text)
+    if place >= question.count or found[at].text in question.vocabulary:
+        return None
+    return Mention(TEXT, (place,), found[at].start, found[at + 1].end, alias=True)
+
+
+_ORDINALS = frozenset([*phrases.ORDINALS, "last"])
+_COUNTED = frozenset("option choice alternative".split())
 
 
 def _quantities(text: str, question: OptionIndex) -> dict[int, QuantityMatch]:

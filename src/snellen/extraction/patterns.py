@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DENIED, DOUBTFUL, STRONG
+from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DENIED, DOUBTFUL, ORDINALS, STRONG
 
 MENTIONS = f"{BARE}-{CONFLICT}"
 X = f"[{MENTIONS}]"
@@ -141,6 +141,7 @@ _DENIAL = _any(
     "no never neither nor without cannot unlike except excluding exclude excluded excludes eliminate eliminated "
     "eliminates eliminating reject rejected rejecting rule_out ruled_out rules_out ruling_out refuse_to "
     "rather_than instead_of "
+    "no_need_for no_sign_of no_evidence_of no_trace_of no_reason_for rules_against speaks_against argues_against "
     "other_than as_opposed_to opposed_to dismiss dismissed than compared_to compared_with versus anything_but "
     "disagree_with disagreed_with mistake_to mistaken_to wrong_to incorrect_to error_to would_avoid "
     "opposite_of reverse_of contrary_to far_from nothing_like hardly scarcely"
@@ -163,7 +164,8 @@ _AUX = _any(
 )
 _WRONG = _any(
     "wrong incorrect false ruled_out excluded eliminated unlikely impossible invalid irrelevant inaccurate mistaken "
-    "untrue out_of_the_question"
+    "untrue out_of_the_question out crossed_out struck_out dropped discarded inconsistent unsuitable inapplicable "
+    "rejected"
 )
 POST_DENIAL = re.compile(
     rf"{_GROUP}(?:(?: ,)?(?: {_AUX}){{0,6}} {_WRONG}\b"
@@ -226,6 +228,7 @@ REFUSAL = re.compile(
     r"|\b(?:sorry|apologi[sz]e|apologies)\b|\bas an ai\b|\bas a language model\b"
     r"|\b(?:not enough|insufficient|lack of) (?:information|context|evidence|details)\b"
     rf"|\bno {_PICTURE}\b|\bwithout (?:the|an|any|a) {_PICTURE}\b"
+    rf"|{X} can be (?:determined|known|confirmed|identified|established|inferred with certainty)\b"
     r"|\bnot sure\b|\bno idea\b|\bunsure\b|\buncertain\b|\bno answer\b|\bagainst my (?:guidelines|policy|policies)\b"
     r"|\b(?:please|kindly|could you) (?:provide|upload|share)\b"
     r"|无法|抱歉|对不起|不能(?:确定|回答|判断|看到|提供|协助)|不知道|不确定|请提供|看不到|没有(?:图片|图像|足够)"
@@ -239,7 +242,6 @@ LIST_END = re.compile(r" ?(?:[.,;:!?\n|]|$)")
 # Over the plain text, lower case.
 UNKNOWN_LABEL = re.compile(r"[(\[\"' ]*(?:[a-z]|\d{1,2})[)\].:\"' ]*")
 OPENINGS = re.compile(r"(?:(?:the )?(?:correct )?answer is:? )?(?:(?:it|this) is |it's )?(?:(?:a|an|the) )?")
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 ORDINAL = re.compile(
     r"(?:(?:it is|it's|i (?:would )?(?:choose|pick|say)|i'd say|the answer is|answer:) )?(?:the )?"
     rf"({'|'.join(ORDINALS)}|last)(?: one| option| choice| answer)[.! ]*"

@@ -1,0 +1,87 @@
+"""Comparisons: "Anna is shorter than Ben" says that one is more than the other, which only some questions ask for."""
+
+from __future__ import annotations
+
+import re
+
+from snellen.extraction import languages, patterns
+from snellen.extraction.assertion_filters import set_aside
+from snellen.extraction.foreign_patterns import words_pattern
+from snellen.extraction.option_mentions import Skeleton
+from snellen.extraction.phrases import DENIED, IDLE
+
+_X = f"[{patterns.MENTIONS}]"
+_MEMBER = r"(?: (?:,|and|or|nor|y|e|o|et|ou|und|oder|en|of|i|oraz|lub|и|или|dan|atau|và|hoặc|a|an|the|el|la|los|las|il|lo|le|les|o|os|as|der|die|das|den|dem|de|het|ein|eine|einem|un|une|una|um|uma))"
+_THAN = re.compile(rf" than(?:{_MEMBER}| that| of| in| for){{0,4}} (?P<group>{_X}(?:{_MEMBER}{{1,3}} {_X}){{0,30}})")
+_CLAUSE = re.compile(r"[,;.!?\n:](?: |$)|(?<= )(?:but|and|while|whereas|so|because)(?= )")
+_GRADED = re.compile(r"\b(?:more|most|less|least|fewer|fewest|[^\W\d_]{2,}(?:er|est|ier|iest))\b")
+_UNGRADED = frozenset(
+    "other rather number water paper river flower letter computer player rest west forest test best chest guest nest "
+    "never over under after order corner container server her per center together another whether either neither former "
+    "latter winter summer weather sister brother mother father father's tower power answer".split()
+)
+_MUCH = frozenset("more most larger largest bigger biggest higher highest greater greatest".split())
+_LITTLE = frozenset("less least fewer fewest smaller smallest lower lowest".split())
+
+
+def _grades(text: str) -> frozenset[str]:
+    """The stems of the comparatives and superlatives of a text; those of quantity are one."""
+    graded = [word for word in _GRADED.findall(text) if word not in _UNGRADED]
+    return frozenset(
+        "much" if word in _MUCH else "little" if word in _LITTLE
+        else re.sub(r"i?e(?:r|st)$", "", word)[:4] for word in graded
+    )
+
+
+def without_comparisons(said: Skeleton, question: str) -> Skeleton:
+    """Without what is compared by another measure than the question's, and what something is compared with."""
+    if "than" in said.words:
+        said = _without_other_measures(said, question)
+    if said.spoken:
+        spans = [found.span("group") for found in _foreign(said.spoken).finditer(said.text)]
+        said = set_aside(said, spans, DENIED)
+    if "比" in said.text or "より" in said.text:
+        said = set_aside(said, [found.span() for found in _DENSE.finditer(said.text)], DENIED)
+    return said
+
+
+def _without_other_measures(said: Skeleton, question: str) -> Skeleton:
+    asked = _grades(question.lower())
+    if not asked:
+        return said
+    spans = []
+    for found in _THAN.finditer(said.text):
+        starts = [0, *(m.end() for m in _CLAUSE.finditer(said.text, 0, found.start()))]
+        clause = said.text[starts[-1] : found.start()]
+        if not _agree(_grades(clause), asked):
+            first = found.start("group")
+            spans.append((starts[-1], first + 1 if _names_again(said, found) else found.end("group")))
+    return set_aside(said, spans, IDLE)
+
+
+def _agree(said: frozenset[str], asked: frozenset[str]) -> bool:
+    """Whether a comparison is by the measure that is asked for; "more" is any but little, "less" is no other."""
+    little = not asked.isdisjoint(_SCALED_DOWN)
+    return bool(said & asked) or ("much" in said and not little) or ("little" in said and little)
+
+
+_SCALED_DOWN = frozenset("little shor chea slow ligh youn few cold cool weak thin narr near clos earl".split())
+
+
+def _names_again(said: Skeleton, found: re.Match[str]) -> bool:
+    """ "less than nitrogen, and nitrogen makes up most": the second is no part of the comparison."""
+    places = [said.at[o].places for o in said.offsets if found.start("group") <= o < found.end("group")]
+    return len(set(places)) < len(places)
+
+
+def _foreign(spoken: tuple[str, ...]) -> re.Pattern[str]:
+    """ "más grande que el coche y la moto", "größer als das Auto"."""
+    thans = {word for language in spoken for word in languages.THAN.get(language, "").split()}
+    mores = {word for language in spoken for word in languages.MORE.get(language, "").split()}
+    more = rf"(?:{words_pattern(mores)}(?: [^\W\d_]+){{0,3}}|[^\W\d_]{{3,}}er)" if mores or thans & {"als", "dan"} else ""
+    return re.compile(rf"{more} {words_pattern(thans)}{_MEMBER}{{0,2}} (?P<group>{_X}(?:{_MEMBER}{{1,3}} {_X}){{0,30}})")
+
+
+_DENSE = re.compile(
+    rf"(?:比 ?{_X}(?=[^\n.!?]))|{_X} ?より(?! ?もっと)"
+)

@@ -1,0 +1,45 @@
+"""The option that is left when a reply has disposed of the others: "not A, B or C"; "A, B and D are fruits, C is not"."""
+
+from __future__ import annotations
+
+import re
+
+from snellen.extraction import patterns
+from snellen.extraction.assertion_filters import mentioned
+from snellen.extraction.option_index import OptionIndex
+from snellen.extraction.option_mentions import Skeleton
+from snellen.extraction.phrases import DENIED
+
+_FEWEST = 4
+"""Options that a question must have: of fewer, the others may be denied without saying which is left."""
+
+
+def undenied_option(said: Skeleton, asked: OptionIndex) -> int | None:
+    """The one option that is not denied where all others are and nothing is asserted."""
+    if asked.count < _FEWEST or mentioned(said):
+        return None
+    denied = {place for offset, m in said.at.items() if said.text[offset] == DENIED for place in m.places}
+    left = set(range(asked.count)) - denied
+    return left.pop() if len(left) == 1 else None
+
+
+_JOIN = r"(?: (?:,|and|or|nor|&|und|oder|et|ou|y|o|e|ed|en|of|i|oraz|lub|и|или|ve|veya|dan|atau|và|hoặc|a|an|the|un|une|una|el|la|le|les|los|las|il|lo|i|der|die|das|de|het|ein|eine|o|os|as|um|uma|或|和|与|と|や|와|과))"
+_LISTED = re.compile(rf"{patterns.ANY}(?:{_JOIN}{{1,3}} {patterns.ANY}){{1,30}}|{patterns.ANY}(?:[和与或、] ?{patterns.ANY}){{1,30}}")
+
+
+def odd_option(whole: Skeleton, said: Skeleton, asked: OptionIndex) -> int | None:
+    """The one option that a reply does not name together with all others, but by itself."""
+    if asked.count < _FEWEST:
+        return None
+    for found in _LISTED.finditer(whole.text):
+        inside = [offset for offset in whole.offsets if found.start() <= offset < found.end()]
+        together = {place for offset in inside for place in whole.at[offset].places}
+        [*left] = set(range(asked.count)) - together
+        if len(left) != 1 or len(together) != asked.count - 1:
+            continue
+        apart = [o for o in whole.offsets if o not in inside and whole.at[o].places == (left[0],)]
+        others = [o for o in mentioned(said) if o not in inside and said.at[o].places != (left[0],)]
+        if apart and not others:
+            return left[0]
+    return None
+

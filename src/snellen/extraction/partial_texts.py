@@ -1,0 +1,163 @@
+"""Options by the words that tell one from the others, for replies that give only these: "humidity", "it would decrease"."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+
+from snellen.extraction import languages, patterns, phrases
+from snellen.extraction.assertion_filters import mentioned
+from snellen.extraction.foreign_patterns import words_pattern
+from snellen.extraction.inflections import english_stem
+from snellen.extraction.option_index import CJK, OptionIndex, OptionPhrase, tokens
+from snellen.extraction.option_mentions import Skeleton
+
+_NEGATIONS = frozenset("not no never without nor cannot".split()) | languages.union(
+    languages.NEGATION, languages.NEGATION_BEHIND
+)
+_IDLE_WORDS = (
+    phrases.FUNCTION_WORDS
+    | phrases.DETERMINERS
+    | phrases.PREPOSITIONS
+    | phrases.AUXILIARIES
+    | languages.union(languages.MARKERS, languages.FILL, languages.COPULA)
+    | languages.ARTICLES
+    | _NEGATIONS
+) - phrases.QUANTIFIERS
+"""Words that tell nothing by themselves."""
+_LONGEST = 12
+"""Words of an option of which every stretch is looked for; of longer ones only single words."""
+
+
+class PartialIndex(OptionIndex, frozen=True, dict=True):
+    """Options by the words that only one of them has."""
+
+    asked: frozenset[str] = frozenset()
+    """Stems of the question's words, which tell nothing."""
+
+    @property
+    def partial(self) -> bool:
+        return True
+
+    @cached_property
+    def words(self) -> tuple[tuple[str, ...], ...]:
+        every = (OptionIndex(self.options, self.labels)).words
+        return tuple(tuple(word for word in of_one if word not in phrases.DETERMINERS) for of_one in every)
+
+    @cached_property
+    def telling(self) -> tuple[frozenset[str], ...]:
+        """Of each option the stems that no other option has."""
+        contents = [frozenset(map(english_stem, self._content(words))) for words in self.words]
+        counted = Counter(stem for stems in contents for stem in stems)
+        return tuple(frozenset(s for s in stems if counted[s] == 1 and s not in self.asked) for stems in contents)
+
+    def _content(self, words: tuple[str, ...]) -> Iterator[str]:
+        for word in words:
+            if word not in _IDLE_WORDS and (len(word) > 1 or word.isdigit()) and word not in self.folded:
+                yield word
+
+    @cached_property
+    def phrases(self) -> dict[str, tuple[OptionPhrase, ...]]:
+        """First word -> stretches of options that hold a telling word, longest first."""
+        places: dict[tuple[str, ...], set[int]] = {}
+        for place, words in enumerate(self.words):
+            for stretch in self._stretches(place, words):
+                places.setdefault(stretch, set()).add(place)
+        found: dict[str, list[OptionPhrase]] = {}
+        for stretch, several in places.items():
+            if len(several) == 1:
+                found.setdefault(stretch[0], []).append(OptionPhrase(stretch, tuple(several), alias=True))
+        return {first: tuple(sorted(some, key=lambda p: -len(p.words))) for first, some in found.items()}
+
+    def _stretches(self, place: int, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        telling = self.telling[place]
+        tells = [english_stem(word) in telling for word in words]
+        longest = len(words) if len(words) <= _LONGEST else 1
+        for start in range(len(words)):
+            for stop in range(start + 1, min(len(words), start + longest) + 1):
+                if any(tells[start:stop]) and (stop - start == 1 or words[stop - 1] not in _IDLE_WORDS):
+                    yield words[start:stop]
+        if words and words[0] in phrases.QUANTIFIERS and tells[0]:
+            yield (words[0], "of")
+
+    @cached_property
+    def vocabulary(self) -> tuple[str, ...]:
+        telling = frozenset[str]().union(*self.telling)
+        return tuple(word for word in super().vocabulary if english_stem(word) in telling)
+
+
+@lru_cache(maxsize=4096)
+def partial_index(options: tuple[str, ...], labels: tuple[str, ...], question: str) -> PartialIndex | None:
+    """The options by their telling words; None where each is one word, or something else that says no more in part."""
+    if not any(" " in option.strip() for option in options) or _DENSE.search("".join(options)):
+        return None
+    asked = frozenset(english_stem(token.text) for token in tokens(question[:2000]) if token.kind == "word")
+    index = PartialIndex(options, labels, asked)
+    return index if any(index.telling) else None
+
+
+_DENSE = re.compile(f"[{CJK}]")
+_CLAUSE_END = re.compile(r" [,.;:!?\n-](?= |$)| (?:but|and|because|since|while|so|however|although|that|which)(?= )")
+_DENYING = re.compile(rf"(?:{words_pattern(_NEGATIONS)})|n't\b|\b(?:hardly|neither|nobody|nothing|too|instead)\b")
+
+
+def supported_option(said: Skeleton, text: str, asked: PartialIndex) -> int | None:
+    """The one option most of whose telling words are asserted, and none of any other's."""
+    stems: dict[int, set[str]] = {}
+    for offset in mentioned(said):
+        mention = said.at[offset]
+        if mention.kind != phrases.TEXT:
+            return None
+        words = [token.text for token in tokens(text[mention.start : mention.end])]
+        if _denied(said, offset) and _NEGATIONS.isdisjoint(asked.words[mention.places[0]]):
+            return None
+        found = {english_stem(word) for word in words} & asked.telling[mention.places[0]]
+        stems.setdefault(mention.places[0], set()).update(found or words)
+    if len(stems) != 1:
+        return None
+    [(place, found)] = stems.items()
+    total = len(asked.telling[place])
+    says_more = patterns.SAYS_NOTHING.fullmatch(said.text) is None
+    if says_more and (len(found) < _enough(total) or _reversed(text, asked.words[place], asked)):
+        return None
+    return place
+
+
+def _reversed(text: str, words: tuple[str, ...], asked: PartialIndex) -> bool:
+    """Whether the words that other options have too stand in another order: "the cat is in front of the dog"."""
+    ranks = {english_stem(word): rank for rank, word in reversed(list(enumerate(words))) if word not in _IDLE_WORDS}
+    said = dict.fromkeys(english_stem(token.text) for token in tokens(text))
+    order = [ranks[stem] for stem in said if stem in ranks]
+    shared = [rank for rank in order if english_stem(words[rank]) not in frozenset[str]().union(*asked.telling)]
+    return shared != sorted(shared)
+
+
+def _enough(total: int) -> int:
+    return total if total <= 2 else (2 * total + 2) // 3
+
+
+def _denied(said: Skeleton, offset: int) -> bool:
+    """Whether a word in the clause of a mention denies it, in whatever way."""
+    start = max((m.end() for m in _CLAUSE_END.finditer(said.text, 0, offset)), default=0)
+    stop = _CLAUSE_END.search(said.text, offset)
+    return _DENYING.search(said.text, start, stop.start() if stop else len(said.text)) is not None
+
+
+def framed_option(text: str, asked: OptionIndex) -> int | None:
+    """The option that a short reply is, but for words that all options begin or end with: "III" of "Molecule III"."""
+    every = [words for words in asked.words if words]
+    if len(every) < 2 or len(text) > 400 or len(every) < asked.count:
+        return None
+    head = next((i for i, some in enumerate(zip(*every, strict=False)) if len(set(some)) > 1), 0)
+    backwards = [words[:head - 1 if head else None:-1] for words in every]
+    tail = next((i for i, some in enumerate(zip(*backwards, strict=False)) if len(set(some)) > 1), 0)
+    if not head and not tail:
+        return None
+    said = tuple(t.text for t in tokens(text) if t.kind not in ("sign", "newline") and t.text not in phrases.DETERMINERS)
+    cores = [
+        tuple(w for w in words[head : len(words) - tail] if w not in phrases.DETERMINERS) for words in every
+    ]
+    places = [place for place, core in enumerate(cores) if core and core == said]
+    return places[0] if len(places) == 1 and asked.label(" ".join(said)) is None else None
