@@ -13,10 +13,13 @@ from snellen.extraction.option_mentions import Mention, Skeleton
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DENIED, DENIES_TEXT, IDLE, NO_WORDS, NOT_ONLY, STRONG, TEXT
 
 
-def keep_asserted(whole: Skeleton) -> tuple[Skeleton, bool, bool]:
-    """What is still asserted, whether the option list was repeated, whether something was refused."""
+def keep_asserted(whole: Skeleton, asked_of: frozenset[str] = frozenset()) -> tuple[Skeleton, bool, bool]:
+    """What is still asserted, whether the option list was repeated, whether something was refused.
+
+    `asked_of` are the beginnings of the question's words: who does not do what is asked for is denied.
+    """
     listless = without_lists(whole)
-    asserted = without_marks_of_wrong(without_denials(without_hypotheses(without_questions(listless))))
+    asserted = without_marks_of_wrong(without_denials(without_hypotheses(without_questions(listless)), asked_of))
     if _is_foreign(whole):
         asserted = without_foreign_denials(asserted)
     unrefused, refused = without_refusals(asserted)
@@ -128,7 +131,7 @@ def without_questions(said: Skeleton) -> Skeleton:
     ]
     outside = len(mentioned(said)) - sum(len(mentioned(said, *every[number][:2])) for number in asked)
     denied: list[Span] = []
-    idle: list[Span] = []
+    idle = [found.span() for found in patterns.ASKS.finditer(said.text)]
     for number in asked:
         follower = (
             said.text[every[number + 1][0] : every[number + 1][1]].split(" ", 1)[0] if number + 1 < len(every) else ""
@@ -143,6 +146,8 @@ def without_questions(said: Skeleton) -> Skeleton:
 def without_hypotheses(said: Skeleton) -> Skeleton:
     """ "If it were smaller it would be X", "although it looks like X" say nothing; "if I had to choose, X" does."""
     spans = [found.span() for found in patterns.CONCESSION.finditer(said.text)]
+    spans += [found.span("group") for found in patterns.LIKENESS.finditer(said.text)]
+    spans += [found.span("group") for found in patterns.SUPPOSED.finditer(said.text)]
     if "if " in said.text:
         for start, end, _ in sentences(said):
             if _hypothesis(said.text[start:end]):
@@ -156,7 +161,7 @@ def _hypothesis(sentence: str) -> bool:
     return bool(patterns.HYPOTHESIS.search(sentence)) and not patterns.FORCED_CHOICE.search(sentence)
 
 
-def without_denials(said: Skeleton) -> Skeleton:
+def without_denials(said: Skeleton, asked_of: frozenset[str] = frozenset()) -> Skeleton:
     """Mentions that are denied, before or behind: "not A", "A and B are wrong"."""
     kept = {found.start("x") for found in patterns.BETTER_THAN.finditer(said.text)} if "than" in said.words else set()
     denied = [found.span("group") for found in patterns.PRE_DENIAL.finditer(said.text)]
@@ -177,18 +182,21 @@ def without_denials(said: Skeleton) -> Skeleton:
     spans: list[Span] = []
     for found in patterns.POST_DENIAL.finditer(said.text):
         word = "visible" if _APPEARS.search(found[0]) else (found["soft"] or "").strip()
-        counts: Callable[[Mention], bool] = partial(_denied_by, word)
+        counts: Callable[[Mention], bool] = (
+            partial(_denied_by, word) if word[:_STEM] not in asked_of else lambda _: True
+        )
         inside = mentioned(said, *found.span("group"))
         spans += [(o, o + 1) for o in inside if found["soft"] is None or counts(said.at[o])]
     return set_aside(said, spans, DENIED)
 
 
+_STEM = 4
 _APPEARS = re.compile(r" (?:appear|seem to be)(?: |$)")
 
 
 def _denied_by(word: str, mention: Mention) -> bool:
     """ "B is not ..." denies B; "the dog is not moving" says nothing against the dog."""
-    return word not in NOT_ONLY and (mention.kind != TEXT or word in DENIES_TEXT)
+    return word not in NOT_ONLY and (mention.kind != TEXT or not word or word in DENIES_TEXT)
 
 
 def without_foreign_denials(said: Skeleton) -> Skeleton:

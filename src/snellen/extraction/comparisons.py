@@ -9,6 +9,7 @@ from snellen.extraction.assertion_filters import set_aside
 from snellen.extraction.foreign_patterns import words_pattern
 from snellen.extraction.option_mentions import Skeleton
 from snellen.extraction.phrases import DENIED, IDLE
+from snellen.extraction.question_words import question_stems, stems
 
 _X = f"[{patterns.MENTIONS}]"
 _MEMBER = r"(?: (?:,|and|or|nor|y|e|o|et|ou|und|oder|en|of|i|oraz|lub|и|или|dan|atau|và|hoặc|a|an|the|el|la|los|las|il|lo|le|les|o|os|as|der|die|das|den|dem|de|het|ein|eine|einem|un|une|una|um|uma))"
@@ -35,14 +36,20 @@ def _grades(text: str) -> frozenset[str]:
 
 def without_comparisons(said: Skeleton, question: str) -> Skeleton:
     """Without what is compared by another measure than the question's, and what something is compared with."""
+    said = set_aside(said, [found.span() for found in _LESS_LIKELY.finditer(said.text)], DENIED)
     if "than" in said.words:
         said = _without_other_measures(said, question)
     if said.spoken:
-        spans = [found.span("group") for found in _foreign(said.spoken).finditer(said.text)]
-        said = set_aside(said, spans, DENIED)
+        said = _without_foreign(said, question)
     if "比" in said.text or "より" in said.text:
         said = set_aside(said, [found.span() for found in _DENSE.finditer(said.text)], DENIED)
     return said
+
+
+_LESS_LIKELY = re.compile(
+    rf"{_X} (?:is|are|seems|looks|appears) (?:much |far |a lot )?less (?:likely|plausible|probable|suitable|convincing)"
+    rf"|\bless {_X} than"
+)
 
 
 def _without_other_measures(said: Skeleton, question: str) -> Skeleton:
@@ -53,10 +60,16 @@ def _without_other_measures(said: Skeleton, question: str) -> Skeleton:
     for found in _THAN.finditer(said.text):
         starts = [0, *(m.end() for m in _CLAUSE.finditer(said.text, 0, found.start()))]
         clause = said.text[starts[-1] : found.start()]
-        if not _agree(_grades(clause), asked):
+        if not _agree(_grades(clause), asked) or _NOT.search(clause):
+            if not _MENTION.search(clause):  # "but smaller than the horse": of whom was said before
+                starts = [0, *(m.end() for m in patterns.SENTENCE_END.finditer(said.text, 0, found.start()))]
             first = found.start("group")
             spans.append((starts[-1], first + 1 if _names_again(said, found) else found.end("group")))
     return set_aside(said, spans, IDLE)
+
+
+_NOT = re.compile(r"\b(?:not|no|never)\b|n't\b")
+_MENTION = re.compile(_X)
 
 
 def _agree(said: frozenset[str], asked: frozenset[str]) -> bool:
@@ -66,6 +79,25 @@ def _agree(said: frozenset[str], asked: frozenset[str]) -> bool:
 
 
 _SCALED_DOWN = frozenset("little shor chea slow ligh youn few cold cool weak thin narr near clos earl".split())
+
+
+def _without_foreign(said: Skeleton, question: str) -> Skeleton:
+    """The same in other languages, whose measures are the words before "than"; "more" and "less" alone are none."""
+    asked = question_stems(question)
+    graded = _GRADED_ELSEWHERE.search(question.lower()) is not None
+    aside, denied = [], []
+    for found in _foreign(said.spoken).finditer(said.text):
+        measures = stems(found["measure"] or "")
+        other = graded and measures and not measures & asked
+        start = max((m.end() for m in _CLAUSE.finditer(said.text, 0, found.start())), default=0)
+        (aside if other else denied).append((start, found.end("group")) if other else found.span("group"))
+    return set_aside(set_aside(said, denied, DENIED), aside, IDLE)
+
+
+_GRADED_ELSEWHERE = re.compile(
+    r"\b(?:más|mayor|menor|plus|moins|mais|maior|più|maggiore|minore|am|nhất|paling|самый|самая|самое|najbardziej|hơn|lebih)"
+    r"\b|\w{3,}(?:er|ere|erer|ste|sten|szy|sza|sze|ейший|ее)\b"
+)
 
 
 def _names_again(said: Skeleton, found: re.Match[str]) -> bool:
@@ -78,7 +110,7 @@ def _foreign(spoken: tuple[str, ...]) -> re.Pattern[str]:
     """ "más grande que el coche y la moto", "größer als das Auto"."""
     thans = {word for language in spoken for word in languages.THAN.get(language, "").split()}
     mores = {word for language in spoken for word in languages.MORE.get(language, "").split()}
-    more = rf"(?:{words_pattern(mores)}(?: [^\W\d_]+){{0,3}}|[^\W\d_]{{3,}}er)" if mores or thans & {"als", "dan"} else ""
+    more = rf"(?P<measure>(?:{words_pattern(mores)}(?: [^\W\d_]+){{0,3}}|[^\W\d_]{{3,}}(?:er|szy|sza|sze|ее|ей)))"
     return re.compile(rf"{more} {words_pattern(thans)}{_MEMBER}{{0,2}} (?P<group>{_X}(?:{_MEMBER}{{1,3}} {_X}){{0,30}})")
 
 

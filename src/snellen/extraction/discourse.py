@@ -105,9 +105,12 @@ def _markers(spoken: tuple[str, ...]) -> Markers:
         ),
         conclusion=_marker(
             rf"{_CLAUSE}(?:(?:and|but|or|y|e|et|und|en|i|и) |\n ?)?{words_pattern(concludes)}"
+            r"| but(?: [,])?(?: (?:actually|really|in fact|in reality|here|clearly))?"
+            r"(?= (?:it's|it is|this is|that's|these are|they are|they're)(?: (?:really|actually|clearly|just))?"
+            rf"(?: (?:a|an|the))? [{patterns.MENTIONS}])"
             rf"|[→∴⇒]|{_CLAUSE}{dense_pattern(languages.CONCLUSION_DENSE)}|(?:ですので|なので|ので|므로|니까|이므로)"
             + (r"| (?:dus|więc|also|donc|pues|quindi|nên là)(?= |$)" if spoken else ""),
-            concludes, "→", "∴", "⇒", *("dus więc also donc pues quindi nên".split() if spoken else ()),
+            concludes, "→", "∴", "⇒", "but", *("dus więc also donc pues quindi nên".split() if spoken else ()),
         ),
     )  # fmt: skip
 

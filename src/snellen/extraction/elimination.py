@@ -27,8 +27,8 @@ _JOIN = r"(?: (?:,|and|or|nor|&|und|oder|et|ou|y|o|e|ed|en|of|i|oraz|lub|и|ил
 _LISTED = re.compile(rf"{patterns.ANY}(?:{_JOIN}{{1,3}} {patterns.ANY}){{1,30}}|{patterns.ANY}(?:[和与或、] ?{patterns.ANY}){{1,30}}")
 
 
-def odd_option(whole: Skeleton, said: Skeleton, asked: OptionIndex) -> int | None:
-    """The one option that a reply does not name together with all others, but by itself."""
+def odd_option(whole: Skeleton, said: Skeleton, asked: OptionIndex, *, negative: bool) -> int | None:
+    """The one option that a reply does not name together with all others, but by itself; denied only if asked so."""
     if asked.count < _FEWEST:
         return None
     for found in _LISTED.finditer(whole.text):
@@ -39,7 +39,7 @@ def odd_option(whole: Skeleton, said: Skeleton, asked: OptionIndex) -> int | Non
             continue
         apart = [o for o in whole.offsets if o not in inside and whole.at[o].places == (left[0],)]
         others = [o for o in mentioned(said) if o not in inside and said.at[o].places != (left[0],)]
-        if apart and not others:
+        if apart and not others and (negative or any(o in mentioned(said) for o in apart)):
             return left[0]
     return None
 

@@ -99,6 +99,7 @@ def foreign_patterns(spoken: tuple[str, ...]) -> ForeignPatterns:
         hypothesis=re.compile(
             rf"(?:^|(?<=[.,;:!?\n-] )|(?<= e )|(?<= y )|(?<= и )|(?<= und "
             rf")){words_pattern(_of(languages.HYPOTHESIS, spoken))}.{{0,120}}?(?= ,|[.!?;\n]|$)"
+            rf"|{_X}(?: {_HANGUL_OR_WORD}){{0,1}} {words_pattern(_of(languages.WOULD, spoken))}"
             rf"|{words_pattern(_of(languages.SUPPOSED, spoken))}.{{0,120}}?(?= ,|[.!?;\n]|$)"
         ),
         declared=re.compile(rf"{lead}{_GROUP}{filled}{{0,4}}"),

@@ -50,6 +50,8 @@ RESULT = _words("result")
 """Verbs before the result of a calculation."""
 THAN, MORE = _words("than"), _words("more")
 """What stands before that which something is compared with, and before the measure."""
+WOULD = _words("would")
+"""Verbs behind an option that say what would follow from it."""
 TENTATIVE = _words("tentative")
 """A clause with one of these reports a guess that was not kept."""
 HYPOTHESIS = _words("hypothesis")

@@ -70,6 +70,11 @@ def tokens(text: str) -> list[Token]:
     return found
 
 
+def spelt_out(word: str) -> tuple[str, ...]:
+    """ "Doesn't" as does and not."""
+    return (word.removesuffix("n't"), "not") if word.endswith("n't") and len(word) > 3 else (word,)
+
+
 _UNVOWELLED = re.compile("[\u064b-\u065f\u0670\u0640]")  # Arabic writes them or not
 
 

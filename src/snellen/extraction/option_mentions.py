@@ -13,7 +13,7 @@ from snellen.extraction import phrases
 from snellen.extraction.inflections import resolved
 from snellen.extraction.label_tokens import GLUED, LabelContext
 from snellen.extraction.languages import SPEAKING, guess
-from snellen.extraction.option_index import OptionIndex, Token, tokens
+from snellen.extraction.option_index import OptionIndex, Token, spelt_out, tokens
 from snellen.extraction.option_texts import TextMatch, text_at
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DOUBTFUL, IDLE, STRONG, TEXT
 from snellen.extraction.quantity_mentions import QuantityMatch, date_matches, quantity_matches
@@ -66,6 +66,8 @@ def skeleton(text: str, question: OptionIndex, strict: bool) -> Skeleton:
     offset = 0
     last = ""
     found = list(dropwhile(lambda token: token.kind == "newline", tokens(text.rstrip())))
+    if question.partial:
+        found = [token._replace(text=part) for token in found for part in spelt_out(token.text)]
     words = frozenset([token.text for token in found])
     votes = question.votes
     plain = not votes and text.isascii() and words.isdisjoint(SPEAKING)

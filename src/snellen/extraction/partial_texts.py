@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
-from snellen.extraction import languages, patterns, phrases
+from snellen.extraction import languages, phrases
 from snellen.extraction.assertion_filters import mentioned
 from snellen.extraction.foreign_patterns import words_pattern
 from snellen.extraction.inflections import english_stem
-from snellen.extraction.option_index import CJK, OptionIndex, OptionPhrase, tokens
+from snellen.extraction.option_index import CJK, OptionIndex, OptionPhrase, spelt_out, tokens
 from snellen.extraction.option_mentions import Skeleton
 
 _NEGATIONS = frozenset("not no never without nor cannot".split()) | languages.union(
@@ -43,8 +43,10 @@ class PartialIndex(OptionIndex, frozen=True, dict=True):
 
     @cached_property
     def words(self) -> tuple[tuple[str, ...], ...]:
-        every = (OptionIndex(self.options, self.labels)).words
-        return tuple(tuple(word for word in of_one if word not in phrases.DETERMINERS) for of_one in every)
+        every = OptionIndex(self.options, self.labels).words
+        return tuple(
+            tuple(part for word in of_one if word not in phrases.DETERMINERS for part in spelt_out(word)) for of_one in every
+        )
 
     @cached_property
     def telling(self) -> tuple[frozenset[str], ...]:
@@ -77,7 +79,8 @@ class PartialIndex(OptionIndex, frozen=True, dict=True):
         longest = len(words) if len(words) <= _LONGEST else 1
         for start in range(len(words)):
             for stop in range(start + 1, min(len(words), start + longest) + 1):
-                if any(tells[start:stop]) and (stop - start == 1 or words[stop - 1] not in _IDLE_WORDS):
+                ends = stop - start == 1 or stop == len(words) or words[stop - 1] not in _IDLE_WORDS
+                if any(tells[start:stop]) and ends:
                     yield words[start:stop]
         if words and words[0] in phrases.QUANTIFIERS and tells[0]:
             yield (words[0], "of")
@@ -103,8 +106,8 @@ _CLAUSE_END = re.compile(r" [,.;:!?\n-](?= |$)| (?:but|and|because|since|while|s
 _DENYING = re.compile(rf"(?:{words_pattern(_NEGATIONS)})|n't\b|\b(?:hardly|neither|nobody|nothing|too|instead)\b")
 
 
-def supported_option(said: Skeleton, text: str, asked: PartialIndex) -> int | None:
-    """The one option most of whose telling words are asserted, and none of any other's."""
+def supported_option(said: Skeleton, text: str, asked: PartialIndex, stated: int | None) -> int | None:
+    """The one option most of whose telling words are asserted, and none of any other's unless it is `stated`."""
     stems: dict[int, set[str]] = {}
     for offset in mentioned(said):
         mention = said.at[offset]
@@ -115,23 +118,33 @@ def supported_option(said: Skeleton, text: str, asked: PartialIndex) -> int | No
             return None
         found = {english_stem(word) for word in words} & asked.telling[mention.places[0]]
         stems.setdefault(mention.places[0], set()).update(found or words)
-    if len(stems) != 1:
+    place = next(iter(stems)) if len(stems) == 1 else stated
+    if place is None or place not in stems:
         return None
-    [(place, found)] = stems.items()
-    total = len(asked.telling[place])
-    says_more = patterns.SAYS_NOTHING.fullmatch(said.text) is None
+    found, total = stems[place], len(asked.telling[place])
+    says_more = any(
+        word not in _IDLE_WORDS | phrases.OPENERS and english_stem(word) not in asked.asked
+        for word in _WORDS.findall(said.text)
+    )
     if says_more and (len(found) < _enough(total) or _reversed(text, asked.words[place], asked)):
         return None
     return place
 
 
 def _reversed(text: str, words: tuple[str, ...], asked: PartialIndex) -> bool:
-    """Whether the words that other options have too stand in another order: "the cat is in front of the dog"."""
-    ranks = {english_stem(word): rank for rank, word in reversed(list(enumerate(words))) if word not in _IDLE_WORDS}
-    said = dict.fromkeys(english_stem(token.text) for token in tokens(text))
-    order = [ranks[stem] for stem in said if stem in ranks]
-    shared = [rank for rank in order if english_stem(words[rank]) not in frozenset[str]().union(*asked.telling)]
-    return shared != sorted(shared)
+    """Whether what stands at either side of the telling word has changed places: "the cat is in front of the dog"."""
+    stems = [english_stem(word) for word in words]
+    telling = frozenset[str]().union(*asked.telling)
+    middle = next((rank for rank, stem in enumerate(stems) if stem in telling), 0)
+    said = list(dict.fromkeys(english_stem(token.text) for token in tokens(text)))
+    before, behind = (
+        [stem for stem, word in zip(stems[part], words[part], strict=True) if word not in _IDLE_WORDS and stem in said]
+        for part in (slice(middle), slice(middle + 1, None))
+    )
+    return any(said.index(one) > said.index(other) for one in before for other in behind if other not in telling)
+
+
+_WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
 def _enough(total: int) -> int:
@@ -148,6 +161,10 @@ def _denied(said: Skeleton, offset: int) -> bool:
 def framed_option(text: str, asked: OptionIndex) -> int | None:
     """The option that a short reply is, but for words that all options begin or end with: "III" of "Molecule III"."""
     every = [words for words in asked.words if words]
+    agreeing = [place for place, words in enumerate(asked.words) if words[:1] and words[0] in languages.YES | languages.NO]
+    short = [token.text for token in tokens(text[:400]) if token.kind == "word"]
+    if len(short) == 1 and len([place for place in agreeing if asked.words[place][0] == short[0]]) == 1:
+        return next(place for place in agreeing if asked.words[place][0] == short[0])
     if len(every) < 2 or len(text) > 400 or len(every) < asked.count:
         return None
     head = next((i for i, some in enumerate(zip(*every, strict=False)) if len(set(some)) > 1), 0)

@@ -126,6 +126,16 @@ HYPOTHESIS = re.compile(r"\bif\b.{0,200}\b(?:were|was|had|would|could|might)\b")
 SETTLED = re.compile(r"[,;] (?:so|therefore|hence|thus|which means|but (?:it|this|that|here|since|as))\b")
 # "Although it looks like A, ..."
 CONCESSION = re.compile(r"(?:^|[.!?\n,;] )(?:although|even though|though|while)\b[^,;.!?\n]{0,200} ,")
+# "It has a tail like a cat", "dressed as a cow".
+LIKENESS = re.compile(
+    rf"(?:(?<!looks )(?<!look )(?<!looked )(?<!looking )(?<!seems )(?<!seem )(?<!more )(?<!is )(?<!it's )(?<!most )"
+    rf"(?<!appears )(?<!sounds )(?<!feels )(?<!would )(?<!very )(?<!much )(?<!^)\blike"
+    rf"|\b(?:dressed|disguised|shaped) (?:up )?(?:as|like)|\bas if it were)(?: (?:a|an|the))? (?P<group>{X})"
+)
+# "Option A would mean that ..."
+SUPPOSED = re.compile(
+    rf"(?P<group>{X}) (?:would|could|might) (?:mean|require|need|imply|suggest|show|look|depict|involve|have)\b"
+)
 FORCED_CHOICE = re.compile(
     r"\b(?:to|must|forced) (?:choose|guess|pick|answer|say|select)\b|\bi (?:choose|pick|guess)\b"
 )
@@ -142,6 +152,7 @@ _DENIAL = _any(
     "eliminates eliminating reject rejected rejecting rule_out ruled_out rules_out ruling_out refuse_to "
     "rather_than instead_of "
     "no_need_for no_sign_of no_evidence_of no_trace_of no_reason_for rules_against speaks_against argues_against "
+    "used_to_be no_longer formerly "
     "other_than as_opposed_to opposed_to dismiss dismissed than compared_to compared_with versus anything_but "
     "disagree_with disagreed_with mistake_to mistaken_to wrong_to incorrect_to error_to would_avoid "
     "opposite_of reverse_of contrary_to far_from nothing_like hardly scarcely"
@@ -164,7 +175,7 @@ _AUX = _any(
 )
 _WRONG = _any(
     "wrong incorrect false ruled_out excluded eliminated unlikely impossible invalid irrelevant inaccurate mistaken "
-    "untrue out_of_the_question out crossed_out struck_out dropped discarded inconsistent unsuitable inapplicable "
+    "untrue out_of_the_question is_out are_out crossed_out struck_out dropped discarded inconsistent unsuitable inapplicable "
     "rejected"
 )
 POST_DENIAL = re.compile(
@@ -234,6 +245,14 @@ REFUSAL = re.compile(
     r"|无法|抱歉|对不起|不能(?:确定|回答|判断|看到|提供|协助)|不知道|不确定|请提供|看不到|没有(?:图片|图像|足够)"
 )
 CLAUSE_BREAK = re.compile(r" [,;](?= |$)| (?:but|however|though|although|yet|但是|但|不过)\b|但是|不过")
+ASKS = re.compile(rf"(?:^|[.!?\n] )(?:(?:or|so|but) )?(?:is|are|could|might|was|does) (?:it|this|that|they|there|these)\b[^.!?\n]{{0,200}}\?")
+CLAUSE_START = re.compile(
+    rf" (?:[,;:.!?\n-]|but|because|since|as|so|that|which|who|when|while|and|if|although|though|only|except|until|{ANY})(?= |$)"
+)
+SOMEHOW_DENIED = re.compile(
+    r"(?:\bnot\b(?! (?:only|just|sure|far|certain|clear|easy|hard|difficult|least))|n't\b|\bnever\b|\bcannot\b"
+    r"|\bno\b(?! (?:doubt|question|mistake)))"
+)
 SENTENCE_END = re.compile(r"[.!?\n](?: |$)")
 
 LIST_GAP = re.compile(r"(?: (?:[,.;:|/\n-]|and|or|option|the|a|an))* ")

@@ -28,7 +28,7 @@ _STEM = 4
 
 def stems(text: str) -> frozenset[str]:
     """First letters of the words that say something, and numbers."""
-    return frozenset(word[:_STEM] for word in _WORD.findall(text.lower()) if word not in _STOP)
+    return frozenset(word[:_STEM] for word in _WORD.findall(text.casefold()) if word not in _STOP)
 
 
 @lru_cache(maxsize=4096)

@@ -137,10 +137,12 @@ def _labels_alone(asserted: Skeleton, after: int) -> Iterator[Mention]:
 def _declared(asserted: Skeleton) -> Settled | None:
     """Sentences that are an option and nothing else, or begin with a strong label: all must agree."""
     declared: list[Mention] = []
+    asking = False
     foreign = foreign_patterns(asserted.spoken) if asserted.spoken else None
-    for start, end, _ in sentences(asserted):
+    for start, end, ending in sentences(asserted):
         offsets = mentioned(asserted, start, end)
         sentence = asserted.text[start:end].strip(" ")
+        asking = asking or bool(offsets and ending == "?")
         if offsets and (patterns.DECLARED.fullmatch(sentence) or (foreign and foreign.declared.fullmatch(sentence))):
             declared += group_at(asserted, offsets[0])
         elif offsets and patterns.LEADING_STRONG.match(sentence):
@@ -148,7 +150,7 @@ def _declared(asserted: Skeleton) -> Settled | None:
     if not declared:
         return None
     sole = len(declared) == 1 and patterns.SAYS_NOTHING.fullmatch(asserted.text)
-    return Settled(settled(declared, "certain", "" if sole else "a sentence of its own"), "sentence")
+    return Settled(settled(declared, "likely" if asking else "certain", "" if sole else "a sentence of its own"), "sentence")
 
 
 def _opening(asserted: Skeleton, start: int) -> Settled | None:
@@ -163,7 +165,7 @@ def _remaining(asserted: Skeleton) -> Settled | None:
     """The option that all remaining mentions agree on; one that may be meant otherwise leaves it open."""
     left: list[Mention] = []
     for found in patterns.GROUP.finditer(asserted.text):
-        if _counts(asserted, found.start(), found.end()):
+        if _counts(asserted, found.start(), found.end()) and not _somehow_denied(asserted, found.start()):
             left += [asserted.at[offset] for offset in mentioned(asserted, *found.span())]
     if not left:
         return None
@@ -172,6 +174,14 @@ def _remaining(asserted: Skeleton) -> Settled | None:
     if reading.choice is not None and any(reading.choice not in mention.places for mention in doubts):
         return Settled(no_option("ambiguous", _DOUBTED), "only one left")
     return Settled(reading, "only one left")
+
+
+def _somehow_denied(asserted: Skeleton, start: int) -> bool:
+    """Whether a clause denies something before it names an option: "he isn't there for milk"."""
+    if asserted.at[start].kind != TEXT:
+        return False
+    clause = patterns.CLAUSE_START.split(asserted.text[max(0, start - 200) : start])[-1]
+    return patterns.SOMEHOW_DENIED.search(clause) is not None
 
 
 def _counts(asserted: Skeleton, start: int, end: int) -> bool:

@@ -26,13 +26,13 @@ from snellen.extraction.discourse import after_correction, without_guesses
 from snellen.extraction.elimination import odd_option, undenied_option
 from snellen.extraction.exact_texts import exact_option, verbatim_option, without_twins
 from snellen.extraction.near_texts import respelt_option
-from snellen.extraction.negative_questions import asks_for_what_is_not, denied_option
+from snellen.extraction.negative_questions import asks_for_what_is_not, denied_option, tells_what_is_so
 from snellen.extraction.normalisation import find_final_answer, normalise_reply
 from snellen.extraction.option_index import OptionIndex, index_options, tokens
 from snellen.extraction.option_mentions import Skeleton, skeleton
 from snellen.extraction.partial_texts import framed_option, partial_index, supported_option
 from snellen.extraction.phrases import DENIED, DOUBTFUL
-from snellen.extraction.question_words import answering_option
+from snellen.extraction.question_words import answering_option, question_stems
 from snellen.extraction.reading import ExtractedChoice
 from snellen.extraction.settling import STATED, Settled, no_option, settle
 from snellen.extraction.yes_no import yes_or_no
@@ -175,15 +175,22 @@ def _read_plain(text: str, asked: OptionIndex, strict: bool, cut: bool, question
         if place is not None:
             return ExtractedChoice(place, "text", "likely", "yes or no in other words", (0, len(text)))
         return no_option("cut off", _CUT_OFF) if cut and reading.reason == "no match" else reading
-    asserted, listed, refused = keep_asserted(without_comparisons(whole, question))
+    asserted, listed, refused = keep_asserted(without_comparisons(whole, question), question_stems(question))
     corrected = after_correction(without_guesses(asserted), cut)
     if corrected.open:
         return no_option("cut off", _CUT_OFF) if cut else no_option("ambiguous", "the answer is taken back")
     asserted = without_fragment(corrected.said) if cut else corrected.said
     settled = settle(asserted, corrected.start, cut, question)
-    everything = None if settled is None or settled.ground in ("verdict", "conclusion") else _all_of_them(asserted, asked)
-    if everything is not None:
-        return ExtractedChoice(everything, "text", "likely", "all of them")
+    if settled is not None and settled.ground not in _STATES and asked.summing_up and not strict:
+        everything = _all_of_them(asserted, asked)
+        if everything is not None:
+            return ExtractedChoice(everything, "text", "likely", "all of them")
+        if _names_parts_of_others(text, settled, asked, question):
+            return no_option("ambiguous", "several options, one in part")
+    negative = not cut and asks_for_what_is_not(question)
+    if settled is not None and settled.choice is not None and negative and settled.ground in ("opening", "only one left"):
+        if tells_what_is_so(asserted, mentioned(asserted), question_stems(question)):
+            return no_option("ambiguous", "what the question does not ask for")
     if settled is not None and settled.choice is not None:
         return _qualified(settled, asked, whole, corrected.changed)
     hint = None if strict or cut or refused else _hinted(whole, asserted, settled, question, asked)
@@ -202,6 +209,10 @@ def _read_plain(text: str, asked: OptionIndex, strict: bool, cut: bool, question
     return no_option("no match", "an option is mentioned, but not as the answer")
 
 
+_STATES = frozenset(("verdict", "question", "conclusion"))
+"""What makes an assertion the answer although others are named."""
+
+
 def _read_part(text: str, asked: OptionIndex, question: str) -> ExtractedChoice | None:
     """What a reply names by the words that tell one option from the others, where it names none in full."""
     place = framed_option(text, asked)
@@ -216,11 +227,13 @@ def _read_part(text: str, asked: OptionIndex, question: str) -> ExtractedChoice 
     whole = skeleton(text, partial, strict=False)
     if not whole.at or patterns.REFUSAL.search(whole.text):
         return None
-    asserted, _, refused = keep_asserted(without_comparisons(whole, question))
+    asserted, _, refused = keep_asserted(without_comparisons(whole, question), question_stems(question))
     corrected = after_correction(without_guesses(asserted), cut=False)
     if refused or corrected.open:
         return None
-    place = supported_option(corrected.said, text, partial)
+    settled = settle(corrected.said, corrected.start, cut=False, question=question)
+    stated = settled.choice if settled is not None and settled.ground in _STATES else None
+    place = supported_option(corrected.said, text, partial, stated)
     return None if place is None else ExtractedChoice(place, "text", "likely", "the words that tell it from the others")
 
 
@@ -229,6 +242,15 @@ def _all_of_them(asserted: Skeleton, asked: OptionIndex) -> int | None:
     said = {place for offset in mentioned(asserted) for place in asserted.at[offset].places}
     summing_up = said & asked.summing_up
     return summing_up.pop() if len(summing_up) == 1 and len(said) > 1 else None
+
+
+def _names_parts_of_others(text: str, settled: Settled, asked: OptionIndex, question: str) -> bool:
+    """Whether words that tell another option stand beside the one that was read: "it is closed and busy"."""
+    partial = partial_index(asked.options, asked.labels, question)
+    if partial is None or settled.reading.extraction_method != "text":
+        return False
+    said = keep_asserted(skeleton(text, partial, strict=False))[0]
+    return any(settled.choice not in said.at[offset].places for offset in mentioned(said))
 
 
 _CUT_OFF = "cut off before an answer"
@@ -242,7 +264,7 @@ def _hinted(
     negative = asks_for_what_is_not(question)
     place, why = denied_option(asserted) if negative else None, "denied, as the question asks"
     if place is None:
-        place, why = odd_option(whole, asserted, asked), "the others are named together"
+        place, why = odd_option(whole, asserted, asked, negative=negative), "the others are named together"
     if place is None and several and question and not negative:
         place, why = answering_option(asserted, question, asked), "said of what the question asks"
     if place is None and not negative:

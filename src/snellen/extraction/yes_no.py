@@ -74,7 +74,7 @@ def _affirmed(spoken: str, question: str) -> bool:
     wanted = _words(question)
     said = _words(_BREAK.split(spoken, maxsplit=1)[0])
     stretch = len(wanted)
-    return stretch > 1 and any(said[at : at + stretch] == wanted for at in range(len(said) - stretch + 1))
+    return stretch > 1 and said[:stretch] == wanted
 
 
 def _lacks(spoken: str, question: str) -> bool:
