@@ -154,6 +154,12 @@ def without_hypotheses(said: Skeleton) -> Skeleton:
                 begun = said.text.find("if ", start, end)
                 settled = patterns.SETTLED.search(said.text, max(start, begun), end)
                 spans.append((start, settled.start() if settled else end))
+    if not patterns.INVERTING.isdisjoint(said.words):
+        spans += [
+            (start, end)
+            for start, end, _ in sentences(said)
+            if patterns.INVERTED.search(said.text, start, end) and not patterns.SETTLED.search(said.text, start, end)
+        ]
     return set_aside(said, spans, IDLE)
 
 
@@ -177,17 +183,22 @@ def without_denials(said: Skeleton, asked_of: frozenset[str] = frozenset()) -> S
         patterns.POST_DENIAL_CJK,
     ):
         said = set_aside(said, [found.span("group") for found in pattern.finditer(said.text)], DENIED)
+    said = set_aside(said, [found.span() for found in patterns.BUT_WRONG.finditer(said.text)], DENIED)
     if DENIED in said.text:
         said = set_aside(said, [found.span("group") for found in patterns.DENIED_TOO.finditer(said.text)], DENIED)
     spans: list[Span] = []
     for found in patterns.POST_DENIAL.finditer(said.text):
         word = "visible" if _APPEARS.search(found[0]) else (found["soft"] or "").strip()
         counts: Callable[[Mention], bool] = (
-            partial(_denied_by, word) if word[:_STEM] not in asked_of else lambda _: True
+            partial(_denied_by, word) if asked_of.isdisjoint(_stems_of(found[0])) else lambda _: True
         )
         inside = mentioned(said, *found.span("group"))
         spans += [(o, o + 1) for o in inside if found["soft"] is None or counts(said.at[o])]
     return set_aside(said, spans, DENIED)
+
+
+def _stems_of(text: str) -> list[str]:
+    return [word[:_STEM] for word in text.split()]
 
 
 _STEM = 4

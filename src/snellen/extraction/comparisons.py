@@ -29,8 +29,8 @@ def _grades(text: str) -> frozenset[str]:
     """The stems of the comparatives and superlatives of a text; those of quantity are one."""
     graded = [word for word in _GRADED.findall(text) if word not in _UNGRADED]
     return frozenset(
-        "much" if word in _MUCH else "little" if word in _LITTLE
-        else re.sub(r"i?e(?:r|st)$", "", word)[:4] for word in graded
+        "much" if word in _MUCH else "little" if word in _LITTLE else re.sub(r"i?e(?:r|st)$", "", word)[:4]
+        for word in graded
     )
 
 
@@ -111,9 +111,9 @@ def _foreign(spoken: tuple[str, ...]) -> re.Pattern[str]:
     thans = {word for language in spoken for word in languages.THAN.get(language, "").split()}
     mores = {word for language in spoken for word in languages.MORE.get(language, "").split()}
     more = rf"(?P<measure>(?:{words_pattern(mores)}(?: [^\W\d_]+){{0,3}}|[^\W\d_]{{3,}}(?:er|szy|sza|sze|ее|ей)))"
-    return re.compile(rf"{more} {words_pattern(thans)}{_MEMBER}{{0,2}} (?P<group>{_X}(?:{_MEMBER}{{1,3}} {_X}){{0,30}})")
+    return re.compile(
+        rf"{more} {words_pattern(thans)}{_MEMBER}{{0,2}} (?P<group>{_X}(?:{_MEMBER}{{1,3}} {_X}){{0,30}})"
+    )
 
 
-_DENSE = re.compile(
-    rf"(?:比 ?{_X}(?=[^\n.!?]))|{_X} ?より(?! ?もっと)"
-)
+_DENSE = re.compile(rf"(?:比 ?{_X}(?=[^\n.!?]))|{_X} ?より(?! ?もっと)")

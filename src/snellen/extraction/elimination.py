@@ -24,7 +24,9 @@ def undenied_option(said: Skeleton, asked: OptionIndex) -> int | None:
 
 
 _JOIN = r"(?: (?:,|and|or|nor|&|und|oder|et|ou|y|o|e|ed|en|of|i|oraz|lub|и|или|ve|veya|dan|atau|và|hoặc|a|an|the|un|une|una|el|la|le|les|los|las|il|lo|i|der|die|das|de|het|ein|eine|o|os|as|um|uma|或|和|与|と|や|와|과))"
-_LISTED = re.compile(rf"{patterns.ANY}(?:{_JOIN}{{1,3}} {patterns.ANY}){{1,30}}|{patterns.ANY}(?:[和与或、] ?{patterns.ANY}){{1,30}}")
+_LISTED = re.compile(
+    rf"{patterns.ANY}(?:{_JOIN}{{1,3}} {patterns.ANY}){{1,30}}|{patterns.ANY}(?:[和与或、] ?{patterns.ANY}){{1,30}}"
+)
 
 
 def odd_option(whole: Skeleton, said: Skeleton, asked: OptionIndex, *, negative: bool) -> int | None:
@@ -42,4 +44,3 @@ def odd_option(whole: Skeleton, said: Skeleton, asked: OptionIndex, *, negative:
         if apart and not others and (negative or any(o in mentioned(said) for o in apart)):
             return left[0]
     return None
-

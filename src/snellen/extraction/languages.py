@@ -94,6 +94,8 @@ def _of_language(language: str) -> frozenset[str]:
 _BY_LANGUAGE = {language: _of_language(language) for language in MARKERS}
 _LETTERS = _words("letters")
 SCRIPTS = {language: tuple(tables["script"]) for language, tables in _TABLES.items() if "script" in tables}
+
+
 @lru_cache(maxsize=16384)
 def _votes(word: str) -> tuple[str, ...]:
     """The languages that a word speaks for; "en" for English."""

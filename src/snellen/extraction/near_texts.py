@@ -30,7 +30,9 @@ def respelt_option(text: str, asked: OptionIndex) -> int | None:
 def _abbreviated(text: str, asked: OptionIndex) -> int | None:
     shown = [found[0].replace(".", "").lower() for found in _INITIALS.finditer(text)]
     others = [token for token in tokens(_INITIALS.sub(" ", text)) if token.kind == "word"]
-    if len(shown) != 1 or any(t.text not in phrases.OPENERS | phrases.DETERMINERS | phrases.AUXILIARIES for t in others):
+    if len(shown) != 1 or any(
+        t.text not in phrases.OPENERS | phrases.DETERMINERS | phrases.AUXILIARIES for t in others
+    ):
         return None
     short = [_initials(words) for words in asked.words]
     places = [place for place, initials in enumerate(short) if initials == shown[0] and len(asked.words[place]) > 1]

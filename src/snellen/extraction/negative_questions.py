@@ -51,7 +51,9 @@ def tells_what_is_so(said: Skeleton, offsets: list[int], asked_of: frozenset[str
 
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
-_SMALL = frozenset("the are was were all also both clearly indeed una eine ein une des les los las sind est het een jest это".split())
+_SMALL = frozenset(
+    "the are was were all also both clearly indeed una eine ein une des les los las sind est het een jest это".split()
+)
 
 
 def _identified(said: Skeleton, offset: int) -> bool:

@@ -223,7 +223,9 @@ class OptionIndex(Struct, frozen=True, dict=True):
             for mark, place in self.folded.items()
             if mark.isalpha()
             and any(mark in w for other, w in enumerate(self.words) if other != place and len(w) > 1)
-            and (mark not in ("a", "i") or any(f" {mark.upper()}" in option[:LONGEST_OPTION] for option in self.options))
+            and (
+                mark not in ("a", "i") or any(f" {mark.upper()}" in option[:LONGEST_OPTION] for option in self.options)
+            )
         )
 
     @cached_property

@@ -106,6 +106,10 @@ def _mentions(text: str, found: list[Token], question: OptionIndex, *, foreign: 
     while at < len(found):
         token = found[at]
         quantity = counted.get(token.start)
+        if at and found[at - 1].text in phrases.COUNTED_THINGS and token.kind == "number":
+            items.append(token)  # step 3
+            at += 1
+            continue
         if quantity is not None and not _is_mark(text, found, at, question):
             behind = next((i for i in range(at, len(found)) if found[i].start >= quantity.end), len(found))
             named = None if quantity.places else text_at(text, found, at, question, foreign=foreign)

@@ -45,7 +45,8 @@ class PartialIndex(OptionIndex, frozen=True, dict=True):
     def words(self) -> tuple[tuple[str, ...], ...]:
         every = OptionIndex(self.options, self.labels).words
         return tuple(
-            tuple(part for word in of_one if word not in phrases.DETERMINERS for part in spelt_out(word)) for of_one in every
+            tuple(part for word in of_one if word not in phrases.DETERMINERS for part in spelt_out(word))
+            for of_one in every
         )
 
     @cached_property
@@ -161,20 +162,22 @@ def _denied(said: Skeleton, offset: int) -> bool:
 def framed_option(text: str, asked: OptionIndex) -> int | None:
     """The option that a short reply is, but for words that all options begin or end with: "III" of "Molecule III"."""
     every = [words for words in asked.words if words]
-    agreeing = [place for place, words in enumerate(asked.words) if words[:1] and words[0] in languages.YES | languages.NO]
+    agreeing = [
+        place for place, words in enumerate(asked.words) if words[:1] and words[0] in languages.YES | languages.NO
+    ]
     short = [token.text for token in tokens(text[:400]) if token.kind == "word"]
     if len(short) == 1 and len([place for place in agreeing if asked.words[place][0] == short[0]]) == 1:
         return next(place for place in agreeing if asked.words[place][0] == short[0])
     if len(every) < 2 or len(text) > 400 or len(every) < asked.count:
         return None
     head = next((i for i, some in enumerate(zip(*every, strict=False)) if len(set(some)) > 1), 0)
-    backwards = [words[:head - 1 if head else None:-1] for words in every]
+    backwards = [words[: head - 1 if head else None : -1] for words in every]
     tail = next((i for i, some in enumerate(zip(*backwards, strict=False)) if len(set(some)) > 1), 0)
     if not head and not tail:
         return None
-    said = tuple(t.text for t in tokens(text) if t.kind not in ("sign", "newline") and t.text not in phrases.DETERMINERS)
-    cores = [
-        tuple(w for w in words[head : len(words) - tail] if w not in phrases.DETERMINERS) for words in every
-    ]
+    said = tuple(
+        t.text for t in tokens(text) if t.kind not in ("sign", "newline") and t.text not in phrases.DETERMINERS
+    )
+    cores = [tuple(w for w in words[head : len(words) - tail] if w not in phrases.DETERMINERS) for words in every]
     places = [place for place, core in enumerate(cores) if core and core == said]
     return places[0] if len(places) == 1 and asked.label(" ".join(said)) is None else None

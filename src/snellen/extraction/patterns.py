@@ -130,8 +130,14 @@ CONCESSION = re.compile(r"(?:^|[.!?\n,;] )(?:although|even though|though|while)\
 LIKENESS = re.compile(
     rf"(?:(?<!looks )(?<!look )(?<!looked )(?<!looking )(?<!seems )(?<!seem )(?<!more )(?<!is )(?<!it's )(?<!most )"
     rf"(?<!appears )(?<!sounds )(?<!feels )(?<!would )(?<!very )(?<!much )(?<!^)\blike"
-    rf"|\b(?:dressed|disguised|shaped) (?:up )?(?:as|like)|\bas if it were)(?: (?:a|an|the))? (?P<group>{X})"
+    rf"|\b(?:dressed|disguised|shaped) (?:up )?(?:as|like)|\bas if it were|\b(?:similar|related|comparable) to"
+    rf"|\bsame {WORD} as)(?: (?:a|an|the))? (?P<group>{X})"
 )
+# "Were it smaller, it would be X", "I would have said X".
+INVERTED = re.compile(
+    r"(?:^|, |[.!?\n] )(?:were|had|should) (?:it|this|that|they|he|she|there)\b|\bwould have (?:said|been|guessed|picked|chosen)\b"
+)
+INVERTING = frozenset(("were", "had", "should", "would"))
 # "Option A would mean that ..."
 SUPPOSED = re.compile(
     rf"(?P<group>{X}) (?:would|could|might) (?:mean|require|need|imply|suggest|show|look|depict|involve|have)\b"
@@ -153,6 +159,7 @@ _DENIAL = _any(
     "rather_than instead_of "
     "no_need_for no_sign_of no_evidence_of no_trace_of no_reason_for rules_against speaks_against argues_against "
     "used_to_be no_longer formerly "
+    "all_but everything_but everyone_but "
     "other_than as_opposed_to opposed_to dismiss dismissed than compared_to compared_with versus anything_but "
     "disagree_with disagreed_with mistake_to mistaken_to wrong_to incorrect_to error_to would_avoid "
     "opposite_of reverse_of contrary_to far_from nothing_like hardly scarcely"
@@ -202,6 +209,10 @@ LEAST = re.compile(
     rf"{_LINK}){{0,2}} {_GROUP}"
 )
 # "It looks like a bus but isn't one"; "A describes a taxi, which does not match".
+BUT_WRONG = re.compile(
+    rf"(?P<group>{X})[^.,;!?\n{MENTIONS}]{{1,60}} (?:but|yet|though)(?: (?:it's|it|is|actually|still|clearly|probably))* {_WRONG}"
+    rf"|(?P<gone>{X}) (?:is|are|was|were) (?:missing|absent|gone|lacking|nowhere)\b"
+)
 BUT_IS_NOT = re.compile(
     rf"{_GROUP}(?: ,)? (?:but|and|yet|though)(?: (?:it|this|that|actually|really|he|she))*"
     r" (?:isn't|is not|it's not|wasn't|doesn't|does not|is actually not|not really)(?: (?:one|it|so|that|"
@@ -245,7 +256,9 @@ REFUSAL = re.compile(
     r"|无法|抱歉|对不起|不能(?:确定|回答|判断|看到|提供|协助)|不知道|不确定|请提供|看不到|没有(?:图片|图像|足够)"
 )
 CLAUSE_BREAK = re.compile(r" [,;](?= |$)| (?:but|however|though|although|yet|但是|但|不过)\b|但是|不过")
-ASKS = re.compile(rf"(?:^|[.!?\n] )(?:(?:or|so|but) )?(?:is|are|could|might|was|does) (?:it|this|that|they|there|these)\b[^.!?\n]{{0,200}}\?")
+ASKS = re.compile(
+    r"(?:^|[.!?\n] )(?:(?:or|so|but) )?(?:is|are|could|might|was|does) (?:it|this|that|they|there|these)\b[^.!?\n]{0,200}\?"
+)
 CLAUSE_START = re.compile(
     rf" (?:[,;:.!?\n-]|but|because|since|as|so|that|which|who|when|while|and|if|although|though|only|except|until|{ANY})(?= |$)"
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from snellen.extraction import languages, patterns
-from snellen.extraction.assertion_filters import sentences
+from snellen.extraction import languages, patterns, phrases
+from snellen.extraction.assertion_filters import mentioned, sentences, set_aside
 from snellen.extraction.foreign_patterns import words_pattern
 from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_what_is_not, denies
 from snellen.extraction.option_index import OptionIndex
@@ -34,6 +34,36 @@ def stems(text: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def question_stems(question: str) -> frozenset[str]:
     return stems(question[:LONGEST_QUESTION])
+
+
+@lru_cache(maxsize=4096)
+def predicates(question: str) -> frozenset[str]:
+    """The beginnings of what a question asks for, with "have" where it asks what has something."""
+    has = re.search(r"\b(?:has|have|had)\b", question[:LONGEST_QUESTION].lower())
+    return question_stems(question) | ({"have"} if has else frozenset())
+
+
+def of_other_things(said: Skeleton, question: str, asked: OptionIndex) -> Skeleton:
+    """Without adjectives of a thing beside the one that was asked about: the house in "The car is next to a red house"."""
+    wanted = question_stems(question)
+    if not asked.adjectival or not wanted:
+        return said
+    spans = []
+    for offset in mentioned(said):
+        noun = _NOUN_BEHIND.match(said.text, offset + 1)
+        if said.at[offset].kind != phrases.TEXT or noun is None or noun[1] in phrases.FOLLOWERS:
+            continue
+        sentence = patterns.SENTENCE_END.split(said.text[max(0, offset - 300) : offset])[-1]
+        if noun[1][:_STEM] not in wanted and stems(sentence) & wanted and _BESIDE.search(sentence):
+            spans.append((offset, offset + 1))
+    return set_aside(said, spans, phrases.IDLE)
+
+
+_NOUN_BEHIND = re.compile(r" ([a-z]{3,})\b(?! (?:car|one)\b)")
+_BESIDE = re.compile(
+    r"\b(?:next to|near|beside|behind|by|with|against|under|above|below|between|towards?|past|across from|in front of|of)"
+    r"(?: (?:a|an|the|some|two|its|his|her))? $"
+)
 
 
 # --- a sentence whose subject is what was asked for -------------------------------------------------------------------
@@ -96,9 +126,7 @@ def answering_option(said: Skeleton, question: str, asked: OptionIndex) -> int |
     return None
 
 
-def _most_shared(
-    said: Skeleton, offsets: list[int], wanted: frozenset[str], boundary: re.Pattern[str]
-) -> int | None:
+def _most_shared(said: Skeleton, offsets: list[int], wanted: frozenset[str], boundary: re.Pattern[str]) -> int | None:
     """The place whose clauses hold most of the wanted words that not every such clause holds."""
     bounds = [0, *(m.start() for m in boundary.finditer(said.text)), len(said.text)]
     starts = [max(bound for bound in bounds if bound <= offset) for offset in offsets]

@@ -150,7 +150,9 @@ def _declared(asserted: Skeleton) -> Settled | None:
     if not declared:
         return None
     sole = len(declared) == 1 and patterns.SAYS_NOTHING.fullmatch(asserted.text)
-    return Settled(settled(declared, "likely" if asking else "certain", "" if sole else "a sentence of its own"), "sentence")
+    return Settled(
+        settled(declared, "likely" if asking else "certain", "" if sole else "a sentence of its own"), "sentence"
+    )
 
 
 def _opening(asserted: Skeleton, start: int) -> Settled | None:

@@ -18,6 +18,7 @@ from snellen.extraction import patterns, phrases
 from snellen.extraction.assertion_filters import (
     keep_asserted,
     mentioned,
+    without_denials,
     without_fragment,
     without_quoted_orders,
 )
@@ -32,12 +33,12 @@ from snellen.extraction.option_index import OptionIndex, index_options, tokens
 from snellen.extraction.option_mentions import Skeleton, skeleton
 from snellen.extraction.partial_texts import framed_option, partial_index, supported_option
 from snellen.extraction.phrases import DENIED, DOUBTFUL
-from snellen.extraction.question_words import answering_option, question_stems
+from snellen.extraction.question_words import answering_option, of_other_things, predicates, question_stems
 from snellen.extraction.reading import ExtractedChoice
 from snellen.extraction.settling import STATED, Settled, no_option, settle
 from snellen.extraction.yes_no import yes_or_no
 
-VERSION = "snellen-choice-3"
+VERSION = "snellen-choice-4"
 """Stored with every prediction; any change that can change a reading changes it."""
 
 Mode = Literal["standard", "strict"]
@@ -175,11 +176,12 @@ def _read_plain(text: str, asked: OptionIndex, strict: bool, cut: bool, question
         if place is not None:
             return ExtractedChoice(place, "text", "likely", "yes or no in other words", (0, len(text)))
         return no_option("cut off", _CUT_OFF) if cut and reading.reason == "no match" else reading
-    asserted, listed, refused = keep_asserted(without_comparisons(whole, question), question_stems(question))
+    asserted, listed, refused = keep_asserted(without_comparisons(whole, question), predicates(question))
     corrected = after_correction(without_guesses(asserted), cut)
     if corrected.open:
         return no_option("cut off", _CUT_OFF) if cut else no_option("ambiguous", "the answer is taken back")
     asserted = without_fragment(corrected.said) if cut else corrected.said
+    asserted = of_other_things(asserted, question, asked)
     settled = settle(asserted, corrected.start, cut, question)
     if settled is not None and settled.ground not in _STATES and asked.summing_up and not strict:
         everything = _all_of_them(asserted, asked)
@@ -188,7 +190,12 @@ def _read_plain(text: str, asked: OptionIndex, strict: bool, cut: bool, question
         if _names_parts_of_others(text, settled, asked, question):
             return no_option("ambiguous", "several options, one in part")
     negative = not cut and asks_for_what_is_not(question)
-    if settled is not None and settled.choice is not None and negative and settled.ground in ("opening", "only one left"):
+    if (
+        settled is not None
+        and settled.choice is not None
+        and negative
+        and settled.ground in ("opening", "only one left")
+    ):
         if tells_what_is_so(asserted, mentioned(asserted), question_stems(question)):
             return no_option("ambiguous", "what the question does not ask for")
     if settled is not None and settled.choice is not None:
@@ -227,7 +234,7 @@ def _read_part(text: str, asked: OptionIndex, question: str) -> ExtractedChoice 
     whole = skeleton(text, partial, strict=False)
     if not whole.at or patterns.REFUSAL.search(whole.text):
         return None
-    asserted, _, refused = keep_asserted(without_comparisons(whole, question), question_stems(question))
+    asserted, _, refused = keep_asserted(without_comparisons(whole, question), predicates(question))
     corrected = after_correction(without_guesses(asserted), cut=False)
     if refused or corrected.open:
         return None
@@ -249,7 +256,7 @@ def _names_parts_of_others(text: str, settled: Settled, asked: OptionIndex, ques
     partial = partial_index(asked.options, asked.labels, question)
     if partial is None or settled.reading.extraction_method != "text":
         return False
-    said = keep_asserted(skeleton(text, partial, strict=False))[0]
+    said = without_denials(skeleton(text, partial, strict=False))
     return any(settled.choice not in said.at[offset].places for offset in mentioned(said))
 
 
@@ -314,5 +321,3 @@ def _cut_off(text: str, asked: OptionIndex) -> int | None:
         return None
     begun = [place for place, option in enumerate(asked.texts) if option.startswith(words)]
     return begun[0] if len(begun) == 1 else None
-
-

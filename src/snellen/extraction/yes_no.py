@@ -38,7 +38,7 @@ def yes_or_no(text: str, question: str, asked: OptionIndex) -> int | None:
     yes, no = _place(asked, _YES), _place(asked, _NO)
     if yes is None or no is None or yes == no:
         return None
-    spoken = " ".join(token.text for token in tokens(text.strip()[:400]))
+    spoken = _NO_DOUBT.sub("", " ".join(token.text for token in tokens(text.strip()[:400])))
     if _SAYS_NO.fullmatch(spoken):
         return no
     if _SAYS_YES.fullmatch(spoken):
@@ -74,7 +74,8 @@ def _affirmed(spoken: str, question: str) -> bool:
     wanted = _words(question)
     said = _words(_BREAK.split(spoken, maxsplit=1)[0])
     stretch = len(wanted)
-    return stretch > 1 and said[:stretch] == wanted
+    there_is = _IS_THERE.match(question.lower().strip()) is not None and _THERE_IS.match(spoken) is not None
+    return (stretch > 1 or there_is) and said[:stretch] == wanted
 
 
 def _lacks(spoken: str, question: str) -> bool:
@@ -88,8 +89,16 @@ def _words(text: str) -> list[str]:
     return [english_stem(t.text) for t in tokens(text) if t.kind in ("word", "number") and t.text not in _SMALL]
 
 
+_NO_DOUBT = re.compile(r"^no (?:doubt|question|problem|worries)(?: (?:,|that|about it))* ")
+_IS_THERE = re.compile(r"(?:is|are) there\b")
+_THERE_IS = re.compile(r"(?:well , )?there(?:'s| is| are)\b")
 _NONE = r"(?:no|without|without any|kein|keine|keinen|ohne|sans|pas de|sin|sem|senza|geen|zonder|bez|без)"
-_SMALL = phrases.FUNCTION_WORDS | phrases.DETERMINERS | phrases.AUXILIARIES | frozenset("both two picture image photo".split())
+_SMALL = (
+    phrases.FUNCTION_WORDS
+    | phrases.DETERMINERS
+    | phrases.AUXILIARIES
+    | frozenset("both two picture image photo".split())
+)
 
 
 _CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
