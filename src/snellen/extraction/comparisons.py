@@ -58,13 +58,13 @@ def _without_other_measures(said: Skeleton, question: str) -> Skeleton:
         return said
     spans = []
     for found in _THAN.finditer(said.text):
-        starts = [0, *(m.end() for m in _CLAUSE.finditer(said.text, 0, found.start()))]
-        clause = said.text[starts[-1] : found.start()]
+        start = _start(_CLAUSE, said.text, found.start())
+        clause = said.text[start : found.start()]
         if not _agree(_grades(clause), asked) or _NOT.search(clause):
             if not _MENTION.search(clause):  # "but smaller than the horse": of whom was said before
-                starts = [0, *(m.end() for m in patterns.SENTENCE_END.finditer(said.text, 0, found.start()))]
+                start = _start(patterns.SENTENCE_END, said.text, found.start())
             first = found.start("group")
-            spans.append((starts[-1], first + 1 if _names_again(said, found) else found.end("group")))
+            spans.append((start, first + 1 if _names_again(said, found) else found.end("group")))
     return set_aside(said, spans, IDLE)
 
 
@@ -85,11 +85,12 @@ def _without_foreign(said: Skeleton, question: str) -> Skeleton:
     """The same in other languages, whose measures are the words before "than"; "more" and "less" alone are none."""
     asked = question_stems(question)
     graded = _GRADED_ELSEWHERE.search(question.lower()) is not None
-    aside, denied = [], []
+    aside: list[tuple[int, int]] = []
+    denied: list[tuple[int, int]] = []
     for found in _foreign(said.spoken).finditer(said.text):
         measures = stems(found["measure"] or "")
         other = graded and measures and not measures & asked
-        start = max((m.end() for m in _CLAUSE.finditer(said.text, 0, found.start())), default=0)
+        start = _start(_CLAUSE, said.text, found.start())
         (aside if other else denied).append((start, found.end("group")) if other else found.span("group"))
     return set_aside(set_aside(said, denied, DENIED), aside, IDLE)
 
@@ -98,6 +99,15 @@ _GRADED_ELSEWHERE = re.compile(
     r"\b(?:más|mayor|menor|plus|moins|mais|maior|più|maggiore|minore|am|nhất|paling|самый|самая|самое|najbardziej|hơn|lebih)"
     r"\b|\w{3,}(?:er|ere|erer|ste|sten|szy|sza|sze|ейший|ее)\b"
 )
+
+
+def _start(boundary: re.Pattern[str], text: str, at: int) -> int:
+    """Where the clause or sentence around `at` begins, at most some way before."""
+    begin = max(0, at - _REACH)
+    return max((found.end() for found in boundary.finditer(text, begin, at)), default=begin)
+
+
+_REACH = 300
 
 
 def _names_again(said: Skeleton, found: re.Match[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 from snellen.extraction import patterns
 from snellen.extraction.assertion_filters import mentioned
@@ -34,13 +35,13 @@ def odd_option(whole: Skeleton, said: Skeleton, asked: OptionIndex, *, negative:
     if asked.count < _FEWEST:
         return None
     for found in _LISTED.finditer(whole.text):
-        inside = [offset for offset in whole.offsets if found.start() <= offset < found.end()]
+        inside = whole.offsets[bisect_left(whole.offsets, found.start()) : bisect_left(whole.offsets, found.end())]
         together = {place for offset in inside for place in whole.at[offset].places}
         [*left] = set(range(asked.count)) - together
         if len(left) != 1 or len(together) != asked.count - 1:
             continue
-        apart = [o for o in whole.offsets if o not in inside and whole.at[o].places == (left[0],)]
-        others = [o for o in mentioned(said) if o not in inside and said.at[o].places != (left[0],)]
-        if apart and not others and (negative or any(o in mentioned(said) for o in apart)):
-            return left[0]
+        asserted = mentioned(said)
+        others = [o for o in asserted if not found.start() <= o < found.end() and said.at[o].places != (left[0],)]
+        apart = [o for o in (whole.offsets if negative else asserted) if whole.at[o].places == (left[0],)]
+        return left[0] if apart and not others else None
     return None

@@ -81,8 +81,10 @@ ENGLISH_ENDINGS: str = _ENGLISH["endings"]
 ENGLISH = frozenset(_ENGLISH["speaking"].split())
 _EITHER = frozenset(_ENGLISH["ambiguous"].split())
 """Words of English and of another language too say nothing about the language."""
-_SPEAKING = (MARKERS, NEGATION, NEGATION_BEHIND, ANSWER, OPTION, CORRECT, WRONG, CHOOSE, CONTRAST, CORRECTION)
-_SPEAKING += (CONCLUSION, HYPOTHESIS)
+_SPEAKING = (
+    *(MARKERS, NEGATION, NEGATION_BEHIND, ANSWER, OPTION, CORRECT, WRONG, CHOOSE),
+    *(CONTRAST, CORRECTION, CONCLUSION, HYPOTHESIS),
+)
 
 
 def _of_language(language: str) -> frozenset[str]:

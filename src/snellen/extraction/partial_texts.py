@@ -152,9 +152,13 @@ def _enough(total: int) -> int:
     return total if total <= 2 else (2 * total + 2) // 3
 
 
+_REACH = 300
+
+
 def _denied(said: Skeleton, offset: int) -> bool:
     """Whether a word in the clause of a mention denies it, in whatever way."""
-    start = max((m.end() for m in _CLAUSE_END.finditer(said.text, 0, offset)), default=0)
+    begin = max(0, offset - _REACH)
+    start = max((m.end() for m in _CLAUSE_END.finditer(said.text, begin, offset)), default=begin)
     stop = _CLAUSE_END.search(said.text, offset)
     return _DENYING.search(said.text, start, stop.start() if stop else len(said.text)) is not None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 
 from snellen.extraction import languages, patterns, phrases
@@ -126,15 +127,19 @@ def answering_option(said: Skeleton, question: str, asked: OptionIndex) -> int |
     return None
 
 
+_LONGEST_CLAUSE = 600
+
+
 def _most_shared(said: Skeleton, offsets: list[int], wanted: frozenset[str], boundary: re.Pattern[str]) -> int | None:
     """The place whose clauses hold most of the wanted words that not every such clause holds."""
     bounds = [0, *(m.start() for m in boundary.finditer(said.text)), len(said.text)]
-    starts = [max(bound for bound in bounds if bound <= offset) for offset in offsets]
+    starts = [bounds[bisect_right(bounds, offset) - 1] for offset in offsets]
+    ends = [*starts[1:], len(said.text)]
     shared: dict[int, frozenset[str]] = {}
-    for number, offset in enumerate(offsets):
-        end = next((later for later in starts[number + 1 :] if later > offset), len(said.text))
+    for offset, start in zip(offsets, starts, strict=True):
+        end = ends[bisect_right(starts, start) - 1]
         place = said.at[offset].places[0]
-        shared[place] = shared.get(place, frozenset()) | (stems(said.text[starts[number] : end]) & wanted)
+        shared[place] = shared.get(place, frozenset()) | (stems(said.text[start:end][:_LONGEST_CLAUSE]) & wanted)
     if len(shared) < 2:
         return None
     common = frozenset.intersection(*shared.values())
@@ -145,12 +150,16 @@ def _most_shared(said: Skeleton, offsets: list[int], wanted: frozenset[str], bou
     return ranked[0]
 
 
+_MOST_MENTIONS = 200
+
+
 def _paired(said: Skeleton, offsets: list[int], place: int) -> bool:
     """Whether a place is named together with another: "between joy and rage"."""
-    for offset in offsets:
+    for offset in offsets[:_MOST_MENTIONS]:
         group = patterns.GROUP.match(said.text, offset)
         if group is not None:
-            together = {said.at[o].places[0] for o in offsets if offset <= o < group.end()}
+            inside = offsets[bisect_left(offsets, offset) : bisect_left(offsets, group.end())]
+            together = {said.at[o].places[0] for o in inside}
             if len(together) > 1 and place in together:
                 return True
     return False

@@ -67,7 +67,7 @@ def _in_the_words_of(question: str, asserted: Skeleton) -> ExtractedChoice | Non
     offsets = answers_in_its_words(asserted, question) if question else []
     if not offsets:
         return None
-    return settled([m for offset in offsets for m in group_at(asserted, offset)], "likely", "in the question's words")
+    return agreed_option([m for offset in offsets for m in group_at(asserted, offset)], "likely", "in the question's words")
 
 
 def _concluded(asserted: Skeleton, cut: bool) -> Settled | None:
@@ -75,7 +75,7 @@ def _concluded(asserted: Skeleton, cut: bool) -> Settled | None:
     offsets = concluded(asserted, cut)
     if not offsets:
         return None
-    return Settled(settled([asserted.at[offset] for offset in offsets], "likely", "the conclusion"), "conclusion")
+    return Settled(agreed_option([asserted.at[offset] for offset in offsets], "likely", "the conclusion"), "conclusion")
 
 
 def _verdict(asserted: Skeleton) -> ExtractedChoice | None:
@@ -83,7 +83,7 @@ def _verdict(asserted: Skeleton) -> ExtractedChoice | None:
     stated = sorted(set(_verdicts(asserted)))
     if not stated:
         return None
-    readings = [settled(group_at(asserted, offset), "certain", STATED) for offset in stated]
+    readings = [agreed_option(group_at(asserted, offset), "certain", STATED) for offset in stated]
     last = readings[-1]
     if last.choice is None:
         return last
@@ -151,7 +151,7 @@ def _declared(asserted: Skeleton) -> Settled | None:
         return None
     sole = len(declared) == 1 and patterns.SAYS_NOTHING.fullmatch(asserted.text)
     return Settled(
-        settled(declared, "likely" if asking else "certain", "" if sole else "a sentence of its own"), "sentence"
+        agreed_option(declared, "likely" if asking else "certain", "" if sole else "a sentence of its own"), "sentence"
     )
 
 
@@ -160,7 +160,7 @@ def _opening(asserted: Skeleton, start: int) -> Settled | None:
     found = patterns.LEADING.match(asserted.text, start)
     if found is None:
         return None
-    return Settled(settled(group_at(asserted, found.start("group")), "certain", "opens the reply"), "opening")
+    return Settled(agreed_option(group_at(asserted, found.start("group")), "certain", "opens the reply"), "opening")
 
 
 def _remaining(asserted: Skeleton) -> Settled | None:
@@ -171,7 +171,7 @@ def _remaining(asserted: Skeleton) -> Settled | None:
             left += [asserted.at[offset] for offset in mentioned(asserted, *found.span())]
     if not left:
         return None
-    reading = settled(left, "likely", "the only option left")
+    reading = agreed_option(left, "likely", "the only option left")
     doubts = (m for o, m in asserted.at.items() if asserted.text[o] in (BARE, DOUBTFUL) and not m.soft)
     if reading.choice is not None and any(reading.choice not in mention.places for mention in doubts):
         return Settled(no_option("ambiguous", _DOUBTED), "only one left")
@@ -210,7 +210,7 @@ _NEAR = 5
 _CJK_NEXT = re.compile(r" ?[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 
 
-def settled(named: Sequence[Mention], confidence: Found, detail: str) -> ExtractedChoice:
+def agreed_option(named: Sequence[Mention], confidence: Found, detail: str) -> ExtractedChoice:
     """The option that all of some mentions agree on, else ambiguous."""
     span = min(m.start for m in named), max(m.end for m in named)
     if any(mention.kind == CONFLICT and not mention.opposed for mention in named) or all(m.opposed for m in named):
