@@ -198,7 +198,7 @@ def without_denials(said: Skeleton, asked_of: frozenset[str] = frozenset()) -> S
 
 
 def _stems_of(text: str) -> list[str]:
-    return [word[:_STEM] for word in text.split()]
+    return [word.removesuffix("n't")[:_STEM] for word in text.split()]
 
 
 _STEM = 4
@@ -214,11 +214,11 @@ def without_foreign_denials(said: Skeleton) -> Skeleton:
     """Without what is denied, or only supposed, in another language than English."""
     denials: tuple[re.Pattern[str], ...] = ()
     if foreign_patterns.DENSE.search(said.text):
-        denials = foreign_patterns.DENSE_DENIALS
+        denials = (*foreign_patterns.DENSE_DENIALS, foreign_patterns.DENSE_NOT_DONE)
         said = set_aside(said, [m.span() for m in foreign_patterns.DENSE_HYPOTHESIS.finditer(said.text)], IDLE)
     if said.spoken:
         foreign = foreign_patterns.foreign_patterns(said.spoken)
-        denials = (*denials, *foreign.denials)
+        denials = (*denials, *foreign.denials, *([foreign_patterns.KOREAN_NOT_DONE] if "ko" in said.spoken else []))
         said = set_aside(said, [found.span() for found in foreign.hypothesis.finditer(said.text)], IDLE)
     for pattern in denials:
         said = set_aside(said, [found.span("group") for found in pattern.finditer(said.text)], DENIED)

@@ -12,14 +12,14 @@ from snellen.extraction.phrases import DENIED, IDLE
 from snellen.extraction.question_words import question_stems, stems
 
 _X = f"[{patterns.MENTIONS}]"
-_MEMBER = r"(?: (?:,|and|or|nor|y|e|o|et|ou|und|oder|en|of|i|oraz|lub|и|или|dan|atau|và|hoặc|a|an|the|el|la|los|las|il|lo|le|les|o|os|as|der|die|das|den|dem|de|het|ein|eine|einem|un|une|una|um|uma))"
+_MEMBER = rf"(?: (?:,|{words_pattern(languages.JOINS | languages.ARTICLES)}))"
 _THAN = re.compile(rf" than(?:{_MEMBER}| that| of| in| for){{0,4}} (?P<group>{_X}(?:{_MEMBER}{{1,3}} {_X}){{0,30}})")
 _CLAUSE = re.compile(r"[,;.!?\n:](?: |$)|(?<= )(?:but|and|while|whereas|so|because)(?= )")
 _GRADED = re.compile(r"\b(?:more|most|less|least|fewer|fewest|[^\W\d_]{2,}(?:er|est|ier|iest))\b")
 _UNGRADED = frozenset(
     "other rather number water paper river flower letter computer player rest west forest test best chest guest nest "
-    "never over under after order corner container server her per center together another whether either neither former "
-    "latter winter summer weather sister brother mother father father's tower power answer".split()
+    "never over under after order corner container server her per center together another whether either neither "
+    "former latter winter summer weather sister brother mother father father's tower power answer".split()
 )
 _MUCH = frozenset("more most larger largest bigger biggest higher highest greater greatest".split())
 _LITTLE = frozenset("less least fewer fewest smaller smallest lower lowest".split())

@@ -16,7 +16,9 @@ from snellen.extraction.phrases import IDLE
 
 _CLAUSE = r"(?:^|(?<=[.,;:!?\n-] ))"
 _BEFORE = (
-    r"(?:(?:but|oh|well|hmm?|ah|and|so|then|no|yes|actually|wait|eigentlich|warte|en fait|en realidad|na verdade|in realtà|aber|mais|pero|mas|ma|maar|ale|но|et|и|à|eh|нет|não|non|"
+    r"(?:(?:but|oh|well|hmm?|ah|and|so|then|no|yes|actually|wait|"
+    r"eigentlich|warte|en fait|en realidad|na verdade|in realtà|"
+    r"aber|mais|pero|mas|ma|maar|ale|но|et|и|à|eh|нет|não|non|"
     r"nein|nee|nie|ne|ach)"
     r"(?: [,.])* ){0,3}"
 )

@@ -1,12 +1,13 @@
-"""The option that is left when a reply has disposed of the others: "not A, B or C"; "A, B and D are fruits, C is not"."""
+"""The option that is left when a reply has disposed of the others: "not A, B or C"; "A, B and D are fruits"."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
 
-from snellen.extraction import patterns
+from snellen.extraction import languages, patterns
 from snellen.extraction.assertion_filters import mentioned
+from snellen.extraction.foreign_patterns import words_pattern
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton
 from snellen.extraction.phrases import DENIED
@@ -24,7 +25,7 @@ def undenied_option(said: Skeleton, asked: OptionIndex) -> int | None:
     return left.pop() if len(left) == 1 else None
 
 
-_JOIN = r"(?: (?:,|and|or|nor|&|und|oder|et|ou|y|o|e|ed|en|of|i|oraz|lub|и|или|ve|veya|dan|atau|và|hoặc|a|an|the|un|une|una|el|la|le|les|los|las|il|lo|i|der|die|das|de|het|ein|eine|o|os|as|um|uma|或|和|与|と|や|와|과))"
+_JOIN = rf"(?: (?:,|{words_pattern(languages.JOINS | languages.ARTICLES)}|[或和与とや와과]))"
 _LISTED = re.compile(
     rf"{patterns.ANY}(?:{_JOIN}{{1,3}} {patterns.ANY}){{1,30}}|{patterns.ANY}(?:[和与或、] ?{patterns.ANY}){{1,30}}"
 )

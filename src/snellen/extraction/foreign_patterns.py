@@ -136,6 +136,12 @@ DENSE_DENIALS = (
         rf"(?P<group>{_X}(?: ?(?:或者|或|和|,|与|と|や) ?{_X}){{0,30}})"
     ),
 )
+DENSE_NOT_DONE = re.compile(
+    rf"(?P<group>{_X}) ?[はがも][^,.!?\n\ue000-\ue007]{{1,24}}?(?:ません|ないです|ない|なかった)(?= |$)"
+)
+KOREAN_NOT_DONE = re.compile(
+    rf"(?P<group>{_X})(?: [^\s,.!?\ue000-\ue007]+){{0,4}} (?:[^\s,.!?\ue000-\ue007]+지 (?:않|못)|안 [^\s]+습니다|없)"
+)
 DENSE_HYPOTHESIS = re.compile(rf"{dense_pattern(languages.HYPOTHESIS_DENSE)}[^,.!?\n]{{0,60}}")
 DENSE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 REFUSED = re.compile(languages.REFUSED)

@@ -99,8 +99,10 @@ _INFLECTED = re.compile(r"(?:ies|(?<=[sxzh])es|(?<!s)s|ing|ed)$")
 @lru_cache(maxsize=16384)
 def english_stem(word: str) -> str:
     """A word without the ending of a plural or a verb; short words, and words with signs in them, as they are."""
-    if len(word) < 5 or not word.isascii() or not word.isalpha():
+    if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word
+    if len(word) == 4:
+        return word[:-1] if word.endswith("e") or (word.endswith("s") and word[-2] not in "sui") else word
     stem = _INFLECTED.sub("", word)
     if len(stem) < _SHORTEST_STEM or not _VOWEL.search(stem):
         return word

@@ -71,6 +71,8 @@ REFUSED = "|".join(_ANY["refused"])
 NUMBERS: tuple[str, ...] = tuple(words for tables in _TABLES.values() for words in tables.get("numbers", ()))
 """The number words of each language in order from zero; `-` where the word means something else too."""
 YES, NO = (frozenset(_ANY[word].split()) for word in ("yes", "no"))
+JOINS = frozenset(_ANY["joins"].split())
+"""What stands between the members of a list, articles included."""
 ARTICLES, SURE_ARTICLES = (frozenset(_ANY[word].split()) for word in ("articles", "sure_articles"))
 KOREAN_PARTICLES = "|".join(_KOREAN["particles"])
 TURKISH_ENDINGS = "|".join(_TABLES["tr"]["endings"])

@@ -18,6 +18,8 @@ def _numbers(words: Words) -> Iterator[Words]:
     if words[0] in phrases.NUMBER_WORDS:
         yield (phrases.NUMBER_WORDS[words[0]], *words[1:])
     yield from ((form, *words[1:]) for form in _NUMBER_FORMS.get(words[0], ()))
+    if words[0] in _DIGITS:
+        yield (_DIGITS[words[0]], *words[1:])
     yield from _FRACTION_WORDS.get(words, ())
     if words[0].startswith("-") and words[0][1:] in phrases.NUMBER_WORDS:
         yield from ((sign, phrases.NUMBER_WORDS[words[0][1:]], *words[1:]) for sign in ("minus", "negative"))
@@ -72,6 +74,12 @@ def _fraction_words() -> dict[Words, tuple[Words, ...]]:
 
 
 _NUMBER_FORMS = _number_forms()
+_DIGITS = {
+    word: digits
+    for digits, forms in _NUMBER_FORMS.items()
+    for word in forms
+    if len(word) > 2 and sum(word in others for others in _NUMBER_FORMS.values()) == 1
+}
 _FRACTION_WORDS = _fraction_words()
 
 _LISTED = ("above", "these", "them", "statements", "options", "answers", "choices", "others")

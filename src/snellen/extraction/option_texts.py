@@ -122,6 +122,8 @@ def _doubtful(
     after_word = before is not None and before.kind == "word"
     if before is not None and after_word and _misleads(before.text, word, question):
         return True
+    if word == "right" and follower is not None and follower.text in phrases.AFTER_RIGHT:
+        return before is None or before.text != "the"  # "right behind it"
     if foreign:
         return False  # what an adjective or a verb looks like is known of English alone
     if found[at].kind == "number" or follower is None or follower.kind != "word" or len(follower.text) == 1:
@@ -164,7 +166,7 @@ def _misleads(before: str, word: str, question: OptionIndex) -> bool:
 
 
 def _cjk_alone(found: list[Token], at: int, named: TextMatch) -> bool:
-    """Whether no character beside it makes a longer word of it: a particle, a verb or itself, said again, may stand there."""
+    """Whether no character beside it makes a longer word of it: a particle, a verb, or itself once more, does not."""
     before = found[at - 1] if at else None
     follower = found[named.after] if named.after < len(found) else None
     ideograph = "\u3400" <= found[at].text <= "\u9fff"

@@ -1,4 +1,4 @@
-"""Options by the words that tell one from the others, for replies that give only these: "humidity", "it would decrease"."""
+"""Options by the words that tell one from the others, for replies that give only these: "it would decrease"."""
 
 from __future__ import annotations
 
@@ -142,7 +142,12 @@ def _reversed(text: str, words: tuple[str, ...], asked: PartialIndex) -> bool:
         [stem for stem, word in zip(stems[part], words[part], strict=True) if word not in _IDLE_WORDS and stem in said]
         for part in (slice(middle), slice(middle + 1, None))
     )
-    return any(said.index(one) > said.index(other) for one in before for other in behind if other not in telling)
+    if any(said.index(one) > said.index(other) for one in before for other in behind if other not in telling):
+        return True
+    relation = next((stem for stem in said if stem in phrases.RELATIONS and stem in stems), None)
+    return relation is not None and any(
+        said.index(stem) < said.index(relation) for stem in behind if stem not in telling
+    )
 
 
 _WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)*")

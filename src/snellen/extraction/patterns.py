@@ -135,7 +135,8 @@ LIKENESS = re.compile(
 )
 # "Were it smaller, it would be X", "I would have said X".
 INVERTED = re.compile(
-    r"(?:^|, |[.!?\n] )(?:were|had|should) (?:it|this|that|they|he|she|there)\b|\bwould have (?:said|been|guessed|picked|chosen)\b"
+    r"(?:^|, |[.!?\n] )(?:were|had|should) (?:it|this|that|they|he|she|there)\b"
+    r"|\bwould have (?:said|been|guessed|picked|chosen)\b"
 )
 INVERTING = frozenset(("were", "had", "should", "would"))
 # "Option A would mean that ..."
@@ -152,13 +153,14 @@ _FILL = _any(
     "matches seem appear think believe it it's is this that there are image picture correct right select choose pick "
     "say as being in on at to would by with : my i"
 )
-_NOT_ONLY = r"(?! (?:only|just|merely|simply))"
+_NOT_ONLY = r"(?! (?:only|just|merely|simply)\b)(?:(?: the)? (?:true|correct|right|case) that)?"
 _DENIAL = _any(
     "no never neither nor without cannot unlike except excluding exclude excluded excludes eliminate eliminated "
     "eliminates eliminating reject rejected rejecting rule_out ruled_out rules_out ruling_out refuse_to "
     "rather_than instead_of "
     "no_need_for no_sign_of no_evidence_of no_trace_of no_reason_for rules_against speaks_against argues_against "
     "used_to_be no_longer formerly "
+    "false_that untrue_that incorrect_that "
     "all_but everything_but everyone_but "
     "other_than as_opposed_to opposed_to dismiss dismissed than compared_to compared_with versus anything_but "
     "disagree_with disagreed_with mistake_to mistaken_to wrong_to incorrect_to error_to would_avoid "
@@ -182,8 +184,8 @@ _AUX = _any(
 )
 _WRONG = _any(
     "wrong incorrect false ruled_out excluded eliminated unlikely impossible invalid irrelevant inaccurate mistaken "
-    "untrue out_of_the_question is_out are_out crossed_out struck_out dropped discarded inconsistent unsuitable inapplicable "
-    "rejected"
+    "untrue out_of_the_question is_out are_out crossed_out struck_out dropped discarded inconsistent "
+    "unsuitable inapplicable rejected"
 )
 POST_DENIAL = re.compile(
     rf"{_GROUP}(?:(?: ,)?(?: {_AUX}){{0,6}} {_WRONG}\b"
@@ -210,7 +212,8 @@ LEAST = re.compile(
 )
 # "It looks like a bus but isn't one"; "A describes a taxi, which does not match".
 BUT_WRONG = re.compile(
-    rf"(?P<group>{X})[^.,;!?\n{MENTIONS}]{{1,60}} (?:but|yet|though)(?: (?:it's|it|is|actually|still|clearly|probably))* {_WRONG}"
+    rf"(?P<group>{X})[^.,;!?\n{MENTIONS}]{{1,60}} (?:but|yet|though)"
+    rf"(?: (?:it's|it|is|actually|still|clearly|probably))* {_WRONG}"
     rf"|(?P<gone>{X}) (?:is|are|was|were) (?:missing|absent|gone|lacking|nowhere)\b"
 )
 BUT_IS_NOT = re.compile(
@@ -257,10 +260,12 @@ REFUSAL = re.compile(
 )
 CLAUSE_BREAK = re.compile(r" [,;](?= |$)| (?:but|however|though|although|yet|但是|但|不过)\b|但是|不过")
 ASKS = re.compile(
-    r"(?:^|[.!?\n] )(?:(?:or|so|but) )?(?:is|are|could|might|was|does) (?:it|this|that|they|there|these)\b[^.!?\n]{0,200}\?"
+    r"(?:^|[.!?\n] )(?:(?:or|so|but) )?(?:is|are|could|might|was|does) (?:it|this|that|they|there|these)\b"
+    r"[^.!?\n]{0,200}\?"
 )
 CLAUSE_START = re.compile(
-    rf" (?:[,;:.!?\n-]|but|because|since|as|so|that|which|who|when|while|and|if|although|though|only|except|until|{ANY})(?= |$)"
+    rf" (?:[,;:.!?\n-]|but|because|since|as|so|that|which|who|when|while|and|if|although|though"
+    rf"|only|except|until|{ANY})(?= |$)"
 )
 SOMEHOW_DENIED = re.compile(
     r"(?:\bnot\b(?! (?:only|just|sure|far|certain|clear|easy|hard|difficult|least))|n't\b|\bnever\b|\bcannot\b"

@@ -31,14 +31,16 @@ FUNCTION_WORDS = words(
 )
 DETERMINERS = words("a an the this that these those his her its their my your our some any")
 PREPOSITIONS = words(
-    "about above across after against along among around at before behind below beneath beside between beyond by during "
-    "for from in inside into near next of off on onto out outside over through to toward towards under up with within "
-    "without top because since while during than as if when where which who whose what there then also very just only"
+    "about above across after against along among around at before behind below beneath beside between beyond by "
+    "during for from in inside into near next of off on onto out outside over through to toward towards under up with "
+    "within without top because since while during than as if when where which who whose what there then also very just only"
 )
 AUXILIARIES = words(
     "is are was were be been being am has have had having do does did done will would can could shall should may might "
     "must get gets got it its he she they we you i him them one ones it's he's she's they're there's that's i'm"
 )
+AFTER_RIGHT = words("next under behind above below in on beside near between over at after before inside beneath")
+RELATIONS = words("left right top bottom front above below before after older younger")
 QUANTIFIERS = words("both neither none")
 # What may stand before such a word that stands alone.
 OPENERS = words(

@@ -40,12 +40,18 @@ def question_stems(question: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def predicates(question: str) -> frozenset[str]:
     """The beginnings of what a question asks for, with "have" where it asks what has something."""
-    has = re.search(r"\b(?:has|have|had)\b", question[:LONGEST_QUESTION].lower())
-    return question_stems(question) | ({"have"} if has else frozenset())
+    lowered = question[:LONGEST_QUESTION].lower()
+    has = re.search(r"\b(?:has|have|had)\b", lowered)
+    does = _WHO_DOES.match(lowered.strip())
+    return question_stems(question) | ({"have"} if has else frozenset()) | (_DO if does else frozenset())
+
+
+_WHO_DOES = re.compile(r"(?:who|which(?: \w+)?) (?!is\b|are\b|was\b|were\b|of\b|one\b|best\b)\w+")
+_DO = frozenset(("do", "does", "did"))
 
 
 def of_other_things(said: Skeleton, question: str, asked: OptionIndex) -> Skeleton:
-    """Without adjectives of a thing beside the one that was asked about: the house in "The car is next to a red house"."""
+    """Without adjectives of a thing beside the one asked about: the house of "the car is next to a red house"."""
     wanted = question_stems(question)
     if not asked.adjectival or not wanted:
         return said
@@ -60,10 +66,26 @@ def of_other_things(said: Skeleton, question: str, asked: OptionIndex) -> Skelet
     return set_aside(said, spans, phrases.IDLE)
 
 
+def without_reversed_relations(said: Skeleton, question: str, asked: OptionIndex) -> Skeleton:
+    """Without "right" of "the cube is right of the ball", where the question asks where the ball is from the cube."""
+    relations = phrases.RELATIONS | phrases.PREPOSITIONS
+    if not question or not all(words and words[0] in relations for words in asked.words):
+        return said
+    order = {word[:_STEM]: at for at, word in enumerate(_WORD.findall(question[:LONGEST_QUESTION].casefold()))}
+    wanted = question_stems(question)
+    spans = []
+    for offset in mentioned(said):
+        before = stems(patterns.SENTENCE_END.split(said.text[max(0, offset - 300) : offset])[-1]) & wanted
+        behind = stems(patterns.CLAUSE_START.split(said.text[offset + 1 : offset + 300])[0]) & wanted
+        if before and behind and min(order[stem] for stem in before) > max(order[stem] for stem in behind):
+            spans.append((offset, offset + 1))
+    return set_aside(said, spans, phrases.IDLE)
+
+
 _NOUN_BEHIND = re.compile(r" ([a-z]{3,})\b(?! (?:car|one)\b)")
 _BESIDE = re.compile(
-    r"\b(?:next to|near|beside|behind|by|with|against|under|above|below|between|towards?|past|across from|in front of|of)"
-    r"(?: (?:a|an|the|some|two|its|his|her))? $"
+    r"\b(?:next to|near|beside|behind|by|with|against|under|above|below|between|towards?|past|"
+    r"across from|in front of|of)(?: (?:a|an|the|some|two|its|his|her))? $"
 )
 
 
@@ -107,7 +129,10 @@ def answers_in_its_words(said: Skeleton, question: str) -> list[int]:
 
 # --- the clause that shares its words with the question ---------------------------------------------------------------
 
-_APART = r"[;.!?\n]|while|whereas|but|however|während|aber|tandis|mientras|pero|enquanto|mentre|terwijl|podczas|а|sedangkan|còn"
+_APART = (
+    r"[;.!?\n]|while|whereas|but|however|während|aber|tandis|mientras|pero|enquanto|"
+    "mentre|terwijl|podczas|а|sedangkan|còn"
+)
 _TOGETHER = r"[,:-]|and|und|et|y|e|en|i|и|тогда|ve|dan|và"
 _BOUNDARIES = tuple(
     re.compile(rf" (?:{words})(?= |$)") for words in (rf"{_APART}|{_TOGETHER}", rf"{_APART}|,(?= (?:and )?)", _APART)

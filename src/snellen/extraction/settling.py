@@ -67,7 +67,9 @@ def _in_the_words_of(question: str, asserted: Skeleton) -> ExtractedChoice | Non
     offsets = answers_in_its_words(asserted, question) if question else []
     if not offsets:
         return None
-    return agreed_option([m for offset in offsets for m in group_at(asserted, offset)], "likely", "in the question's words")
+    return agreed_option(
+        [m for offset in offsets for m in group_at(asserted, offset)], "likely", "in the question's words"
+    )
 
 
 def _concluded(asserted: Skeleton, cut: bool) -> Settled | None:

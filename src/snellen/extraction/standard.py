@@ -14,29 +14,14 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from snellen.extraction import patterns, phrases
-from snellen.extraction.assertion_filters import (
-    keep_asserted,
-    mentioned,
-    without_denials,
-    without_fragment,
-    without_quoted_orders,
-)
-from snellen.extraction.comparisons import without_comparisons
-from snellen.extraction.discourse import after_correction, without_guesses
-from snellen.extraction.elimination import odd_option, undenied_option
+from snellen.extraction.assertion_filters import without_quoted_orders
 from snellen.extraction.exact_texts import exact_option, verbatim_option, without_twins
-from snellen.extraction.near_texts import respelt_option
-from snellen.extraction.negative_questions import asks_for_what_is_not, denied_option, tells_what_is_so
 from snellen.extraction.normalisation import find_final_answer, normalise_reply
-from snellen.extraction.option_index import OptionIndex, index_options, tokens
-from snellen.extraction.option_mentions import Skeleton, skeleton
-from snellen.extraction.partial_texts import framed_option, partial_index, supported_option
-from snellen.extraction.phrases import DENIED, DOUBTFUL
-from snellen.extraction.question_words import answering_option, of_other_things, predicates, question_stems
+from snellen.extraction.option_index import OptionIndex, index_options
+from snellen.extraction.plain_reading import read_plain
 from snellen.extraction.reading import ExtractedChoice
-from snellen.extraction.settling import STATED, Settled, no_option, settle
-from snellen.extraction.yes_no import yes_or_no
+from snellen.extraction.second_looks import PlainReply
+from snellen.extraction.settling import STATED, no_option
 
 VERSION = "snellen-choice-4"
 """Stored with every prediction; any change that can change a reading changes it."""
@@ -119,7 +104,7 @@ def read_in_full(
     if not text.text.strip():
         return no_option("empty", "the reasoning never ended" if part.unfinished else "")
     cut = finish == "length" and part.end == len(reply) and not part.framed
-    reading = _read_plain(without_quoted_orders(text.text), asked, mode == "strict", cut, question)
+    reading = read_plain(PlainReply(without_quoted_orders(text.text), asked, question, mode == "strict", cut))
     if reading.choice is None and reading.reason in ("ambiguous", "no match") and mode != "strict":
         place = verbatim_option(spoken, asked)
         if place is not None:
@@ -159,165 +144,3 @@ def _readable(spoken: str) -> tuple[str, int]:
     tail = tail[other_half.end() :] if other_half else tail
     shown = head.ljust(READ_AT_MOST // 4) + _GAP + tail
     return shown, len(spoken) - len(shown)
-
-
-def _read_plain(text: str, asked: OptionIndex, strict: bool, cut: bool, question: str) -> ExtractedChoice:
-    wordless = asked.bare.get(text.strip(" \n\"'"), ())
-    if len(wordless) == 1 and not strict:
-        return ExtractedChoice(wordless[0], "text", "certain")
-    whole = skeleton(text, asked, strict)
-    if not (strict or cut) and all(mention.kind == DOUBTFUL or mention.soft for mention in whole.at.values()):
-        part = _read_part(text, asked, question)
-        if part is not None:
-            return part
-    if not whole.at:
-        reading = _unmentioned(text, whole, asked, strict)
-        place = yes_or_no(text, question, asked) if reading.choice is None and not strict and not cut else None
-        if place is not None:
-            return ExtractedChoice(place, "text", "likely", "yes or no in other words", (0, len(text)))
-        return no_option("cut off", _CUT_OFF) if cut and reading.reason == "no match" else reading
-    asserted, listed, refused = keep_asserted(without_comparisons(whole, question), predicates(question))
-    corrected = after_correction(without_guesses(asserted), cut)
-    if corrected.open:
-        return no_option("cut off", _CUT_OFF) if cut else no_option("ambiguous", "the answer is taken back")
-    asserted = without_fragment(corrected.said) if cut else corrected.said
-    asserted = of_other_things(asserted, question, asked)
-    settled = settle(asserted, corrected.start, cut, question)
-    if settled is not None and settled.ground not in _STATES and asked.summing_up and not strict:
-        everything = _all_of_them(asserted, asked)
-        if everything is not None:
-            return ExtractedChoice(everything, "text", "likely", "all of them")
-        if _names_parts_of_others(text, settled, asked, question):
-            return no_option("ambiguous", "several options, one in part")
-    negative = not cut and asks_for_what_is_not(question)
-    if (
-        settled is not None
-        and settled.choice is not None
-        and negative
-        and settled.ground in ("opening", "only one left")
-    ):
-        if tells_what_is_so(asserted, mentioned(asserted), question_stems(question)):
-            return no_option("ambiguous", "what the question does not ask for")
-    if settled is not None and settled.choice is not None:
-        return _qualified(settled, asked, whole, corrected.changed)
-    hint = None if strict or cut or refused else _hinted(whole, asserted, settled, question, asked)
-    if hint is not None:
-        return hint
-    if cut and not refused:
-        return no_option("cut off", _CUT_OFF)
-    if settled is not None:
-        return settled.reading
-    if listed:
-        return no_option("ambiguous", "the option list, repeated")
-    if refused:
-        return no_option("refused")
-    if DENIED in asserted.text:
-        return no_option("negated")
-    return no_option("no match", "an option is mentioned, but not as the answer")
-
-
-_STATES = frozenset(("verdict", "question", "conclusion"))
-"""What makes an assertion the answer although others are named."""
-
-
-def _read_part(text: str, asked: OptionIndex, question: str) -> ExtractedChoice | None:
-    """What a reply names by the words that tell one option from the others, where it names none in full."""
-    place = framed_option(text, asked)
-    if place is not None:
-        return ExtractedChoice(place, "text", "likely", "what tells it from the others", (0, len(text)))
-    place = respelt_option(text, asked)
-    if place is not None:
-        return ExtractedChoice(place, "text", "likely", "in another spelling", (0, len(text)))
-    partial = partial_index(asked.options, asked.labels, question)
-    if partial is None:
-        return None
-    whole = skeleton(text, partial, strict=False)
-    if not whole.at or patterns.REFUSAL.search(whole.text):
-        return None
-    asserted, _, refused = keep_asserted(without_comparisons(whole, question), predicates(question))
-    corrected = after_correction(without_guesses(asserted), cut=False)
-    if refused or corrected.open:
-        return None
-    settled = settle(corrected.said, corrected.start, cut=False, question=question)
-    stated = settled.choice if settled is not None and settled.ground in _STATES else None
-    place = supported_option(corrected.said, text, partial, stated)
-    return None if place is None else ExtractedChoice(place, "text", "likely", "the words that tell it from the others")
-
-
-def _all_of_them(asserted: Skeleton, asked: OptionIndex) -> int | None:
-    """The option "all of the above", where a reply names others and then it."""
-    said = {place for offset in mentioned(asserted) for place in asserted.at[offset].places}
-    summing_up = said & asked.summing_up
-    return summing_up.pop() if len(summing_up) == 1 and len(said) > 1 else None
-
-
-def _names_parts_of_others(text: str, settled: Settled, asked: OptionIndex, question: str) -> bool:
-    """Whether words that tell another option stand beside the one that was read: "it is closed and busy"."""
-    partial = partial_index(asked.options, asked.labels, question)
-    if partial is None or settled.reading.extraction_method != "text":
-        return False
-    said = without_denials(skeleton(text, partial, strict=False))
-    return any(settled.choice not in said.at[offset].places for offset in mentioned(said))
-
-
-_CUT_OFF = "cut off before an answer"
-
-
-def _hinted(
-    whole: Skeleton, asserted: Skeleton, settled: Settled | None, question: str, asked: OptionIndex
-) -> ExtractedChoice | None:
-    """What the question makes of a reply that leaves several options, or only a denied one."""
-    several = settled is not None and settled.reading.reason == "ambiguous"
-    negative = asks_for_what_is_not(question)
-    place, why = denied_option(asserted) if negative else None, "denied, as the question asks"
-    if place is None:
-        place, why = odd_option(whole, asserted, asked, negative=negative), "the others are named together"
-    if place is None and several and question and not negative:
-        place, why = answering_option(asserted, question, asked), "said of what the question asks"
-    if place is None and not negative:
-        place, why = undenied_option(asserted, asked), "the others are denied"
-    return None if place is None else ExtractedChoice(place, "text", "likely", why)
-
-
-def _qualified(settled: Settled, asked: OptionIndex, whole: Skeleton, corrected: bool) -> ExtractedChoice:
-    """A reading after a correction, or beside other options, is no more than likely."""
-    reading = settled.reading
-    if corrected:
-        return replace(reading, confidence="likely", detail="after a correction")
-    if reading.extraction_method == "text" and reading.choice in asked.nested and not reading.detail:
-        return replace(reading, detail="longest of nested options")
-    others = any(reading.choice not in mention.places for mention in whole.at.values())
-    if others and settled.ground != "verdict":
-        return replace(reading, confidence="likely")
-    return reading
-
-
-def _unmentioned(text: str, whole: Skeleton, asked: OptionIndex, strict: bool) -> ExtractedChoice:
-    """Why a text without a mention says nothing, or the one option that it begins to spell out."""
-    if patterns.REFUSAL.search(whole.text):
-        return no_option("refused")
-    place = None if strict else _cut_off(text, asked)
-    if place is not None:
-        return ExtractedChoice(place, "text", "likely", "cut off inside the option's text", (0, len(text)))
-    ordinal = patterns.ORDINAL.fullmatch(text.strip().lower())
-    if ordinal is not None and not strict:
-        place = len(asked.options) - 1 if ordinal[1] == "last" else phrases.ORDINALS.index(ordinal[1])
-        if 0 <= place < len(asked.options):
-            return ExtractedChoice(place, "text", "likely", "by its number in the list", (0, len(text)))
-    unknown = patterns.UNKNOWN_LABEL.fullmatch(text.strip().lower())
-    return no_option("no match", "a label that was not shown" if unknown else "")
-
-
-_LONGEST_OPTION = 2000
-
-
-def _cut_off(text: str, asked: OptionIndex) -> int | None:
-    """The one option whose text begins with the whole reply: token limits cut long options short."""
-    if len(text) > _LONGEST_OPTION:
-        return None
-    words = " ".join(token.text for token in tokens(text) if token.kind not in ("sign", "newline"))
-    words = patterns.OPENINGS.sub("", words, count=1)
-    if len(words) < 12 or words.count(" ") < 2:
-        return None
-    begun = [place for place, option in enumerate(asked.texts) if option.startswith(words)]
-    return begun[0] if len(begun) == 1 else None

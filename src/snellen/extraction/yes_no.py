@@ -101,6 +101,15 @@ _SMALL = (
 )
 
 
+def contradicts_itself(text: str, question: str, choice: int | None, asked: OptionIndex) -> bool:
+    """Whether a reply that opens with yes or no goes on to say the contrary: "Yes, there is no dog"."""
+    if choice not in (_place(asked, _YES), _place(asked, _NO)) or choice is None:
+        return False
+    _, _, behind = text.partition(",")
+    other = yes_or_no(behind, question, asked) if behind.strip() else None
+    return other is not None and other != choice
+
+
 _CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 
 

@@ -168,9 +168,7 @@ def _is_doubtful(prediction: Prediction, question: Turn) -> bool:
     return generated and bool(question.options) and prediction.confidence != "certain"
 
 
-def _read_on(
-    presented: dict[str, Presented], doubtful: dict[int, UnparsedReply], stages: Sequence[NamedStage]
-) -> None:
+def _read_on(presented: dict[str, Presented], doubtful: dict[int, UnparsedReply], stages: Sequence[NamedStage]) -> None:
     """Put in place of each unparsed prediction, and of likely ones where asked, what the stages make of it."""
     if not stages:
         return
