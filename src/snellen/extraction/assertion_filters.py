@@ -145,9 +145,10 @@ def without_questions(said: Skeleton) -> Skeleton:
 
 def without_hypotheses(said: Skeleton) -> Skeleton:
     """ "If it were smaller it would be X", "although it looks like X" say nothing; "if I had to choose, X" does."""
-    spans = [found.span() for found in patterns.CONCESSION.finditer(said.text)]
-    spans += [found.span("group") for found in patterns.LIKENESS.finditer(said.text)]
-    spans += [found.span("group") for found in patterns.SUPPOSED.finditer(said.text)]
+    spans: list[Span] = []
+    for pattern, telling in patterns.UNASSERTED:
+        if not telling.isdisjoint(said.words):
+            spans += [found.span(bool(pattern.groups)) for found in pattern.finditer(said.text)]
     if "if " in said.text:
         for start, end, _ in sentences(said):
             if _hypothesis(said.text[start:end]):
@@ -172,18 +173,10 @@ def without_denials(said: Skeleton, asked_of: frozenset[str] = frozenset()) -> S
     kept = {found.start("x") for found in patterns.BETTER_THAN.finditer(said.text)} if "than" in said.words else set()
     denied = [found.span("group") for found in patterns.PRE_DENIAL.finditer(said.text)]
     said = set_aside(said, [span for span in denied if span[0] not in kept] if kept else denied, DENIED)
-    for pattern in (
-        patterns.WRONG_ANSWER,
-        patterns.LEAST,
-        patterns.BUT_IS_NOT,
-        patterns.NOT_MATCHING,
-        patterns.SAID_NO,
-        patterns.PRE_DENIAL_CJK,
-        patterns.SO_IS_DENIED,
-        patterns.POST_DENIAL_CJK,
-    ):
-        said = set_aside(said, [found.span("group") for found in pattern.finditer(said.text)], DENIED)
-    said = set_aside(said, [found.span() for found in patterns.BUT_WRONG.finditer(said.text)], DENIED)
+    dense = foreign_patterns.DENSE.search(said.text) is not None
+    for pattern, telling in patterns.DENIALS:
+        if (dense and not telling) or not telling.isdisjoint(said.words):
+            said = set_aside(said, [found.span("group") for found in pattern.finditer(said.text)], DENIED)
     if DENIED in said.text:
         said = set_aside(said, [found.span("group") for found in patterns.DENIED_TOO.finditer(said.text)], DENIED)
     spans: list[Span] = []
@@ -242,7 +235,8 @@ def without_fragment(said: Skeleton) -> Skeleton:
         or (not mentioned(said, 0, start) and patterns.DECLARED.fullmatch(said.text[start:end].strip(" ")))
     ):
         return said
-    verdict = any(pattern.search(said.text, start, end) for pattern in patterns.VERDICTS)
+    every = (*patterns.VERDICTS, *patterns.VERDICTS_DENSE)
+    verdict = any(pattern.search(said.text, start, end) for pattern in every)
     return said if verdict else set_aside(said, [(start, end)], IDLE)
 
 

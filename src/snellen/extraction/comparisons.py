@@ -36,7 +36,8 @@ def _grades(text: str) -> frozenset[str]:
 
 def without_comparisons(said: Skeleton, question: str) -> Skeleton:
     """Without what is compared by another measure than the question's, and what something is compared with."""
-    said = set_aside(said, [found.span() for found in _LESS_LIKELY.finditer(said.text)], DENIED)
+    if "less" in said.words:
+        said = set_aside(said, [found.span() for found in _LESS_LIKELY.finditer(said.text)], DENIED)
     if "than" in said.words:
         said = _without_other_measures(said, question)
     if said.spoken:

@@ -143,5 +143,6 @@ KOREAN_NOT_DONE = re.compile(
     rf"(?P<group>{_X})(?: [^\s,.!?\ue000-\ue007]+){{0,4}} (?:[^\s,.!?\ue000-\ue007]+지 (?:않|못)|안 [^\s]+습니다|없)"
 )
 DENSE_HYPOTHESIS = re.compile(rf"{dense_pattern(languages.HYPOTHESIS_DENSE)}[^,.!?\n]{{0,60}}")
+ASIAN = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 DENSE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 REFUSED = re.compile(languages.REFUSED)

@@ -106,7 +106,7 @@ def _mentions(text: str, found: list[Token], question: OptionIndex, *, foreign: 
     while at < len(found):
         token = found[at]
         quantity = counted.get(token.start)
-        if at and found[at - 1].text in phrases.COUNTED_THINGS and token.kind == "number":
+        if token.kind == "number" and at and found[at - 1].text in phrases.COUNTED_THINGS:
             items.append(token)  # step 3
             at += 1
             continue
@@ -122,7 +122,7 @@ def _mentions(text: str, found: list[Token], question: OptionIndex, *, foreign: 
                 items.extend(found[at:behind])
             at = max(behind, at + 1)
             continue
-        counted_off = _counted_off(found, at, question)
+        counted_off = _counted_off(found, at, question) if token.text in _ORDINALS else None
         if counted_off is not None:
             items.append(counted_off)
             at += 2
@@ -146,7 +146,7 @@ def _mentions(text: str, found: list[Token], question: OptionIndex, *, foreign: 
 
 def _counted_off(found: list[Token], at: int, question: OptionIndex) -> Mention | None:
     """ "The third option", where no option has such a word."""
-    if at + 1 >= len(found) or found[at].text not in _ORDINALS or found[at + 1].text not in _COUNTED:
+    if at + 1 >= len(found) or found[at + 1].text not in _COUNTED:
         return None
     place = question.count - 1 if found[at].text == "last" else phrases.ORDINALS.index(found[at].text)
     if place >= question.count or found[at].text in question.vocabulary:

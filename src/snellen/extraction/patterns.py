@@ -85,12 +85,15 @@ VERDICTS = tuple(
         rf"\b{_CHOOSE}(?: {_CHOSEN}){{0,6}} (?P<x>{X}){_END}",
         # "I think it's X", "so it must be X"
         rf"\b{_CONCLUDE}(?: ,)?(?: {_CONCLUDED}){{0,8}} (?P<x>{X}){_END}",
-        rf"{_CHINESE}(?:应为|应该是|应当是|應該是|就是|选择|选项|是|为|选|は|的|\s|:){{0,6}}(?P<x>{X})",
-        rf"(?:^|[\n.,;:!?] ?)选(?: ?:)? (?P<x>{X})",
         rf"(?:[✓✔✅☑]|\bans)(?: [.:=-])? (?P<x>{X})",
         rf"\b{_EUROPEAN}(?: (?:ist|est|es|é|è|:|-|la|le|el|die|der|correcta|correcte)){{0,4}} (?P<x>{X})",
     )
 )
+VERDICTS_DENSE = (
+    re.compile(rf"{_CHINESE}(?:应为|应该是|应当是|應該是|就是|选择|选项|是|为|选|は|的|\s|:){{0,6}}(?P<x>{X})"),
+    re.compile(rf"(?:^|[\n.,;:!?] ?)选(?: ?:)? (?P<x>{X})"),
+)
+"""Verdicts in Chinese and Japanese, and in Korean words for the answer."""
 # "X is the correct answer"
 POST_VERDICT = re.compile(
     rf"{_GROUP}(?: ,)? (?:is|are|would be|should be|seems|seem|appears|must be|looks|has to be)"
@@ -143,6 +146,12 @@ INVERTING = frozenset(("were", "had", "should", "would"))
 SUPPOSED = re.compile(
     rf"(?P<group>{X}) (?:would|could|might) (?:mean|require|need|imply|suggest|show|look|depict|involve|have)\b"
 )
+UNASSERTED = (
+    # Each with words of which it needs one.
+    (CONCESSION, frozenset(("although", "even", "though", "while"))),
+    (LIKENESS, frozenset(("like", "dressed", "disguised", "shaped", "as", "similar", "related", "comparable", "same"))),
+    (SUPPOSED, frozenset(("would", "could", "might"))),
+)
 FORCED_CHOICE = re.compile(
     r"\b(?:to|must|forced) (?:choose|guess|pick|answer|say|select)\b|\bi (?:choose|pick|guess)\b"
 )
@@ -182,11 +191,12 @@ _AUX = _any(
     "is are was were be been to also both all clearly obviously definitely therefore thus probably simply the a an "
     "option can could would should must may seems seem looks look appears appear do does did has have which"
 )
-_WRONG = _any(
+_WRONG_WORDS = (
     "wrong incorrect false ruled_out excluded eliminated unlikely impossible invalid irrelevant inaccurate mistaken "
     "untrue out_of_the_question is_out are_out crossed_out struck_out dropped discarded inconsistent "
     "unsuitable inapplicable rejected"
 )
+_WRONG = _any(_WRONG_WORDS)
 POST_DENIAL = re.compile(
     rf"{_GROUP}(?:(?: ,)?(?: {_AUX}){{0,6}} {_WRONG}\b"
     rf"|(?:(?: {_AUX}){{1,4}} (?:not|never)|(?: {_AUX}){{0,4}} (?:cannot|{WORD}n't))(?: {_AUX}){{0,4}}"
@@ -212,9 +222,9 @@ LEAST = re.compile(
 )
 # "It looks like a bus but isn't one"; "A describes a taxi, which does not match".
 BUT_WRONG = re.compile(
-    rf"(?P<group>{X})[^.,;!?\n{MENTIONS}]{{1,60}} (?:but|yet|though)"
+    rf"(?P<group>{X}(?=[^.,;!?\n{MENTIONS}]{{1,60}} (?:but|yet|though)"
     rf"(?: (?:it's|it|is|actually|still|clearly|probably))* {_WRONG}"
-    rf"|(?P<gone>{X}) (?:is|are|was|were) (?:missing|absent|gone|lacking|nowhere)\b"
+    rf"| (?:is|are|was|were) (?:missing|absent|gone|lacking|nowhere)\b))"
 )
 BUT_IS_NOT = re.compile(
     rf"{_GROUP}(?: ,)? (?:but|and|yet|though)(?: (?:it|this|that|actually|really|he|she))*"
@@ -231,6 +241,20 @@ SAID_NO = re.compile(
 )
 SO_IS_DENIED = re.compile(rf"\b{_WRONG}(?: [,;.])?(?: and)? so (?:is|are) {_GROUP}")
 POST_DENIAL_CJK = re.compile(rf"{_GROUP} ?(?:选项)?[是都均]?(?:不对|不正确|错误|错的|不是|不符|不合适|错)")
+
+_OF_WRONG = frozenset(" ".join(_WRONG_WORDS.split()).replace("_", " ").split()) | {"worst", "least", "not"}
+DENIALS = (
+    # Each with words of which it needs one; those without are Chinese.
+    (WRONG_ANSWER, _OF_WRONG),
+    (LEAST, frozenset(("least", "worst"))),
+    (BUT_IS_NOT, frozenset(("but", "and", "yet", "though"))),
+    (NOT_MATCHING, frozenset(("which",))),
+    (SAID_NO, _OF_WRONG | {"no", "nope", "nah"}),
+    (PRE_DENIAL_CJK, frozenset[str]()),
+    (SO_IS_DENIED, frozenset(("so",))),
+    (POST_DENIAL_CJK, frozenset[str]()),
+    (BUT_WRONG, frozenset(("but", "yet", "though", "missing", "absent", "gone", "lacking", "nowhere"))),
+)
 
 CROSSES = frozenset("✗✘❌✕❎✖☒")
 CROSS = re.compile("[✗✘❌✕❎✖☒]")

@@ -32,8 +32,9 @@ FUNCTION_WORDS = words(
 DETERMINERS = words("a an the this that these those his her its their my your our some any")
 PREPOSITIONS = words(
     "about above across after against along among around at before behind below beneath beside between beyond by "
-    "during for from in inside into near next of off on onto out outside over through to toward towards under up with "
-    "within without top because since while during than as if when where which who whose what there then also very just only"
+    "during for from in inside into near next of off on onto out outside over through to toward towards under up "
+    "with within without top because since while during than as if when where which who whose what there then "
+    "also very just only"
 )
 AUXILIARIES = words(
     "is are was were be been being am has have had having do does did done will would can could shall should may might "

@@ -60,6 +60,8 @@ def _read_mentions(reply: PlainReply, whole: Skeleton) -> ExtractedChoice:
 def _of_the_question(reply: PlainReply, corrected: Corrected) -> Skeleton:
     """What is asserted of the thing that is asked about."""
     said = without_fragment(corrected.said) if reply.cut else corrected.said
+    if not reply.question:
+        return said
     said = of_other_things(said, reply.question, reply.asked)
     return without_reversed_relations(said, reply.question, reply.asked)
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from snellen.extraction import patterns, phrases
 from snellen.extraction.assertion_filters import group_at, mentioned, sentences
 from snellen.extraction.discourse import concluded, concluded_before_cut
-from snellen.extraction.foreign_patterns import foreign_patterns
+from snellen.extraction.foreign_patterns import ASIAN, foreign_patterns
 from snellen.extraction.option_mentions import Mention, Skeleton
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DENIED, DOUBTFUL, TEXT
 from snellen.extraction.question_words import answers_in_its_words
@@ -101,6 +101,9 @@ def _verdicts(asserted: Skeleton) -> Iterator[int]:
     text = asserted.text
     foreign = foreign_patterns(asserted.spoken) if asserted.spoken else None
     every = (*patterns.VERDICTS, *foreign.verdicts) if foreign else patterns.VERDICTS
+    dense = ASIAN.search(text) is not None
+    if dense:
+        every = (*every, *patterns.VERDICTS_DENSE)
     for pattern in every:
         for found in pattern.finditer(text):
             offset = found.start("x")
@@ -118,7 +121,8 @@ def _verdicts(asserted: Skeleton) -> Iterator[int]:
             only_texts = all(mention.kind == TEXT for mention in group_at(asserted, offset))
             if foreign.names_answer.search(found[0]) or not only_texts:
                 yield offset
-    yield from (found.start("group") for found in patterns.POST_VERDICT_CJK.finditer(text))
+    if dense:
+        yield from (found.start("group") for found in patterns.POST_VERDICT_CJK.finditer(text))
 
 
 def _hypothetical(text: str, at: int) -> bool:
