@@ -25,6 +25,8 @@ _STOP = frozenset(
 )
 _WORD = re.compile(r"[^\W\d_]{3,}|\d+")
 _STEM = 4
+_MOST_MENTIONS = 200
+"""So many mentions are looked at one by one; more are no sentence that says one thing of another."""
 
 
 def stems(text: str) -> frozenset[str]:
@@ -56,7 +58,7 @@ def of_other_things(said: Skeleton, question: str, asked: OptionIndex) -> Skelet
     if not asked.adjectival or not wanted:
         return said
     spans = []
-    for offset in mentioned(said):
+    for offset in mentioned(said)[:_MOST_MENTIONS]:
         noun = _NOUN_BEHIND.match(said.text, offset + 1)
         if said.at[offset].kind != phrases.TEXT or noun is None or noun[1] in phrases.FOLLOWERS:
             continue
@@ -74,7 +76,7 @@ def without_reversed_relations(said: Skeleton, question: str, asked: OptionIndex
     order = {word[:_STEM]: at for at, word in enumerate(_WORD.findall(question[:LONGEST_QUESTION].casefold()))}
     wanted = question_stems(question)
     spans = []
-    for offset in mentioned(said):
+    for offset in mentioned(said)[:_MOST_MENTIONS]:
         before = stems(patterns.SENTENCE_END.split(said.text[max(0, offset - 300) : offset])[-1]) & wanted
         behind = stems(patterns.CLAUSE_START.split(said.text[offset + 1 : offset + 300])[0]) & wanted
         if before and behind and min(order[stem] for stem in before) > max(order[stem] for stem in behind):
@@ -173,9 +175,6 @@ def _most_shared(said: Skeleton, offsets: list[int], wanted: frozenset[str], bou
     if not first or (second and len(first) - len(second) < 2) or _paired(said, offsets, ranked[0]):
         return None
     return ranked[0]
-
-
-_MOST_MENTIONS = 200
 
 
 def _paired(said: Skeleton, offsets: list[int], place: int) -> bool:
