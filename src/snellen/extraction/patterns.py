@@ -122,6 +122,8 @@ DECLARED = re.compile(rf"(?:{_PRE} ){{0,12}}{_GROUP}(?: {_POST}){{0,8}}")
 LEADING = re.compile(rf"(?:{_PRE} ){{0,4}}{_GROUP}(?= [,;:-]| (?:{_REASON}|it|he|she|they|there|i)\b|因为)")
 _PREDICATE = _any("is are was has and or looks seems shows can could would does do appears cannot 是 有 fits matches")
 LEADING_STRONG = re.compile(rf"[{STRONG}{BOTH}{CONFLICT}](?! (?:{_PREDICATE}|{WORD}n't)\b)(?! {X})")
+# "A: It is a dog", of who speaks as likely as of the option A.
+SPEAKER = re.compile(rf"{LABEL} : (?:it's|it is|this is|that's|that is)(?: (?:a|an|the))? {X}")
 SAYS_NOTHING = re.compile(rf"(?:{ANY}|[ .,:;!\n-])*")
 
 HYPOTHETICAL = re.compile(r"\bif\b")
@@ -274,7 +276,8 @@ REFUSAL = re.compile(
     rf"\b{_UNABLE}(?: {WORD}){{0,3}} {_DO}\b"
     r"|\b(?:do not|don't|didn't) (?:know|understand)\b"
     rf"|\b(?:do not|don't) (?:see|have)(?: {WORD}){{0,3}} (?:{_PICTURE}|information|access|ability|enough|context)\b"
-    r"|\b(?:sorry|apologi[sz]e|apologies)\b|\bas an ai\b|\bas a language model\b"
+    r"|\b(?:sorry|apologi[sz]e|apologies)\b|\bas an? (?:ai|language model)\b"
+    r"(?!(?: [a-z]+){0,3} (?:i|my) (?:think|believe|say|choose|guess|answer))"
     r"|\b(?:not enough|insufficient|lack of) (?:information|context|evidence|details)\b"
     rf"|\bno {_PICTURE}\b|\bwithout (?:the|an|any|a) {_PICTURE}\b"
     rf"|{X} can be (?:determined|known|confirmed|identified|established|inferred with certainty)\b"

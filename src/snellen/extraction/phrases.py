@@ -110,7 +110,7 @@ BEFORE_BARE = words(
     "is be it's that's was option choice answer letter say choose so thus therefore hence maybe perhaps probably "
     "possibly or and with for as to but either both that : → > = - , ; think believe guess pick "
     "select leaving leaves remains 是 选 为 选择 likely towards toward meant mean actually definitely certainly "
-    "clearly surely "
+    "clearly surely doubt take "
     "really still indeed answered prefer favour favor ans"
 )
 CLAUSE_STARTS = frozenset({"", ".", "!", "?", "\n", ",", ";", ":", "so", "but", "because", "that", "and"})

@@ -152,7 +152,8 @@ def _declared(asserted: Skeleton) -> Settled | None:
         if offsets and (patterns.DECLARED.fullmatch(sentence) or (foreign and foreign.declared.fullmatch(sentence))):
             declared += group_at(asserted, offsets[0])
         elif offsets and patterns.LEADING_STRONG.match(sentence):
-            declared.append(asserted.at[offsets[0]])
+            several = patterns.SPEAKER.match(sentence) is not None
+            declared += [asserted.at[offset] for offset in offsets[: 1 + several]]
     if not declared:
         return None
     sole = len(declared) == 1 and patterns.SAYS_NOTHING.fullmatch(asserted.text)
