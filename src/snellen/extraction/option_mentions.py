@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import dropwhile
 from typing import NamedTuple
 
@@ -111,16 +112,9 @@ def _mentions(text: str, found: list[Token], question: OptionIndex, *, foreign: 
             at += 1
             continue
         if quantity is not None and not _is_mark(text, found, at, question):
-            behind = next((i for i in range(at, len(found)) if found[i].start >= quantity.end), len(found))
             named = None if quantity.places else text_at(text, found, at, question, foreign=foreign)
-            if quantity.places:
-                items.append(Mention(TEXT, quantity.places, quantity.start, quantity.end, alias=quantity.loose))
-            elif named is not None and named.after - at > 1:  # "three fifths"
-                behind = named.after
-                items.append(Mention(TEXT, named.phrase.places, token.start, found[behind - 1].end, alias=True))
-            else:
-                items.extend(found[at:behind])
-            at = max(behind, at + 1)
+            counted_items, at = _of_quantity(found, at, quantity, named)
+            items.extend(counted_items)
             continue
         counted_off = _counted_off(found, at, question) if token.text in _ORDINALS else None
         if counted_off is not None:
@@ -142,6 +136,20 @@ def _mentions(text: str, found: list[Token], question: OptionIndex, *, foreign: 
         items.append(item or found[at])
         at = named.after if named and item else at + 1
     return items
+
+
+def _of_quantity(
+    found: list[Token], at: int, quantity: QuantityMatch, named: TextMatch | None
+) -> tuple[Sequence[Item], int]:
+    """What stands where a quantity begins, and the index of the token behind it."""
+    if named is not None and named.after - at > 1:  # "three fifths"
+        end = found[named.after - 1].end
+        return [Mention(TEXT, named.phrase.places, found[at].start, end, alias=True)], named.after
+    behind = next((i for i in range(at, len(found)) if found[i].start >= quantity.end), len(found))
+    behind = max(behind, at + 1)
+    if not quantity.places:
+        return found[at:behind], behind
+    return [Mention(TEXT, quantity.places, quantity.start, quantity.end, alias=quantity.loose)], behind
 
 
 def _counted_off(found: list[Token], at: int, question: OptionIndex) -> Mention | None:
