@@ -304,6 +304,55 @@ def test_a_presentation_without_marks_is_matched_by_capital_letters_and_asked_as
     assert request_of(matching_item(unparsed)).decoding.choices == ()
 
 
+UNSURE = "There is a cow, I suppose, beside a gate."
+
+
+def unsure_run(benchmark: Benchmark, folder: Path) -> Path:
+    """A run of which each third reply is certain, each third likely, each third open."""
+
+    def say(request: Request) -> str:
+        return ("(A)", UNSURE, HARD)[int(request.sample_id[1:]) % 3]
+
+    return hard_run(benchmark, folder, reply=say)
+
+
+def test_by_flag_a_judge_reads_likely_replies_too_and_never_certain_ones(questions: Benchmark, tmp_path: Path) -> None:
+    run, judge, lines = unsure_run(questions, tmp_path), Judge(lambda request: "A"), []
+    by_rules = predictions(score(run))
+    assert Counter(p.confidence for p in by_rules.values()) == {"certain": 4, "likely": 4, None: 4}
+    results = score(run, judge=JudgeSpec(models=(judge,), likely=True), announce=lines.append)
+    asked = {name for name, p in by_rules.items() if p.confidence != "certain"}
+    assert set(judge.replies) == asked
+    read, [use] = predictions(results), results.runs[0].judges
+    assert (use.replies, use.likely) == (8, 4)
+    assert "8 replies (4 of them read as likely), 0 judged before; 8 calls to make" in lines[0]
+    # Both readings are kept: the judge's counts, the rules' stands beside it.
+    likely = [name for name, p in by_rules.items() if p.confidence == "likely"]
+    assert {(read[name].choice, read[name].extraction_method, read[name].confidence) for name in likely} == {
+        (0, "judge", None)
+    }
+    assert {read[name].notes for name in likely} == {(f"rules: text, likely, option {by_rules[likely[0]].choice + 1}",)}
+    assert all(read[name] == by_rules[name] for name in by_rules.keys() - asked)
+
+
+def test_without_the_flag_likely_replies_are_left_to_the_rules(questions: Benchmark, tmp_path: Path) -> None:
+    run, judge = unsure_run(questions, tmp_path), Judge(lambda request: "A")
+    by_rules, read = predictions(score(run)), predictions(score(run, judge=judge))
+    assert set(judge.replies) == {name for name, p in by_rules.items() if p.choice is None}
+    assert all(read[name] == p for name, p in by_rules.items() if p.confidence == "likely")
+
+
+def test_a_likely_reading_is_open_where_a_judge_finds_no_option_and_stands_where_none_gave_a_verdict(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    run = unsure_run(questions, tmp_path)
+    denied = predictions(score(run, judge=JudgeSpec(models=(Judge(lambda request: "X"),), likely=True)))["q001"]
+    assert (denied.choice, denied.reason, denied.unparsed_text) == (None, "ambiguous", UNSURE)
+    mute = Judge(lambda request: "A" if request.sample_id == "check" else "well", name="snellen:mute")
+    stands = predictions(score(run, judge=JudgeSpec(models=(mute,), likely=True, failures=1.0)))["q001"]
+    assert (stands.choice, stands.confidence, stands.notes) == (3, "likely", ("judge: malformed",))
+
+
 def test_a_verdict_is_the_option_by_identity_in_every_rotation(questions: Benchmark, tmp_path: Path) -> None:
     run = hard_run(questions, tmp_path, "circular?all_passes=true", lambda request: HARD)
     results = score(run, judge=Judge(cow))

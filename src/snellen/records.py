@@ -277,6 +277,8 @@ class Exchange(Struct, frozen=True, gc=False, omit_defaults=True):
     """Whether the response was copied from an identical request of another presentation earlier in the run."""
 
 
+ReadingConfidence = Literal["certain", "likely"]
+"""How plainly a reply names the option that rules read in it."""
 ExtractionMethod = Literal[
     "label", "label+text", "text", "verbatim", "likelihood", "tie", "semantic", "judge", "random guess"
 ]
@@ -306,6 +308,8 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
     """Why nothing was found: the rules' reason, even if a judge found nothing in the reply either."""
     detail: str = ""
     """A short explanation for people: what decided, or what a judge said."""
+    confidence: ReadingConfidence | None = None
+    """How sure the rules are of the option that they read; None where they read none, or did not read."""
     follows_format: bool = False
     """Whether the reply follows the requested format: it names one of the labels shown."""
     extractor_version: str = ""

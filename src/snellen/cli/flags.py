@@ -36,6 +36,11 @@ _JUDGE_FLAGS = (
     ),
     click.option("--judge-prompt", help="How a judge is asked to match: delimited, paper.  [delimited]"),
     click.option(
+        "--judge-likely/--no-judge-likely",
+        default=None,
+        help="Also ask about replies whose reading is likely and not certain.  [no]",
+    ),
+    click.option(
         "--judge-max-tokens", type=click.IntRange(1), help="Longest verdict; raise it for models that reason.  [16]"
     ),
     click.option(

@@ -13,10 +13,13 @@ from snellen.extraction.option_mentions import Mention, Skeleton
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DENIED, DENIES_TEXT, IDLE, NO_WORDS, NOT_ONLY, STRONG, TEXT
 
 
-def keep_asserted(whole: Skeleton) -> tuple[Skeleton, bool, bool]:
-    """What is still asserted, whether the option list was repeated, whether something was refused."""
+def keep_asserted(whole: Skeleton, asked_of: frozenset[str] = frozenset()) -> tuple[Skeleton, bool, bool]:
+    """What is still asserted, whether the option list was repeated, whether something was refused.
+
+    `asked_of` are the beginnings of the question's words: who does not do what is asked for is denied.
+    """
     listless = without_lists(whole)
-    asserted = without_marks_of_wrong(without_denials(without_hypotheses(without_questions(listless))))
+    asserted = without_marks_of_wrong(without_denials(without_hypotheses(without_questions(listless)), asked_of))
     if _is_foreign(whole):
         asserted = without_foreign_denials(asserted)
     unrefused, refused = without_refusals(asserted)
@@ -91,9 +94,9 @@ def _shares(said: Skeleton) -> list[Span]:
     return shared if len({said.at[start].places for start, _ in shared}) > 1 else []
 
 
-def _enumeration(said: Skeleton) -> list[Span]:
+def _enumeration(said: Skeleton, kinds: tuple[str, ...] = (STRONG,)) -> list[Span]:
     """Marks that number the lines of a reply from the first on: steps, or a word about each option."""
-    begins = [offset for offset in mentioned(said) if said.text[offset] == STRONG and _begins_line(said, offset)]
+    begins = [offset for offset in mentioned(said) if said.text[offset] in kinds and _begins_line(said, offset)]
     counted = [said.at[offset].places for offset in begins]
     if len(begins) < 2 or counted != [(place,) for place in range(len(counted))]:
         return []
@@ -128,7 +131,7 @@ def without_questions(said: Skeleton) -> Skeleton:
     ]
     outside = len(mentioned(said)) - sum(len(mentioned(said, *every[number][:2])) for number in asked)
     denied: list[Span] = []
-    idle: list[Span] = []
+    idle = [found.span() for found in patterns.ASKS.finditer(said.text)]
     for number in asked:
         follower = (
             said.text[every[number + 1][0] : every[number + 1][1]].split(" ", 1)[0] if number + 1 < len(every) else ""
@@ -142,13 +145,22 @@ def without_questions(said: Skeleton) -> Skeleton:
 
 def without_hypotheses(said: Skeleton) -> Skeleton:
     """ "If it were smaller it would be X", "although it looks like X" say nothing; "if I had to choose, X" does."""
-    spans = [found.span() for found in patterns.CONCESSION.finditer(said.text)]
+    spans: list[Span] = []
+    for pattern, telling in patterns.UNASSERTED:
+        if not telling.isdisjoint(said.words):
+            spans += [found.span(bool(pattern.groups)) for found in pattern.finditer(said.text)]
     if "if " in said.text:
         for start, end, _ in sentences(said):
             if _hypothesis(said.text[start:end]):
                 begun = said.text.find("if ", start, end)
                 settled = patterns.SETTLED.search(said.text, max(start, begun), end)
                 spans.append((start, settled.start() if settled else end))
+    if not patterns.INVERTING.isdisjoint(said.words):
+        spans += [
+            (start, end)
+            for start, end, _ in sentences(said)
+            if patterns.INVERTED.search(said.text, start, end) and not patterns.SETTLED.search(said.text, start, end)
+        ]
     return set_aside(said, spans, IDLE)
 
 
@@ -156,50 +168,50 @@ def _hypothesis(sentence: str) -> bool:
     return bool(patterns.HYPOTHESIS.search(sentence)) and not patterns.FORCED_CHOICE.search(sentence)
 
 
-def without_denials(said: Skeleton) -> Skeleton:
+def without_denials(said: Skeleton, asked_of: frozenset[str] = frozenset()) -> Skeleton:
     """Mentions that are denied, before or behind: "not A", "A and B are wrong"."""
     kept = {found.start("x") for found in patterns.BETTER_THAN.finditer(said.text)} if "than" in said.words else set()
     denied = [found.span("group") for found in patterns.PRE_DENIAL.finditer(said.text)]
     said = set_aside(said, [span for span in denied if span[0] not in kept] if kept else denied, DENIED)
-    for pattern in (
-        patterns.WRONG_ANSWER,
-        patterns.LEAST,
-        patterns.BUT_IS_NOT,
-        patterns.NOT_MATCHING,
-        patterns.SAID_NO,
-        patterns.PRE_DENIAL_CJK,
-        patterns.SO_IS_DENIED,
-        patterns.POST_DENIAL_CJK,
-    ):
-        said = set_aside(said, [found.span("group") for found in pattern.finditer(said.text)], DENIED)
+    dense = foreign_patterns.DENSE.search(said.text) is not None
+    for pattern, telling in patterns.DENIALS:
+        if (dense and not telling) or not telling.isdisjoint(said.words):
+            said = set_aside(said, [found.span("group") for found in pattern.finditer(said.text)], DENIED)
     if DENIED in said.text:
         said = set_aside(said, [found.span("group") for found in patterns.DENIED_TOO.finditer(said.text)], DENIED)
     spans: list[Span] = []
     for found in patterns.POST_DENIAL.finditer(said.text):
         word = "visible" if _APPEARS.search(found[0]) else (found["soft"] or "").strip()
-        counts: Callable[[Mention], bool] = partial(_denied_by, word)
+        counts: Callable[[Mention], bool] = (
+            partial(_denied_by, word) if asked_of.isdisjoint(_stems_of(found[0])) else lambda _: True
+        )
         inside = mentioned(said, *found.span("group"))
         spans += [(o, o + 1) for o in inside if found["soft"] is None or counts(said.at[o])]
     return set_aside(said, spans, DENIED)
 
 
+def _stems_of(text: str) -> list[str]:
+    return [word.removesuffix("n't")[:_STEM] for word in text.split()]
+
+
+_STEM = 4
 _APPEARS = re.compile(r" (?:appear|seem to be)(?: |$)")
 
 
 def _denied_by(word: str, mention: Mention) -> bool:
     """ "B is not ..." denies B; "the dog is not moving" says nothing against the dog."""
-    return word not in NOT_ONLY and (mention.kind != TEXT or word in DENIES_TEXT)
+    return word not in NOT_ONLY and (mention.kind != TEXT or not word or word in DENIES_TEXT)
 
 
 def without_foreign_denials(said: Skeleton) -> Skeleton:
     """Without what is denied, or only supposed, in another language than English."""
     denials: tuple[re.Pattern[str], ...] = ()
     if foreign_patterns.DENSE.search(said.text):
-        denials = foreign_patterns.DENSE_DENIALS
+        denials = (*foreign_patterns.DENSE_DENIALS, foreign_patterns.DENSE_NOT_DONE)
         said = set_aside(said, [m.span() for m in foreign_patterns.DENSE_HYPOTHESIS.finditer(said.text)], IDLE)
     if said.spoken:
         foreign = foreign_patterns.foreign_patterns(said.spoken)
-        denials = (*denials, *foreign.denials)
+        denials = (*denials, *foreign.denials, *([foreign_patterns.KOREAN_NOT_DONE] if "ko" in said.spoken else []))
         said = set_aside(said, [found.span() for found in foreign.hypothesis.finditer(said.text)], IDLE)
     for pattern in denials:
         said = set_aside(said, [found.span("group") for found in pattern.finditer(said.text)], DENIED)
@@ -215,6 +227,7 @@ def without_marks_of_wrong(said: Skeleton) -> Skeleton:
 
 def without_fragment(said: Skeleton) -> Skeleton:
     """Of a cut reply, without the mentions in its last, unfinished sentence; a reply of one sentence is left whole."""
+    said = set_aside(said, _enumeration(said, (STRONG, BOTH)), IDLE)
     *earlier, (start, end, ending) = list(sentences(said))
     if (
         ending
@@ -222,7 +235,8 @@ def without_fragment(said: Skeleton) -> Skeleton:
         or (not mentioned(said, 0, start) and patterns.DECLARED.fullmatch(said.text[start:end].strip(" ")))
     ):
         return said
-    verdict = any(pattern.search(said.text, start, end) for pattern in patterns.VERDICTS)
+    every = (*patterns.VERDICTS, *patterns.VERDICTS_DENSE)
+    verdict = any(pattern.search(said.text, start, end) for pattern in every)
     return said if verdict else set_aside(said, [(start, end)], IDLE)
 
 
@@ -240,6 +254,8 @@ def without_refusals(said: Skeleton) -> tuple[Skeleton, bool]:
             if refusal.search(said.text, begin, stop[0]):
                 spans.append((begin, stop[0]))
             begin = stop[1]
+    # Beside a refusal only what is plainly an option counts: "I cannot tell. None of the options."
+    spans += [(offset, offset + 1) for offset, mention in said.at.items() if mention.alias]
     return set_aside(said, spans, IDLE), bool(spans)
 
 

@@ -16,7 +16,9 @@ from snellen.extraction.phrases import IDLE
 
 _CLAUSE = r"(?:^|(?<=[.,;:!?\n-] ))"
 _BEFORE = (
-    r"(?:(?:but|oh|well|hmm?|ah|and|so|then|no|yes|aber|mais|pero|mas|ma|maar|ale|но|et|и|à|eh|нет|não|non|"
+    r"(?:(?:but|oh|well|hmm?|ah|and|so|then|no|yes|actually|wait|"
+    r"eigentlich|warte|en fait|en realidad|na verdade|in realtà|"
+    r"aber|mais|pero|mas|ma|maar|ale|но|et|и|à|eh|нет|não|non|"
     r"nein|nee|nie|ne|ach)"
     r"(?: [,.])* ){0,3}"
 )
@@ -105,9 +107,12 @@ def _markers(spoken: tuple[str, ...]) -> Markers:
         ),
         conclusion=_marker(
             rf"{_CLAUSE}(?:(?:and|but|or|y|e|et|und|en|i|и) |\n ?)?{words_pattern(concludes)}"
+            r"| but(?: [,])?(?: (?:actually|really|in fact|in reality|here|clearly))?"
+            r"(?= (?:it's|it is|this is|that's|these are|they are|they're)(?: (?:really|actually|clearly|just))?"
+            rf"(?: (?:a|an|the))? [{patterns.MENTIONS}])"
             rf"|[→∴⇒]|{_CLAUSE}{dense_pattern(languages.CONCLUSION_DENSE)}|(?:ですので|なので|ので|므로|니까|이므로)"
             + (r"| (?:dus|więc|also|donc|pues|quindi|nên là)(?= |$)" if spoken else ""),
-            concludes, "→", "∴", "⇒", *("dus więc also donc pues quindi nên".split() if spoken else ()),
+            concludes, "→", "∴", "⇒", "but", *("dus więc also donc pues quindi nên".split() if spoken else ()),
         ),
     )  # fmt: skip
 
@@ -218,13 +223,17 @@ def concluded_before_cut(said: Skeleton) -> bool:
     return len(whole) > 1 and len(set(whole)) == 1
 
 
-_RESULT = re.compile(rf"[=≈] (?P<x>[{patterns.MENTIONS}])(?= [.,;:!?\n)]|$)")
+_RESULT = re.compile(
+    rf"(?:[=≈]|{words_pattern(languages.union(languages.RESULT))})(?: (?:a|an|the|of|to|total|sum|in)){{0,4}} "
+    rf"(?P<x>[{patterns.MENTIONS}])(?= [.,;:!?\n)]|$)"
+)
+_RESULTS = frozenset(word.partition("_")[0] for word in languages.union(languages.RESULT)) | {"=", "≈"}
 
 
 def _last_equation(said: Skeleton) -> int:
     """Where the result of the last equation begins, or -1."""
     last = -1
-    if "=" not in said.words and "≈" not in said.words:
+    if _RESULTS.isdisjoint(said.words):
         return last
     for found in _RESULT.finditer(said.text):
         last = found.start()

@@ -64,7 +64,8 @@ def foreign_patterns(spoken: tuple[str, ...]) -> ForeignPatterns:
     between = frozenset[str]().union(*(_of(table, spoken) for table in tables)) - set(":-=→,")
     filled = rf"(?: (?:{words_pattern(between)}|[:=→-]))"
     pointed = rf"(?: (?:{words_pattern(_of(languages.COPULA, spoken))}|[:=→-]))"
-    negation, wrong = words_pattern(_of(languages.NEGATION, spoken)), words_pattern(_of(languages.WRONG, spoken))
+    denying = _of(languages.NEGATION, spoken) - (_MEANS_IN_THE if "pt" in spoken else frozenset())
+    negation, wrong = words_pattern(denying), words_pattern(_of(languages.WRONG, spoken))
     stops = words_pattern(_of(languages.CONTRAST, spoken) | _of(languages.CONCLUSION, spoken) | _of(_AND, spoken))
     within = rf"(?: (?!{stops}){_HANGUL_OR_WORD})"
     behind = words_pattern(_of(languages.NEGATION_BEHIND, spoken) | _of({"ko": languages.DENIED_BEHIND_KOREAN}, spoken))
@@ -77,7 +78,8 @@ def foreign_patterns(spoken: tuple[str, ...]) -> ForeignPatterns:
     lead = rf"(?:(?:{words_pattern(declared)}|[,:=→-]) ){{0,10}}"
     verdicts = (
         rf"{answer}{filled}{{0,8}} (?P<x>{_X})",
-        rf"(?:{option}|{correct}){filled}{{0,6}} (?P<x>{_MARK})",
+        rf"(?:{option}{filled}{{0,6}} (?P<x>{_MARK}){_EDGE})",
+        rf"{correct}{filled}{{0,6}} (?P<x>{_MARK})",
         rf"{choose}{filled}{{0,6}} (?P<x>{_X}){_EDGE}",
         rf"{correct}{filled}{{0,4}}{pointed}{filled}{{0,3}} (?P<x>{_X}){_EDGE}",
     )
@@ -97,6 +99,7 @@ def foreign_patterns(spoken: tuple[str, ...]) -> ForeignPatterns:
         hypothesis=re.compile(
             rf"(?:^|(?<=[.,;:!?\n-] )|(?<= e )|(?<= y )|(?<= и )|(?<= und "
             rf")){words_pattern(_of(languages.HYPOTHESIS, spoken))}.{{0,120}}?(?= ,|[.!?;\n]|$)"
+            rf"|{_X}(?: {_HANGUL_OR_WORD}){{0,1}} {words_pattern(_of(languages.WOULD, spoken))}"
             rf"|{words_pattern(_of(languages.SUPPOSED, spoken))}.{{0,120}}?(?= ,|[.!?;\n]|$)"
         ),
         declared=re.compile(rf"{lead}{_GROUP}{filled}{{0,4}}"),
@@ -104,6 +107,8 @@ def foreign_patterns(spoken: tuple[str, ...]) -> ForeignPatterns:
     )
 
 
+_MEANS_IN_THE = frozenset({"no"})
+"""Portuguese and Spanish look alike, and the "no" of one is no denial in the other."""
 _AND = {
     "de": "und sondern",
     "fr": "et",
@@ -131,6 +136,13 @@ DENSE_DENIALS = (
         rf"(?P<group>{_X}(?: ?(?:或者|或|和|,|与|と|や) ?{_X}){{0,30}})"
     ),
 )
+DENSE_NOT_DONE = re.compile(
+    rf"(?P<group>{_X}) ?[はがも][^,.!?\n\ue000-\ue007]{{1,24}}?(?:ません|ないです|ない|なかった)(?= |$)"
+)
+KOREAN_NOT_DONE = re.compile(
+    rf"(?P<group>{_X})(?: [^\s,.!?\ue000-\ue007]+){{0,4}} (?:[^\s,.!?\ue000-\ue007]+지 (?:않|못)|안 [^\s]+습니다|없)"
+)
 DENSE_HYPOTHESIS = re.compile(rf"{dense_pattern(languages.HYPOTHESIS_DENSE)}[^,.!?\n]{{0,60}}")
+ASIAN = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 DENSE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 REFUSED = re.compile(languages.REFUSED)

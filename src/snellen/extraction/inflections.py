@@ -22,7 +22,7 @@ _LONGEST_ENDING = 4
 def resolved(found: list[Token], question: OptionIndex, spoken: tuple[str, ...]) -> list[Token]:
     """The tokens, with each form of an option's word as that word, marked as inflected."""
     vocabulary, beginnings = question.vocabulary, question.stems
-    language = "tr" if "tr" in spoken else "any" if spoken else "en"
+    language = "tr" if "tr" in spoken else "any" if spoken else "stems" if question.partial else "en"
     resolved: list[Token] = []
     for token in found:
         if token.kind == "word" and token.text not in vocabulary and _begins(token.text, beginnings):
@@ -54,6 +54,8 @@ def _is_form(token: str, word: str, language: str, verb_endings: frozenset[str])
     if "\u0900" <= word[0] <= "\u097f":
         stem = _common(token, word)
         return stem >= 2 and token[stem:] in _DEVANAGARI and word[stem:] in _DEVANAGARI
+    if language == "stems":
+        return len(word) > _SHORTEST_STEM and english_stem(token) == english_stem(word)
     if language == "tr":
         return _is_turkish_form(token, word)
     if language == "en":
@@ -89,6 +91,27 @@ def _is_verb_form(token: str, word: str, verb_endings: frozenset[str]) -> bool:
             if token.startswith(base) and token[len(base) :] in (_ENGLISH_ENDINGS | {f"{base[-1]}en"}):
                 return True
     return False
+
+
+_INFLECTED = re.compile(r"(?:ies|(?<=[sxzh])es|(?<!s)s|ing|ed)$")
+
+
+@lru_cache(maxsize=16384)
+def english_stem(word: str) -> str:
+    """A word without the ending of a plural or a verb; short words, and words with signs in them, as they are."""
+    if len(word) < 4 or not word.isascii() or not word.isalpha():
+        return word
+    if len(word) == 4:
+        return word[:-1] if word.endswith("e") or (word.endswith("s") and word[-2] not in "sui") else word
+    stem = _INFLECTED.sub("", word)
+    if len(stem) < _SHORTEST_STEM or not _VOWEL.search(stem):
+        return word
+    if stem != word and len(stem) > _SHORTEST_STEM and stem[-1] == stem[-2] and stem[-1] not in "lsz":
+        stem = stem[:-1]
+    return stem.removesuffix("e") if len(stem) > _SHORTEST_STEM else stem
+
+
+_VOWEL = re.compile("[aeiouy]")
 
 
 def _common(one: str, other: str) -> int:

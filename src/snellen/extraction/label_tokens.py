@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from snellen.extraction import phrases
+from snellen.extraction import languages, phrases
 from snellen.extraction.option_index import OptionIndex, Token
 from snellen.extraction.option_texts import text_at
 from snellen.extraction.phrases import BARE, STRONG
@@ -17,6 +17,10 @@ GLUED = re.compile(r"(?:option|choice|answer)([A-Z])", re.IGNORECASE)
 _BINDS = ("+", "#", "@", "°", "^", "_", "%", "=")
 
 
+_ANNOUNCES = frozenset(
+    word.rpartition("_")[2] for word in languages.union(languages.ANSWER, languages.OPTION) if not word.isascii()
+)
+"""Nouns of other languages than English behind which A is no article: "đáp án A nhé"."""
 _TURKISH = re.compile(r"'(?:d[ıiuü]r|t[ıiuü]r|n[ıiuü]n|y[ıiuüea]|d[ae]n?(?![a-z])|[ıiuüea](?![a-z]))")
 _LOOKALIKES = str.maketrans("АВСЕНΑΒΕΗавсе", "ABCEHABEHabce")
 
@@ -152,7 +156,11 @@ class LabelContext:
     def _is_word(self) -> bool:
         """The article a, the pronoun I."""
         after = self.found[self.at + 1] if self.at + 1 < len(self.found) else None
-        if self.shown not in ("a", "A", "i", "I") or after is None or after.kind != "word":
+        if self.shown not in ("a", "A", "i", "I") or after is None:
+            return False
+        if after.kind == "number":
+            return self.shown == "a"  # "il y a 4 chats"
+        if after.kind != "word" or (self.shown == "A" and self.previous in _ANNOUNCES):
             return False
         if self._is_label(self.at + 1) and self.text[after.start].isupper():
             return self.shown.islower() and self.shown not in self.question.exact  # "é a C", where A is a mark

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from snellen.extraction import languages, phrases
 from snellen.extraction.normalisation import normalise_reply
+from snellen.extraction.option_aliases import aliases
 from snellen.extraction.quantity_mentions import DateOptions, QuantityOptions, date_options, quantity_options
 from snellen.extraction.word_boundaries import ELISIONS
 
@@ -67,6 +68,11 @@ def tokens(text: str) -> list[Token]:
             shown = _UNVOWELLED.sub("", shown).replace("ё", "е")
         found.append(Token(kind, shown, match.start(), match.end()))
     return found
+
+
+def spelt_out(word: str) -> tuple[str, ...]:
+    """ "Doesn't" as does and not."""
+    return (word.removesuffix("n't"), "not") if word.endswith("n't") and len(word) > 3 else (word,)
 
 
 _UNVOWELLED = re.compile("[\u064b-\u065f\u0670\u0640]")  # Arabic writes them or not
@@ -215,7 +221,11 @@ class OptionIndex(Struct, frozen=True, dict=True):
         return frozenset(
             mark
             for mark, place in self.folded.items()
-            if mark.isalpha() and any(mark in w for other, w in enumerate(self.words) if other != place and len(w) > 1)
+            if mark.isalpha()
+            and any(mark in w for other, w in enumerate(self.words) if other != place and len(w) > 1)
+            and (
+                mark not in ("a", "i") or any(f" {mark.upper()}" in option[:LONGEST_OPTION] for option in self.options)
+            )
         )
 
     @cached_property
@@ -229,6 +239,17 @@ class OptionIndex(Struct, frozen=True, dict=True):
         firsts = [sequence[0] for sequence in self.words if sequence and sequence[0].isascii()]
         counted = Counter(ending for first in firsts for ending in ("ing", "s", "ed") if first.endswith(ending))
         return frozenset(ending for ending, count in counted.items() if count >= max(3, len(firsts) - 1))
+
+    @cached_property
+    def summing_up(self) -> frozenset[int]:
+        """Places of "all of the above" and its like, which stand for the others."""
+        heads = (("all", "of"), ("all", "the"), ("all", "these"), ("both", "of"))
+        return frozenset(place for place, words in enumerate(self.words) if words[:2] in heads and len(words) <= 5)
+
+    @property
+    def partial(self) -> bool:
+        """Whether the phrases are parts of the options' texts."""
+        return False
 
     @property
     def count(self) -> int:
@@ -288,7 +309,7 @@ def _index(words: Sequence[tuple[str, ...]]) -> dict[str, tuple[OptionPhrase, ..
             own.setdefault(sequence, []).append(place)
     other: dict[tuple[str, ...], set[int]] = {}
     for sequence, places in own.items():
-        for alias in _aliases(sequence, list(own)):
+        for alias in aliases(sequence, list(own)):
             if alias and alias not in own:
                 other.setdefault(alias, set()).update(places)
     found: dict[str, list[OptionPhrase]] = {}
@@ -298,65 +319,6 @@ def _index(words: Sequence[tuple[str, ...]]) -> dict[str, tuple[OptionPhrase, ..
         if len(several) == 1:
             found.setdefault(sequence[0], []).append(OptionPhrase(sequence, tuple(several), alias=True))
     return {first: tuple(sorted(some, key=lambda p: -len(p.words))) for first, some in found.items()}
-
-
-def _aliases(words: tuple[str, ...], every: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Equals of an option's text: 2/two, cat/cats, and 5 for "5 cm" where every option has the unit."""
-    found: list[tuple[str, ...]] = []
-    if words[0] in phrases.NUMBER_WORDS:
-        found.append((phrases.NUMBER_WORDS[words[0]], *words[1:]))
-    found.extend((form, *words[1:]) for form in _NUMBER_FORMS.get(words[0], ()))
-    found.extend(_FRACTION_WORDS.get(words, ()))
-    if words[0].startswith("-") and words[0][1:] in phrases.NUMBER_WORDS:
-        found.extend((sign, phrases.NUMBER_WORDS[words[0][1:]], *words[1:]) for sign in ("minus", "negative"))
-    if len(words) > 1 and words[0] in languages.ARTICLES and _articled(every):
-        found.append(words[1:])
-    last = words[-1]
-    if last.isalpha() and last.isascii() and len(last) > 2 and last not in phrases.UNCOUNTABLE:
-        found.extend((*words[:-1], form) for form in _other_number(last))
-    unit = words[1:]
-    if unit and words[0][-1].isdigit() and all(w[1:] == unit and w[0][-1].isdigit() for w in every):
-        found.append(words[:1])
-    return found
-
-
-def _articled(every: Sequence[tuple[str, ...]]) -> bool:
-    """Whether options begin with articles: one that is nothing else, or two."""
-    firsts = [words[0] for words in every if len(words) > 1]
-    return any(word in languages.SURE_ARTICLES for word in firsts) or sum(w in languages.ARTICLES for w in firsts) > 1
-
-
-def _number_forms() -> dict[str, tuple[str, ...]]:
-    forms: dict[str, list[str]] = {}
-    for words in languages.NUMBERS.values():
-        for value, word in enumerate(words.split()):
-            if word != "-":
-                forms.setdefault(str(value), []).append(word)
-    return {digits: tuple(dict.fromkeys(words)) for digits, words in forms.items()}
-
-
-_NUMBER_FORMS = _number_forms()
-_FRACTION_WORDS: dict[tuple[str, ...], tuple[tuple[str, ...], ...]] = {
-    words: tuple(tuple(form.split()) for form in forms.split(", "))
-    for words, forms in (
-        (("1/2",), "half, one half, a half"),
-        (("50", "%"), "half, one half, a half"),
-        (("1/3",), "a third, one third"),
-        (("2/3",), "two thirds"),
-        (("1/4",), "a quarter, one quarter, one fourth, a fourth"),
-        (("25", "%"), "a quarter, one quarter, one fourth, a fourth"),
-        (("3/4",), "three quarters, three fourths"),
-        (("75", "%"), "three quarters, three fourths"),
-        (("12",), "dozen"),
-        (("24",), "two dozen"),
-    )
-}
-
-
-def _other_number(noun: str) -> list[str]:
-    if noun.endswith("s"):
-        return [noun[:-1]] if not noun.endswith(("ss", "us", "is")) else [noun + "es"] if noun.endswith("ss") else []
-    return [noun + ("es" if noun.endswith(("x", "ch", "sh")) else "s")]
 
 
 def _bare(options: Sequence[str], words: Sequence[tuple[str, ...]]) -> dict[str, tuple[int, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import dropwhile
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from snellen.extraction import phrases
 from snellen.extraction.inflections import resolved
 from snellen.extraction.label_tokens import GLUED, LabelContext
 from snellen.extraction.languages import SPEAKING, guess
-from snellen.extraction.option_index import OptionIndex, Token, tokens
+from snellen.extraction.option_index import OptionIndex, Token, spelt_out, tokens
 from snellen.extraction.option_texts import TextMatch, text_at
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DOUBTFUL, IDLE, STRONG, TEXT
 from snellen.extraction.quantity_mentions import QuantityMatch, date_matches, quantity_matches
@@ -66,11 +67,13 @@ def skeleton(text: str, question: OptionIndex, strict: bool) -> Skeleton:
     offset = 0
     last = ""
     found = list(dropwhile(lambda token: token.kind == "newline", tokens(text.rstrip())))
+    if question.partial:
+        found = [token._replace(text=part) for token in found for part in spelt_out(token.text)]
     words = frozenset([token.text for token in found])
     votes = question.votes
     plain = not votes and text.isascii() and words.isdisjoint(SPEAKING)
     spoken = () if plain else guess([token.text for token in found if token.kind == "word"], votes)
-    if spoken or question.verb_endings:
+    if spoken or question.verb_endings or question.partial:
         found = resolved(found, question, spoken)
     for item in _merged(text, _mentions(text, found, question, foreign=bool(spoken))):
         if isinstance(item, Mention):
@@ -104,13 +107,19 @@ def _mentions(text: str, found: list[Token], question: OptionIndex, *, foreign: 
     while at < len(found):
         token = found[at]
         quantity = counted.get(token.start)
+        if token.kind == "number" and at and found[at - 1].text in phrases.COUNTED_THINGS:
+            items.append(token)  # step 3
+            at += 1
+            continue
         if quantity is not None and not _is_mark(text, found, at, question):
-            behind = next((i for i in range(at, len(found)) if found[i].start >= quantity.end), len(found))
-            if quantity.places:
-                items.append(Mention(TEXT, quantity.places, quantity.start, quantity.end, alias=quantity.loose))
-            else:
-                items.extend(found[at:behind])
-            at = max(behind, at + 1)
+            named = None if quantity.places else text_at(text, found, at, question, foreign=foreign)
+            counted_items, at = _of_quantity(found, at, quantity, named)
+            items.extend(counted_items)
+            continue
+        counted_off = _counted_off(found, at, question) if token.text in _ORDINALS else None
+        if counted_off is not None:
+            items.append(counted_off)
+            at += 2
             continue
         if (
             token.text not in question.folded
@@ -127,6 +136,34 @@ def _mentions(text: str, found: list[Token], question: OptionIndex, *, foreign: 
         items.append(item or found[at])
         at = named.after if named and item else at + 1
     return items
+
+
+def _of_quantity(
+    found: list[Token], at: int, quantity: QuantityMatch, named: TextMatch | None
+) -> tuple[Sequence[Item], int]:
+    """What stands where a quantity begins, and the index of the token behind it."""
+    if named is not None and named.after - at > 1:  # "three fifths"
+        end = found[named.after - 1].end
+        return [Mention(TEXT, named.phrase.places, found[at].start, end, alias=True)], named.after
+    behind = next((i for i in range(at, len(found)) if found[i].start >= quantity.end), len(found))
+    behind = max(behind, at + 1)
+    if not quantity.places:
+        return found[at:behind], behind
+    return [Mention(TEXT, quantity.places, quantity.start, quantity.end, alias=quantity.loose)], behind
+
+
+def _counted_off(found: list[Token], at: int, question: OptionIndex) -> Mention | None:
+    """ "The third option", where no option has such a word."""
+    if at + 1 >= len(found) or found[at + 1].text not in _COUNTED:
+        return None
+    place = question.count - 1 if found[at].text == "last" else phrases.ORDINALS.index(found[at].text)
+    if place >= question.count or found[at].text in question.vocabulary:
+        return None
+    return Mention(TEXT, (place,), found[at].start, found[at + 1].end, alias=True)
+
+
+_ORDINALS = frozenset([*phrases.ORDINALS, "last"])
+_COUNTED = frozenset("option choice alternative".split())
 
 
 def _quantities(text: str, question: OptionIndex) -> dict[int, QuantityMatch]:

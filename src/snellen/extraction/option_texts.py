@@ -24,7 +24,7 @@ def text_at(
 ) -> TextMatch | None:
     """The longest option text that begins at this token and stands as words of its own."""
     for phrase in question.phrases.get(found[at].text, ()):
-        after = _match(found, at, phrase.words)
+        after = _match(found, at, phrase.words, phrases.DETERMINERS if question.partial else frozenset())
         if not after or not _touches_nothing(text, found, at, after, question):
             continue
         before = found[at - 1] if at else None
@@ -44,17 +44,21 @@ def text_at(
     return None
 
 
-def _match(found: list[Token], at: int, words: tuple[str, ...]) -> int:
-    """Index after the last word, or 0. Punctuation between the words is passed over, a new line is not."""
+def _match(found: list[Token], at: int, words: tuple[str, ...], idle: frozenset[str]) -> int:
+    """Index after the last word, or 0. Punctuation and idle words between are passed over, a new line is not."""
     for number, word in enumerate(words):
         skipped = 0
-        while number and at < len(found) and found[at].kind == "sign" and not means(found[at]) and skipped < 3:
+        while number and at < len(found) and skipped < 3 and _passes(found[at], idle):
             at += 1
             skipped += 1
         if at >= len(found) or found[at].text != word:
             return 0
         at += 1
     return at
+
+
+def _passes(token: Token, idle: frozenset[str]) -> bool:
+    return (token.kind == "sign" and not means(token)) or token.text in idle
 
 
 def _touches_nothing(text: str, found: list[Token], at: int, after: int, question: OptionIndex) -> bool:
@@ -111,13 +115,15 @@ def _doubtful(
     before = found[at - 1] if at else None
     follower = found[named.after] if named.after < len(found) else None
     if found[at].kind == "cjk":
-        return not _cjk_alone(before, follower)
+        return not _cjk_alone(found, at, named)
     if len(named.phrase.words) > 1:
         return False
     word = named.phrase.words[0]
     after_word = before is not None and before.kind == "word"
     if before is not None and after_word and _misleads(before.text, word, question):
         return True
+    if word == "right" and follower is not None and follower.text in phrases.AFTER_RIGHT:
+        return before is None or before.text != "the"  # "right behind it"
     if foreign:
         return False  # what an adjective or a verb looks like is known of English alone
     if found[at].kind == "number" or follower is None or follower.kind != "word" or len(follower.text) == 1:
@@ -159,6 +165,22 @@ def _misleads(before: str, word: str, question: OptionIndex) -> bool:
     return word in question.endings and before not in phrases.FOLLOWERS and len(before) > 1
 
 
-def _cjk_alone(before: Token | None, follower: Token | None) -> bool:
-    left = before is None or before.kind != "cjk" or before.text in phrases.CJK_BEFORE
-    return left and (follower is None or follower.kind != "cjk" or follower.text in phrases.CJK_AFTER)
+def _cjk_alone(found: list[Token], at: int, named: TextMatch) -> bool:
+    """Whether no character beside it makes a longer word of it: a particle, a verb, or itself once more, does not."""
+    before = found[at - 1] if at else None
+    follower = found[named.after] if named.after < len(found) else None
+    ideograph = "\u3400" <= found[at].text <= "\u9fff"
+    left = (
+        before is None
+        or before.kind != "cjk"
+        or before.text in phrases.CJK_BEFORE
+        or (ideograph and "\u3041" <= before.text <= "\u309f" and before.text not in phrases.CJK_PREFIXES)
+        or _said_again(found, at - len(named.phrase.words), named)
+    )
+    right = follower is None or follower.kind != "cjk" or follower.text in phrases.CJK_AFTER
+    return left and (right or _said_again(found, named.after, named))
+
+
+def _said_again(found: list[Token], at: int, named: TextMatch) -> bool:
+    words = named.phrase.words
+    return at >= 0 and tuple(token.text for token in found[at : at + len(words)]) == words

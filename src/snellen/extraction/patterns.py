@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DENIED, DOUBTFUL, STRONG
+from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DENIED, DOUBTFUL, ORDINALS, STRONG
 
 MENTIONS = f"{BARE}-{CONFLICT}"
 X = f"[{MENTIONS}]"
@@ -85,12 +85,15 @@ VERDICTS = tuple(
         rf"\b{_CHOOSE}(?: {_CHOSEN}){{0,6}} (?P<x>{X}){_END}",
         # "I think it's X", "so it must be X"
         rf"\b{_CONCLUDE}(?: ,)?(?: {_CONCLUDED}){{0,8}} (?P<x>{X}){_END}",
-        rf"{_CHINESE}(?:应为|应该是|应当是|應該是|就是|选择|选项|是|为|选|は|的|\s|:){{0,6}}(?P<x>{X})",
-        rf"(?:^|[\n.,;:!?] ?)选(?: ?:)? (?P<x>{X})",
         rf"(?:[✓✔✅☑]|\bans)(?: [.:=-])? (?P<x>{X})",
         rf"\b{_EUROPEAN}(?: (?:ist|est|es|é|è|:|-|la|le|el|die|der|correcta|correcte)){{0,4}} (?P<x>{X})",
     )
 )
+VERDICTS_DENSE = (
+    re.compile(rf"{_CHINESE}(?:应为|应该是|应当是|應該是|就是|选择|选项|是|为|选|は|的|\s|:){{0,6}}(?P<x>{X})"),
+    re.compile(rf"(?:^|[\n.,;:!?] ?)选(?: ?:)? (?P<x>{X})"),
+)
+"""Verdicts in Chinese and Japanese, and in Korean words for the answer."""
 # "X is the correct answer"
 POST_VERDICT = re.compile(
     rf"{_GROUP}(?: ,)? (?:is|are|would be|should be|seems|seem|appears|must be|looks|has to be)"
@@ -119,6 +122,8 @@ DECLARED = re.compile(rf"(?:{_PRE} ){{0,12}}{_GROUP}(?: {_POST}){{0,8}}")
 LEADING = re.compile(rf"(?:{_PRE} ){{0,4}}{_GROUP}(?= [,;:-]| (?:{_REASON}|it|he|she|they|there|i)\b|因为)")
 _PREDICATE = _any("is are was has and or looks seems shows can could would does do appears cannot 是 有 fits matches")
 LEADING_STRONG = re.compile(rf"[{STRONG}{BOTH}{CONFLICT}](?! (?:{_PREDICATE}|{WORD}n't)\b)(?! {X})")
+# "A: It is a dog", of who speaks as likely as of the option A.
+SPEAKER = re.compile(rf"{LABEL} : (?:it's|it is|this is|that's|that is)(?: (?:a|an|the))? {X}")
 SAYS_NOTHING = re.compile(rf"(?:{ANY}|[ .,:;!\n-])*")
 
 HYPOTHETICAL = re.compile(r"\bif\b")
@@ -126,6 +131,29 @@ HYPOTHESIS = re.compile(r"\bif\b.{0,200}\b(?:were|was|had|would|could|might)\b")
 SETTLED = re.compile(r"[,;] (?:so|therefore|hence|thus|which means|but (?:it|this|that|here|since|as))\b")
 # "Although it looks like A, ..."
 CONCESSION = re.compile(r"(?:^|[.!?\n,;] )(?:although|even though|though|while)\b[^,;.!?\n]{0,200} ,")
+# "It has a tail like a cat", "dressed as a cow".
+LIKENESS = re.compile(
+    rf"(?:(?<!looks )(?<!look )(?<!looked )(?<!looking )(?<!seems )(?<!seem )(?<!more )(?<!is )(?<!it's )(?<!most )"
+    rf"(?<!appears )(?<!sounds )(?<!feels )(?<!would )(?<!very )(?<!much )(?<!^)\blike"
+    rf"|\b(?:dressed|disguised|shaped) (?:up )?(?:as|like)|\bas if it were|\b(?:similar|related|comparable) to"
+    rf"|\bsame {WORD} as)(?: (?:a|an|the))? (?P<group>{X})"
+)
+# "Were it smaller, it would be X", "I would have said X".
+INVERTED = re.compile(
+    r"(?:^|, |[.!?\n] )(?:were|had|should) (?:it|this|that|they|he|she|there)\b"
+    r"|\bwould have (?:said|been|guessed|picked|chosen)\b"
+)
+INVERTING = frozenset(("were", "had", "should", "would"))
+# "Option A would mean that ..."
+SUPPOSED = re.compile(
+    rf"(?P<group>{X}) (?:would|could|might) (?:mean|require|need|imply|suggest|show|look|depict|involve|have)\b"
+)
+UNASSERTED = (
+    # Each with words of which it needs one.
+    (CONCESSION, frozenset(("although", "even", "though", "while"))),
+    (LIKENESS, frozenset(("like", "dressed", "disguised", "shaped", "as", "similar", "related", "comparable", "same"))),
+    (SUPPOSED, frozenset(("would", "could", "might"))),
+)
 FORCED_CHOICE = re.compile(
     r"\b(?:to|must|forced) (?:choose|guess|pick|answer|say|select)\b|\bi (?:choose|pick|guess)\b"
 )
@@ -136,11 +164,15 @@ _FILL = _any(
     "matches seem appear think believe it it's is this that there are image picture correct right select choose pick "
     "say as being in on at to would by with : my i"
 )
-_NOT_ONLY = r"(?! (?:only|just|merely|simply))"
+_NOT_ONLY = r"(?! (?:only|just|merely|simply)\b)(?:(?: the)? (?:true|correct|right|case) that)?"
 _DENIAL = _any(
     "no never neither nor without cannot unlike except excluding exclude excluded excludes eliminate eliminated "
     "eliminates eliminating reject rejected rejecting rule_out ruled_out rules_out ruling_out refuse_to "
     "rather_than instead_of "
+    "no_need_for no_sign_of no_evidence_of no_trace_of no_reason_for rules_against speaks_against argues_against "
+    "used_to_be no_longer formerly "
+    "false_that untrue_that incorrect_that "
+    "all_but everything_but everyone_but "
     "other_than as_opposed_to opposed_to dismiss dismissed than compared_to compared_with versus anything_but "
     "disagree_with disagreed_with mistake_to mistaken_to wrong_to incorrect_to error_to would_avoid "
     "opposite_of reverse_of contrary_to far_from nothing_like hardly scarcely"
@@ -161,10 +193,12 @@ _AUX = _any(
     "is are was were be been to also both all clearly obviously definitely therefore thus probably simply the a an "
     "option can could would should must may seems seem looks look appears appear do does did has have which"
 )
-_WRONG = _any(
+_WRONG_WORDS = (
     "wrong incorrect false ruled_out excluded eliminated unlikely impossible invalid irrelevant inaccurate mistaken "
-    "untrue out_of_the_question"
+    "untrue out_of_the_question is_out are_out crossed_out struck_out dropped discarded inconsistent "
+    "unsuitable inapplicable rejected"
 )
+_WRONG = _any(_WRONG_WORDS)
 POST_DENIAL = re.compile(
     rf"{_GROUP}(?:(?: ,)?(?: {_AUX}){{0,6}} {_WRONG}\b"
     rf"|(?:(?: {_AUX}){{1,4}} (?:not|never)|(?: {_AUX}){{0,4}} (?:cannot|{WORD}n't))(?: {_AUX}){{0,4}}"
@@ -189,6 +223,11 @@ LEAST = re.compile(
     rf"{_LINK}){{0,2}} {_GROUP}"
 )
 # "It looks like a bus but isn't one"; "A describes a taxi, which does not match".
+BUT_WRONG = re.compile(
+    rf"(?P<group>{X}(?=[^.,;!?\n{MENTIONS}]{{1,60}} (?:but|yet|though)"
+    rf"(?: (?:it's|it|is|actually|still|clearly|probably))* {_WRONG}"
+    rf"| (?:is|are|was|were) (?:missing|absent|gone|lacking|nowhere)\b))"
+)
 BUT_IS_NOT = re.compile(
     rf"{_GROUP}(?: ,)? (?:but|and|yet|though)(?: (?:it|this|that|actually|really|he|she))*"
     r" (?:isn't|is not|it's not|wasn't|doesn't|does not|is actually not|not really)(?: (?:one|it|so|that|"
@@ -204,6 +243,20 @@ SAID_NO = re.compile(
 )
 SO_IS_DENIED = re.compile(rf"\b{_WRONG}(?: [,;.])?(?: and)? so (?:is|are) {_GROUP}")
 POST_DENIAL_CJK = re.compile(rf"{_GROUP} ?(?:选项)?[是都均]?(?:不对|不正确|错误|错的|不是|不符|不合适|错)")
+
+_OF_WRONG = frozenset(" ".join(_WRONG_WORDS.split()).replace("_", " ").split()) | {"worst", "least", "not"}
+DENIALS = (
+    # Each with words of which it needs one; those without are Chinese.
+    (WRONG_ANSWER, _OF_WRONG),
+    (LEAST, frozenset(("least", "worst"))),
+    (BUT_IS_NOT, frozenset(("but", "and", "yet", "though"))),
+    (NOT_MATCHING, frozenset(("which",))),
+    (SAID_NO, _OF_WRONG | {"no", "nope", "nah"}),
+    (PRE_DENIAL_CJK, frozenset[str]()),
+    (SO_IS_DENIED, frozenset(("so",))),
+    (POST_DENIAL_CJK, frozenset[str]()),
+    (BUT_WRONG, frozenset(("but", "yet", "though", "missing", "absent", "gone", "lacking", "nowhere"))),
+)
 
 CROSSES = frozenset("✗✘❌✕❎✖☒")
 CROSS = re.compile("[✗✘❌✕❎✖☒]")
@@ -223,14 +276,28 @@ REFUSAL = re.compile(
     rf"\b{_UNABLE}(?: {WORD}){{0,3}} {_DO}\b"
     r"|\b(?:do not|don't|didn't) (?:know|understand)\b"
     rf"|\b(?:do not|don't) (?:see|have)(?: {WORD}){{0,3}} (?:{_PICTURE}|information|access|ability|enough|context)\b"
-    r"|\b(?:sorry|apologi[sz]e|apologies)\b|\bas an ai\b|\bas a language model\b"
+    r"|\b(?:sorry|apologi[sz]e|apologies)\b|\bas an? (?:ai|language model)\b"
+    r"(?!(?: [a-z]+){0,3} (?:i|my) (?:think|believe|say|choose|guess|answer))"
     r"|\b(?:not enough|insufficient|lack of) (?:information|context|evidence|details)\b"
     rf"|\bno {_PICTURE}\b|\bwithout (?:the|an|any|a) {_PICTURE}\b"
+    rf"|{X} can be (?:determined|known|confirmed|identified|established|inferred with certainty)\b"
     r"|\bnot sure\b|\bno idea\b|\bunsure\b|\buncertain\b|\bno answer\b|\bagainst my (?:guidelines|policy|policies)\b"
     r"|\b(?:please|kindly|could you) (?:provide|upload|share)\b"
     r"|无法|抱歉|对不起|不能(?:确定|回答|判断|看到|提供|协助)|不知道|不确定|请提供|看不到|没有(?:图片|图像|足够)"
 )
 CLAUSE_BREAK = re.compile(r" [,;](?= |$)| (?:but|however|though|although|yet|但是|但|不过)\b|但是|不过")
+ASKS = re.compile(
+    r"(?:^|[.!?\n] )(?:(?:or|so|but) )?(?:is|are|could|might|was|does) (?:it|this|that|they|there|these)\b"
+    r"[^.!?\n]{0,200}\?"
+)
+CLAUSE_START = re.compile(
+    rf" (?:[,;:.!?\n-]|but|because|since|as|so|that|which|who|when|while|and|if|although|though"
+    rf"|only|except|until|{ANY})(?= |$)"
+)
+SOMEHOW_DENIED = re.compile(
+    r"(?:\bnot\b(?! (?:only|just|sure|far|certain|clear|easy|hard|difficult|least))|n't\b|\bnever\b|\bcannot\b"
+    r"|\bno\b(?! (?:doubt|question|mistake)))"
+)
 SENTENCE_END = re.compile(r"[.!?\n](?: |$)")
 
 LIST_GAP = re.compile(r"(?: (?:[,.;:|/\n-]|and|or|option|the|a|an))* ")
@@ -239,7 +306,6 @@ LIST_END = re.compile(r" ?(?:[.,;:!?\n|]|$)")
 # Over the plain text, lower case.
 UNKNOWN_LABEL = re.compile(r"[(\[\"' ]*(?:[a-z]|\d{1,2})[)\].:\"' ]*")
 OPENINGS = re.compile(r"(?:(?:the )?(?:correct )?answer is:? )?(?:(?:it|this) is |it's )?(?:(?:a|an|the) )?")
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 ORDINAL = re.compile(
     r"(?:(?:it is|it's|i (?:would )?(?:choose|pick|say)|i'd say|the answer is|answer:) )?(?:the )?"
     rf"({'|'.join(ORDINALS)}|last)(?: one| option| choice| answer)[.! ]*"

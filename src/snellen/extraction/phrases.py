@@ -18,6 +18,7 @@ _COUNTED = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen twenty"
 ).split()
+ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
 OPERATORS = frozenset(("+", "×", "*", "x", "÷", "^", "plus", "minus", "times"))
 NUMBER_WORDS = {word: str(value) for value, word in enumerate(_COUNTED)}
 NUMBER_WORDS |= {digits: word for word, digits in NUMBER_WORDS.items()}
@@ -28,6 +29,20 @@ FUNCTION_WORDS = words(
     "yes no not none one zero a an the in on at to of with by for from is it and or i up off out over as all some "
     "this that other here there can will may so do be was are has have if but he she we you they my"
 )
+DETERMINERS = words("a an the this that these those his her its their my your our some any")
+PREPOSITIONS = words(
+    "about above across after against along among around at before behind below beneath beside between beyond by "
+    "during for from in inside into near next of off on onto out outside over through to toward towards under up "
+    "with within without top because since while during than as if when where which who whose what there then "
+    "also very just only"
+)
+AUXILIARIES = words(
+    "is are was were be been being am has have had having do does did done will would can could shall should may might "
+    "must get gets got it its he she they we you i him them one ones it's he's she's they're there's that's i'm"
+)
+AFTER_RIGHT = words("next under behind above below in on beside near between over at after before inside beneath")
+RELATIONS = words("left right top bottom front above below before after older younger")
+QUANTIFIERS = words("both neither none")
 # What may stand before such a word that stands alone.
 OPENERS = words(
     "is it's that's answer be says reads say maybe perhaps probably clearly definitely simply option choice or and "
@@ -71,8 +86,11 @@ ADJECTIVE_ENDINGS = ("ful", "ous", "ive", "ish", "less", "able", "ible", "ed", "
 
 # Chinese and Japanese have no blanks: what may stand beside a text that is a word of its own.
 CJK_BEFORE = frozenset(
-    "がもとにをでるらたうへの见見出中了着到有確确唯独只即あ是为選选择個个只一的有张条匹头辆了在和与或叫像看到案位名种隻台把件本は"
+    "がもとにをでるらたうへの见見出中了着到有確确唯独只即あ是为選选择個个只一的有张条匹头辆了在和与或叫像看到案位名种隻台把件本は近于属似该会能应叫做示现更最较很"
 )
+# A number behind these counts them: "step 3".
+COUNTED_THINGS = words("step steps figure fig table equation eq schritt étape paso passo stap krok шаг")
+CJK_PREFIXES = frozenset("おご")
 CJK_AFTER = frozenset("がもでとにをへのだやかはね呢啊色的了在和与或吗吧因是站坐躺跑而们正也都")
 
 # What may follow a capital A, or I, that is an option and not a word.
@@ -92,7 +110,7 @@ BEFORE_BARE = words(
     "is be it's that's was option choice answer letter say choose so thus therefore hence maybe perhaps probably "
     "possibly or and with for as to but either both that : → > = - , ; think believe guess pick "
     "select leaving leaves remains 是 选 为 选择 likely towards toward meant mean actually definitely certainly "
-    "clearly surely "
+    "clearly surely doubt take "
     "really still indeed answered prefer favour favor ans"
 )
 CLAUSE_STARTS = frozenset({"", ".", "!", "?", "\n", ",", ";", ":", "so", "but", "because", "that", "and"})

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from snellen.extraction import find_extractor
 from snellen.extraction.grader_address import grader_address
 from snellen.reasons import NoMostLikelyReason, Reason
-from snellen.records import ContinuationScore, ExtractionMethod, Prediction, Request, Response, Turn
+from snellen.records import ContinuationScore, ExtractionMethod, Prediction, ReadingConfidence, Request, Response, Turn
 
 LikelihoodRule = Literal["sum", "mean", "byte", "softmax", "pmi", "conditional"]
 LIKELIHOOD_RULES: tuple[LikelihoodRule, ...] = get_args(LikelihoodRule)
@@ -43,6 +43,7 @@ def predict(
     method: ExtractionMethod | None = None
     reason: Reason | None = None
     text, detail, follows_format = None, "", False
+    confidence: ReadingConfidence | None = None
     unparsed_text: str | None = None
     scores: tuple[float, ...] = ()
     notes = response.notes
@@ -70,6 +71,7 @@ def predict(
         choice = None if reading.choice is None else places[reading.choice]
         method, reason, detail = reading.extraction_method, reading.reason, reading.detail
         follows_format = reading.follows_format
+        confidence = None if reading.confidence == "none" else reading.confidence
         unparsed_text = (response.text or "") if choice is None else None
     else:
         text, method = response.text, "verbatim"
@@ -85,6 +87,7 @@ def predict(
         extraction_method=method,
         reason=reason,
         detail=detail,
+        confidence=confidence,
         follows_format=follows_format,
         extractor_version=version,
         error=response.error,

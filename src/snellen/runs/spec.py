@@ -60,6 +60,8 @@ class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Model strings, from Python also model objects; of several the majority counts."""
     prompt: str = "delimited"
     """How a judge is asked to match: delimited, paper. As published, a suite that says how is asked its way."""
+    likely: bool = False
+    """Also ask about replies whose reading is likely and not certain."""
     max_tokens: Count = 16
     """Longest verdict; judges that reason need more."""
     structured: bool = False

@@ -35,7 +35,7 @@ from snellen.scoring.option_ranks import OptionRanking, score_ranks
 from snellen.scoring.questions import AskedQuestion
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, score_texts
-from snellen.scoring.unparsed import ReadingStage, UnparsedReply, reading_stages
+from snellen.scoring.unparsed import NamedStage, UnparsedReply, reading_stages
 
 Presented = dict[tuple[str, str, int], dict[Variant, Prediction]]
 """(protocol, sample, round) -> presentation -> prediction."""
@@ -63,7 +63,9 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
     readings = {name: replace(spec, extractor=rule.extractor) if rule else spec for name, rule in rules.items()}
     read = _read(folder, manifest, samples, readings)
     stages = reading_stages(spec, panel, _judge_prompts(rules, panel))
-    _read_on(read.presented, read.unparsed, tuple(stages.values()))
+    if not any(stage.likely for stage in stages):
+        read.doubtful = {key: one for key, one in read.doubtful.items() if one.prediction.choice is None}
+    _read_on(read.presented, read.doubtful, stages)
     protocols = {text: parse_protocol(text) for text in manifest.protocols}
     benchmarks = tuple(
         _score_benchmark(
@@ -77,7 +79,8 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
         for use in manifest.benchmarks
     )
     uses = tuple(panel.uses) if panel else ()
-    return ScoredRun(folder, manifest, spec, tuple(stages), benchmarks, read.asked, read.reused, uses)
+    names = tuple(stage.name for stage in stages)
+    return ScoredRun(folder, manifest, spec, names, benchmarks, read.asked, read.reused, uses)
 
 
 def check_scoring(spec: ScoringSpec, *, judged: bool) -> None:
@@ -126,8 +129,8 @@ class _Read(Struct):
     """What a journal holds, as read by the rules."""
 
     presented: dict[str, Presented]
-    unparsed: dict[int, UnparsedReply]
-    """Replies that the rules left open, by the id of their prediction."""
+    doubtful: dict[int, UnparsedReply]
+    """Replies that the rules left open, or read as likely, by the id of their prediction."""
     asked: int = 0
     reused: int = 0
 
@@ -162,34 +165,30 @@ def _read(
         # The same request again, after a failure or by another worker: the last answer that came counts.
         if prediction.error is None or earlier is None:
             tests[request.variant] = prediction
-            if _is_unparsed(prediction, question):
-                read.unparsed[id(prediction)] = UnparsedReply(prediction, question, exchange.response.text or "")
+            if _is_doubtful(prediction, question):
+                read.doubtful[id(prediction)] = UnparsedReply(prediction, question, exchange.response.text or "")
     return read
 
 
-def _is_unparsed(prediction: Prediction, question: Turn) -> bool:
+def _is_doubtful(prediction: Prediction, question: Turn) -> bool:
     generated = prediction.method == "generation" and prediction.error is None
-    return generated and bool(question.options) and prediction.choice is None
+    return generated and bool(question.options) and prediction.confidence != "certain"
 
 
-def _read_on(
-    presented: dict[str, Presented], unparsed: dict[int, UnparsedReply], stages: Iterable[ReadingStage]
-) -> None:
-    """Put in place of each unparsed prediction what the stages make of it."""
+def _read_on(presented: dict[str, Presented], doubtful: dict[int, UnparsedReply], stages: Sequence[NamedStage]) -> None:
+    """Put in place of each unparsed prediction, and of likely ones where asked, what the stages make of it."""
     if not stages:
         return
     # A presentation that was answered twice counts as it was answered last.
     everything = [tests for questions in presented.values() for tests in questions.values()]
-    left = [(tests, test, unparsed[id(p)]) for tests in everything for test, p in tests.items() if id(p) in unparsed]
+    left = [(tests, test, doubtful[id(p)]) for tests in everything for test, p in tests.items() if id(p) in doubtful]
     for stage in stages:
-        made = stage([one for _, _, one in left])
-        for (tests, test, _), prediction in zip(left, made, strict=True):
+        given = [one for one in left if stage.likely or one[2].prediction.choice is None]
+        made = stage.read([one for _, _, one in given])
+        for (tests, test, _), prediction in zip(given, made, strict=True):
             tests[test] = prediction
-        left = [
-            (tests, test, replace(one, prediction=prediction))
-            for (tests, test, one), prediction in zip(left, made, strict=True)
-            if prediction.choice is None
-        ]
+        left = [(tests, test, replace(one, prediction=tests[test])) for tests, test, one in left]
+        left = [one for one in left if one[2].prediction.choice is None or one[2].prediction.confidence == "likely"]
 
 
 def _in_order(tests: Mapping[Variant, Prediction]) -> tuple[Prediction, ...]:

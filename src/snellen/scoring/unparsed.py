@@ -18,6 +18,7 @@ from snellen.prompts.judge_prompts import shortened
 from snellen.prompts.option_labels import labels_for
 from snellen.protocols.judge_matching import JudgeMatching, matching_prompt
 from snellen.protocols.verdict import Verdict, majority_verdict
+from snellen.reasons import Reason
 from snellen.records import Prediction, Turn
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.judges.ensemble import DEFAULT_JUDGE, JudgeEnsemble
@@ -28,7 +29,7 @@ RANDOM_VERSION = "legacy-random-1"
 
 
 class UnparsedReply(Struct, frozen=True, gc=False):
-    """A reply that names no option so far."""
+    """A reply that names no option so far, or, for a judge, one that the rules read but not for certain."""
 
     prediction: Prediction
     turn: Turn
@@ -49,6 +50,15 @@ class UnparsedReply(Struct, frozen=True, gc=False):
 
 
 ReadingStage = Callable[[Sequence[UnparsedReply]], Sequence[Prediction]]
+
+
+class NamedStage(Struct, frozen=True):
+    """A stage, and what it is called with its version."""
+
+    name: str
+    read: ReadingStage
+    likely: bool = False
+    """It is also given what the rules read, but not for certain."""
 
 
 def semantic_matching_stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
@@ -87,10 +97,11 @@ def judge_matching_stage(panel: JudgeEnsemble, prompts: Mapping[str, str] = NO_P
 
     def stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
         asked = [one for one in unparsed if one.says_something]
+        likely = sum(one.prediction.choice is not None for one in asked)
         items = [matching_item(one, specs.get(one.prediction.benchmark, panel.spec)) for one in asked]
         made = {
             id(one): _judged(one, panel.name, item.version, row)
-            for one, item, row in zip(asked, items, panel.verdicts(items), strict=True)
+            for one, item, row in zip(asked, items, panel.verdicts(items, likely), strict=True)
         }
         return [made.get(id(one), one.prediction) for one in unparsed]
 
@@ -120,17 +131,29 @@ def matching_item(unparsed: UnparsedReply, spec: JudgeSpec = DEFAULT_JUDGE) -> J
 
 
 def _judged(unparsed: UnparsedReply, judge: str, version: str, verdicts: Sequence[Verdict]) -> Prediction:
-    """What the judges made of it; where they name no option, the rules' reason stands."""
+    """What the judges made of it; where they name no option, the rules' reason stands.
+
+    A likely reading of the rules stands where no verdict came, and is open where the judges find no option.
+    """
     verdict, by_rules = majority_verdict(verdicts), unparsed.prediction
     named = verdict.value is not None
+    if by_rules.choice is not None:
+        note = f"rules: {by_rules.extraction_method}, likely, option {by_rules.choice + 1}"
+        if not named and verdict.outcome != "none":
+            return replace(by_rules, notes=(*by_rules.notes, f"judge: {verdict.outcome}"))
+        reason: Reason | None = None if named else "ambiguous"
+    else:
+        note, reason = f"rules: {by_rules.reason}", None if named else by_rules.reason
     return replace(
         by_rules,
         choice=None if verdict.value is None else unparsed.places[verdict.value],
         extraction_method="judge" if named else None,
-        reason=None if named else by_rules.reason,
+        reason=reason,
+        confidence=None,
         detail="" if named else f"judge: {verdict.outcome}",
         extractor_version=f"{by_rules.extractor_version} + {judge} ({version})",
-        notes=(*by_rules.notes, f"rules: {by_rules.reason}"),
+        notes=(*by_rules.notes, note),
+        unparsed_text=by_rules.unparsed_text if named or by_rules.choice is None else unparsed.reply,
     )
 
 
@@ -163,15 +186,15 @@ def _drawn(prediction: Prediction, options: Sequence[int], seed: int) -> Predict
 
 def reading_stages(
     spec: ScoringSpec, panel: JudgeEnsemble | None, prompts: Mapping[str, str] = NO_PROMPTS
-) -> dict[str, ReadingStage]:
-    """What reads on after the extractor, in order, by its name with version; `prompts` as for judges."""
-    stages: dict[str, ReadingStage] = {}
+) -> tuple[NamedStage, ...]:
+    """What reads on after the extractor, in order; `prompts` as for judges."""
+    stages: list[NamedStage] = []
     if spec.semantic:
-        stages[semantic_matching.VERSION] = semantic_matching_stage
+        stages.append(NamedStage(semantic_matching.VERSION, semantic_matching_stage))
     if panel:
         names = dict.fromkeys(prompts.values()) or (panel.spec.prompt,)
         versions = ", ".join(map(matching_prompt, names))
-        stages[f"{panel.name} ({versions})"] = judge_matching_stage(panel, prompts)
+        stages.append(NamedStage(f"{panel.name} ({versions})", judge_matching_stage(panel, prompts), panel.spec.likely))
     if spec.unparsed == "legacy-random":
-        stages[f"{RANDOM_VERSION} (seed {spec.guess_seed})"] = random_guess(spec.guess_seed)
-    return stages
+        stages.append(NamedStage(f"{RANDOM_VERSION} (seed {spec.guess_seed})", random_guess(spec.guess_seed)))
+    return tuple(stages)

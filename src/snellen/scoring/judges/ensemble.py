@@ -54,6 +54,8 @@ class JudgeUse(Struct, frozen=True):
     """Requests put to the judge now; all others were found in its journal."""
     failed: int
     """Replies without a verdict."""
+    likely: int = 0
+    """Of the replies, those that rules had read, but not for certain."""
 
 
 class JudgeEnsemble:
@@ -79,21 +81,21 @@ class JudgeEnsemble:
         """All judges, as they were named."""
         return ", ".join(seat.name for seat in self._judges)
 
-    def verdicts(self, errands: Sequence[Asking]) -> list[list[Verdict]]:
-        """For each errand the verdict of each judge, in order.
+    def verdicts(self, errands: Sequence[Asking], likely: int = 0) -> list[list[Verdict]]:
+        """For each errand the verdict of each judge, in order; `likely` of them are about replies that rules had read.
 
         Raises ModelError for a judge that cannot answer, ErrorBudgetError for one that failed too often.
         """
         if not errands:
             return []
-        columns = [self._column(seat, errands) for seat in self._judges]
+        columns = [self._column(seat, errands, likely) for seat in self._judges]
         return [list(row) for row in zip(*columns, strict=True)]
 
-    def _column(self, seat: Judge, errands: Sequence[Asking]) -> list[Verdict]:
-        verdicts, calls = seat.hear(errands)
+    def _column(self, seat: Judge, errands: Sequence[Asking], likely: int) -> list[Verdict]:
+        verdicts, calls = seat.hear(errands, likely)
         failed = sum(verdict.failed for verdict in verdicts)
         versions = dict.fromkeys(errand.label for errand in errands)
-        self.uses.append(JudgeUse(seat.name, ", ".join(versions), len(errands), calls, failed))
+        self.uses.append(JudgeUse(seat.name, ", ".join(versions), len(errands), calls, failed, likely))
         allowed = self.spec.failures
         if failed > allowed * len(verdicts):
             first = next(verdict for verdict in verdicts if verdict.failed)
@@ -118,16 +120,17 @@ class Judge:
         self.folder = run / f"judge-{slug(model.name)[:60]}-{digest}"
         check_identity(self.folder, model.name, self._file.fingerprint)
 
-    def hear(self, errands: Sequence[Asking]) -> tuple[list[Verdict], int]:
+    def hear(self, errands: Sequence[Asking], likely: int = 0) -> tuple[list[Verdict], int]:
         """Its verdicts, and how many calls were made for them."""
         known = stored_verdicts(self.folder)
         waiting = [errand for errand in errands if _verdict(errand, known) is None]
         calls, used = 0, ""
         if waiting:
+            of_them = f" ({likely:,} of them read as likely)" if likely else ""
             may_be_asked = [pending_requests(errand.start(), known) for errand in waiting]
             check = pending_requests(_start_up_check().start(), known)[:1]
             self._announce(
-                f"judge {self.name}: {len(errands):,} replies, {len(errands) - len(waiting):,} judged before; "
+                f"judge {self.name}: {len(errands):,} replies{of_them}, {len(errands) - len(waiting):,} judged before; "
                 f"{estimate_cost(may_be_asked, self._price, besides=check)}"
             )
             calls = self._ask(waiting)

@@ -1,0 +1,189 @@
+"""Replies that answer in the question's own words: "the main idea is A", "Peter holds the bag and Ann the umbrella"."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from functools import lru_cache
+
+from snellen.extraction import languages, patterns, phrases
+from snellen.extraction.assertion_filters import mentioned, sentences, set_aside
+from snellen.extraction.foreign_patterns import words_pattern
+from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_what_is_not, denies
+from snellen.extraction.option_index import OptionIndex
+from snellen.extraction.option_mentions import Skeleton
+from snellen.extraction.phrases import CONFLICT, DOUBTFUL
+
+_STOP = frozenset(
+    "the and are was were what which who whom whose what where when why how does did has have had this that "
+    "these those there their "
+    "its his her with from for into onto image picture photo shown show shows many much can could would "
+    "you your following "
+    "most option options answer question one two being been about than then they them but not all any some "
+    "más plus più mais mehr meer bardziej самый самая самое paling nhất est son per que del der die das den dem ein "
+    "eine una les des het een van dan mit con pour dans sur por para pada yang adalah".split()
+)
+_WORD = re.compile(r"[^\W\d_]{3,}|\d+")
+_STEM = 4
+_MOST_MENTIONS = 200
+"""So many mentions are looked at one by one; more are no sentence that says one thing of another."""
+
+
+def stems(text: str) -> frozenset[str]:
+    """First letters of the words that say something, and numbers."""
+    return frozenset(word[:_STEM] for word in _WORD.findall(text.casefold()) if word not in _STOP)
+
+
+@lru_cache(maxsize=4096)
+def question_stems(question: str) -> frozenset[str]:
+    return stems(question[:LONGEST_QUESTION])
+
+
+@lru_cache(maxsize=4096)
+def predicates(question: str) -> frozenset[str]:
+    """The beginnings of what a question asks for, with "have" where it asks what has something."""
+    lowered = question[:LONGEST_QUESTION].lower()
+    has = re.search(r"\b(?:has|have|had)\b", lowered)
+    does = _WHO_DOES.match(lowered.strip())
+    return question_stems(question) | ({"have"} if has else frozenset()) | (_DO if does else frozenset())
+
+
+_WHO_DOES = re.compile(r"(?:who|which(?: \w+)?) (?!is\b|are\b|was\b|were\b|of\b|one\b|best\b)\w+")
+_DO = frozenset(("do", "does", "did"))
+
+
+def of_other_things(said: Skeleton, question: str, asked: OptionIndex) -> Skeleton:
+    """Without adjectives of a thing beside the one asked about: the house of "the car is next to a red house"."""
+    wanted = question_stems(question)
+    if not asked.adjectival or not wanted:
+        return said
+    spans = []
+    for offset in mentioned(said)[:_MOST_MENTIONS]:
+        noun = _NOUN_BEHIND.match(said.text, offset + 1)
+        if said.at[offset].kind != phrases.TEXT or noun is None or noun[1] in phrases.FOLLOWERS:
+            continue
+        sentence = patterns.SENTENCE_END.split(said.text[max(0, offset - 300) : offset])[-1]
+        if noun[1][:_STEM] not in wanted and stems(sentence) & wanted and _BESIDE.search(sentence):
+            spans.append((offset, offset + 1))
+    return set_aside(said, spans, phrases.IDLE)
+
+
+def without_reversed_relations(said: Skeleton, question: str, asked: OptionIndex) -> Skeleton:
+    """Without "right" of "the cube is right of the ball", where the question asks where the ball is from the cube."""
+    relations = phrases.RELATIONS | phrases.PREPOSITIONS
+    if not question or not all(words and words[0] in relations for words in asked.words):
+        return said
+    order = {word[:_STEM]: at for at, word in enumerate(_WORD.findall(question[:LONGEST_QUESTION].casefold()))}
+    wanted = question_stems(question)
+    spans = []
+    for offset in mentioned(said)[:_MOST_MENTIONS]:
+        before = stems(patterns.SENTENCE_END.split(said.text[max(0, offset - 300) : offset])[-1]) & wanted
+        behind = stems(patterns.CLAUSE_START.split(said.text[offset + 1 : offset + 300])[0]) & wanted
+        if before and behind and min(order[stem] for stem in before) > max(order[stem] for stem in behind):
+            spans.append((offset, offset + 1))
+    return set_aside(said, spans, phrases.IDLE)
+
+
+_NOUN_BEHIND = re.compile(r" ([a-z]{3,})\b(?! (?:car|one)\b)")
+_BESIDE = re.compile(
+    r"\b(?:next to|near|beside|behind|by|with|against|under|above|below|between|towards?|past|"
+    r"across from|in front of|of)(?: (?:a|an|the|some|two|its|his|her))? $"
+)
+
+
+# --- a sentence whose subject is what was asked for -------------------------------------------------------------------
+
+_COPULAS = words_pattern(
+    languages.union(languages.COPULA) | set("is are was were would_be must_be shows : = reads says".split())
+)
+_FILL = words_pattern(
+    languages.union(languages.FILL, languages.OPTION)
+    | set("clearly probably most likely therefore thus definitely a an the number that".split())
+)
+_SUBJECT = re.compile(
+    rf"(?P<subject>(?:[^\W\d_][^\s.,;:!?\n]*(?: ,)? ){{1,14}}?){_COPULAS}"
+    rf"(?: (?:{_FILL}|:)){{0,4}} "
+    rf"(?P<x>[{patterns.MENTIONS}]){patterns.END.pattern}"
+)
+_THE_ONE = re.compile(r"\b(?:one|option|thing|choice|item|answer|only|statement) (?:that|which|who|to)\b")
+_NAMELESS = re.compile(r"\b(?:it|this|that|there|he|she|they|these|those|here|i|we|you|if|not)\b")
+
+
+def answers_in_its_words(said: Skeleton, question: str) -> list[int]:
+    """Offsets of the mentions that are said to be what the question asks for."""
+    asked = question_stems(question)
+    found = []
+    for start, end, ending in sentences(said):
+        match = _SUBJECT.match(said.text, start, end + 1)
+        if match is None or ending == "?":
+            continue
+        subject = match["subject"]
+        the_one = _THE_ONE.search(subject) is not None
+        words = stems(subject)
+        if the_one:
+            fits = denies(subject) == asks_for_what_is_not(question) or bool(words & asked)
+        else:
+            fits = bool(words) and words <= asked and _NAMELESS.search(subject) is None
+        if fits and (the_one or denies(subject) <= asks_for_what_is_not(question)):
+            found.append(match.start("x"))
+    return found
+
+
+# --- the clause that shares its words with the question ---------------------------------------------------------------
+
+_APART = (
+    r"[;.!?\n]|while|whereas|but|however|während|aber|tandis|mientras|pero|enquanto|"
+    "mentre|terwijl|podczas|а|sedangkan|còn"
+)
+_TOGETHER = r"[,:-]|and|und|et|y|e|en|i|и|тогда|ve|dan|và"
+_BOUNDARIES = tuple(
+    re.compile(rf" (?:{words})(?= |$)") for words in (rf"{_APART}|{_TOGETHER}", rf"{_APART}|,(?= (?:and )?)", _APART)
+)
+
+
+def answering_option(said: Skeleton, question: str, asked: OptionIndex) -> int | None:
+    """Of several options named in prose, the one whose clause shares clearly most words with the question."""
+    wanted = question_stems(question) - frozenset(word[:_STEM] for word in asked.vocabulary)
+    offsets = [o for o in said.offsets if said.text[o] <= CONFLICT or said.text[o] == DOUBTFUL]
+    if not wanted or not offsets or any(len(said.at[o].places) != 1 or said.at[o].kind == CONFLICT for o in offsets):
+        return None
+    for boundary in _BOUNDARIES:
+        place = _most_shared(said, offsets, wanted, boundary)
+        if place is not None:
+            return place
+    return None
+
+
+_LONGEST_CLAUSE = 600
+
+
+def _most_shared(said: Skeleton, offsets: list[int], wanted: frozenset[str], boundary: re.Pattern[str]) -> int | None:
+    """The place whose clauses hold most of the wanted words that not every such clause holds."""
+    bounds = [0, *(m.start() for m in boundary.finditer(said.text)), len(said.text)]
+    starts = [bounds[bisect_right(bounds, offset) - 1] for offset in offsets]
+    ends = [*starts[1:], len(said.text)]
+    shared: dict[int, frozenset[str]] = {}
+    for offset, start in zip(offsets, starts, strict=True):
+        end = ends[bisect_right(starts, start) - 1]
+        place = said.at[offset].places[0]
+        shared[place] = shared.get(place, frozenset()) | (stems(said.text[start:end][:_LONGEST_CLAUSE]) & wanted)
+    if len(shared) < 2:
+        return None
+    common = frozenset.intersection(*shared.values())
+    ranked = sorted(shared, key=lambda place: len(shared[place]), reverse=True)
+    first, second = (shared[place] - common for place in ranked[:2])
+    if not first or (second and len(first) - len(second) < 2) or _paired(said, offsets, ranked[0]):
+        return None
+    return ranked[0]
+
+
+def _paired(said: Skeleton, offsets: list[int], place: int) -> bool:
+    """Whether a place is named together with another: "between joy and rage"."""
+    for offset in offsets[:_MOST_MENTIONS]:
+        group = patterns.GROUP.match(said.text, offset)
+        if group is not None:
+            inside = offsets[bisect_left(offsets, offset) : bisect_left(offsets, group.end())]
+            together = {said.at[o].places[0] for o in inside}
+            if len(together) > 1 and place in together:
+                return True
+    return False

@@ -1,0 +1,150 @@
+"""Where the plain rules leave a reply open, or read it in spite of what it says: parts of options, hints, doubts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from snellen.extraction import patterns, phrases
+from snellen.extraction.assertion_filters import keep_asserted, mentioned, without_denials
+from snellen.extraction.comparisons import without_comparisons
+from snellen.extraction.discourse import after_correction, without_guesses
+from snellen.extraction.elimination import odd_option, undenied_option
+from snellen.extraction.near_texts import respelt_option
+from snellen.extraction.negative_questions import asks_for_what_is_not, denied_option, tells_what_is_so
+from snellen.extraction.option_index import OptionIndex, tokens
+from snellen.extraction.option_mentions import Skeleton, skeleton
+from snellen.extraction.partial_texts import framed_option, partial_index, supported_option
+from snellen.extraction.question_words import answering_option, predicates, question_stems
+from snellen.extraction.reading import ExtractedChoice
+from snellen.extraction.settling import Settled, no_option, settle
+from snellen.extraction.yes_no import contradicts_itself, yes_or_no
+
+
+class PlainReply(NamedTuple):
+    """A text without markup, and what it replies to."""
+
+    text: str
+    asked: OptionIndex
+    question: str
+    strict: bool
+    cut: bool
+
+    def likely(self, place: int, why: str) -> ExtractedChoice:
+        """The option by all of the text."""
+        return ExtractedChoice(place, "text", "likely", why, (0, len(self.text)))
+
+
+_STATES = frozenset(("verdict", "question", "conclusion"))
+"""What makes an assertion the answer although others are named."""
+
+
+def read_part(reply: PlainReply) -> ExtractedChoice | None:
+    """What a reply names by the words that tell one option from the others, where it names none in full."""
+    place = framed_option(reply.text, reply.asked)
+    if place is not None:
+        return reply.likely(place, "what tells it from the others")
+    place = respelt_option(reply.text, reply.asked)
+    if place is not None:
+        return reply.likely(place, "in another spelling")
+    partial = partial_index(reply.asked.options, reply.asked.labels, reply.question)
+    if partial is None:
+        return None
+    whole = skeleton(reply.text, partial, strict=False)
+    if not whole.at or patterns.REFUSAL.search(whole.text):
+        return None
+    compared = without_comparisons(whole, reply.question)
+    asserted, _, refused = keep_asserted(compared, predicates(reply.question))
+    corrected = after_correction(without_guesses(asserted), cut=False)
+    if refused or corrected.open:
+        return None
+    settled = settle(corrected.said, corrected.start, cut=False, question=reply.question)
+    stated = settled.choice if settled is not None and settled.ground in _STATES else None
+    place = supported_option(corrected.said, reply.text, partial, stated)
+    return None if place is None else reply.likely(place, "the words that tell it from the others")
+
+
+def doubted(reply: PlainReply, asserted: Skeleton, settled: Settled) -> ExtractedChoice | None:
+    """What a reading gives way to: all of the options, or none where the reply says what speaks against it."""
+    if settled.ground not in _STATES and reply.asked.summing_up:
+        everything = _all_of_them(asserted, reply.asked)
+        if everything is not None:
+            return ExtractedChoice(everything, "text", "likely", "all of them")
+        if _names_parts_of_others(reply, settled):
+            return no_option("ambiguous", "several options, one in part")
+    if settled.choice is None or reply.cut or settled.ground not in ("opening", "only one left"):
+        return None
+    wanted = question_stems(reply.question)
+    if asks_for_what_is_not(reply.question) and tells_what_is_so(asserted, mentioned(asserted), wanted):
+        return no_option("ambiguous", "what the question does not ask for")
+    if contradicts_itself(reply.text, reply.question, settled.choice, reply.asked):
+        return no_option("ambiguous", "yes or no, and the contrary")
+    return None
+
+
+def _all_of_them(asserted: Skeleton, asked: OptionIndex) -> int | None:
+    """The option "all of the above", where a reply names others and then it."""
+    said = {place for offset in mentioned(asserted) for place in asserted.at[offset].places}
+    summing_up = said & asked.summing_up
+    return summing_up.pop() if len(summing_up) == 1 and len(said) > 1 else None
+
+
+def _names_parts_of_others(reply: PlainReply, settled: Settled) -> bool:
+    """Whether words that tell another option stand beside the one that was read: "it is closed and busy"."""
+    partial = partial_index(reply.asked.options, reply.asked.labels, reply.question)
+    if partial is None or settled.reading.extraction_method != "text":
+        return False
+    said = without_denials(skeleton(reply.text, partial, strict=False))
+    return any(settled.choice not in said.at[offset].places for offset in mentioned(said))
+
+
+def hinted(reply: PlainReply, whole: Skeleton, asserted: Skeleton, settled: Settled | None) -> ExtractedChoice | None:
+    """What the question, or what became of the others, makes of a reply that leaves several options or none."""
+    question, asked = reply.question, reply.asked
+    several = settled is not None and settled.reading.reason == "ambiguous"
+    negative = asks_for_what_is_not(question)
+    place, why = denied_option(asserted) if negative else None, "denied, as the question asks"
+    if place is None:
+        place, why = odd_option(whole, asserted, asked, negative=negative), "the others are named together"
+    if place is None and several and question and not negative:
+        place, why = answering_option(asserted, question, asked), "said of what the question asks"
+    if place is None and not negative:
+        place, why = undenied_option(asserted, asked), "the others are denied"
+    return None if place is None else ExtractedChoice(place, "text", "likely", why)
+
+
+def read_unmentioned(reply: PlainReply, whole: Skeleton) -> ExtractedChoice:
+    """Why a text without a mention says nothing, or the one option that it begins to spell out."""
+    if patterns.REFUSAL.search(whole.text):
+        return no_option("refused")
+    text, asked = reply.text.strip().lower(), reply.asked
+    if not reply.strict:
+        place = _cut_off(reply.text, asked)
+        if place is not None:
+            return reply.likely(place, "cut off inside the option's text")
+        ordinal = patterns.ORDINAL.fullmatch(text)
+        place = -1 if ordinal is None else _counted(ordinal[1], asked)
+        if 0 <= place < asked.count:
+            return reply.likely(place, "by its number in the list")
+        said = None if reply.cut else yes_or_no(reply.text, reply.question, asked)
+        if said is not None:
+            return reply.likely(said, "yes or no in other words")
+    return no_option("no match", "a label that was not shown" if patterns.UNKNOWN_LABEL.fullmatch(text) else "")
+
+
+def _counted(ordinal: str, asked: OptionIndex) -> int:
+    return asked.count - 1 if ordinal == "last" else phrases.ORDINALS.index(ordinal)
+
+
+_LONGEST_OPTION = 2000
+
+
+def _cut_off(text: str, asked: OptionIndex) -> int | None:
+    """The one option whose text begins with the whole reply: token limits cut long options short."""
+    if len(text) > _LONGEST_OPTION:
+        return None
+    words = " ".join(token.text for token in tokens(text) if token.kind not in ("sign", "newline"))
+    words = patterns.OPENINGS.sub("", words, count=1)
+    if len(words) < 12 or words.count(" ") < 2:
+        return None
+    begun = [place for place, option in enumerate(asked.texts) if option.startswith(words)]
+    return begun[0] if len(begun) == 1 else None

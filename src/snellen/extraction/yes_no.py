@@ -1,0 +1,118 @@
+"""Yes and no in other words: "I think so", "the light is not green", "both images show the same person"."""
+
+from __future__ import annotations
+
+import re
+
+from snellen.extraction import languages, phrases
+from snellen.extraction.foreign_patterns import words_pattern
+from snellen.extraction.inflections import english_stem
+from snellen.extraction.negative_questions import asks_for_what_is_not
+from snellen.extraction.option_index import OptionIndex, tokens
+from snellen.extraction.question_words import question_stems, stems
+
+_YES, _NO = languages.YES, languages.NO
+_SAYS_YES = re.compile(
+    r"(?:well , )?(?:(?:most )?(?:likely|probably)|i (?:think|believe|guess|suppose) so|it (?:is|does|has|"
+    r"was|can)|(?:they|there) (?:are|is|do)|he (?:is|does)|she (?:is|does)"
+    r"|absolutely|certainly|definitely|of course|sure|indeed|correct|that's (?:right|correct|true)|"
+    r"affirmative|true)(?: , .*)?[ .!]*"
+)
+_SAYS_NO = re.compile(
+    r"(?:well , )?(?:(?:most |very )?(?:likely|probably|certainly|definitely|absolutely|of course|obviously|"
+    r"clearly|perhaps) not|i don't (?:think|believe) so"
+    r"|not (?:really|at all|that i can see|quite|likely)|(?:it|he|she) (?:is not|isn't|does not|doesn't|has "
+    r"not|hasn't)|(?:they|there) (?:aren't|are not|isn't|is not|don't)"
+    r"|unlikely|i doubt it|negative|false|nope|nah|hardly)(?: , .*)?[ .!]*"
+)
+_DENIES = words_pattern(
+    languages.union(languages.NEGATION, languages.NEGATION_BEHIND)
+    | set("not no isn't aren't doesn't don't wasn't can't cannot never nothing nobody none without".split())
+)
+_DENYING = re.compile(rf"{_DENIES}|n't\b|不|没|沒|ない|ません|않|없|아닙니다")
+_BREAK = re.compile(r"[.!?\n,;]")
+
+
+def yes_or_no(text: str, question: str, asked: OptionIndex) -> int | None:
+    """The option yes, or no, that a reply means without the word: "I think so", "The light is not green"."""
+    yes, no = _place(asked, _YES), _place(asked, _NO)
+    if yes is None or no is None or yes == no:
+        return None
+    spoken = _NO_DOUBT.sub("", " ".join(token.text for token in tokens(text.strip()[:400])))
+    if _SAYS_NO.fullmatch(spoken):
+        return no
+    if _SAYS_YES.fullmatch(spoken):
+        return yes
+    first = (
+        spoken.split(" ", 1)[0]
+        if not _CJK.match(spoken)
+        else next((w for w in ("不是", "はい", "いいえ", "是的") if spoken.replace(" ", "").startswith(w)), "")
+    )
+    if first in _YES or first in _NO:
+        return yes if first in _YES else no
+    if not asks_for_what_is_not(question):
+        if _lacks(spoken, question):
+            return no
+        if _affirmed(spoken, question) and not _DENYING.search(_BREAK.split(spoken, maxsplit=1)[0]):
+            return yes
+    sentence = _BREAK.split(spoken, maxsplit=1)[0]
+    said, wanted = stems(_DENYING.sub(" ", sentence)), question_stems(question)
+    if (
+        not said
+        or len(said & wanted) < max(1, 0.75 * len(said))
+        or asks_for_what_is_not(question)
+        or len(_BREAK.findall(spoken)) > 2
+    ):
+        return None
+    if _DENYING.search(sentence):
+        return no
+    return yes if said <= wanted and len(said) > 1 else None
+
+
+def _affirmed(spoken: str, question: str) -> bool:
+    """Whether one clause says all that the question asks, in its order and with nothing but small words between."""
+    wanted = _words(question)
+    said = _words(_BREAK.split(spoken, maxsplit=1)[0])
+    stretch = len(wanted)
+    there_is = _IS_THERE.match(question.lower().strip()) is not None and _THERE_IS.match(spoken) is not None
+    return (stretch > 1 or there_is) and said[:stretch] == wanted
+
+
+def _lacks(spoken: str, question: str) -> bool:
+    """Whether a reply says no, without or kein right before a thing that the question ends with: "and no glasses"."""
+    *_, last = _words(question) or [""]
+    return len(last) > 2 and re.search(rf"\b{_NONE} {re.escape(last)}", spoken) is not None
+
+
+def _words(text: str) -> list[str]:
+    """The stems of a text's words but the small ones."""
+    return [english_stem(t.text) for t in tokens(text) if t.kind in ("word", "number") and t.text not in _SMALL]
+
+
+_NO_DOUBT = re.compile(r"^no (?:doubt|question|problem|worries)(?: (?:,|that|about it))* ")
+_IS_THERE = re.compile(r"(?:is|are) there\b")
+_THERE_IS = re.compile(r"(?:well , )?there(?:'s| is| are)\b")
+_NONE = r"(?:no|without|without any|kein|keine|keinen|ohne|sans|pas de|sin|sem|senza|geen|zonder|bez|без)"
+_SMALL = (
+    phrases.FUNCTION_WORDS
+    | phrases.DETERMINERS
+    | phrases.AUXILIARIES
+    | frozenset("both two picture image photo".split())
+)
+
+
+def contradicts_itself(text: str, question: str, choice: int | None, asked: OptionIndex) -> bool:
+    """Whether a reply that opens with yes or no goes on to say the contrary: "Yes, there is no dog"."""
+    if choice not in (_place(asked, _YES), _place(asked, _NO)) or choice is None:
+        return False
+    _, _, behind = text.partition(",")
+    other = yes_or_no(behind, question, asked) if behind.strip() else None
+    return other is not None and other != choice
+
+
+_CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
+
+
+def _place(asked: OptionIndex, words: frozenset[str]) -> int | None:
+    places = [place for place, sequence in enumerate(asked.words) if "".join(sequence) in words]
+    return places[0] if len(places) == 1 else None
