@@ -105,6 +105,8 @@ class Mutant:
     before: str
     after: str
     source: str
+    at_import: bool
+    """Whether it stands outside of functions: then all tests run it, also where the first one imports the module."""
 
     @property
     def key(self) -> str:
@@ -226,7 +228,8 @@ def mutants_of(module: str) -> list[Mutant]:
             continue
         span = positions[node]
         lines = statement_lines(node, parents, positions) | set(range(span.start.line, span.end.line + 1))
-        mutants[source] = Mutant(module, span.start.line, frozenset(lines), before, after, source)
+        at_import = not inside_function(node, parents)
+        mutants[source] = Mutant(module, span.start.line, frozenset(lines), before, after, source, at_import)
     return list(mutants.values())
 
 
@@ -254,6 +257,12 @@ def statement_lines(node: cst.CSTNode, parents: Any, positions: Any) -> set[int]
     while node in parents and not isinstance(node, cst.SimpleStatementLine | cst.If | cst.For | cst.While | cst.With):
         node = parents[node]
     return {positions[node].start.line} if node in parents else set()
+
+
+def inside_function(node: cst.CSTNode, parents: Any) -> bool:
+    while node in parents and not isinstance(node, cst.FunctionDef | cst.Lambda):
+        node = parents[node]
+    return node in parents
 
 
 def changed_lines(before: str, after: str) -> tuple[str, str]:
@@ -379,7 +388,7 @@ def tests_for(mutant: Mutant, files: Sequence[str], quick: float, copy: Path) ->
         trace = traced(file, copy)
         lines = trace["lines"].get(mutant.module, {})
         contexts = {test for line in mutant.lines for test in lines.get(str(line), ())}
-        reached = trace["seconds"] if "" in contexts else contexts
+        reached = trace["seconds"] if contexts and (mutant.at_import or "" in contexts) else contexts
         tests.update((test, trace["seconds"][test]) for test in reached)
     return {test: tests[test] for test in sorted(tests, key=lambda test: tests[test]) if tests[test] <= quick}
 

@@ -447,6 +447,14 @@ def test_only_what_is_perturbed_differs(perturb: str, templates: int, orders: in
         assert variants[0].labels == ("A", "B", "C", "D")
 
 
+@pytest.mark.parametrize("name", ["vanilla?", "circular?all_passes&", "instability?m=2&"])
+@pytest.mark.parametrize("shown", [True, False])
+def test_the_example_dialogue_is_shown_in_every_presentation_or_in_none(name: str, shown: bool) -> None:
+    asked = converse(parse_protocol(f"{name}in_context={str(shown).lower()}"), sample_of(2), naming(0))
+    assert {request.variant.in_context for request, _ in asked} == {shown}
+    assert {len(request.messages) > 2 for request, _ in asked} == {shown}
+
+
 def test_all_presentations_come_in_one_wave() -> None:
     wave = Instability(m=7).ask(sample_of(4), prompt_for("choice"))
     assert [request.variant.test for request in next(wave)] == list(range(7))
