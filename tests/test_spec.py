@@ -70,7 +70,7 @@ def test_score_takes_the_fields_of_its_record_from_python_and_on_the_command_lin
     assert parameters(sn.score).keys() == SCORING | {"folder", "judge", "announce"}
     of_runs = {"runs", "where", "common_answered"}
     assert flags("report") == SCORING | JUDGE_FLAGS | of_runs | {"outputs"}
-    assert flags("score") == SCORING | JUDGE_FLAGS | of_runs | {"answers", "to", "model", "form"} | TERMINAL_ONLY
+    assert flags("score") == SCORING | JUDGE_FLAGS | of_runs | {"benchmark", "to", "model", "form"} | TERMINAL_ONLY
     assert flags("agree") >= JUDGE_FLAGS
 
 
