@@ -48,7 +48,7 @@ def summary_table(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> RichTabl
     rich_table.add_column("model, method", overflow="fold")
     for name in table.header[2:-3]:
         rich_table.add_column(name.replace(" ", "\n"), justify="right")
-    rich_table.add_column("unparsed, unscored / errors", justify="right", max_width=len("unscored"))
+    rich_table.add_column("unparsed\nunscored\n/ errors", justify="right")
     for model, method, *figures, unparsed, unscored, errors in table.rows:
         share = value_text(unparsed.estimate, unparsed.unit) if isinstance(unparsed, NumberCell) else DASH
         counts = f"{share}\n{cell_text(unscored, notes)} / {cell_text(errors, notes)}"
