@@ -8,10 +8,10 @@ from typing import Literal, get_args
 
 from msgspec.structs import replace
 
-from snellen.extraction import find_extractor
+from snellen.extraction import NamedExtractor, find_extractor
 from snellen.extraction.grader_address import grader_address
-from snellen.reasons import NoMostLikelyReason, Reason
-from snellen.records import ContinuationScore, ExtractionMethod, Prediction, ReadingConfidence, Request, Response, Turn
+from snellen.reasons import NoMostLikelyReason
+from snellen.records import ContinuationScore, ExtractionMethod, Prediction, Request, Response, Turn
 
 LikelihoodRule = Literal["sum", "mean", "byte", "softmax", "pmi", "conditional"]
 LIKELIHOOD_RULES: tuple[LikelihoodRule, ...] = get_args(LikelihoodRule)
@@ -37,65 +37,67 @@ def predict(
     empty when it asked and got none.
     Raises UnknownNameError for an extractor that does not exist; never for what a model replied.
     """
-    reading_rules = find_extractor(extractor)
+    rules = find_extractor(extractor)
     likelihood = request.kind == "loglikelihood"
-    choice: int | None = None
-    method: ExtractionMethod | None = None
-    reason: Reason | None = None
-    text, detail, follows_format = None, "", False
-    confidence: ReadingConfidence | None = None
-    unparsed_text: str | None = None
-    scores: tuple[float, ...] = ()
-    notes = response.notes
-    version = f"likelihood-{rule}-1" if likelihood else reading_rules.version
-    if response.error is not None:
-        reason, detail = "request failed", response.error.kind
-    elif likelihood and response.chosen is not None:
-        places = request.variant.order or tuple(range(len(question.options)))
-        choice, method, version = places[response.chosen], "likelihood", "chosen-elsewhere"
-    elif likelihood:
-        above = above_baseline(response.scores, baseline, rule)
-        if above is None:
-            reason = "no baseline"
-        else:
-            choice, method, reason = most_likely(above, rule)
-        scores = option_values(above or (), rule)
-        if method == "tie":
-            notes = (*notes, "tie")
-    elif question.options:
-        places = request.variant.order or tuple(range(len(question.options)))
-        options = [question.options[i] for i in places]
-        reading = reading_rules.read(
-            response.text or "", options, request.variant.labels, finish=response.finish, question=question.question
-        )
-        choice = None if reading.choice is None else places[reading.choice]
-        method, reason, detail = reading.extraction_method, reading.reason, reading.detail
-        follows_format = reading.follows_format
-        confidence = None if reading.confidence == "none" else reading.confidence
-        unparsed_text = (response.text or "") if choice is None else None
-    else:
-        text, method = response.text, "verbatim"
-    return Prediction(
+    unread = Prediction(
         protocol=protocol,
         method="likelihood" if likelihood else "generation",
         benchmark=request.benchmark,
         sample_id=request.sample_id,
         variant=request.variant,
         key=request.key,
-        choice=choice,
-        text=text,
-        extraction_method=method,
-        reason=reason,
-        detail=detail,
-        confidence=confidence,
-        follows_format=follows_format,
-        extractor_version=version,
+        extractor_version=f"likelihood-{rule}-1" if likelihood else rules.version,
         error=response.error,
-        notes=notes,
-        scores=scores,
-        unparsed_text=unparsed_text,
+        notes=response.notes,
         addresses_grader=_grader_address(question, response),
     )
+    if response.error is not None:
+        return replace(unread, reason="request failed", detail=response.error.kind)
+    if likelihood and response.chosen is not None:
+        choice = _places(unread, question)[response.chosen]
+        return replace(unread, choice=choice, extraction_method="likelihood", extractor_version="chosen-elsewhere")
+    if likelihood:
+        return _by_scores(unread, above_baseline(response.scores, baseline, rule), rule)
+    if question.options:
+        return _by_reply(unread, question, response, rules)
+    return replace(unread, text=response.text, extraction_method="verbatim")
+
+
+def _by_scores(unread: Prediction, scores: Sequence[ContinuationScore] | None, rule: LikelihoodRule) -> Prediction:
+    """The most likely option; `scores` are None where the baseline is missing."""
+    if scores is None:
+        return replace(unread, reason="no baseline")
+    choice, method, reason = most_likely(scores, rule)
+    return replace(
+        unread,
+        choice=choice,
+        extraction_method=method,
+        reason=reason,
+        notes=(*unread.notes, "tie") if method == "tie" else unread.notes,
+        scores=option_values(scores, rule),
+    )
+
+
+def _by_reply(unread: Prediction, question: Turn, response: Response, rules: NamedExtractor) -> Prediction:
+    """The option that the reply names, by identity."""
+    places, reply = _places(unread, question), response.text or ""
+    options = [question.options[place] for place in places]
+    reading = rules.read(reply, options, unread.variant.labels, finish=response.finish, question=question.question)
+    return replace(
+        unread,
+        choice=None if reading.choice is None else places[reading.choice],
+        extraction_method=reading.extraction_method,
+        reason=reading.reason,
+        detail=reading.detail,
+        confidence=None if reading.confidence == "none" else reading.confidence,
+        follows_format=reading.follows_format,
+        unparsed_text=reply if reading.choice is None else None,
+    )
+
+
+def _places(prediction: Prediction, question: Turn) -> Sequence[int]:
+    """The options in the order shown."""
+    return prediction.variant.order or range(len(question.options))
 
 
 def _grader_address(question: Turn, response: Response) -> str:
