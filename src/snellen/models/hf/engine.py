@@ -12,17 +12,18 @@ from snellen.models.hf.cached_forward import CachedState, prefill
 from snellen.models.hf.encode import ContinuedPrompt, Encoded, truncate
 from snellen.models.hf.full_forward import continuation_rows, score_rows
 from snellen.models.hf.model_layout import ModelLayout, encoder_input_digest, to_prefix_item
+from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.prefix_cache import PrefixCache
 from snellen.models.hf.prefix_sharing import (
-    Scores,
-    TokenPicker,
     score_by_rows,
     score_by_tree,
     write_by_rows,
     write_by_tree,
 )
+from snellen.models.hf.reference import Scores, write_token_by_token
 from snellen.models.hf.tree_attention import GrownTree, extend_trees, read_trees
 from snellen.models.hf.vision_cache import VisionCache, caching_vision
+from snellen.models.hf.written import TokenPicker
 from snellen.models.prefix import Budget, PrefixItem, SharingGroup, Tree, grow_tree, plan_sharing
 
 VISION_CACHE_BYTES = 256 * 1024 * 1024
@@ -38,45 +39,6 @@ class SharedRunners(Generic[R]):
 
     by_tree: Callable[[list[SharingGroup], list[Tree], GrownTree], dict[int, R]]
     by_rows: Callable[[list[SharingGroup], CachedState], dict[int, R]]
-
-
-@dataclass(frozen=True)
-class FastPaths:
-    """What may be shared without changing a score. If all are false, the plain path is used."""
-
-    vision_cache: bool = False
-    """Encoders may run once per picture, or once per prompt."""
-    cache: bool = False
-    """A prompt may be run once for all its continuations."""
-    shared: bool = False
-    """A picture's keys and values may serve another question too."""
-    ragged: bool = False
-    """Rows of unequal length may share one cache."""
-    tree: bool = False
-    """Everything after a prefix may be run in one forward pass, each token seeing its own ancestors."""
-    at_once: bool = False
-    """A short prefix may be run in the same forward pass as its tree."""
-    prefix_cache: bool = False
-    """Prefixes of one call may serve the next."""
-
-    @property
-    def name(self) -> str:
-        """A description of the strategy, for the run's manifest."""
-        if not (self.cache or self.vision_cache):
-            return "plain"
-        if not self.cache:
-            return "full rows, encoders kept"
-        facts = ("tree" if self.tree else "rows", "picture shared" if self.shared else "prompt shared")
-        more = {
-            "features kept": self.vision_cache,
-            "one forward": self.at_once,
-            "trunks kept": self.prefix_cache,
-            "one group at a time": not self.ragged,
-        }
-        return ", ".join([*facts, *(fact for fact, true in more.items() if true)])
-
-
-PLAIN = FastPaths()
 
 
 class Engine:
@@ -95,26 +57,45 @@ class Engine:
         import torch
 
         fast_paths = self.fast_paths if fast_paths is None else fast_paths
+        within = [
+            i for i, prompt in enumerate(prompts) if proved(fast_paths, prompt.context, max(map(len, prompt.tails)))
+        ]
+        run = self._by_groups if fast_paths.cache else self._by_full_rows
         with torch.inference_mode():
-            if fast_paths.cache:
-                return self._by_groups(prompts, fast_paths)
-            return self._by_full_rows(prompts, fast_paths)
+            scores = dict(zip(within, run([prompts[i] for i in within], fast_paths), strict=True))
+            beyond = [i for i in range(len(prompts)) if i not in scores]
+            scores.update(zip(beyond, self._by_full_rows([prompts[i] for i in beyond], PLAIN), strict=True))
+        return [scores[i] for i in range(len(prompts))]
 
     def write(
-        self,
-        rows: Sequence[Encoded],
-        pick: TokenPicker,
-        longest: int,
+        self, rows: Sequence[Encoded], pick: TokenPicker, longest: int, fast_paths: FastPaths | None = None
     ) -> list[list[int]]:
-        """New tokens of every request, by shared prefixes. Only for a model that may cache."""
+        """New tokens of every request: by shared prefixes as far as that is proved, otherwise token by token."""
+        fast_paths = self.fast_paths if fast_paths is None else fast_paths
+        by_prefixes = fast_paths.cache and fast_paths.writing == "shared"
+        within = [i for i, row in enumerate(rows) if by_prefixes and proved(fast_paths, row, longest)]
+        beyond = [i for i in range(len(rows)) if i not in set(within)]
+
+        def pick_for(places: list[int]) -> TokenPicker:
+            return lambda members: pick([places[member] for member in members])
+
+        shared = [rows[i] for i in within]
+        replies = self._write_by_prefixes(shared, fast_paths, pick_for(within), longest) if shared else []
+        alone = write_token_by_token(self.layout, [rows[i] for i in beyond], pick_for(beyond), longest)
+        written = dict(zip((*within, *beyond), (*replies, *alone), strict=True))
+        return [written[i] for i in range(len(rows))]
+
+    def _write_by_prefixes(
+        self, rows: Sequence[Encoded], fast_paths: FastPaths, pick: TokenPicker, longest: int
+    ) -> list[list[int]]:
         import torch
 
-        fast_paths, layout = self.fast_paths, self.layout
+        layout = self.layout
         # One extra token stands for the generated text, so that the tree ends at the node that predicts it.
         items = [to_prefix_item(layout, ContinuedPrompt(row, ((layout.pad,),))) for row in rows]
         work = SharedRunners(
             lambda groups, trees, grown: write_by_tree(layout, groups, trees, grown, pick, longest),
-            lambda groups, prefixes: write_by_rows(layout, items, groups, prefixes, fast_paths.ragged, pick, longest),
+            lambda groups, prefixes: write_by_rows(layout, items, groups, prefixes, fast_paths.together, pick, longest),
         )
         with torch.inference_mode():
             return self._shared(rows, items, fast_paths, work)
@@ -124,7 +105,7 @@ class Engine:
         items = [to_prefix_item(layout, request) for request in prompts]
         work = SharedRunners(
             lambda groups, trees, grown: score_by_tree(items, groups, trees, grown),
-            lambda groups, prefixes: score_by_rows(layout, items, groups, prefixes, fast_paths.ragged),
+            lambda groups, prefixes: score_by_rows(layout, items, groups, prefixes, fast_paths.together),
         )
         return self._shared([request.context for request in prompts], items, fast_paths, work)
 
@@ -193,7 +174,8 @@ class Engine:
         # together, so that an encoder reads it once.
         owners = [i for i, request in enumerate(prompts) for _ in request.tails]
         order = sorted(range(len(rows)), key=lambda place: (-len(rows[place][0].ids), owners[place]))
-        scored = iter(self.in_batches(in_batch_order(order, owners, self.budget.rows), run))
+        most = self.budget.rows if fast_paths.batch else 1
+        scored = iter(self.in_batches(in_batch_order(order, owners, most), run))
         return [[next(scored) for _ in request.tails] for request in prompts]
 
     def in_batches(self, waiting: list[list[int]], run: Callable[[list[int]], Sequence[R]]) -> list[R]:
@@ -212,9 +194,9 @@ class Engine:
             results.update(zip(places, batch_results, strict=True))
         return [results[place] for place in sorted(results)]
 
-    def remember(self, rows: Sequence[Encoded]) -> Any:
+    def remember(self, rows: Sequence[Encoded], fast_paths: FastPaths | None = None) -> Any:
         """A context in which the encoders cache their outputs for `rows`."""
-        return caching_vision(self._vision_caches(rows, self.fast_paths))
+        return caching_vision(self._vision_caches(rows, self.fast_paths if fast_paths is None else fast_paths))
 
     def _vision_caches(self, rows: Sequence[Encoded], fast_paths: FastPaths) -> list[tuple[VisionCache, list[str]]]:
         if not fast_paths.vision_cache:
@@ -253,6 +235,11 @@ def _room(layout: ModelLayout) -> int:
 
     device = layout.model.device
     return torch.cuda.get_device_properties(device).total_memory // 16 if device.type == "cuda" else PREFIX_CACHE_BYTES
+
+
+def proved(fast_paths: FastPaths, context: Encoded, more: int) -> bool:
+    """Whether `fast_paths` were proved for a prompt with up to `more` tokens after it."""
+    return fast_paths.proved.covers(len(context.ids), more, len(context.digests))
 
 
 def in_batch_order(order: Sequence[int], owners: Sequence[int], size: int) -> list[list[int]]:
