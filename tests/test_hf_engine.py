@@ -17,8 +17,8 @@ from snellen.models.hf.encode import ContinuedPrompt, extend
 from snellen.models.hf.engine import Engine, in_batch_order
 from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.model_layout import read_layout
-from snellen.models.hf.prefix_cache import RECENT, PrefixCache
 from snellen.models.hf.noise import difference
+from snellen.models.hf.prefix_cache import RECENT, PrefixCache
 from snellen.models.hf.selfcheck import choose_fast_paths
 from tiny_configs import ARCHITECTURES, asked, make, normal, tokens
 
@@ -33,7 +33,9 @@ EXPECTED = {
     "Kosmos-2": "rows, picture shared, features kept, trunks kept",
 }
 EVERYTHING = "tree, picture shared, features kept, one forward, trunks kept"
-ALL = FastPaths(vision_cache=True, cache=True, shared=True, batch=True, ragged=True, tree=True, at_once=True, prefix_cache=True)
+ALL = FastPaths(
+    vision_cache=True, cache=True, shared=True, batch=True, ragged=True, tree=True, at_once=True, prefix_cache=True
+)
 
 
 def engine_of(model: Any, rows: int = 8) -> Engine:

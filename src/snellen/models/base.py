@@ -66,6 +66,15 @@ class NeedsBenchmarks(Protocol):
     def prepare(self, benchmarks: Sequence[Path]) -> None: ...
 
 
+@runtime_checkable
+class HasFindings(Protocol):
+    """A model that checks its own answers during a run."""
+
+    def findings(self) -> tuple[str, ...]:
+        """Sentences on what it found so far, for the notes of the run's manifest."""
+        ...
+
+
 class ModelSpec(Struct, frozen=True):
     """The parts of a model string `scheme:target?option=value&...`."""
 

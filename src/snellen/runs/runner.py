@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from snellen import __version__
 from snellen.errors import ModelError, StoreError
-from snellen.models.base import AsyncModel, Model, NeedsBenchmarks
+from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks
 from snellen.protocols.base import needed_kind
 from snellen.runs.drivers import ProgressCallback, drive_model
 from snellen.runs.journal import (
@@ -36,6 +36,8 @@ class RunOutcome(Struct, frozen=True):
     folder: Path
     answered: int
     failed: int
+    findings: tuple[str, ...] = ()
+    """What the model found when it checked its own answers."""
 
 
 def run_plan(model: Model | AsyncModel, plan: RunPlan, progress: ProgressCallback = lambda update: None) -> RunOutcome:
@@ -50,7 +52,18 @@ def run_plan(model: Model | AsyncModel, plan: RunPlan, progress: ProgressCallbac
         model.prepare([selected.benchmark.folder for selected in plan.benchmarks])
     with RunStore(folder, plan.worker) as store:
         drive_model(model, work_items(plan), store, window=plan.spec.window, progress=progress)
-        return RunOutcome(folder, store.answered, store.failed)
+        findings = model.findings() if isinstance(model, HasFindings) else ()
+        outcome = RunOutcome(folder, store.answered, store.failed, findings)
+    if plan.spec.workers == 1:
+        note_findings(outcome)
+    return outcome
+
+
+def note_findings(outcome: RunOutcome) -> None:
+    """Add what a session found to the notes of the run; earlier sessions' notes stay."""
+    if outcome.findings:
+        manifest = read_manifest(outcome.folder)
+        write_manifest(outcome.folder, replace(manifest, notes=(*manifest.notes, *outcome.findings)))
 
 
 def check_model_kinds(model: Model | AsyncModel, plan: RunPlan) -> None:

@@ -11,8 +11,8 @@ from snellen.errors import ModelError
 from snellen.models.hf.cached_forward import CachedState, prefill
 from snellen.models.hf.encode import ContinuedPrompt, Encoded, truncate
 from snellen.models.hf.full_forward import continuation_rows, score_rows
-from snellen.models.hf.model_layout import ModelLayout, encoder_input_digest, to_prefix_item
 from snellen.models.hf.ladder import PLAIN, FastPaths
+from snellen.models.hf.model_layout import ModelLayout, encoder_input_digest, to_prefix_item
 from snellen.models.hf.prefix_cache import PrefixCache
 from snellen.models.hf.prefix_sharing import (
     score_by_rows,

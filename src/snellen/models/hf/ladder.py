@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 RowsTogether = Literal["ragged", "equal", "single"]
 """Which rows run in one forward pass after their prefixes: any, those of equal length, or none but one."""
@@ -68,6 +68,11 @@ class FastPaths:
     """How replies are written."""
     proved: ProvedRange = ProvedRange()
     """The texts that all this holds for."""
+
+    def with_path(self, name: str) -> FastPaths:
+        """These and the fast path called `name`."""
+        more: dict[str, Any] = {name: True}
+        return replace(self, **more)
 
     @property
     def shares(self) -> bool:

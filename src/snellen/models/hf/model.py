@@ -95,7 +95,8 @@ class HFModel:
             rows = [cast(Encoded, prompts[i]) for i in places]
             written = self._write(rows, [requests[i] for i in places])
             for i, row, tokens in zip(places, rows, written, strict=True):
-                self._spot_check(requests[i], lambda checks, row=row, tokens=tokens: checks.check_reply(row, tokens))
+                if (checks := self._checks_of(requests[i])) and not checks.check_reply(row, tokens):
+                    self._warn(requests[i], checks)
             return [
                 to_response(self._encoder, row, tokens, ends, requests[i])
                 for i, row, tokens in zip(places, rows, written, strict=True)
@@ -118,7 +119,8 @@ class HFModel:
             with quiet_and_single_threaded(self._layout.model):
                 scored = self._engine.score(rows)
                 for i, row, tails in zip(places, rows, scored, strict=True):
-                    self._spot_check(requests[i], lambda checks, row=row, tails=tails: checks.check_scores(row, tails))
+                    if (checks := self._checks_of(requests[i])) and not checks.check_scores(row, tails):
+                        self._warn(requests[i], checks)
             return [
                 _scored(row, tails, requests[i].continuations)
                 for i, row, tails in zip(places, rows, scored, strict=True)
@@ -172,18 +174,19 @@ class HFModel:
         order = sorted(chosen, key=lambda place: -len(rows[place].ids))
         return engine.in_batches(in_batch_order(order, range(len(rows)), most), run)
 
-    def _spot_check(self, request: Request, agrees: Callable[[SpotChecks], bool]) -> None:
-        """Answer a seeded share of the requests by the reference too; a warning says where it disagrees."""
+    def _checks_of(self, request: Request) -> SpotChecks | None:
+        """Where `request` is to be checked against the reference; None for most requests."""
         checks = self._spot_checks
-        if checks is None or not checks.drawn(request):
-            return
-        if not agrees(checks):
-            logger.warning(
-                "%s: %s differs from the same request run alone by more than rounding; use ?scoring=exact (%s)",
-                self.name,
-                request.sample_id,
-                "; ".join(checks.findings),
-            )
+        return checks if checks is not None and checks.drawn(request) else None
+
+    def _warn(self, request: Request, checks: SpotChecks) -> None:
+        """Say that a spot check failed."""
+        logger.warning(
+            "%s: %s differs from the same request run alone by more than rounding; use ?scoring=exact (%s)",
+            self.name,
+            request.sample_id,
+            "; ".join(checks.findings),
+        )
 
     def _check(self, name: str, exact: bool) -> None:
         """Determine which fast paths the model allows, logging one line if not all."""

@@ -19,6 +19,8 @@ LEAST = {"float32": 1e-4, "float16": 0.005, "bfloat16": 0.02}
 """Tolerances below which nothing is refused, in nats: a few rows may be luckier than the rest."""
 UNMEASURED = {"float32": 1e-3, "float16": 0.02, "bfloat16": 0.08}
 """Tolerances where the weights do not fit in memory a second time, or cannot be widened."""
+MOST = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.2}
+"""Tolerances beyond which nothing is accepted, in nats: what differs more than that in a wider format is no rounding."""
 FACTOR = 4.0
 """A path and its reference round independently, and many more tokens are compared than were measured."""
 
@@ -50,15 +52,15 @@ def measure_tolerance(layout: ModelLayout, prompts: Sequence[ContinuedPrompt], s
     repeated = difference(scores, again)
     wide = _wide_scores(layout, prompts, form)
     noise = None if wide is None else max(difference(scores, wide), repeated)
-    if repeated > max(assumed, noise or 0.0):
+    if repeated > assumed:
         raise UnrepeatableError(
             f"the same prompt scored twice differs by {repeated:.2g} nats, so no score of this model could be trusted"
         )
-    least = LEAST.get(form, LEAST["bfloat16"])
     if wide is None or noise is None:
         return Tolerance(assumed, 2 * assumed)
+    least, most = LEAST.get(form, LEAST["bfloat16"]), MOST.get(form, MOST["bfloat16"])
     option = max(difference(_sums(scores), _sums(wide)), noise)
-    return Tolerance(max(least, FACTOR * noise), max(2 * least, FACTOR * option), noise)
+    return Tolerance(min(most, max(least, FACTOR * noise)), min(2 * most, max(2 * least, FACTOR * option)), noise)
 
 
 def flaw(expected: Sequence[Scores], found: Sequence[Scores], tolerance: Tolerance) -> str:
@@ -118,7 +120,7 @@ def _widened(model: Any, wide: Any) -> Iterator[None]:
 
 
 def _widens(part: Any, wide: Any) -> bool:
-    return part.dtype.is_floating_point and part.dtype.itemsize < wide.itemsize
+    return bool(part.dtype.is_floating_point and part.dtype.itemsize < wide.itemsize)
 
 
 def _fits_twice(model: Any, wide: Any) -> bool:
@@ -131,4 +133,4 @@ def _fits_twice(model: Any, wide: Any) -> bool:
     need = sum(part.numel() * wide.itemsize for part in parts if _widens(part, wide))
     if parts and parts[0].device.type == "cuda":
         return bool(need < torch.cuda.mem_get_info(parts[0].device)[0] / 2)
-    return need < os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
+    return bool(need < os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2)

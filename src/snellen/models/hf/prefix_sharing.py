@@ -8,12 +8,13 @@ from typing import Any
 
 from snellen.models.hf.cached_forward import CachedState, advance, select_rows
 from snellen.models.hf.full_forward import token_scores
+from snellen.models.hf.ladder import RowsTogether
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.reference import Scores
-from snellen.models.hf.ladder import RowsTogether
 from snellen.models.hf.tree_attention import GrownTree, branches_of, extend_branches, select_branches
 from snellen.models.hf.written import TokenPicker, Written
 from snellen.models.prefix import PREFIX_END, PrefixItem, SharingGroup, Tree
+
 
 def score_by_tree(
     items: Sequence[PrefixItem], groups: Sequence[SharingGroup], trees: Sequence[Tree], grown: GrownTree
@@ -141,7 +142,8 @@ def _tail_scores(
         repeated = select_rows(state, [row for row, _ in tails])
         _, later = advance(layout, repeated, [tail[:-1] for _, tail in tails], every=True)
     return [
-        _row_scores(first[row], None if later is None else later[place], tail) for place, (row, tail) in enumerate(tails)
+        _row_scores(first[row], None if later is None else later[place], tail)
+        for place, (row, tail) in enumerate(tails)
     ]
 
 

@@ -1,6 +1,6 @@
 """The reference: one row at a time, no cache, no padding, log-softmax in float64.
 
-Nothing else is trusted: a batch of a model whose rows change one another is wrong by itself, whatever it is compared with.
+A batch is no reference: where rows change one another it is wrong by itself.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def choose_writing(
     if fast_paths.batch:
         ways["generate in batches"] = together
     ways["generate"] = alone
-    refusals = {}
+    refusals: dict[str, str] = {}
     for way, batches in ways.items():
         try:
             flaws = [batch_flaw(engine, batch, replace(fast_paths, writing=way), tolerance) for batch in batches]

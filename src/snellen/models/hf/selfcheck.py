@@ -82,6 +82,7 @@ class _Case:
     prompts: list[ContinuedPrompt]
     scores: list[Scores]
 
+
 def choose_fast_paths(
     engine: Engine, probe: Sequence[ContinuedPrompt], facts: ModelFacts | None = None
 ) -> SelfCheckResult:
@@ -150,7 +151,7 @@ class _SelfCheck:
                 continue
             if name in forbidden:
                 self.refusals[path] = forbidden[name]
-            elif self._agrees(path, wider := replace(chosen, **{name: True}), self._case):
+            elif self._agrees(path, wider := chosen.with_path(name), self._case):
                 chosen = wider
         if not self._agrees(BACKWARDS, chosen, _Case(self._case.prompts[::-1], self._case.scores[::-1])):
             chosen = PLAIN
@@ -245,7 +246,7 @@ class _SelfCheck:
 
 
 def forbidden_paths(facts: ModelFacts, length: int) -> dict[str, str]:
-    """Fast paths that facts rule out on texts of `length` tokens, and why: no finite probe could show that they hold."""
+    """Fast paths that no finite probe could prove, by the facts, on texts of `length` tokens; and why."""
     if facts.doubt:
         return dict.fromkeys(ACROSS, facts.doubt)
     forbidden = dict.fromkeys(("batch", "ragged"), facts.picture_doubt) if facts.picture_doubt else {}

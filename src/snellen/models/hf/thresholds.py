@@ -81,7 +81,7 @@ class ModelFacts:
 
 def read_facts(model: Any, longest: int | None, cache: Any = None) -> ModelFacts:
     """The facts of `model`, whose texts have at most `longest` tokens, and of a cache that it filled."""
-    lengths = {name: value for name, value in _lengths(model) if longest is None or value < longest}
+    lengths = {name: value for name, value in _lengths(model) if longest is None or value <= longest}
     odd = [type(layer).__name__ for layer in getattr(cache, "layers", ()) if not _plain(layer)]
     return ModelFacts(
         unknown_code=unknown_code(model) + (() if cache is None else _unknown_cache(cache)),
@@ -137,7 +137,7 @@ def _settings(model: Any) -> Iterator[tuple[str, Any]]:
     for config in (model.config, text):
         yield from ((name, value) for name, value in config.to_dict().items() if not isinstance(value, bool))
     decoder = model.get_decoder() if hasattr(model, "get_decoder") else None
-    for module in decoder.modules() if hasattr(decoder, "modules") else ():
+    for module in () if decoder is None else decoder.modules():
         yield from ((name, value) for name, value in vars(module).items() if type(value) is int)
 
 
