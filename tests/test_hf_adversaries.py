@@ -1,4 +1,4 @@
-"""Models that are spoiled on purpose: the self-check notices each, and what it then chooses equals one row at a time."""
+"""Models that are spoiled on purpose: each is noticed, and what is then chosen equals one row at a time."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ pytest.importorskip("transformers", reason="waits for transformers")
 import torch
 import transformers as tf
 
+import snellen as sn
 from hf_adversaries import ADVERSARIES, MEASURED, Dropout, head, llava, sliding, text_of
 from snellen.errors import ModelError
 from snellen.models.base import load_model
@@ -29,6 +30,7 @@ from snellen.models.hf.reference import reference_scores, write_token_by_token
 from snellen.models.hf.reply_check import GreedyPicker, batch_flaw
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths
 from snellen.models.hf.thresholds import ModelFacts, crossing_length
+from snellen.runs.journal import read_manifest
 from tiny_archs import Pictures, ask, save
 from tiny_configs import ARCHITECTURES, asked, make, tokens
 
@@ -190,3 +192,14 @@ def test_a_model_with_active_dropout_is_refused_when_it_is_loaded(
     )
     with pytest.raises(ModelError, match="training mode"):
         load_model(f"hf:{folder}")
+
+
+def test_the_largest_difference_of_spot_checks_stands_in_the_manifest_and_the_report(tmp_path: Path) -> None:
+    results = sn.evaluate(
+        "snellen:tiny", "eyechart/shape", ["vanilla", "likelihood"], limit=4, name="tiny", runs=tmp_path
+    )
+    notes = read_manifest(tmp_path / "tiny").notes
+    assert [note.partition(":")[0] for note in notes] == ["spot checks (generate)", "spot checks (loglikelihood)"]
+    assert all("nats (noise allows" in note for note in notes)
+    results.report(tmp_path / "report.md")
+    assert "spot checks (loglikelihood)" in (tmp_path / "report.md").read_text()

@@ -20,7 +20,7 @@ LEAST = {"float32": 1e-4, "float16": 0.005, "bfloat16": 0.02}
 UNMEASURED = {"float32": 1e-3, "float16": 0.02, "bfloat16": 0.08}
 """Tolerances where the weights do not fit in memory a second time, or cannot be widened."""
 MOST = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.2}
-"""Tolerances beyond which nothing is accepted, in nats: what differs more than that in a wider format is no rounding."""
+"""Tolerances beyond which nothing is accepted, in nats: scores that a wider format moves further are not rounded."""
 FACTOR = 4.0
 """A path and its reference round independently, and many more tokens are compared than were measured."""
 

@@ -106,7 +106,7 @@ def choose_writing(
         try:
             flaws = [batch_flaw(engine, batch, replace(fast_paths, writing=way), tolerance) for batch in batches]
         except REFUSALS as error:
-            flaws = [shortened(error)]
+            flaws = [error_line(error)]
         if not any(flaws):
             return way, refusals
         refusals[f"replies {way}"] = next(filter(None, flaws))
@@ -126,6 +126,6 @@ def batch_flaw(engine: Engine, rows: Sequence[Encoded], fast_paths: FastPaths, t
     return next(filter(None, flaws), "")
 
 
-def shortened(error: Exception) -> str:
+def error_line(error: Exception) -> str:
     """An error in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"

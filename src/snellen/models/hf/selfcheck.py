@@ -18,7 +18,7 @@ from snellen.models.hf.noise import Tolerance, difference, flaw, measure_toleran
 from snellen.models.hf.probe import affordable_length, stretched, text_length, with_repetition, without_picture
 from snellen.models.hf.probe_cost import ProbeCost, counting
 from snellen.models.hf.reference import Scores, reference_scores
-from snellen.models.hf.reply_check import REFUSALS, REPLY, choose_writing, shortened
+from snellen.models.hf.reply_check import REFUSALS, REPLY, choose_writing, error_line
 from snellen.models.hf.thresholds import ModelFacts, crossing_length, longest_text, read_facts
 
 PLAINLY, CACHE, LONG, SHORT = "one row at a time", "a cached prompt", "a long text", "a short text"
@@ -183,7 +183,7 @@ class _SelfCheck:
         try:
             case = _Case(prompts, reference_scores(self.engine.layout, prompts))
         except REFUSALS as error:
-            self.refusals[SHORT] = shortened(error)
+            self.refusals[SHORT] = error_line(error)
             case = None
         if case is not None and self._agrees(SHORT, chosen, case):
             shortest, pictures = 0, pictures | {0}
@@ -196,7 +196,7 @@ class _SelfCheck:
         try:
             case = _Case(prompts, reference_scores(self.engine.layout, prompts))
         except (*REFUSALS, MemoryError) as error:
-            self.refusals[LONG] = shortened(error)
+            self.refusals[LONG] = error_line(error)
             return replace(chosen, proved=replace(proved, longest=self._longest_text()))
         for rung in rungs_below(chosen):
             if rung == PLAIN or self._agrees(f"{LONG}, {rung.rows_name}", rung, case):
@@ -214,7 +214,7 @@ class _SelfCheck:
                 engine.score(case.prompts[:1], fast_paths)
             scores = engine.score(case.prompts, fast_paths)
         except REFUSALS as error:
-            self.refusals[name] = shortened(error)
+            self.refusals[name] = error_line(error)
             return False
         self.differences[name] = difference(case.scores, scores)
         if wrong := flaw(case.scores, scores, self.tolerance):
