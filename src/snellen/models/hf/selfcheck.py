@@ -126,7 +126,7 @@ class _SelfCheck:
 
     def __init__(self, engine: Engine, probe: list[ContinuedPrompt], facts: ModelFacts | None) -> None:
         self.engine, self._given = engine, facts
-        self.probe = probe = [with_repetition(prompt) for prompt in probe]
+        self.probe = [with_repetition(prompt) for prompt in probe]
         self.facts = facts or ModelFacts()
         self.differences: dict[str, float] = {}
         self.refusals: dict[str, str] = {}
@@ -134,8 +134,12 @@ class _SelfCheck:
         """Prompts beyond a length, if what was chosen holds there."""
         scores = reference_scores(engine.layout, probe)
         self.tolerance = measure_tolerance(engine.layout, [probe[0], probe[-1]], [scores[0], scores[-1]])
-        self._case = _Case(probe, scores)
-        if not self._agrees(PLAINLY, PLAIN, self._case):
+        # What stands twice has one reference.
+        again = [
+            [*own, own[prompt.tails.index(prompt.tails[-1])]] for own, prompt in zip(scores, self.probe, strict=True)
+        ]
+        self._case = _Case(self.probe, again)
+        if not self._agrees(PLAINLY, PLAIN, _Case(self.probe[:1], again[:1])):
             raise ValueError(f"scored one row at a time it {self.refusals[PLAINLY]} from its own logits")
         del self.differences[PLAINLY]
 
