@@ -19,12 +19,15 @@ import transformers
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from snellen.models.hf.engine import PLAIN, Engine  # noqa: E402
+from snellen.models.hf.engine import Engine  # noqa: E402
+from snellen.models.hf.ladder import PLAIN  # noqa: E402
 from snellen.models.hf.model_layout import read_layout  # noqa: E402
-from snellen.models.hf.selfcheck import CACHE, MEMO, WIDER, SelfCheckResult, choose_fast_paths, largest_difference  # noqa: E402
+from snellen.models.hf.noise import largest_difference  # noqa: E402
+from snellen.models.hf.reference import reference_scores  # noqa: E402
+from snellen.models.hf.selfcheck import CACHE, WIDER, SelfCheckResult, choose_fast_paths  # noqa: E402
 from tiny_configs import ARCHITECTURES, asked, make, normal  # noqa: E402
 
-PATHS = (CACHE, *WIDER.values(), MEMO)
+PATHS = (CACHE, *WIDER.values())
 BEGIN, END = "<!-- equality table: begin -->", "<!-- equality table: end -->"
 
 
@@ -36,7 +39,7 @@ def cell(verdict: SelfCheckResult, path: str) -> str:
         return f"**{value}**" if why else value
     if not why:
         return "—"
-    return "window" if "window" in why else "no" if "cannot be kept" in why else "refused"
+    return "facts" if "layers" in why or "begins" in why else "no" if "cannot be kept" in why else "refused"
 
 
 def row(name: str) -> str:
@@ -44,18 +47,21 @@ def row(name: str) -> str:
     window = asked(head)
     engine = Engine(read_layout(model, 0), 8, 4096)
     verdict = choose_fast_paths(engine, window)
-    exact = Engine(read_layout(make(name)[0], 0), 1, 4096).score(window, PLAIN)
+    exact = reference_scores(read_layout(make(name)[0], 0), window)
     fast = engine.score(window, verdict.fast_paths)
     first = window[0]
     pixels = normal(77, *first.context.extras["pixel_values"].shape)
     other = replace(first.context, extras={**first.context.extras, "pixel_values": pixels}, digests=("other",))
     sees = largest_difference(exact[:1], engine.score([replace(first, context=other)], PLAIN))
     cells = [cell(verdict, path) for path in PATHS]
-    return " | ".join([name, *cells, verdict.fast_paths.name, f"{largest_difference(exact, fast):.0e}", f"{sees:.2f}"])
+    cost = f"{verdict.cost.passes} / {verdict.cost.tokens:,}"
+    found = [verdict.fast_paths.name, f"{largest_difference(exact, fast):.0e}", f"{sees:.2f}", cost]
+    return " | ".join([name, *cells, *found])
 
 
 def table() -> str:
     heads = ["architecture", *PATHS, "strategy chosen", "chosen against exact", "another picture moves a score by"]
+    heads.append("passes / tokens of the self-check")
     rows = [" | ".join(heads), " | ".join("---" for _ in heads), *(row(name) for name in ARCHITECTURES)]
     versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
     return "\n".join([f"Taken with {versions}.", "", *(f"| {line} |" for line in rows)])

@@ -30,13 +30,16 @@ import transformers as tf
 
 from snellen.models.hf.decoding import generate_plainly, token_picker
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt
-from snellen.models.hf.engine import PLAIN, Engine, FastPaths
+from snellen.models.hf.engine import Engine
+from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.model_layout import read_layout
-from snellen.models.hf.selfcheck import largest_difference
+from snellen.models.hf.noise import largest_difference
 from snellen.records import Decoding, Message, Request, TextPart, Variant
 
 IMAGE, PICTURE, QUESTION = 32000, 576, 55
-FAST = FastPaths(vision_cache=True, cache=True, shared=True, ragged=True, tree=True, at_once=True, prefix_cache=True)
+FAST = FastPaths(
+    vision_cache=True, cache=True, shared=True, batch=True, ragged=True, tree=True, at_once=True, prefix_cache=True
+)
 TARGETS = {
     "one question, 4 options": 4.5,
     "5 templates x 4 options": 14.0,

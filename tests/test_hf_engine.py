@@ -14,10 +14,12 @@ pytest.importorskip("transformers", reason="waits for transformers")
 import torch
 
 from snellen.models.hf.encode import ContinuedPrompt, extend
-from snellen.models.hf.engine import PLAIN, Engine, FastPaths, batches_in_order
+from snellen.models.hf.engine import Engine, batches_in_order
+from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.model_layout import read_layout
+from snellen.models.hf.noise import largest_difference
 from snellen.models.hf.prefix_cache import RECENT, PrefixCache
-from snellen.models.hf.selfcheck import choose_fast_paths, largest_difference
+from snellen.models.hf.selfcheck import choose_fast_paths
 from tiny_configs import ARCHITECTURES, asked, make, normal, tokens
 
 EXPECTED = {
@@ -31,7 +33,9 @@ EXPECTED = {
     "Kosmos-2": "rows, picture shared, features kept, trunks kept",
 }
 EVERYTHING = "tree, picture shared, features kept, one forward, trunks kept"
-ALL = FastPaths(vision_cache=True, cache=True, shared=True, ragged=True, tree=True, at_once=True, prefix_cache=True)
+ALL = FastPaths(
+    vision_cache=True, cache=True, shared=True, batch=True, ragged=True, tree=True, at_once=True, prefix_cache=True
+)
 
 
 def engine_of(model: Any, rows: int = 8) -> Engine:
@@ -213,7 +217,7 @@ def test_a_window_larger_than_the_budget_gives_the_same_scores() -> None:
         assert largest_difference(whole, Engine(read_layout(model, 0), rows, budget).score(window, able)) < 1e-4
 
 
-@pytest.mark.parametrize("able", [PLAIN, FastPaths(cache=True, shared=True, ragged=True, tree=True)])
+@pytest.mark.parametrize("able", [FastPaths(batch=True), FastPaths(cache=True, shared=True, ragged=True, tree=True)])
 def test_running_out_of_memory_halves_the_batch_and_loses_nothing(able: FastPaths) -> None:
     model, head = make("LLaVA")
     first = asked(head)[0]

@@ -75,6 +75,15 @@ def answers_by_sample(model: object) -> bool:
     return bool(getattr(model, "answers_by_sample", False))
 
 
+@runtime_checkable
+class HasFindings(Protocol):
+    """A model that checks its own answers during a run."""
+
+    def findings(self) -> tuple[str, ...]:
+        """Sentences on what it found so far, for the notes of the run's manifest."""
+        ...
+
+
 class ModelSpec(Struct, frozen=True):
     """The parts of a model string `scheme:target?option=value&...`."""
 

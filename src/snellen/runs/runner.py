@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from snellen import __version__
 from snellen.errors import ModelError, StoreError
-from snellen.models.base import AsyncModel, Model, NeedsBenchmarks, answers_by_sample
+from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks, answers_by_sample
 from snellen.models.object_fingerprint import is_of_content
 from snellen.protocols.base import needed_kind
 from snellen.runs.drivers import ProgressCallback, drive_model
@@ -40,6 +40,8 @@ class RunOutcome(Struct, frozen=True):
     folder: Path
     answered: int
     failed: int
+    findings: tuple[str, ...] = ()
+    """What the model found when it checked its own answers."""
 
 
 def run_plan(model: Model | AsyncModel, plan: RunPlan, progress: ProgressCallback = lambda update: None) -> RunOutcome:
@@ -61,7 +63,18 @@ def run_plan(model: Model | AsyncModel, plan: RunPlan, progress: ProgressCallbac
         finally:
             if is_of_content(manifest.fingerprint):
                 _keep_left_as(folder, model)
-        return RunOutcome(folder, store.answered, store.failed)
+        findings = model.findings() if isinstance(model, HasFindings) else ()
+        outcome = RunOutcome(folder, store.answered, store.failed, findings)
+    if plan.spec.workers == 1:
+        note_findings(outcome)
+    return outcome
+
+
+def note_findings(outcome: RunOutcome) -> None:
+    """Add what a session found to the notes of the run; earlier sessions' notes stay."""
+    if outcome.findings:
+        manifest = read_manifest(outcome.folder)
+        write_manifest(outcome.folder, replace(manifest, notes=(*manifest.notes, *outcome.findings)))
 
 
 def check_model_kinds(model: Model | AsyncModel, plan: RunPlan) -> None:

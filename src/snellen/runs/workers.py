@@ -21,7 +21,7 @@ from snellen.errors import ModelError, SnellenError
 from snellen.models.base import load_model
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate
 from snellen.runs.plan import RunPlan, plan_run
-from snellen.runs.runner import RunOutcome, run_plan
+from snellen.runs.runner import RunOutcome, note_findings, run_plan
 from snellen.runs.spec import RunSpec
 
 
@@ -29,7 +29,7 @@ class _Line(Struct):
     """One line from a worker: progress, or its outcome, or its error."""
 
     update: ProgressUpdate | None = None
-    outcome: tuple[int, int] | None = None
+    outcome: tuple[int, int, tuple[str, ...]] | None = None
     error: str = ""
 
 
@@ -58,7 +58,14 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
     if any(codes):
         raise ModelError(f"worker {codes.index(next(filter(None, codes)))} died; run the same command to go on")
     outcomes = [line.outcome for line in lines if line.outcome]
-    return RunOutcome(plan.folder, sum(answered for answered, _ in outcomes), sum(failed for _, failed in outcomes))
+    outcome = RunOutcome(
+        plan.folder,
+        sum(answered for answered, _, _ in outcomes),
+        sum(failed for _, failed, _ in outcomes),
+        tuple(finding for _, _, findings in outcomes for finding in findings),
+    )
+    note_findings(outcome)
+    return outcome
 
 
 @contextmanager
@@ -105,7 +112,7 @@ def _main() -> None:
         plan = replace(plan_run(spec), worker=number)
         [model] = spec.models
         outcome = run_plan(load_model(model), plan, lambda update: write(_Line(update=update)))
-        write(_Line(outcome=(outcome.answered, outcome.failed)))
+        write(_Line(outcome=(outcome.answered, outcome.failed, outcome.findings)))
     except SnellenError as error:
         write(_Line(error=str(error)))
         sys.exit(error.exit_code)

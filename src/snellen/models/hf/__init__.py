@@ -14,8 +14,14 @@ prefix_cache         prefixes of earlier calls
 last_layer_pruning   a last block that runs only where logits are read
 prefix_sharing       scoring and generation for groups that share a prefix (planned by snellen.models.prefix)
 vision_cache         encoders whose outputs are cached
-engine               decides how a window of requests is run, and halves it when memory runs out
-probe, selfcheck     which fast paths reproduce the model's own scores
+ladder               what may be shared, rung by rung
+engine               runs a window of requests as a rung says, and halves it when memory runs out
+reference, noise     one row at a time in float64, and how far rounding takes scores from it
+written              replies as they grow
+code_origin, thresholds   what can be read from a model: unknown code, lengths at which behaviour begins
+probe, probe_cost    test prompts, short and long, and what they cost
+selfcheck, reply_check    which rung reproduces the model's own scores and replies
+spot_checks          real requests answered by the reference too
 decoding             how the next token is chosen, and when a reply ends
 model                the adapter that puts these together
 """

@@ -17,6 +17,9 @@ from snellen.models.hf.encode import EncodedPrompt
 from snellen.models.hf.full_forward import logits_to_keep
 from snellen.models.hf.model_layout import ModelLayout
 
+GROWN_BY_NEW_TENSORS = ("DynamicLayer", "DynamicSlidingWindowLayer")
+"""Kinds of cache layers that never change a tensor in place."""
+
 
 @dataclass(frozen=True)
 class CachedState:
@@ -91,9 +94,17 @@ def advance(
 
 
 def copy_cache(cache: Any) -> Any:
-    """A cache that can grow without changing `cache`: tensors are shared until growth makes new ones."""
+    """A cache that can grow without changing `cache`.
+
+    Keys and values are shared until growth makes new ones; other states, which may be updated in place, are copied.
+    """
     twin = copy.copy(cache)
-    twin.layers = [copy.copy(layer) for layer in cache.layers]
+    others = {name: copy.deepcopy(value) for name, value in vars(cache).items() if name != "layers"}
+    vars(twin).update(others)
+    twin.layers = [
+        copy.copy(layer) if type(layer).__name__ in GROWN_BY_NEW_TENSORS else copy.deepcopy(layer)
+        for layer in cache.layers
+    ]
     return twin
 
 

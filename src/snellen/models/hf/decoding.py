@@ -15,7 +15,7 @@ from snellen.models.hf.collate import pad_rows, to_device
 from snellen.models.hf.encode import EncodedPrompt, Encoder
 from snellen.models.hf.load import import_transformers
 from snellen.models.hf.model_layout import ModelLayout
-from snellen.models.hf.prefix_sharing import TokenPicker
+from snellen.models.hf.written import TokenPicker
 from snellen.records import Decoding, Request, Response, Usage
 
 
@@ -47,21 +47,10 @@ def token_picker(layout: ModelLayout, encoder: Encoder, requests: Sequence[Reque
 def generate_plainly(
     layout: ModelLayout, encoder: Encoder, rows: Sequence[EncodedPrompt], requests: Sequence[Request]
 ) -> list[list[int]]:
-    """New tokens by the model's own `generate`, in one batch. The reference for generation with shared prefixes."""
+    """New tokens by the model's own `generate`, in one batch."""
     import torch
 
-    transformers, model, decoding = import_transformers(), layout.model, requests[0].decoding
-    # A decoder continues from the last position; an encoder pads as in scoring, so that its outputs can be cached.
-    batch = to_device(model, pad_rows(rows, layout.pad, "right" if layout.encoder_decoder else "left"))
-    settings = transformers.GenerationConfig(
-        max_new_tokens=decoding.max_new_tokens,
-        do_sample=False,
-        num_beams=1,
-        pad_token_id=layout.pad,
-        eos_token_id=sorted(end_tokens(layout)) or None,
-        bos_token_id=model.generation_config.bos_token_id,
-        decoder_start_token_id=layout.start if layout.encoder_decoder else None,
-    )
+    decoding, prompt = requests[0].decoding, _prompts(layout, rows)["input_ids"]
     shift = gumbel_noise(requests)
 
     class Shift(import_transformers().LogitsProcessor):  # type: ignore[misc]
@@ -70,16 +59,40 @@ def generate_plainly(
 
     class StopAt(import_transformers().StoppingCriteria):  # type: ignore[misc]
         def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-            texts = [encoder.decode(row) for row in _new(layout, input_ids, batch["input_ids"]).tolist()]
+            texts = [encoder.decode(row) for row in _new(layout, input_ids, prompt).tolist()]
             return torch.tensor([_holds(text, decoding.stop) for text in texts], device=input_ids.device)
 
-    shifts = transformers.LogitsProcessorList([Shift()] if decoding.temperature > 0 else [])
-    stops = transformers.StoppingCriteriaList([StopAt()] if decoding.stop else [])
+    shifts = [Shift()] if decoding.temperature > 0 else []
+    stops = [StopAt()] if decoding.stop else []
+    return generate_rows(layout, rows, decoding.max_new_tokens, logits_processor=shifts, stopping_criteria=stops)
+
+
+def generate_rows(
+    layout: ModelLayout, rows: Sequence[EncodedPrompt], longest: int, **watchers: Sequence[Any]
+) -> list[list[int]]:
+    """Up to `longest` new tokens by the model's own `generate`, in one batch: the likeliest, unless one of `watchers`
+    (the lists `logits_processor` and `stopping_criteria`) changes that."""
+    import torch
+
+    transformers, model = import_transformers(), layout.model
+    batch = _prompts(layout, rows)
+    settings = transformers.GenerationConfig(
+        max_new_tokens=longest,
+        do_sample=False,
+        num_beams=1,
+        pad_token_id=layout.pad,
+        eos_token_id=sorted(end_tokens(layout)) or None,
+        bos_token_id=model.generation_config.bos_token_id,
+        decoder_start_token_id=layout.start if layout.encoder_decoder else None,
+    )
+    kinds = {
+        "logits_processor": transformers.LogitsProcessorList,
+        "stopping_criteria": transformers.StoppingCriteriaList,
+    }
+    watching = {name: kinds[name](parts) for name, parts in watchers.items()}
     layout.forget_positions()
     with torch.inference_mode():
-        sequences = model.generate(
-            **batch, generation_config=settings, logits_processor=shifts, stopping_criteria=stops
-        )
+        sequences = model.generate(**batch, generation_config=settings, **watching)
     new: list[list[int]] = _new(layout, sequences, batch["input_ids"]).tolist()
     return new
 
@@ -128,13 +141,18 @@ def end_tokens(layout: ModelLayout) -> frozenset[int]:
     return frozenset(ends if isinstance(ends, (list, tuple)) else [] if ends is None else [ends])
 
 
+def _prompts(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> dict[str, Any]:
+    """A decoder continues from the last position; an encoder pads as in scoring, so that its outputs can be cached."""
+    return to_device(layout.model, pad_rows(rows, layout.pad, "right" if layout.encoder_decoder else "left"))
+
+
 def _new(layout: ModelLayout, sequences: Any, prompt: Any) -> Any:
     """The tokens after the prompt. Some models return the prompt, some (BLIP-2) not; a decoder has its own start."""
     if layout.encoder_decoder:
         return sequences[:, 1:]
     width = prompt.shape[1]
-    repeats_prompt = sequences.shape[1] >= width and bool((sequences[:, :width] == prompt).all())
-    return sequences[:, width:] if repeats_prompt else sequences
+    again = sequences.shape[1] >= width and bool((sequences[:, :width] == prompt).all())
+    return sequences[:, width:] if again else sequences
 
 
 def _holds(text: str, stops: Sequence[str]) -> bool:

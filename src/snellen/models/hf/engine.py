@@ -11,18 +11,19 @@ from snellen.errors import ModelError
 from snellen.models.hf.cached_forward import CachedState, prefill
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, truncate
 from snellen.models.hf.full_forward import continuation_rows, score_rows
+from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.model_layout import ModelLayout, encoder_input_digest, to_prefix_item
 from snellen.models.hf.prefix_cache import PrefixCache
 from snellen.models.hf.prefix_sharing import (
-    Scores,
-    TokenPicker,
     generate_by_rows,
     generate_by_tree,
     score_by_rows,
     score_by_tree,
 )
+from snellen.models.hf.reference import Scores, write_token_by_token
 from snellen.models.hf.tree_attention import TreeState, extend_trees, run_trees
 from snellen.models.hf.vision_cache import VisionCache, caching_vision
+from snellen.models.hf.written import TokenPicker
 from snellen.models.prefix import Budget, PrefixItem, SharingGroup, Tree, build_tree, plan_sharing
 
 VISION_CACHE_BYTES = 256 * 1024 * 1024
@@ -38,45 +39,6 @@ class SharedRunners(Generic[R]):
 
     by_tree: Callable[[list[SharingGroup], list[Tree], TreeState], dict[int, R]]
     by_rows: Callable[[list[SharingGroup], CachedState], dict[int, R]]
-
-
-@dataclass(frozen=True)
-class FastPaths:
-    """What may be shared without changing a score. If all are false, the plain path is used."""
-
-    vision_cache: bool = False
-    """Encoders may run once per picture, or once per prompt."""
-    cache: bool = False
-    """A prompt may be run once for all its continuations."""
-    shared: bool = False
-    """A picture's keys and values may serve another question too."""
-    ragged: bool = False
-    """Rows of unequal length may share one cache."""
-    tree: bool = False
-    """Everything after a prefix may be run in one forward pass, each token seeing its own ancestors."""
-    at_once: bool = False
-    """A short prefix may be run in the same forward pass as its tree."""
-    prefix_cache: bool = False
-    """Prefixes of one call may serve the next."""
-
-    @property
-    def name(self) -> str:
-        """A description of the strategy, for the run's manifest."""
-        if not (self.cache or self.vision_cache):
-            return "plain"
-        if not self.cache:
-            return "full rows, encoders kept"
-        facts = ("tree" if self.tree else "rows", "picture shared" if self.shared else "prompt shared")
-        more = {
-            "features kept": self.vision_cache,
-            "one forward": self.at_once,
-            "trunks kept": self.prefix_cache,
-            "one group at a time": not self.ragged,
-        }
-        return ", ".join([*facts, *(fact for fact, true in more.items() if true)])
-
-
-PLAIN = FastPaths()
 
 
 class Engine:
@@ -95,27 +57,46 @@ class Engine:
         import torch
 
         fast_paths = self.fast_paths if fast_paths is None else fast_paths
+        within = [
+            i for i, prompt in enumerate(prompts) if proved(fast_paths, prompt.context, max(map(len, prompt.tails)))
+        ]
+        run = self._by_groups if fast_paths.cache else self._by_full_rows
         with torch.inference_mode():
-            if fast_paths.cache:
-                return self._by_groups(prompts, fast_paths)
-            return self._by_full_rows(prompts, fast_paths)
+            scores = dict(zip(within, run([prompts[i] for i in within], fast_paths), strict=True))
+            beyond = [i for i in range(len(prompts)) if i not in scores]
+            scores.update(zip(beyond, self._by_full_rows([prompts[i] for i in beyond], PLAIN), strict=True))
+        return [scores[i] for i in range(len(prompts))]
 
     def generate(
-        self,
-        rows: Sequence[EncodedPrompt],
-        pick: TokenPicker,
-        longest: int,
+        self, rows: Sequence[EncodedPrompt], pick: TokenPicker, longest: int, fast_paths: FastPaths | None = None
     ) -> list[list[int]]:
-        """New tokens of every request, by shared prefixes. Only for a model that may cache."""
+        """New tokens of every request: by shared prefixes as far as that is proved, otherwise token by token."""
+        fast_paths = self.fast_paths if fast_paths is None else fast_paths
+        by_prefixes = fast_paths.cache and fast_paths.writing == "shared"
+        within = [i for i, row in enumerate(rows) if by_prefixes and proved(fast_paths, row, longest)]
+        beyond = [i for i in range(len(rows)) if i not in set(within)]
+
+        def pick_for(places: list[int]) -> TokenPicker:
+            return lambda members: pick([places[member] for member in members])
+
+        shared = [rows[i] for i in within]
+        replies = self._write_by_prefixes(shared, fast_paths, pick_for(within), longest) if shared else []
+        alone = write_token_by_token(self.layout, [rows[i] for i in beyond], pick_for(beyond), longest)
+        written = dict(zip((*within, *beyond), (*replies, *alone), strict=True))
+        return [written[i] for i in range(len(rows))]
+
+    def _write_by_prefixes(
+        self, rows: Sequence[EncodedPrompt], fast_paths: FastPaths, pick: TokenPicker, longest: int
+    ) -> list[list[int]]:
         import torch
 
-        fast_paths, layout = self.fast_paths, self.layout
+        layout = self.layout
         # One extra token stands for the generated text, so that the tree ends at the node that predicts it.
         items = [to_prefix_item(layout, ContinuedPrompt(row, ((layout.pad,),))) for row in rows]
         work = SharedRunners(
             lambda groups, trees, grown: generate_by_tree(layout, groups, trees, grown, pick, longest),
             lambda groups, prefixes: generate_by_rows(
-                layout, items, groups, prefixes, fast_paths.ragged, pick, longest
+                layout, items, groups, prefixes, fast_paths.together, pick, longest
             ),
         )
         with torch.inference_mode():
@@ -126,7 +107,7 @@ class Engine:
         items = [to_prefix_item(layout, request) for request in prompts]
         work = SharedRunners(
             lambda groups, trees, grown: score_by_tree(items, groups, trees, grown),
-            lambda groups, prefixes: score_by_rows(layout, items, groups, prefixes, fast_paths.ragged),
+            lambda groups, prefixes: score_by_rows(layout, items, groups, prefixes, fast_paths.together),
         )
         return self._shared([request.context for request in prompts], items, fast_paths, work)
 
@@ -164,9 +145,9 @@ class Engine:
         def run(groups: list[SharingGroup]) -> dict[int, R]:
             if not fast_paths.prefix_cache:
                 return fresh(groups)
-            served, state, uncached = self.prefix_cache.split_cached(items, groups, fast_paths.shared)
+            served, state, others = self.prefix_cache.split_cached(items, groups, fast_paths.shared)
             results = {} if state is None else known(served, state)
-            return results | fresh(uncached) if uncached else results
+            return results | fresh(others) if others else results
 
         return self._planned(items, fast_paths, run)
 
@@ -191,15 +172,16 @@ class Engine:
         rows = continuation_rows(prompts)
 
         def run(places: list[int]) -> list[list[float]]:
-            batch = [rows[place] for place in places]
-            with caching_vision(self._vision_caches([context for context, _ in batch], fast_paths)):
-                return score_rows(self.layout, batch)
+            part = [rows[place] for place in places]
+            with caching_vision(self._vision_caches([context for context, _ in part], fast_paths)):
+                return score_rows(self.layout, part)
 
         # The longest first, so that running out of memory happens at once. All continuations of a prompt
         # together, so that an encoder reads it once.
         owners = [i for i, request in enumerate(prompts) for _ in request.tails]
         order = sorted(range(len(rows)), key=lambda place: (-len(rows[place][0].ids), owners[place]))
-        scored = iter(self.in_batches(batches_in_order(order, owners, self.budget.rows), run))
+        most = self.budget.rows if fast_paths.batch else 1
+        scored = iter(self.in_batches(batches_in_order(order, owners, most), run))
         return [[next(scored) for _ in request.tails] for request in prompts]
 
     def in_batches(self, waiting: list[list[int]], run: Callable[[list[int]], Sequence[R]]) -> list[R]:
@@ -213,14 +195,14 @@ class Engine:
             except (RuntimeError, MemoryError) as error:
                 self._shrink(error, len(places))
                 half = (len(places) + 1) // 2
-                waiting = [half_batch for half_batch in (places[:half], places[half:]) if half_batch] + waiting
+                waiting = [part for part in (places[:half], places[half:]) if part] + waiting
                 continue
             results.update(zip(places, batch_results, strict=True))
         return [results[place] for place in sorted(results)]
 
-    def remember(self, rows: Sequence[EncodedPrompt]) -> Any:
+    def remember(self, rows: Sequence[EncodedPrompt], fast_paths: FastPaths | None = None) -> Any:
         """A context in which the encoders cache their outputs for `rows`."""
-        return caching_vision(self._vision_caches(rows, self.fast_paths))
+        return caching_vision(self._vision_caches(rows, self.fast_paths if fast_paths is None else fast_paths))
 
     def _vision_caches(
         self, rows: Sequence[EncodedPrompt], fast_paths: FastPaths
@@ -263,13 +245,18 @@ def _room(layout: ModelLayout) -> int:
     return torch.cuda.get_device_properties(device).total_memory // 16 if device.type == "cuda" else PREFIX_CACHE_BYTES
 
 
+def proved(fast_paths: FastPaths, context: EncodedPrompt, more: int) -> bool:
+    """Whether `fast_paths` were proved for a prompt with up to `more` tokens after it."""
+    return fast_paths.proved.covers(len(context.ids), more, len(context.digests))
+
+
 def batches_in_order(order: Sequence[int], owners: Sequence[int], size: int) -> list[list[int]]:
     """Batches of at most `size` positions in `order`; positions of one owner stay together where they fit."""
     batches: list[list[int]] = []
     for _, places in groupby(order, key=owners.__getitem__):
-        owned = list(places)
-        if batches and len(batches[-1]) + len(owned) <= size:
-            batches[-1].extend(owned)
+        own = list(places)
+        if batches and len(batches[-1]) + len(own) <= size:
+            batches[-1].extend(own)
         else:
-            batches.extend(owned[start : start + size] for start in range(0, len(owned), size))
+            batches.extend(own[start : start + size] for start in range(0, len(own), size))
     return batches

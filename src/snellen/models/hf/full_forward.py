@@ -20,7 +20,7 @@ def continuation_rows(prompts: Sequence[ContinuedPrompt]) -> list[Row]:
 
 def score_rows(layout: ModelLayout, rows: Sequence[Row]) -> list[list[float]]:
     """Log-probability (nats, float32) of every scored token of every row, in one forward pass."""
-    logits = _decoder_logits(layout, rows) if layout.encoder_decoder else _logits(layout, rows)
+    logits = decoder_logits(layout, rows) if layout.encoder_decoder else _logits(layout, rows)
     return [token_scores(values, tail).tolist() for values, (_, tail) in zip(logits, rows, strict=True)]
 
 
@@ -50,7 +50,7 @@ def _logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
     return [logits[i, len(context.ids) - 1 - start :] for i, (context, _) in enumerate(rows)]
 
 
-def _decoder_logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
+def decoder_logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
     """For each row the decoder's logits starting at its first token."""
     import torch
 

@@ -16,15 +16,19 @@ from snellen.models.base import ALL_KINDS, ModelSpec, read_options
 from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import decoding_group, end_tokens, generate_plainly, to_response, token_picker
 from snellen.models.hf.encode import PER_TOKEN, ContinuedPrompt, EncodedPrompt, Encoder
-from snellen.models.hf.engine import Engine, batches_in_order
+from snellen.models.hf.engine import Engine, batches_in_order, proved
 from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, quiet_and_single_threaded, without_warnings
 from snellen.models.hf.model_layout import read_layout
-from snellen.models.hf.prefix_sharing import Scores
+from snellen.models.hf.noise import UnrepeatableError
 from snellen.models.hf.probe import build_probe
-from snellen.models.hf.selfcheck import REFUSALS, SelfCheckResult, choose_fast_paths
+from snellen.models.hf.reference import Scores
+from snellen.models.hf.reply_check import REFUSALS
+from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
+from snellen.models.hf.spot_checks import SpotChecks
+from snellen.models.hf.thresholds import longest_text
 from snellen.records import ContinuationScore, Failure, Kind, Request, Response, Usage
 
-ADAPTER = "hf 2"
+ADAPTER = "hf 3"
 """Version of the adapter; increases when the same model would answer differently."""
 ROWS = {"cpu": 16, "cuda": 32}
 TOKENS = {"cpu": 4096, "cuda": 16384}
@@ -58,11 +62,11 @@ class HFModel:
         self._layout = read_layout(loaded.model, _pad_token(loaded))
         unknown = PER_TOKEN - set(inspect.signature(loaded.model.forward).parameters)
         self._encoder = Encoder(loaded.processor, unknown, closes=self._layout.encoder_decoder)
-        self._longest = _longest(loaded.model)
+        self._longest = longest_text(loaded.model)
         exact = options.scoring == "exact"
         self._engine = Engine(self._layout, 1 if exact else self.batch_size, TOKENS[device])
-        if not exact:
-            self._check(name)
+        self._spot_checks: SpotChecks | None = None
+        self._check(name, exact)
 
     def fingerprint(self) -> dict[str, str]:
         return {
@@ -71,6 +75,10 @@ class HFModel:
             "prompt": self._conversation.name,
             "scoring": self._engine.fast_paths.name,
         }
+
+    def findings(self) -> tuple[str, ...]:
+        """What spot checks on the requests so far found, for the manifest of the run."""
+        return self._spot_checks.findings if self._spot_checks else ()
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Replies in the order of the requests: new text without special tokens, stripped of white space."""
@@ -85,7 +93,10 @@ class HFModel:
 
         def reply(places: list[int]) -> list[Response]:
             rows = [cast(EncodedPrompt, prompts[i]) for i in places]
-            written = self._new_tokens(rows, [requests[i] for i in places])
+            written = self._write(rows, [requests[i] for i in places])
+            for i, row, tokens in zip(places, rows, written, strict=True):
+                if (checks := self._checks_of(requests[i])) and not checks.check_reply(row, tokens):
+                    self._warn(requests[i], checks)
             return [
                 to_response(self._encoder, row, tokens, ends, requests[i])
                 for i, row, tokens in zip(places, rows, written, strict=True)
@@ -107,6 +118,9 @@ class HFModel:
             rows = [cast(ContinuedPrompt, prompts[i]) for i in places]
             with quiet_and_single_threaded(self._layout.model):
                 scored = self._engine.score(rows)
+                for i, row, tails in zip(places, rows, scored, strict=True):
+                    if (checks := self._checks_of(requests[i])) and not checks.check_scores(row, tails):
+                        self._warn(requests[i], checks)
             return [
                 _scored(row, tails, requests[i].continuations)
                 for i, row, tails in zip(places, rows, scored, strict=True)
@@ -132,29 +146,59 @@ class HFModel:
             for _, outcome in sorted(responses.items())
         ]
 
-    def _new_tokens(self, rows: Sequence[EncodedPrompt], requests: Sequence[Request]) -> list[list[int]]:
+    def _write(self, rows: Sequence[EncodedPrompt], requests: Sequence[Request]) -> list[list[int]]:
         """New tokens of requests with the same decoding settings."""
+        engine, longest = self._engine, requests[0].decoding.max_new_tokens
+        generating = engine.fast_paths.writing.startswith("generate")
+        by_generate = [i for i, row in enumerate(rows) if generating and proved(engine.fast_paths, row, longest)]
+        others = [i for i in range(len(rows)) if i not in set(by_generate)]
+        with quiet_and_single_threaded(self._layout.model):
+            written = dict(zip(sorted(by_generate), self._generated(rows, requests, by_generate), strict=True))
+            if others:
+                pick = token_picker(self._layout, self._encoder, [requests[i] for i in others])
+                written.update(zip(others, engine.generate([rows[i] for i in others], pick, longest), strict=True))
+        return [written[i] for i in range(len(rows))]
+
+    def _generated(
+        self, rows: Sequence[EncodedPrompt], requests: Sequence[Request], chosen: Sequence[int]
+    ) -> list[list[int]]:
+        """New tokens of the `chosen` requests by the model's own `generate`, in their order."""
         engine = self._engine
 
         def run(places: list[int]) -> list[list[int]]:
-            batch = [rows[place] for place in places]
-            with engine.remember(batch):
-                return generate_plainly(self._layout, self._encoder, batch, [requests[place] for place in places])
+            part = [rows[place] for place in places]
+            with engine.remember(part):
+                return generate_plainly(self._layout, self._encoder, part, [requests[place] for place in places])
 
-        with quiet_and_single_threaded(self._layout.model):
-            if engine.fast_paths.cache:
-                pick = token_picker(self._layout, self._encoder, requests)
-                return engine.generate(rows, pick, requests[0].decoding.max_new_tokens)
-            order = sorted(range(len(rows)), key=lambda place: -len(rows[place].ids))
-            return engine.in_batches(batches_in_order(order, range(len(rows)), engine.budget.rows), run)
+        most = engine.budget.rows if engine.fast_paths.writing == "generate in batches" else 1
+        order = sorted(chosen, key=lambda place: -len(rows[place].ids))
+        return engine.in_batches(batches_in_order(order, range(len(rows)), most), run)
 
-    def _check(self, name: str) -> None:
+    def _checks_of(self, request: Request) -> SpotChecks | None:
+        """Where `request` is to be checked against the reference; None for most requests."""
+        checks = self._spot_checks
+        return checks if checks is not None and checks.drawn(request) else None
+
+    def _warn(self, request: Request, checks: SpotChecks) -> None:
+        """Say that a spot check failed."""
+        logger.warning(
+            "%s: %s differs from the same request run alone by more than rounding; use ?scoring=exact (%s)",
+            self.name,
+            request.sample_id,
+            "; ".join(checks.findings),
+        )
+
+    def _check(self, name: str, exact: bool) -> None:
         """Determine which fast paths the model allows, logging one line if not all."""
         try:
             with quiet_and_single_threaded(self._layout.model):
-                verdict: SelfCheckResult = choose_fast_paths(
-                    self._engine, build_probe(self._conversation, self._encoder, self._layout.encoder_decoder)
-                )
+                probe = build_probe(self._conversation, self._encoder, self._layout.encoder_decoder)
+                if exact:
+                    self._engine.fast_paths = plain_paths(self._engine, probe)
+                    return
+                verdict: SelfCheckResult = choose_fast_paths(self._engine, probe)
+        except UnrepeatableError as error:
+            raise ModelError(f"{name}: {error}; is a part of it in training mode (dropout)?") from error
         except REFUSALS as error:
             first = " ".join(str(error).split())[:200]
             raise ModelError(
@@ -162,6 +206,7 @@ class HFModel:
                 "it may be no vision-language model, or of an architecture that this adapter does not know"
             ) from error
         self._engine.fast_paths = verdict.fast_paths
+        self._spot_checks = SpotChecks(self._layout, verdict.tolerance) if verdict.fast_paths.shares else None
         if verdict.line:
             # Without a cached prompt every option costs a prefill, so the user should know why it is slow.
             slow = not (verdict.fast_paths.cache or self._layout.encoder_decoder)
@@ -187,12 +232,11 @@ class HFModel:
         except (DataError, ValueError, OSError) as error:
             return _failed(error)
 
-    def _within(self, encoded: EncodedPrompt, reply_tokens: int) -> EncodedPrompt:
+    def _within(self, encoded: EncodedPrompt, more: int) -> EncodedPrompt:
         """Raise ValueError for a prompt that leaves no room for the reply: cutting it would change the question."""
-        if self._longest and len(encoded.ids) + reply_tokens > self._longest and not self._layout.encoder_decoder:
+        if self._longest and len(encoded.ids) + more > self._longest and not self._layout.encoder_decoder:
             raise ValueError(
-                f"the prompt has {len(encoded.ids)} tokens and the reply up to {reply_tokens}; the model takes "
-                f"{self._longest}"
+                f"the prompt has {len(encoded.ids)} tokens and the reply up to {more}, the model takes {self._longest}"
             )
         return encoded
 
@@ -218,12 +262,6 @@ def _scored(row: ContinuedPrompt, tails: Scores, continuations: Sequence[str]) -
 
 def _failed(error: Exception) -> Response:
     return Response(error=Failure("bad_request", " ".join(str(error).split())[:300]))
-
-
-def _longest(model: Any) -> int | None:
-    text = getattr(model.config, "text_config", model.config)
-    longest = getattr(text, "max_position_embeddings", None)
-    return int(longest) if longest else None
 
 
 def _pad_token(loaded: LoadedModel) -> int:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
 from snellen.models.hf.cached_forward import CachedState, advance, select_rows
 from snellen.models.hf.full_forward import token_scores
+from snellen.models.hf.ladder import RowsTogether
 from snellen.models.hf.model_layout import ModelLayout
+from snellen.models.hf.reference import Scores
 from snellen.models.hf.tree_attention import TreeState, branches_of, extend_branches, select_branches
+from snellen.models.hf.written import TokenPicker, Written
 from snellen.models.prefix import PREFIX_END, PrefixItem, SharingGroup, Tree
-
-Scores = list[list[float]]
-"""Log-probabilities of one request: one list per continuation, one number per token."""
-
-TokenPicker = Callable[[Sequence[int]], Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]]
-"""Given the indices of a batch's requests, a function from logits and the tokens so far to the next token of
-each row and whether the row ends with it."""
 
 
 def score_by_tree(
@@ -52,7 +48,7 @@ def generate_by_tree(
     # For each row, the members whose branches are still running, in branch order.
     first = list(accumulate(map(len, stems), initial=0))
     live = [list(range(start, end)) for start, end in pairwise(first)]
-    written = _Written(len(members), pick(members))
+    written = Written(len(members), pick(members))
     for step in range(longest):
         tokens = written.choose(logits)
         running = [[member for member in row if not written.ended[member]] for row in live]
@@ -69,7 +65,7 @@ def generate_by_tree(
         logits = logits.clone()
         for row, branch_members in enumerate(live):
             logits[branch_members] = grown_logits[row, : len(branch_members)]
-    return dict(zip(members, written.tokens, strict=True))
+    return dict(zip(members, written.said, strict=True))
 
 
 def score_by_rows(
@@ -77,24 +73,17 @@ def score_by_rows(
     items: Sequence[PrefixItem],
     groups: Sequence[SharingGroup],
     prefixes: CachedState,
-    ragged: bool,
+    together: RowsTogether,
 ) -> dict[int, Scores]:
     """After the prefixes run the rest of every prompt, then every continuation, each as a batch of rows."""
     scores: dict[int, Scores] = {}
-    for block in _blocks(items, groups, ragged):
+    for block in _blocks(items, groups, together):
         state = _read_rests(layout, prefixes, items, groups, block)
         tails = [(row, tail) for row, (_, member) in enumerate(block) for tail in items[member].tails]
-        first = state.logits
-        later = None
-        if any(len(tail) > 1 for _, tail in tails):
-            repeated = select_rows(state, [row for row, _ in tails])
-            _, later = advance(layout, repeated, [tail[:-1] for _, tail in tails], all_logits=True)
-        place = iter(range(len(tails)))
-        for row, (_, member) in enumerate(block):
-            scores[member] = [
-                _row_scores(first[row], None if later is None else later[next(place)], tail)
-                for tail in items[member].tails
-            ]
+        parts = [[tail] for tail in tails] if together == "single" else [tails]
+        scored = iter([values for part in parts for values in _tail_scores(layout, state, part)])
+        for _, member in block:
+            scores[member] = [next(scored) for _ in items[member].tails]
     return scores
 
 
@@ -103,41 +92,23 @@ def generate_by_rows(
     items: Sequence[PrefixItem],
     groups: Sequence[SharingGroup],
     prefixes: CachedState,
-    ragged: bool,
+    together: RowsTogether,
     pick: TokenPicker,
     longest: int,
 ) -> dict[int, list[int]]:
     """New tokens of every request, each at most `longest`, one row per request."""
     new_tokens: dict[int, list[int]] = {}
-    for block in _blocks(items, groups, ragged):
+    for block in _blocks(items, groups, together):
         members = [member for _, member in block]
         state = _read_rests(layout, prefixes, items, groups, block)
-        written = _Written(len(members), pick(members))
+        written = Written(len(members), pick(members))
         for step in range(longest):
             tokens = written.choose(state.logits)
             if all(written.ended) or step == longest - 1:
                 break
             state, _ = advance(layout, state, [[token] for token in tokens])
-        new_tokens.update(zip(members, written.tokens, strict=True))
+        new_tokens.update(zip(members, written.said, strict=True))
     return new_tokens
-
-
-class _Written:
-    """The tokens generated so far for the requests of a batch."""
-
-    def __init__(self, count: int, choose: Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]) -> None:
-        self.tokens: list[list[int]] = [[] for _ in range(count)]
-        self.ended = [False] * count
-        self._choose = choose
-
-    def choose(self, logits: Any) -> list[int]:
-        """Append and return the next tokens; requests that have ended stay unchanged."""
-        tokens, ends = self._choose(logits, self.tokens)
-        for row, token in enumerate(tokens):
-            if not self.ended[row]:
-                self.tokens[row].append(token)
-                self.ended[row] = ends[row]
-        return tokens
 
 
 def _predicting(grown: TreeState, trees: Sequence[Tree], row: int, node: int) -> Any:
@@ -147,15 +118,33 @@ def _predicting(grown: TreeState, trees: Sequence[Tree], row: int, node: int) ->
     return grown.logits[row, grown.logits.shape[1] - len(trees[row].tokens) + node]
 
 
-def _blocks(items: Sequence[PrefixItem], groups: Sequence[SharingGroup], ragged: bool) -> list[list[tuple[int, int]]]:
-    """(group, member) pairs to run as one batch: all, or those of equal length where holes are not allowed."""
+def _blocks(
+    items: Sequence[PrefixItem], groups: Sequence[SharingGroup], together: RowsTogether
+) -> list[list[tuple[int, int]]]:
+    """(group, member) pairs to run as one batch: all, those of equal length where holes are not allowed, or one."""
     pairs = [(row, member) for row, group in enumerate(groups) for member in group.members]
-    if ragged:
+    if together == "ragged":
         return [pairs]
+    if together == "single":
+        return [[pair] for pair in pairs]
     alike: dict[int, list[tuple[int, int]]] = {}
     for row, member in pairs:
         alike.setdefault(len(items[member].tokens), []).append((row, member))
     return list(alike.values())
+
+
+def _tail_scores(
+    layout: ModelLayout, state: CachedState, tails: Sequence[tuple[int, Sequence[int]]]
+) -> list[list[float]]:
+    """Token scores of continuations, each after a row of `state`, run as one batch."""
+    first, later = state.logits, None
+    if any(len(tail) > 1 for _, tail in tails):
+        repeated = select_rows(state, [row for row, _ in tails])
+        _, later = advance(layout, repeated, [tail[:-1] for _, tail in tails], all_logits=True)
+    return [
+        _row_scores(first[row], None if later is None else later[place], tail)
+        for place, (row, tail) in enumerate(tails)
+    ]
 
 
 def _read_rests(

@@ -1,17 +1,28 @@
-"""Small test prompts for a model when it is loaded, to see which fast paths it allows."""
+"""Test prompts for a model when it is loaded, to see which fast paths it allows: short ones, and some that are longer
+than a length at which its behaviour may begin."""
 
 from __future__ import annotations
 
 import io
 import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from snellen.images import inspect_image
 from snellen.models.hf.conversation import Conversation
-from snellen.models.hf.encode import ContinuedPrompt, Encoder
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder, extend
+from snellen.models.hf.model_layout import ModelLayout
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 
 QUESTIONS = ("What is in the picture?", "How many things do you see here, and which of them is the largest?")
 REPLIES = ("yes", "a red square and two circles")
+
+
+COMPUTE = {"cpu": 3e12, "cuda": 3e15}
+"""Floating-point operations that long probes may take: about ten seconds of a processor or a GPU."""
+PASSES = 16
+"""Times that a text of the full length is read, at most, with all paths that are tried."""
 
 
 class _Noise(dict[str, bytes]):
@@ -48,3 +59,58 @@ def build_probe(conversation: Conversation, encoder: Encoder, encoder_decoder: b
             encoder.reply_with(encoded, REPLIES) if encoder_decoder else encoder.continue_with(prompt, encoded, REPLIES)
         )
     return prompts
+
+
+def with_repetition(prompt: ContinuedPrompt) -> ContinuedPrompt:
+    """The longest continuation once more at the end: it scores otherwise if reading the others left a trace."""
+    return replace(prompt, tails=(*prompt.tails, max(prompt.tails, key=len)))
+
+
+def without_picture(probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int) -> list[ContinuedPrompt]:
+    """A prompt of a few words without a picture, with a short continuation and one that reaches `length` tokens."""
+    words = _words(probe, layout)
+    drawn = random.Random(1)
+    start = tuple(drawn.choice(words) for _ in range(4))
+    after = tuple(drawn.choice(words) for _ in range(max(2, length - len(start))))
+    return [ContinuedPrompt(EncodedPrompt(start, {}), (after[:2], after))]
+
+
+def stretched(probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int) -> list[ContinuedPrompt]:
+    """Three prompts of up to `length` tokens, made from the first of `probe` and tokens that occur in it.
+
+    A short one with a continuation that reaches `length`, so that it crosses whatever begins on the way; one whose
+    prompt is that long, with continuations of unequal length; and one half as long about the same picture.
+    """
+    first, few = probe[0], max(len(tail) for tail in probe[0].tails)
+    words = _words(probe, layout)
+    drawn = random.Random(0)
+
+    def more(count: int) -> tuple[int, ...]:
+        return tuple(drawn.choice(words) for _ in range(max(1, count)))
+
+    def longer(count: int) -> ContinuedPrompt:
+        own = extend(first.context, more(count - len(first.context.ids)), layout.reply_type)
+        return with_repetition(ContinuedPrompt(own, first.tails[:3]))
+
+    if layout.encoder_decoder:
+        return [longer(length), longer(length // 2)]
+    crossing = ContinuedPrompt(first.context, (first.tails[0], more(length - len(first.context.ids))))
+    return [crossing, longer(length - few), longer(length // 2)]
+
+
+def _words(probe: Sequence[ContinuedPrompt], layout: ModelLayout) -> list[int]:
+    """Tokens of text that occur in the probe."""
+    return sorted({token for prompt in probe for tail in prompt.tails for token in tail} - {layout.image_token})
+
+
+def affordable_length(model: Any) -> int:
+    """Tokens of the longest probe that `model` reads in some ten seconds."""
+    kind = "cpu" if model.device.type == "cpu" else "cuda"
+    size = sum(values.numel() for values in model.parameters())
+    return int(COMPUTE[kind] / (2 * size * PASSES))
+
+
+def text_length(prompt: ContinuedPrompt, encoder_decoder: bool) -> int:
+    """Tokens of a prompt with its longest continuation, which an encoder-decoder reads separately."""
+    after = max(len(tail) for tail in prompt.tails)
+    return max(len(prompt.context.ids), after) if encoder_decoder else len(prompt.context.ids) + after

@@ -1,8 +1,8 @@
-"""Tests when a model is loaded which fast paths reproduce its own scores.
+"""Walks down the ladder when a model is loaded: which fast paths reproduce its own scores and replies.
 
 The architecture's name is not enough: a cached prefix is right for LLaVA, but wrong for GIT and, if it is
-only the image, for PaliGemma; a tree mask is silently wrong where layers have a sliding window. So every
-fast path scores a small probe, and is used only if it agrees with the plain path token by token.
+only the image, for PaliGemma. So every fast path scores a probe and is used only if it agrees with the reference,
+token by token, within measured noise. What no probe can show is decided by facts (`thresholds`).
 """
 
 from __future__ import annotations
@@ -12,26 +12,43 @@ from dataclasses import dataclass, replace
 
 from snellen.models.hf.cached_forward import prefill
 from snellen.models.hf.encode import ContinuedPrompt
-from snellen.models.hf.engine import PLAIN, Engine, FastPaths
-from snellen.models.hf.model_layout import ModelLayout
-from snellen.models.hf.prefix_sharing import Scores
+from snellen.models.hf.engine import Engine
+from snellen.models.hf.ladder import PLAIN, FastPaths, ProvedRange
+from snellen.models.hf.noise import Tolerance, flaw, largest_difference, measure_tolerance
+from snellen.models.hf.probe import affordable_length, stretched, text_length, with_repetition, without_picture
+from snellen.models.hf.probe_cost import ProbeCost, counting
+from snellen.models.hf.reference import Scores, reference_scores
+from snellen.models.hf.reply_check import REFUSALS, REPLY, choose_writing, error_line
+from snellen.models.hf.thresholds import ModelFacts, crossing_length, longest_text, read_facts
 
-TOLERANCE = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.2}
-"""Largest difference of a token's log-probability, in nats. Half precision differs by 0.1 from
-batch to batch without any cache; wrong paths were off by 0.2 to 2 in every architecture measured."""
-CACHE, MEMO, BACKWARDS = "a cached prompt", "keeping features", "the reverse order"
+PLAINLY, CACHE, LONG, SHORT = "one row at a time", "a cached prompt", "a long text", "a short text"
+BACKWARDS = "the reverse order"
 WIDER = {
     "shared": "a shared picture",
+    "batch": "several rows in one forward",
     "ragged": "unequal rows in a cache",
     "tree": "a tree in one forward",
     "at_once": "prefix and tree in one forward",
     "prefix_cache": "a prefix of the last call",
+    "vision_cache": "keeping features",
 }
-"""Fast paths to try once prompts may be cached."""
-NEEDS = {"at_once": "tree", "prefix_cache": "ragged"}
+"""Fast paths to try, in this order."""
+NEEDS = {
+    "shared": ("cache",),
+    "ragged": ("cache", "batch"),
+    "tree": ("cache",),
+    "at_once": ("tree",),
+    "prefix_cache": ("ragged",),
+}
 """Fast paths that another one requires."""
-REFUSALS = (RuntimeError, ValueError, TypeError, IndexError, KeyError, AttributeError, NotImplementedError)
-"""Errors that architectures raise when they cannot be run in parts."""
+ACROSS = tuple(WIDER)
+"""Fast paths by which one text could change another."""
+HOLES = ("ragged", "tree", "at_once")
+"""Fast paths that put tokens elsewhere in the cache than their positions say."""
+MARGIN = 32
+"""Tokens by which a long probe exceeds the length that it crosses."""
+LONGEST_UNKNOWN = 2048
+"""Tokens of the longest probe where nothing is known of where behaviour begins."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +57,11 @@ class SelfCheckResult:
 
     fast_paths: FastPaths
     differences: dict[str, float]
-    """Largest difference of a token's log-probability from the plain path, in nats, for each path tried."""
+    """Largest difference of a token's log-probability from the reference, in nats, for each path tried."""
     refusals: dict[str, str]
+    tolerance: Tolerance
+    facts: ModelFacts
+    cost: ProbeCost
 
     @property
     def line(self) -> str:
@@ -49,77 +69,201 @@ class SelfCheckResult:
         wrong = [
             f"{name} is off by {value:.2g} nats" for name, value in self.differences.items() if name in self.refusals
         ]
-        failed = [f"{name}: {reason}" for name, reason in self.refusals.items() if name not in self.differences]
+        failed = [f"{name}: {why}" for name, why in self.refusals.items() if name not in self.differences]
         if not (wrong or failed):
             return ""
         return f"scoring falls back to {self.fast_paths.name} ({'; '.join([*wrong, *failed])})"
 
 
-def choose_fast_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> SelfCheckResult:
-    """The fast paths that agree with the plain path on `probe`.
+@dataclass(frozen=True)
+class _Case:
+    """Prompts with their reference scores."""
+
+    prompts: list[ContinuedPrompt]
+    scores: list[Scores]
+
+
+def choose_fast_paths(
+    engine: Engine, probe: Sequence[ContinuedPrompt], facts: ModelFacts | None = None
+) -> SelfCheckResult:
+    """The fast paths that agree with the reference on `probe` and on longer texts made from it.
 
     The probe asks two questions of different length about one picture and one about another, with
-    continuations of unequal length.
-    """
-    limit = TOLERANCE.get(str(engine.layout.model.dtype).removeprefix("torch."), 0.2)
-    plain = engine.score(probe, PLAIN)
-    differences: dict[str, float] = {}
-    refusals: dict[str, str] = {}
+    continuations of unequal length. `facts` are read from the model unless they are given.
 
-    def agrees(name: str, fast_paths: FastPaths, backwards: bool = False) -> bool:
-        prompts, expected = (probe[::-1], plain[::-1]) if backwards else (probe, plain)
+    Raises UnrepeatableError, or another ValueError, when the model cannot be scored even one row at a time.
+    """
+    with counting(engine.layout) as cost:
+        check = _SelfCheck(engine, list(probe), facts)
+        fast_paths = check.fast_paths()
+        rows = [prompt.context for prompt in (*check.probe, *check.long_prompts)]
+        everywhere = replace(fast_paths, proved=ProvedRange())
+        writing, refusals = choose_writing(engine, rows, everywhere, check.tolerance)
+        if check.facts.doubt and not fast_paths.cache:
+            # Its own `generate` keeps a cache, which was found wrong, at least on some texts.
+            writing = "token by token"
+    chosen = replace(fast_paths, writing=writing)
+    engine.prefix_cache.clear()
+    return SelfCheckResult(
+        chosen if chosen.shares else PLAIN,
+        check.differences,
+        check.refusals | refusals,
+        check.tolerance,
+        check.facts,
+        cost,
+    )
+
+
+def plain_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> FastPaths:
+    """The last rung; replies are written by the model's own `generate` if that equals the reference."""
+    check = _SelfCheck(engine, list(probe), ModelFacts())
+    writing, _ = choose_writing(engine, [prompt.context for prompt in probe], PLAIN, check.tolerance)
+    return replace(PLAIN, writing=writing)
+
+
+class _SelfCheck:
+    """One walk down the ladder."""
+
+    def __init__(self, engine: Engine, probe: list[ContinuedPrompt], facts: ModelFacts | None) -> None:
+        self.engine, self._given = engine, facts
+        self.probe = [with_repetition(prompt) for prompt in probe]
+        self.facts = facts or ModelFacts()
+        self.differences: dict[str, float] = {}
+        self.refusals: dict[str, str] = {}
+        self.long_prompts: list[ContinuedPrompt] = []
+        """Prompts beyond a length, if what was chosen holds there."""
+        scores = reference_scores(engine.layout, probe)
+        self.tolerance = measure_tolerance(engine.layout, [probe[0], probe[-1]], [scores[0], scores[-1]])
+        # What stands twice has one reference.
+        again = [
+            [*own, own[prompt.tails.index(prompt.tails[-1])]] for own, prompt in zip(scores, self.probe, strict=True)
+        ]
+        self._case = _Case(self.probe, again)
+        if not self._agrees(PLAINLY, PLAIN, _Case(self.probe[:1], again[:1])):
+            raise ValueError(f"scored one row at a time it {self.refusals[PLAINLY]} from its own logits")
+        del self.differences[PLAINLY]
+
+    def fast_paths(self) -> FastPaths:
+        """The highest rung that holds, and the range that it holds for."""
+        layout = self.engine.layout
+        chosen = FastPaths(cache=not layout.encoder_decoder and self._agrees(CACHE, FastPaths(cache=True), self._case))
+        if self._given is None:
+            self.facts = self._read_facts(chosen.cache)
+        forbidden = forbidden_paths(self.facts, self._longest_text())
+        for name, path in WIDER.items():
+            if not all(getattr(chosen, needed) for needed in NEEDS.get(name, ())):
+                continue
+            if name in forbidden:
+                self.refusals[path] = forbidden[name]
+            elif self._agrees(path, wider := chosen.with_path(name), self._case):
+                chosen = wider
+        if not self._agrees(BACKWARDS, chosen, _Case(self._case.prompts[::-1], self._case.scores[::-1])):
+            chosen = PLAIN
+        return self._in_its_range(chosen)
+
+    def _in_its_range(self, chosen: FastPaths) -> FastPaths:
+        """`chosen` with the range of texts that it holds for, or a lower rung that holds on long texts."""
+        facts, here = self.facts, self._longest_text()
+        if chosen == PLAIN or not (facts.doubt or facts.lengths):
+            return chosen
+        ahead, limits = facts.ahead(here), self._limits()
+        if not (facts.doubt or facts.odd_layers or facts.reached(here)):
+            return replace(chosen, proved=ProvedRange(longest=ahead - 1 if ahead else None))
+        length = min(crossing_length(facts) + MARGIN, limits)
+        if facts.doubt:
+            length = max(length, min(LONGEST_UNKNOWN, limits))
+        crossed = not facts.doubt and length > crossing_length(facts)
+        if length <= here:
+            return self._from_its_shortest(replace(chosen, proved=ProvedRange(longest=None if crossed else here)))
+        return self._from_its_shortest(self._beyond(chosen, length, ProvedRange(longest=None if crossed else length)))
+
+    def _from_its_shortest(self, chosen: FastPaths) -> FastPaths:
+        """`chosen` with the shortest prompt and the numbers of pictures that it was proved for."""
+        shortest = min(len(prompt.context.ids) for prompt in self.probe)
+        pictures = frozenset(len(prompt.context.digests) for prompt in self.probe)
+        if chosen == PLAIN or not (self.facts.doubt or self.facts.reached(shortest)):
+            return chosen
+        prompts = without_picture(self.probe, self.engine.layout, self._longest_text())
+        try:
+            case = _Case(prompts, reference_scores(self.engine.layout, prompts))
+        except REFUSALS as error:
+            self.refusals[SHORT] = error_line(error)
+            case = None
+        if case is not None and self._agrees(SHORT, chosen, case):
+            shortest, pictures = 0, pictures | {0}
+        proved = replace(chosen.proved, shortest=shortest, pictures=pictures if self.facts.doubt else None)
+        return replace(chosen, proved=proved)
+
+    def _beyond(self, chosen: FastPaths, length: int, proved: ProvedRange) -> FastPaths:
+        """The first rung from `chosen` down that agrees on texts of `length` tokens."""
+        prompts = stretched(self.probe, self.engine.layout, length)
+        try:
+            case = _Case(prompts, reference_scores(self.engine.layout, prompts))
+        except (*REFUSALS, MemoryError) as error:
+            self.refusals[LONG] = error_line(error)
+            return replace(chosen, proved=replace(proved, longest=self._longest_text()))
+        for rung in rungs_below(chosen):
+            if rung == PLAIN or self._agrees(f"{LONG}, {rung.rows_name}", rung, case):
+                break
+        self.long_prompts = prompts[1:2]
+        return replace(rung, proved=proved)
+
+    def _agrees(self, name: str, fast_paths: FastPaths, case: _Case) -> bool:
+        """Whether scores by `fast_paths` equal the reference; what was found is kept under `name`."""
+        engine = self.engine
         engine.prefix_cache.clear()
         served = engine.prefix_cache.served
         try:
             if fast_paths.prefix_cache:
-                engine.score(prompts[:1], fast_paths)
-            differences[name] = largest_difference(expected, engine.score(prompts, fast_paths))
+                engine.score(case.prompts[:1], fast_paths)
+            scores = engine.score(case.prompts, fast_paths)
         except REFUSALS as error:
-            refusals[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
-        else:
-            if not differences[name] <= limit:
-                refusals[name] = "differs"
-            elif fast_paths.prefix_cache and engine.prefix_cache.served == served:
-                del differences[name]
-                refusals[name] = "its cache cannot be kept"
-        return name not in refusals
+            self.refusals[name] = error_line(error)
+            return False
+        self.differences[name] = largest_difference(case.scores, scores)
+        if wrong := flaw(case.scores, scores, self.tolerance):
+            self.refusals[name] = wrong
+        elif fast_paths.prefix_cache and engine.prefix_cache.served == served:
+            del self.differences[name]
+            self.refusals[name] = "its cache cannot be kept"
+        return name not in self.refusals
 
-    chosen = PLAIN
-    if not engine.layout.encoder_decoder and agrees(CACHE, replace(chosen, cache=True)):
-        chosen = replace(chosen, cache=True)
-        for field, name in WIDER.items():
-            if field in NEEDS and not getattr(chosen, NEEDS[field]):
-                continue
-            if field != "shared" and has_sliding_window(engine.layout, probe[0]):
-                refusals[name] = "some layers see a sliding window"
-            elif agrees(name, wider := replace(chosen, **{field: True})):
-                chosen = wider
-    if agrees(MEMO, wider := replace(chosen, vision_cache=True)):
-        chosen = wider
-    if chosen != PLAIN and not agrees(BACKWARDS, chosen, backwards=True):
-        chosen = PLAIN
-    engine.prefix_cache.clear()
-    return SelfCheckResult(chosen, differences, refusals)
+    def _read_facts(self, cached: bool) -> ModelFacts:
+        """The facts of the model, and of a cache that it fills."""
+        import torch
 
+        layout = self.engine.layout
+        with torch.inference_mode():
+            cache = prefill(layout, [self.probe[0].context]).cache if cached else None
+        return read_facts(layout.model, longest_text(layout.model), cache)
 
-def has_sliding_window(layout: ModelLayout, prompt: ContinuedPrompt) -> bool:
-    """Whether layers have a sliding window: their masks count cache positions, which holes and trees shift.
+    def _longest_text(self) -> int:
+        """Tokens of the longest text of the probe."""
+        return max(text_length(prompt, self.engine.layout.encoder_decoder) for prompt in self.probe)
 
-    A probe is shorter than the window of a real model, so scores cannot reveal this.
-    """
-    import torch
-
-    with torch.inference_mode():
-        state = prefill(layout, [prompt.context])
-    return any(getattr(layer, "is_sliding", False) for layer in state.cache.layers)
+    def _limits(self) -> int:
+        """Tokens of the longest text that can be tried."""
+        model = self.engine.layout.model
+        most = longest_text(model)
+        length = affordable_length(model)
+        return length if most is None else min(length, most - REPLY)
 
 
-def largest_difference(expected: Sequence[Scores], scored: Sequence[Scores]) -> float:
-    """Largest difference of any token's log-probability, in nats; infinite where one is NaN."""
-    values = [
-        abs(a - b)
-        for scores, fast_scores in zip(expected, scored, strict=True)
-        for tail, fast_tail in zip(scores, fast_scores, strict=True)
-        for a, b in zip(tail, fast_tail, strict=True)
-    ]
-    return max((value if value == value else float("inf") for value in values), default=0.0)
+def forbidden_paths(facts: ModelFacts, length: int) -> dict[str, str]:
+    """Fast paths that no finite probe could prove, by the facts, on texts of `length` tokens; and why."""
+    if facts.doubt:
+        return dict.fromkeys(ACROSS, facts.doubt)
+    forbidden = dict.fromkeys(("batch", "ragged"), facts.picture_doubt) if facts.picture_doubt else {}
+    if facts.odd_layers:
+        forbidden |= dict.fromkeys(HOLES, f"its cache has other layers than plain ones ({', '.join(facts.odd_layers)})")
+    elif reached := facts.reached(length):
+        forbidden |= dict.fromkeys(HOLES, f"behaviour begins at a length ({', '.join(reached)})")
+    return forbidden
+
+
+def rungs_below(chosen: FastPaths) -> list[FastPaths]:
+    """`chosen`, and what is left of it on the lower rungs, down to one row at a time."""
+    within = FastPaths(cache=chosen.cache, batch=chosen.batch, vision_cache=chosen.vision_cache)
+    rungs = [chosen, within, replace(within, batch=False), replace(within, cache=False)]
+    rungs += [FastPaths(vision_cache=chosen.vision_cache), PLAIN]
+    return list(dict.fromkeys(rung for rung in rungs if rung != FastPaths()))

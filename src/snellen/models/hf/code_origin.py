@@ -1,0 +1,124 @@
+"""Which parts of a model run code that Snellen cannot vouch for: remote code, subclasses, patches, hooks.
+
+The released code of transformers and torch treats the rows of a batch one by one and names in its settings
+whatever begins at a length. Other code may do neither, and no number of probes could show that it does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+KNOWN_PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "timm", "snellen")
+"""Packages whose modules, wrappers and hooks are known."""
+GENERATED = "<string>"
+"""Where Python says that the methods of a dataclass stand."""
+
+
+def unknown_code(model: Any) -> tuple[str, ...]:
+    """Names of the modules of `model` (or of what they share) that run code of other packages, in order."""
+    import torch
+
+    seen: dict[int, bool] = {}
+
+    def known(part: Any) -> bool:
+        if id(part) not in seen:
+            seen[id(part)] = _known(part)
+        return seen[id(part)]
+
+    hooks = [value for name, value in vars(torch.nn.modules.module).items() if name.startswith("_global_")]
+    found = [] if all(map(known, _functions(hooks))) else ["global hooks"]
+    found += [name for name, functions in _registered() if not all(map(known, functions))]
+    classes: dict[type, bool] = {}
+    for name, module in model.named_modules():
+        kind = type(module)
+        if kind not in classes:
+            classes[kind] = all(map(known, _of_class(kind)))
+        if not (classes[kind] and all(map(known, _of_instance(module)))):
+            found.append(name or "the model")
+    return tuple(dict.fromkeys(found))
+
+
+def in_training_mode(model: Any) -> tuple[str, ...]:
+    """Names of the modules that still behave as in training, dropout and batch statistics included."""
+    return tuple(name or "the model" for name, module in model.named_modules() if module.training)
+
+
+def _of_class(kind: type) -> Iterator[Any]:
+    """The methods of a class and its bases, and the functions of the modules that they are defined in."""
+    for base in kind.__mro__:
+        if base is object:
+            continue
+        yield base
+        yield from _functions(vars(base).values())
+        module = sys.modules.get(base.__module__)
+        if module is not None and base.__module__.startswith("transformers.models"):
+            yield from _functions(vars(module).values())
+
+
+def _of_instance(module: Any) -> Iterator[Any]:
+    """The functions that an instance has of its own: patched methods, hooks, kinds of parameters."""
+    own = vars(module)
+    yield from _functions(value for name, value in own.items() if not name.startswith("_backward"))
+    yield from _functions([own.get("_forward_hooks", {}), own.get("_forward_pre_hooks", {})])
+    for values in (own.get("_parameters", {}), own.get("_buffers", {})):
+        yield from {type(value) for value in values.values() if value is not None}
+
+
+def _registered() -> Iterator[tuple[str, Iterable[Any]]]:
+    """The functions that transformers looks up by name, and torch's own."""
+    import torch
+
+    yield "torch.nn.functional", list(_functions(vars(torch.nn.functional).values()))
+    for place, names in (
+        ("modeling_utils", ("ALL_ATTENTION_FUNCTIONS",)),
+        ("masking_utils", ("ALL_MASK_ATTENTION_FUNCTIONS", "LAYER_PATTERN_TO_MASK_FUNCTION_MAPPING")),
+        ("modeling_rope_utils", ("ROPE_INIT_FUNCTIONS",)),
+    ):
+        module = sys.modules.get(f"transformers.{place}")
+        for name in names:
+            registry = getattr(module, name, {})
+            yield name, list(_functions(registry.values()))
+
+
+def _functions(values: Iterable[Any]) -> Iterator[Any]:
+    """The functions among `values`, and in mappings among them, with all that they wrap."""
+    for value in values:
+        if isinstance(value, property):
+            yield from _functions(part for part in (value.fget, value.fset) if part is not None)
+        elif isinstance(value, (staticmethod, classmethod)):
+            yield from _functions([value.__func__])
+        elif isinstance(value, functools.partial):
+            yield from _functions([value.func])
+        elif inspect.ismethod(value):
+            yield from _functions([value.__func__])
+        elif inspect.isfunction(value):
+            yield value
+            yield from _functions([value.__wrapped__] if hasattr(value, "__wrapped__") else [])
+        elif isinstance(value, dict):
+            yield from _functions(list(value.values()))
+
+
+def _known(part: Any) -> bool:
+    if inspect.isclass(part):
+        return part.__module__ == "builtins" or part.__module__.partition(".")[0] in KNOWN_PACKAGES
+    file = part.__code__.co_filename
+    if file == GENERATED:
+        return (part.__module__ or "").partition(".")[0] in KNOWN_PACKAGES and part.__name__.startswith("__")
+    own, standard = _folders()
+    return file.startswith(own) or (file.startswith(standard) and "site-packages" not in file)
+
+
+@functools.cache
+def _folders() -> tuple[tuple[str, ...], str]:
+    """Where the known packages are, and the standard library, whose decorators' contents are looked at themselves."""
+    found = [find_spec(name) for name in KNOWN_PACKAGES]
+    places = [Path(place) for spec in found if spec is not None for place in spec.submodule_search_locations or ()]
+    own = {f"{form}/" for place in places for form in (place, place.resolve())}
+    return tuple(sorted(own)), f"{Path(contextlib.__file__).parent}/"

@@ -1,0 +1,205 @@
+"""Models that are spoiled on purpose: each is noticed, and what is then chosen equals one row at a time."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="waits for torch")
+pytest.importorskip("transformers", reason="waits for transformers")
+
+import torch
+import transformers as tf
+
+import snellen as sn
+from hf_adversaries import ADVERSARIES, MEASURED, Dropout, head, llava, sliding, text_of
+from snellen.errors import ModelError
+from snellen.models.base import load_model
+from snellen.models.hf.code_origin import in_training_mode, unknown_code
+from snellen.models.hf.decoding import end_tokens
+from snellen.models.hf.encode import ContinuedPrompt, extend
+from snellen.models.hf.engine import Engine
+from snellen.models.hf.ladder import PLAIN, FastPaths, ProvedRange
+from snellen.models.hf.model_layout import read_layout
+from snellen.models.hf.noise import UnrepeatableError, largest_difference
+from snellen.models.hf.reference import reference_scores, write_token_by_token
+from snellen.models.hf.reply_check import GreedyPicker, batch_flaw
+from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths
+from snellen.models.hf.thresholds import ModelFacts, crossing_length
+from snellen.runs.journal import read_manifest
+from tiny_archs import Pictures, ask, save
+from tiny_configs import ARCHITECTURES, asked, make, tokens
+
+
+def checked(model: Any, facts: ModelFacts | None = None) -> tuple[Engine, SelfCheckResult]:
+    engine = Engine(read_layout(model, 0), 8, 4096)
+    verdict = choose_fast_paths(engine, asked(head()), facts)
+    engine.fast_paths = verdict.fast_paths
+    return engine, verdict
+
+
+def requests(lengths: tuple[int, ...]) -> list[ContinuedPrompt]:
+    """Questions of these lengths about two pictures, with continuations of 1, 4 and 120 tokens."""
+    drawn, prompts = random.Random(0), []
+    for i, length in enumerate(lengths):
+        context = replace(extend(head(), tokens(100 + i, length), 0), digests=(drawn.choice(("cat", "cow")),))
+        tails = tuple(tokens(200 + 3 * i + j, count) for j, count in enumerate((1, 4, 120)))
+        prompts.append(ContinuedPrompt(context, tails))
+    return prompts
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_an_adversary_is_scored_and_answered_as_one_row_at_a_time(name: str) -> None:
+    engine, verdict = checked(ADVERSARIES[name]())
+    assert verdict.fast_paths.name != "tree, picture shared, features kept, one forward, trunks kept"
+    window = requests((4, 9, 60, 61, 150, 210, 330))
+    assert largest_difference(reference_scores(engine.layout, window), engine.score(window)) < 1e-4
+    rows = [prompt.context for prompt in window]
+    if verdict.fast_paths.writing.startswith("generate"):
+        near = [row for row in rows if verdict.fast_paths.proved.covers(len(row.ids), 8, 1)]
+        assert not any(batch_flaw(engine, [row], verdict.fast_paths, verdict.tolerance) for row in near)
+        return
+    replies = engine.generate(rows, GreedyPicker(end_tokens(engine.layout)), 6)
+    assert replies == write_token_by_token(engine.layout, rows, GreedyPicker(end_tokens(engine.layout)), 6)
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_a_short_probe_shows_what_is_wrong_without_any_fact(name: str) -> None:
+    _, verdict = checked(ADVERSARIES[name](), ModelFacts())
+    assert verdict.refusals[MEASURED[name]] in ("differs", "chooses another option")
+
+
+def test_active_dropout_is_refused_since_no_score_repeats() -> None:
+    model = llava()
+    for layer in text_of(model).layers:
+        layer.mlp.__class__ = Dropout
+    with pytest.raises(UnrepeatableError, match="scored twice differs by"):
+        checked(model)
+
+
+def test_modules_in_training_mode_are_named() -> None:
+    model = llava()
+    model.model.language_model.layers[1].train()
+    assert in_training_mode(model)[0] == "model.language_model.layers.1"
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_released_code_is_known_also_when_the_engine_has_wrapped_it(name: str) -> None:
+    model, _ = make(name)
+    Engine(read_layout(model, 0), 8, 4096)
+    assert unknown_code(model) == ()
+
+
+def test_patches_hooks_and_subclasses_are_unknown_code() -> None:
+    for spoil in (
+        lambda model: setattr(model.model, "get_image_features", lambda *args, **settings: None),
+        lambda model: model.model.register_forward_hook(lambda *args: None),
+        lambda model: setattr(model.model, "__class__", type("Mine", (type(model.model),), {})),
+    ):
+        model = llava()
+        spoil(model)
+        assert unknown_code(model) == ("model",)
+
+
+def test_unknown_code_in_the_projector_alone_keeps_the_tree_and_loses_batches_of_pictures() -> None:
+    model = llava()
+    part = model.model.multi_modal_projector
+    part.__class__ = type("Mine", (type(part),), {})
+    _, verdict = checked(model)
+    assert verdict.fast_paths.name == "tree, picture shared, features kept, one forward, one row at a time"
+
+
+def test_texts_that_stay_below_a_length_share_everything_and_longer_ones_nothing() -> None:
+    _, verdict = checked(ADVERSARIES["LongRoPE"]())
+    assert verdict.fast_paths.tree
+    assert verdict.fast_paths.proved == ProvedRange(longest=95)
+    assert verdict.fast_paths.name.endswith("up to 95 tokens, others plain")
+
+
+def test_a_window_that_is_named_is_crossed_and_then_holds_at_any_length() -> None:
+    _, verdict = checked(sliding())
+    assert crossing_length(verdict.facts) == 100
+    assert verdict.fast_paths.name == "rows, picture shared, features kept, one group at a time"
+    assert verdict.fast_paths.proved == ProvedRange()
+
+
+def test_blocks_of_which_some_are_read_begin_to_differ_at_the_product() -> None:
+    facts = ModelFacts(lengths=(("index_topk_blocks", 16), ("index_block_size", 128)))
+    assert crossing_length(facts) == 2048
+
+
+def test_the_tolerance_of_half_precision_is_measured_and_refuses_what_was_accepted_before() -> None:
+    model, begun = make("PaliGemma")
+    for values in model.parameters():
+        if values.ndim > 1:
+            values.data.mul_(0.7)
+    engine = Engine(read_layout(model.to(torch.bfloat16), 0), 8, 4096)
+    verdict = choose_fast_paths(engine, asked(begun))
+    assert verdict.tolerance.noise is not None
+    assert verdict.tolerance.token < 0.2
+    assert verdict.fast_paths.cache
+    assert not verdict.fast_paths.shared
+    assert model.dtype == torch.bfloat16
+
+
+def test_a_generate_that_echoes_the_prompt_is_refused() -> None:
+    class Echo(tf.LlavaForConditionalGeneration):  # type: ignore[misc]
+        def generate(self, *args: Any, **settings: Any) -> Any:
+            found = super().generate(*args, **settings)
+            return torch.cat([settings["input_ids"][:, :2], found[:, :-1]], 1)
+
+    model = llava()
+    model.__class__ = Echo
+    engine = Engine(read_layout(model, 0), 8, 4096)
+    rows = [prompt.context for prompt in asked(head())]
+    _, verdict = checked(llava(), ModelFacts())
+    assert batch_flaw(engine, rows, replace(PLAIN, writing="generate in batches"), verdict.tolerance)
+    assert not batch_flaw(engine, rows, FastPaths(cache=True), verdict.tolerance)
+
+
+def test_spot_checks_stand_in_the_findings_and_a_wrong_path_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model: Any = load_model(f"hf:{save('LLaVA', tmp_path)}")
+    pictures = Pictures()
+    red = pictures.add("red")
+    model.loglikelihood([ask("Which?", red, continuations=("red", "blue"))], pictures)
+    model.generate([ask("Which?", red)], pictures)
+    told = "; ".join(model.findings())
+    assert "spot checks (loglikelihood): 1 request answered one row at a time too" in told
+    assert "spot checks (generate): 1 request" in told
+    assert not caplog.records
+    model._spot_checks.checked.clear()
+    score = model._engine.score
+    model._engine.score = lambda rows: [[[value + 1 for value in tail] for tail in tails] for tails in score(rows)]
+    model.loglikelihood([ask("Which one?", red, continuations=("red", "blue"))], pictures)
+    assert "differs from the same request run alone" in caplog.text
+
+
+def test_a_model_with_active_dropout_is_refused_when_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = save("LLaVA", tmp_path)
+    forward = tf.models.llama.modeling_llama.LlamaMLP.forward
+    monkeypatch.setattr(
+        tf.models.llama.modeling_llama.LlamaMLP,
+        "forward",
+        lambda self, x: torch.nn.functional.dropout(forward(self, x), 0.1),
+    )
+    with pytest.raises(ModelError, match="training mode"):
+        load_model(f"hf:{folder}")
+
+
+def test_the_largest_difference_of_spot_checks_stands_in_the_manifest_and_the_report(tmp_path: Path) -> None:
+    results = sn.evaluate(
+        "snellen:tiny", "eyechart/shape", ["vanilla", "likelihood"], limit=4, name="tiny", runs=tmp_path
+    )
+    notes = read_manifest(tmp_path / "tiny").notes
+    assert [note.partition(":")[0] for note in notes] == ["spot checks (generate)", "spot checks (loglikelihood)"]
+    assert all("nats (noise allows" in note for note in notes)
+    results.report(tmp_path / "report.md")
+    assert "spot checks (loglikelihood)" in (tmp_path / "report.md").read_text()
