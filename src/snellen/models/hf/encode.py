@@ -182,7 +182,7 @@ class Encoder:
             self._decoded[image.digest] = picture
             self._pixels.name(picture, image.digest)
             while len(self._decoded) > 64:
-                self._pixels.forget_positions(self._decoded.popitem(last=False)[1])
+                self._pixels.forget(self._decoded.popitem(last=False)[1])
         self._decoded.move_to_end(image.digest)
         return self._decoded[image.digest]
 
