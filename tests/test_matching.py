@@ -23,7 +23,7 @@ from snellen.errors import ErrorBudgetError, ModelError, UnknownNameError
 from snellen.models.instruments import Scripted
 from snellen.prompts.judge_prompts import MAX_REPLY_LENGTH, judge_prompt, shortened
 from snellen.protocols.judge_matching import DELIMITED, JudgeMatching, matching_prompt, none_label, read_label
-from snellen.protocols.verdict import Verdict, ask_for_verdict, majority_verdict, settle_verdict, user_message
+from snellen.protocols.verdict import Verdict, ask_for_verdict, majority_verdict, replay_verdict, user_message
 from snellen.records import Answer, Failure, Prediction, Request, Response, Turn, Usage, Variant
 from snellen.runs.journal import journals
 from snellen.runs.spec import JudgeSpec
@@ -71,7 +71,7 @@ def verdict_of(errand: JudgeMatching, *said: str | Response) -> Verdict | None:
         word = answers[request.key] if request.key in answers else answers.setdefault(request.key, next(words))
         return word if isinstance(word, Response) else Response(text=word)
 
-    return settle_verdict(errand.start(), find)
+    return replay_verdict(errand.start(), find)
 
 
 # --- the prompt --------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_the_majority_of_valid_votes_counts_in_any_order(votes: list[Verdict], r
 
 def test_a_deliberation_without_its_response_has_no_verdict_yet() -> None:
     request = Request("b", "s", Variant(), (user_message("?"),))
-    assert settle_verdict(ask_for_verdict(request, "!", lambda text: None), lambda asked: None) is None
+    assert replay_verdict(ask_for_verdict(request, "!", lambda text: None), lambda asked: None) is None
 
 
 # --- in scoring --------------------------------------------------------------------------------------------------

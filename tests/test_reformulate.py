@@ -19,7 +19,7 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.drafts import DistractorSpec, Draft, Outline, PictureSpec, QuestionDraft
 from snellen.errors import DataError
 from snellen.records import Box
-from snellen.reformulation.answer_equality import opposite_answer, same_answer
+from snellen.reformulation.answer_equality import opposite_yes_no, same_answer
 from snellen.reformulation.distractors import ENOUGH, to_multiple_choice
 from snellen.reformulation.regions import PALETTE, from_corners, render_picture
 from snellen.reformulation.sampling import Sampling, draw_sample
@@ -186,7 +186,7 @@ def test_saying_the_same_is_symmetric_and_every_answer_says_the_same_as_itself(o
     [("yes", "no"), ("No", "Yes"), ("YES", "NO"), ("yes.", "no."), ("maybe", None), ("no one", None), ("", None)],
 )
 def test_the_opposite_of_an_answer(answer: str, other: str | None) -> None:
-    assert opposite_answer(answer) == other
+    assert opposite_yes_no(answer) == other
 
 
 # --- options ---------------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def test_padding_fills_up_in_its_order() -> None:
 
 @pytest.mark.parametrize("gold", ["yes", "No"])
 def test_a_yes_no_question_gets_the_other_one_unless_it_is_padded(gold: str) -> None:
-    other = opposite_answer(gold)
+    other = opposite_yes_no(gold)
     assert set(choice([gold], DistractorSpec((WORDS,))).options) == {gold, other}
     padded = choice([gold], DistractorSpec((("yes", "no"),), fillers=("Not sure", "Unknown")))
     assert sorted(option.casefold() for option in padded.options) == ["no", "not sure", "unknown", "yes"]

@@ -29,7 +29,7 @@ from snellen.report.gallery import OUTCOMES, GalleryLimits, choose_gallery
 from snellen.report.markdown import escape
 from snellen.report.markup import esc
 from snellen.report.run_view import run_views
-from snellen.report.svg import Axis, PlotGroup, PlotPoint, interval_chart
+from snellen.report.svg import Axis, IntervalRow, PlotPoint, interval_chart
 from snellen.report.table import AbsentCell, NumberCell
 
 NASTY = "</script><img src=x onerror=alert(1)>|`**\x00\u202e\"'&amp;"
@@ -523,7 +523,7 @@ def test_a_metric_that_is_no_share_is_written_as_it_is() -> None:
 
 def test_a_chart_names_each_mark_and_keeps_within_its_frame() -> None:
     half = Estimate(0.5, 0.1, 0.3, 0.7, 10)
-    groups = [PlotGroup(NASTY * 3, tuple(PlotPoint(i, f"model {i}", half) for i in range(30)), 0.25)]
+    groups = [IntervalRow(NASTY * 3, tuple(PlotPoint(i, f"model {i}", half) for i in range(30)), 0.25)]
     drawn = interval_chart("many", groups, Axis("accuracy"))
     parsed = Page(drawn)
     assert drawn.count("model 29: 50.0% [30.0, 70.0] n=10") == 1

@@ -14,7 +14,7 @@ from snellen.analysis.capability import ALL, bounded_mean, capability_rows
 from snellen.analysis.linearisation import (
     FIELD_TAG,
     corpus_estimates,
-    field_of,
+    document_field,
     macro_estimate,
     trend_estimates,
 )
@@ -146,7 +146,7 @@ def _fields(scored: ScoredBenchmark, scores: Sequence[Score]) -> Iterator[tuple[
         return
     fields: dict[str, list[Score]] = defaultdict(list)
     for score in scores:
-        fields[field_of(scored.samples[score.sample_id])].append(score)
+        fields[document_field(scored.samples[score.sample_id])].append(score)
     if len(fields) <= MAX_SLICES:
         yield from ((f"question={question}", members) for question, members in sorted(fields.items()))
 

@@ -90,7 +90,7 @@ def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[st
     }
 
 
-def field_of(sample: Sample) -> str:
+def document_field(sample: Sample) -> str:
     """The field of a document that a question asks for: its tag `key`, or else the question itself."""
     return sample.tags.get(FIELD_TAG) or sample.question
 
@@ -101,11 +101,11 @@ def macro_estimate(scored: ScoredBenchmark, scores: Sequence[Score]) -> Estimate
     A field without a scored question is left out.
     """
     valued = [score for score in scores if score.value is not None]
-    fields = {field: i for i, field in enumerate(sorted({field_of(scored.samples[s.sample_id]) for s in valued}))}
+    fields = {field: i for i, field in enumerate(sorted({document_field(scored.samples[s.sample_id]) for s in valued}))}
     by_document: dict[str, list[float]] = defaultdict(lambda: [0.0] * (2 * len(fields)))
     for score in valued:
         sample = scored.samples[score.sample_id]
-        counts, place = by_document[sample.group], fields[field_of(sample)]
+        counts, place = by_document[sample.group], fields[document_field(sample)]
         counts[place] += score.value or 0.0
         counts[len(fields) + place] += 1
 

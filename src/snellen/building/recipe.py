@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from snellen.catalogue import BenchmarkSpec
 from snellen.drafts import Draft, QuestionDraft
 from snellen.errors import DataError
-from snellen.reformulation.answer_equality import opposite_answer
+from snellen.reformulation.answer_equality import opposite_yes_no
 from snellen.reformulation.distractors import Rejected, to_multiple_choice
 from snellen.reformulation.sampling import Sampling, draw_sample
 from snellen.seeds import rng_for
@@ -130,4 +130,4 @@ def needs_writing(question: QuestionDraft) -> bool:
     spec = question.distractors
     if spec is None or not spec.prompt or not question.texts:
         return False
-    return bool(spec.fillers) or opposite_answer(question.texts[0]) is None
+    return bool(spec.fillers) or opposite_yes_no(question.texts[0]) is None

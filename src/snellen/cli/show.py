@@ -168,7 +168,7 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]],
 
 
 @contextmanager
-def build_status(name: str) -> Iterator[Built]:
+def build_progress(name: str) -> Iterator[Built]:
     """A status line on the terminal that counts the questions built."""
     with err.status(f"building {name}") as status:
         yield lambda count: status.update(f"building {name}: {count:,} questions") if count % 100 == 0 else None

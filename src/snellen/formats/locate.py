@@ -15,12 +15,12 @@ def locate(folder: Path | None, *names: str) -> Path:
     """
     if folder is None:
         raise DataError(f"no folder with the official files; name it with --source (it holds {names[0]})")
-    if path := find_path(folder, *names):
+    if path := locate_or_none(folder, *names):
         return path
     raise DataError(f"{folder}: {' or '.join(names)} is missing; is this the folder with the official files?")
 
 
-def find_path(folder: Path | None, *names: str) -> Path | None:
+def locate_or_none(folder: Path | None, *names: str) -> Path | None:
     """Like `locate`, but None when nothing is found. Raises DataError when a file is found twice."""
     if folder is None:
         return None

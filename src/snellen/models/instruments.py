@@ -65,7 +65,7 @@ def scores_favouring(request: Request, best: int) -> Response:
     )
 
 
-class GuessOptions(Struct, frozen=True):
+class RandomInstrumentSettings(Struct, frozen=True):
     """Options of the random instruments; another `seed` gives other draws."""
 
     seed: int = 0
@@ -82,7 +82,7 @@ class NoOptions(Struct, frozen=True):
 
 def uniform(spec: ModelSpec) -> Instrument:
     """Guesses: each option equally likely, decided by the request alone. Must land on chance."""
-    read_options(spec, GuessOptions)
+    read_options(spec, RandomInstrumentSettings)
     return Instrument(spec.text, lambda request, count: rng_for(spec.text, request.key).randrange(count))
 
 

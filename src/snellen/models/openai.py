@@ -224,7 +224,9 @@ class OpenAIModel:
                 reply = await self._send(
                     chat.PATH,
                     images,
-                    lambda picture: served.encode_prompt(self._model, request, text, dialect, picture, scored=scored),
+                    lambda picture: served.logprobs_request_body(
+                        self._model, request, text, dialect, picture, scored=scored
+                    ),
                 )
                 tokens = (
                     reply if isinstance(reply, ServerFault) else served.read_prompt(reply, self._now(), scored=scored)

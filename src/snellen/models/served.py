@@ -137,7 +137,7 @@ class _Prompted(Struct):
     prompt_token_ids: list[int] | None = None
 
 
-def encode_prompt(
+def logprobs_request_body(
     model: str,
     request: Request,
     continuation: str | None,

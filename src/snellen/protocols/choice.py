@@ -28,7 +28,7 @@ def rotations(count: int) -> Iterator[tuple[int, ...]]:
         yield tuple((i + shift) % count for i in range(count))
 
 
-def orders_of(sample: Sample) -> list[tuple[int, ...]]:
+def circular_orders(sample: Sample) -> list[tuple[int, ...]]:
     """The orders that CircularEval shows: all rotations, or only the original one for options that must not be rotated.
 
     MMBench's files do not rotate such questions; their reader tags them.
@@ -110,7 +110,7 @@ class Circular(ProtocolSettings, frozen=True):
     def declaration(self) -> Declaration:
         """Its vanilla accuracy is that of the first pass: VanillaEval."""
         return Declaration(
-            presentations=lambda sample: len(orders_of(sample)),
+            presentations=lambda sample: len(circular_orders(sample)),
             stops_early=not self.all_passes,
             unbiased=(0,),
             circular=True,
@@ -122,7 +122,7 @@ class Circular(ProtocolSettings, frozen=True):
     def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
         requests = [
             render(sample, prompt, present(sample, prompt, self, test, order), self.by)
-            for test, order in enumerate(orders_of(sample))
+            for test, order in enumerate(circular_orders(sample))
         ]
         if self.all_passes:
             yield requests

@@ -37,7 +37,7 @@ VerdictReader = Callable[[str], Verdict | None]
 ResponseLookup = Callable[[Request], Response | None]
 
 
-class NoPictures:
+class NoImages:
     """The images of a judge's requests: there are none."""
 
     def read(self, image: ImageRef) -> bytes:
@@ -46,7 +46,7 @@ class NoPictures:
         )
 
 
-NO_PICTURES = NoPictures()
+NO_PICTURES = NoImages()
 
 
 def ask_for_verdict(request: Request, reminder: str, read: VerdictReader) -> Deliberation:
@@ -72,7 +72,7 @@ def _reminded(request: Request, reminder: str) -> Request:
 ResultT = TypeVar("ResultT")
 
 
-def settle_verdict(talk: Generator[list[Request], list[Response], ResultT], find: ResponseLookup) -> ResultT | None:
+def replay_verdict(talk: Generator[list[Request], list[Response], ResultT], find: ResponseLookup) -> ResultT | None:
     """The result that the stored responses lead to (such as a verdict), or None if a response is missing."""
     try:
         requests = next(talk)

@@ -52,7 +52,7 @@ def cifar_pictures(folder: Path | None) -> Iterator[LabelledPicture]:
     """The test pictures in file order."""
     path = locate(folder, "cifar-10-batches-py/test_batch", "cifar-10-batches-bin/test_batch.bin")
     records, names = _of_bytes(path) if path.suffix == ".bin" else _of_pickles(path)
-    classes = cifar_classes(names)
+    classes = cifar_label_classes(names)
     for number, (label, planes) in enumerate(records):
         where = f"{path}: picture {number}"
         if not 0 <= label < len(names):
@@ -69,7 +69,7 @@ def cifar_pictures(folder: Path | None) -> Iterator[LabelledPicture]:
         )
 
 
-def cifar_classes(names: Sequence[str]) -> list[LabelClass]:
+def cifar_label_classes(names: Sequence[str]) -> list[LabelClass]:
     """Each class with its synonyms and its possible distractors, by similarity."""
     wordnet = open_wordnet()
     meant = {name: wordnet.noun_synset(name) for name in names}

@@ -22,7 +22,7 @@ from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, open_text
 from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn
-from snellen.formats.locate import find_path, locate
+from snellen.formats.locate import locate, locate_or_none
 from snellen.formats.mat import read_mat
 from snellen.readers import cifar, imagenet
 from snellen.readers.labelled import LabelClass, LabelledPicture
@@ -90,7 +90,7 @@ def read_hub_classes(params: dict[str, Any], folder: Path | None) -> Iterator[Dr
 
 def _labels(dataset: Data, names: Sequence[str]) -> list[LabelClass]:
     if dataset == "cifar10":
-        return cifar.cifar_classes(names)
+        return cifar.cifar_label_classes(names)
     if dataset == "imagenet-1k":
         return imagenet.imagenet_classes(names)
     plain = tuple(name.replace("_", " ") for name in names)
@@ -134,7 +134,9 @@ def _pictures(chosen: Params, folder: Path | None) -> Iterator[LabelledPicture]:
 
 def _flowers(folder: Path | None, by_folder: str, listed: str) -> Iterator[LabelledPicture]:
     names = files("snellen.readers").joinpath("flowers102.txt").read_text("utf-8").splitlines()
-    pairs = _of_folders(split_folder) if (split_folder := find_path(folder, by_folder)) else _of_lists(folder, listed)
+    pairs = (
+        _of_folders(split_folder) if (split_folder := locate_or_none(folder, by_folder)) else _of_lists(folder, listed)
+    )
     for where, file, number in pairs:
         if not 1 <= number <= len(names):
             raise DataError(f"{where}: there is no class {number}; Flowers102 has {len(names)}")

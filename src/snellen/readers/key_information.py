@@ -16,7 +16,7 @@ from msgspec import Struct
 from snellen.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.json_files import json_lines, read_json
-from snellen.formats.locate import base_of, find_path, locate
+from snellen.formats.locate import base_of, locate, locate_or_none
 from snellen.readers.exclusions import Exclusion, has_word, without_exclusions
 
 SROIE = {
@@ -105,7 +105,7 @@ def _forms(path: Path) -> Iterator[Draft | Exclusion]:
 def _labels(path: Path, folder: Path | None) -> Iterator[Draft | Exclusion]:
     base: Path | None = None
     for where, label in json_lines(path, _Label):
-        base = base or base_of(label.file_name, (path.parent, find_path(folder, "image_files"), folder), where)
+        base = base or base_of(label.file_name, (path.parent, locate_or_none(folder, "image_files"), folder), where)
         for key, value in label.entity_dict.items():
             if key not in POIE:
                 raise DataError(f"{where}: unknown key {key!r}; known are {', '.join(POIE)}")
@@ -126,7 +126,7 @@ def _units(value: str) -> tuple[str, ...]:
 
 
 def _receipts(path: Path) -> Iterator[Draft | Exclusion]:
-    images = [find_path(path.parent, name) for name in ("img", "images")]
+    images = [locate_or_none(path.parent, name) for name in ("img", "images")]
     base: Path | None = None
     for file in sorted(path.glob("*.txt")):
         if "(" in file.stem:

@@ -22,7 +22,7 @@ from snellen.drafts import Draft, Outline, PictureSpec, read_params
 from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, open_text
 from snellen.formats.json_files import read_json
-from snellen.formats.locate import base_of, find_path, locate
+from snellen.formats.locate import base_of, locate, locate_or_none
 from snellen.readers.exclusions import NO_WORD, Exclusion, has_word, without_exclusions
 from snellen.readers.scene_text import reading_question
 from snellen.records import Box, Region
@@ -86,7 +86,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 def drafts_of_scenes(scenes: Scenes, folder: Path | None) -> Iterator[Draft]:
     path = locate(folder, *scenes.annotations)
     words = _of_icdar(path, scenes) if scenes.layout == "icdar" else _of_json(path, scenes)
-    bases = (*(find_path(folder, name) for name in scenes.pictures), path.parent)
+    bases = (*(locate_or_none(folder, name) for name in scenes.pictures), path.parent)
     return without_exclusions(_drafts(words, scenes, bases), path)
 
 

@@ -26,7 +26,7 @@ from snellen.drafts import Draft, read_params
 from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, open_text
 from snellen.formats.json_files import json_lines, list_items, read_json
-from snellen.formats.locate import base_of, find_path, locate
+from snellen.formats.locate import base_of, locate, locate_or_none
 from snellen.formats.mat import read_mat
 from snellen.readers.exclusions import NO_WORD, Exclusion, has_word, without_exclusions
 from snellen.readers.scene_text import reading_question
@@ -72,10 +72,10 @@ class _List(Struct, frozen=True):
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """One draft per word, in file order."""
     chosen = read_params(params, Params)
-    if chosen.scenes and folder and not find_path(folder, *chosen.labels):
+    if chosen.scenes and folder and not locate_or_none(folder, *chosen.labels):
         return drafts_of_scenes(chosen.scenes, folder)
     path = locate(folder, *chosen.labels)
-    bases = (path.parent, *(find_path(folder, name) for name in chosen.pictures))
+    bases = (path.parent, *(locate_or_none(folder, name) for name in chosen.pictures))
     return without_exclusions(_drafts(path, bases, doubled=chosen.doubled), path)
 
 

@@ -56,7 +56,7 @@ def _singulars(text: str) -> Iterator[str]:
             yield head + noun[: -len(ending)] + singular
 
 
-def opposite_answer(answer: str) -> str | None:
+def opposite_yes_no(answer: str) -> str | None:
     """`no` for yes and `yes` for no, in the case of the answer and with its full stop; None for anything else."""
     match = _YES_OR_NO.fullmatch(answer)
     if match is None:

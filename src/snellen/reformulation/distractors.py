@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from snellen.drafts import QuestionDraft
 from snellen.errors import DataError
-from snellen.reformulation.answer_equality import opposite_answer, same_answer
+from snellen.reformulation.answer_equality import opposite_yes_no, same_answer
 
 Rejected = Counter[str]
 """How many candidates were rejected, by reason."""
@@ -35,7 +35,7 @@ def to_multiple_choice(
     if not question.texts:
         raise DataError(f"{where}: no answer to make options for; a split with hidden answers needs its own options")
     gold = question.texts[0]
-    yes_or_no = opposite_answer(gold)
+    yes_or_no = opposite_yes_no(gold)
     if yes_or_no is not None and not spec.fillers:
         return _settled(question, [gold, yes_or_no], rng)
     chosen: list[str] = []

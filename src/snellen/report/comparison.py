@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from snellen.analysis.statistics import estimate_mean
 from snellen.reasons import word_reason
 from snellen.report.formatting import counts_text, metric_title
-from snellen.report.run_view import MethodRow, RunView, method_rows
+from snellen.report.run_view import ModelMethodRow, RunView, method_rows
 from snellen.report.table import Cell, NumberCell, Table
 
 METRICS = ("accuracy", "circular_accuracy")
@@ -72,7 +72,7 @@ def _differences(views: Sequence[RunView]) -> list[Table]:
     return [Table("Differences on common questions", header, tuple(rows), label_columns=3, notes=notes)]
 
 
-def _rows(baseline: MethodRow, rival: MethodRow, metric: str) -> list[tuple[Cell, ...]]:
+def _rows(baseline: ModelMethodRow, rival: ModelMethodRow, metric: str) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
     for scored in baseline.view.run.benchmarks:
         baseline_values, rival_values = (
@@ -97,7 +97,7 @@ def _rows(baseline: MethodRow, rival: MethodRow, metric: str) -> list[tuple[Cell
     return rows
 
 
-def _values(line: MethodRow, metric: str, benchmark: str) -> dict[tuple[str, int], float]:
+def _values(line: ModelMethodRow, metric: str, benchmark: str) -> dict[tuple[str, int], float]:
     """Scores by question, under the protocol that the tables show."""
     number, scored = line.lookup(metric, benchmark), line.view.benchmark(benchmark)
     if number is None or scored is None:

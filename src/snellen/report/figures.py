@@ -19,9 +19,9 @@ from snellen.report import svg
 from snellen.report.formatting import capitalised, metric_title
 from snellen.report.pooled_estimates import OptionPosition, accuracy_by_tag, accuracy_by_template, by_option_position
 from snellen.report.request_counts import count_rotations
-from snellen.report.run_view import MethodRow, RunView, chance_accuracy, dimensions_of
+from snellen.report.run_view import ModelMethodRow, RunView, chance_accuracy, dimensions_of
 from snellen.report.sections import dimension_chance, other_metrics, scored_benchmarks
-from snellen.report.svg import ACCURACY, Axis, PlotGroup, PlotPoint, ScatterPoint, axis_of
+from snellen.report.svg import ACCURACY, Axis, IntervalRow, PlotPoint, ScatterPoint, axis_of
 
 
 class ChartPanel(Struct, frozen=True):
@@ -38,7 +38,7 @@ class BarRow(Struct, frozen=True):
     chance: float | None = None
 
 
-class Figures:
+class ChartDrawer:
     """Draws the charts of a report: one series per model, one panel per method. A chart without data has no panels."""
 
     def __init__(self, views: Sequence[RunView]) -> None:
@@ -47,7 +47,7 @@ class Figures:
         self._scored = scored_benchmarks(views)
         self.dimensions = dimensions_of(views)
 
-    def _of(self, method: Method) -> list[tuple[int, MethodRow]]:
+    def _of(self, method: Method) -> list[tuple[int, ModelMethodRow]]:
         return [(i, line) for i, view in enumerate(self.views) for line in view.method_rows if line.method == method]
 
     def radar(self) -> list[ChartPanel]:
@@ -116,14 +116,14 @@ class Figures:
         """One panel per method and unit, since different units cannot share an axis."""
         panels = []
         for method, lines in self._lines.items():
-            units: dict[str, list[PlotGroup]] = {}
+            units: dict[str, list[IntervalRow]] = {}
             for row in rows:
                 points = [_point(i, line, row, metric) for i, line in lines]
                 for unit in dict.fromkeys(point.unit for point in points if point):
                     of_unit = tuple(point for point in points if point and point.unit == unit)
                     level = None if row.chance is None else unit_multiplier(unit) * row.chance
                     level = level if unit.startswith(SHARE) else None
-                    units.setdefault(unit, []).append(PlotGroup(row.label, of_unit, level))
+                    units.setdefault(unit, []).append(IntervalRow(row.label, of_unit, level))
             for unit, groups in units.items():
                 axis = _axis(metric, unit, [point.estimate for group in groups for point in group.points])
                 subtitle = method if unit == SHARE or metric != CAPABILITY else f"{method}, {unit}"
@@ -141,7 +141,7 @@ class Figures:
                         name = f"{line.view.label}, {tag}={value}"
                         tags.setdefault(tag, {}).setdefault(value, []).append(PlotPoint(i, name, estimate))
             for tag, values in tags.items():
-                groups = [PlotGroup(value, tuple(points)) for value, points in values.items()]
+                groups = [IntervalRow(value, tuple(points)) for value, points in values.items()]
                 panels += _panel(f"Accuracy by {tag}", f"{tag}, {method}", groups)
         return panels
 
@@ -170,7 +170,9 @@ class Figures:
             for i, line in lines:
                 for name, estimate in accuracy_by_template(line).items():
                     templates.setdefault(name, []).append(PlotPoint(i, f"{line.view.label}, {name}", estimate))
-            groups = [PlotGroup(name, tuple(points), tooltip=self._wording(name)) for name, points in templates.items()]
+            groups = [
+                IntervalRow(name, tuple(points), tooltip=self._wording(name)) for name, points in templates.items()
+            ]
             panels += _panel("Accuracy by template", method, groups)
         return panels
 
@@ -237,7 +239,7 @@ class Figures:
         return panels
 
 
-def _point(series: int, line: MethodRow, row: BarRow, metric: str) -> PlotPoint | None:
+def _point(series: int, line: ModelMethodRow, row: BarRow, metric: str) -> PlotPoint | None:
     number = line.lookup(metric, row.benchmark, row.dimension)
     if number is None or number.estimate.value is None:
         return None
@@ -253,18 +255,18 @@ def _axis(metric: str, unit: str, estimates: Sequence[Estimate]) -> Axis:
 
 
 def _place_group(
-    size: int, place: int, by_line: Sequence[tuple[int, MethodRow, dict[OptionPosition, Estimate]]]
-) -> PlotGroup:
+    size: int, place: int, by_line: Sequence[tuple[int, ModelMethodRow, dict[OptionPosition, Estimate]]]
+) -> IntervalRow:
     name = f"place {place + 1}"
     points = (
         PlotPoint(i, f"{line.view.label}, {name}", estimates[size, place])
         for i, line, estimates in by_line
         if (size, place) in estimates
     )
-    return PlotGroup(name, tuple(points), 1 / size)
+    return IntervalRow(name, tuple(points), 1 / size)
 
 
-def _panel(title: str, subtitle: str, groups: Sequence[PlotGroup], axis: Axis = ACCURACY) -> list[ChartPanel]:
+def _panel(title: str, subtitle: str, groups: Sequence[IntervalRow], axis: Axis = ACCURACY) -> list[ChartPanel]:
     """One panel, or none when no group has a point."""
     if not any(group.points for group in groups):
         return []

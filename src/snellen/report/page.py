@@ -10,7 +10,7 @@ from importlib.resources import files
 
 from snellen.report import svg
 from snellen.report.comparison import common_question_tables
-from snellen.report.figures import ChartPanel, Figures
+from snellen.report.figures import ChartDrawer, ChartPanel
 from snellen.report.gallery import OUTCOMES, Gallery, choose_gallery
 from snellen.report.markup import disclosure, esc, html_table
 from snellen.report.request_counts import count_replies, count_tables
@@ -29,7 +29,7 @@ METRIC_NOTE = "All other metrics, each on an axis in its own unit; whiskers are 
 def html_report(views: Sequence[RunView]) -> str:
     """The whole page. Its content security policy allows its own style and script and nothing else."""
     style, script = _asset("report.css"), _asset("report.js")
-    gallery, figures = choose_gallery(views), Figures(views)
+    gallery, figures = choose_gallery(views), ChartDrawer(views)
     sections = [
         ("summary", "Summary", html_table(summary(views), "matrix summary")),
         ("common", "Common", _tables(common_question_tables(views))),
@@ -99,7 +99,7 @@ def _names(views: Sequence[RunView]) -> str:
     return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:5])} and {len(names) - 5} more"
 
 
-def _chart_sections(views: Sequence[RunView], figures: Figures) -> list[tuple[str, str, str]]:
+def _chart_sections(views: Sequence[RunView], figures: ChartDrawer) -> list[tuple[str, str, str]]:
     legend = _legend(views)
     places, golds = figures.position_bars()
     whisker = "Whiskers are 95% intervals; the dashed line is what guessing gives. Point at a mark for its numbers."
@@ -161,7 +161,7 @@ def _chart_sections(views: Sequence[RunView], figures: Figures) -> list[tuple[st
     ]
 
 
-def _dimensions(figures: Figures, legend: str, note: str) -> str:
+def _dimensions(figures: ChartDrawer, legend: str, note: str) -> str:
     """The radar with a switch to bars; bars only when there are fewer than three dimensions."""
     radar, bars = figures.radar(), figures.dimension_bars()
     if not radar:
@@ -175,7 +175,7 @@ def _dimensions(figures: Figures, legend: str, note: str) -> str:
     )
 
 
-def _radar_note(figures: Figures) -> str:
+def _radar_note(figures: ChartDrawer) -> str:
     missing = [name for name in figures.dimensions if name not in figures.radar_dimensions()]
     return RADAR_NOTE + (f" Not shown, because they are not shares: {', '.join(missing)}." if missing else "")
 
@@ -218,7 +218,7 @@ def _tables(tables: Sequence[Table], *, is_folded: bool = False) -> str:
     )
 
 
-def _counts(views: Sequence[RunView], figures: Figures) -> str:
+def _counts(views: Sequence[RunView], figures: ChartDrawer) -> str:
     return _figure(figures.request_bars(), "", "Darker: asked, or presented. Lighter: not needed.") + _tables(
         count_tables(views)
     )

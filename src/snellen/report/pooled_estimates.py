@@ -12,7 +12,7 @@ from snellen.analysis.aggregate import scored_predictions
 from snellen.analysis.statistics import estimate_mean
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate, Prediction
-from snellen.report.run_view import MethodRow
+from snellen.report.run_view import ModelMethodRow
 from snellen.scoring.scored_run import ScoredBenchmark
 
 MOST_VALUES = 12
@@ -46,7 +46,7 @@ class PositionEstimates(Struct, frozen=True):
     right: dict[OptionPosition, Estimate]
 
 
-def accuracy_by_tag(line: MethodRow) -> dict[str, dict[str, Estimate]]:
+def accuracy_by_tag(line: ModelMethodRow) -> dict[str, dict[str, Estimate]]:
     """Accuracy by tag and value, over the benchmarks that carry the tag; tags with 2 to 12 values."""
     pools: dict[str, dict[str, _Pool]] = defaultdict(lambda: defaultdict(_Pool))
     for scored, protocol in _measured(line):
@@ -61,7 +61,7 @@ def accuracy_by_tag(line: MethodRow) -> dict[str, dict[str, Estimate]]:
     }
 
 
-def accuracy_by_template(line: MethodRow) -> dict[str, Estimate]:
+def accuracy_by_template(line: ModelMethodRow) -> dict[str, Estimate]:
     """Accuracy of presentations by template, for template families of which several were used."""
     pools: dict[str, _Pool] = defaultdict(_Pool)
     for scored, protocol in _measured(line):
@@ -74,7 +74,7 @@ def accuracy_by_template(line: MethodRow) -> dict[str, Estimate]:
     return {name: pools[name].estimate() for names in families.values() if len(names) > 1 for name in sorted(names)}
 
 
-def by_option_position(line: MethodRow) -> PositionEstimates:
+def by_option_position(line: ModelMethodRow) -> PositionEstimates:
     """Estimates by option position, from replies only: likelihoods do not depend on position."""
     chosen: dict[OptionPosition, _Pool] = defaultdict(_Pool)
     right: dict[OptionPosition, _Pool] = defaultdict(_Pool)
@@ -96,7 +96,7 @@ def by_option_position(line: MethodRow) -> PositionEstimates:
     )
 
 
-def _measured(line: MethodRow) -> Iterator[tuple[ScoredBenchmark, str]]:
+def _measured(line: ModelMethodRow) -> Iterator[tuple[ScoredBenchmark, str]]:
     """Each benchmark, with the protocol whose accuracy the tables show."""
     for scored in line.view.run.benchmarks:
         if number := line.lookup("accuracy", scored.spec.name):

@@ -48,11 +48,11 @@ class RunView(Struct, frozen=True, dict=True):
         return {row: substitute for rule in rules for row, substitute in rule.instead.items()}
 
     @property
-    def method_rows(self) -> list[MethodRow]:
+    def method_rows(self) -> list[ModelMethodRow]:
         """One row for each method under which the run has results."""
         methods = {row.protocol: row.method for row in self.rows}
         return [
-            MethodRow(
+            ModelMethodRow(
                 self, method, tuple(sorted((p for p, m in methods.items() if m == method), key=protocol_preference))
             )
             for method in METHODS
@@ -75,7 +75,7 @@ class MetricEstimates(Struct, frozen=True):
     """Secondary estimates with their labels."""
 
 
-class MethodRow(Struct, frozen=True, dict=True):
+class ModelMethodRow(Struct, frozen=True, dict=True):
     """One model under one method; `protocols` are in order of preference."""
 
     view: RunView
@@ -148,7 +148,7 @@ def run_views(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RunView
     return [RunView(label, run, tuple(tables[label])) for label, run in zip(run_labels(runs), runs, strict=True)]
 
 
-def method_rows(views: Sequence[RunView]) -> list[MethodRow]:
+def method_rows(views: Sequence[RunView]) -> list[ModelMethodRow]:
     return [line for view in views for line in view.method_rows]
 
 

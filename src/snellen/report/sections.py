@@ -17,8 +17,8 @@ from snellen.report.formatting import DASH, capitalised, metric_title, percent
 from snellen.report.request_counts import question_metric
 from snellen.report.run_view import (
     CHOICE_ROWS,
-    MethodRow,
     MetricEstimates,
+    ModelMethodRow,
     RunView,
     benchmarks_of,
     chance_accuracy,
@@ -184,7 +184,7 @@ def _matrix(row_kind: str, places: Sequence[MatrixRow], views: Sequence[RunView]
     return [Table(title, header, tuple(rows), labels, (*facts, *sources), tuple(spans))]
 
 
-def _main_protocols(grid: Sequence[tuple[MethodRow, list[MetricEstimates | None]]]) -> dict[str, str]:
+def _main_protocols(grid: Sequence[tuple[ModelMethodRow, list[MetricEstimates | None]]]) -> dict[str, str]:
     """For each method, the protocol that most cells come from."""
     counts: dict[str, Counter[str]] = {}
     for line, column in grid:
@@ -192,7 +192,9 @@ def _main_protocols(grid: Sequence[tuple[MethodRow, list[MetricEstimates | None]
     return {method: count.most_common(1)[0][0] for method, count in counts.items()}
 
 
-def _cell(line: MethodRow, metric: str, number: MetricEstimates | None, main: dict[str, str], place: MatrixRow) -> Cell:
+def _cell(
+    line: ModelMethodRow, metric: str, number: MetricEstimates | None, main: dict[str, str], place: MatrixRow
+) -> Cell:
     if number is None:
         return AbsentCell(NO_ROW)
     cell = summary_cell(line, metric, number, "" if place.benchmark == ALL else place.benchmark)

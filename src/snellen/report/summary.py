@@ -10,8 +10,8 @@ from snellen.metrics.declaration import declared
 from snellen.records import Estimate, Method, Result
 from snellen.report.formatting import metric_title, percent
 from snellen.report.run_view import (
-    MethodRow,
     MetricEstimates,
+    ModelMethodRow,
     RunView,
     each_choice_benchmark,
     mean_chance,
@@ -79,7 +79,7 @@ def summary(views: Sequence[RunView]) -> Table:
     )
 
 
-def _row(line: MethodRow) -> SummaryRow:
+def _row(line: ModelMethodRow) -> SummaryRow:
     number = line.overall("accuracy")
     accuracy, circular, instability, hits, unparsed = (summary_cell(line, name, line.overall(name)) for name in COLUMNS)
     return SummaryRow(
@@ -96,7 +96,7 @@ def _row(line: MethodRow) -> SummaryRow:
 
 
 def summary_cell(
-    line: MethodRow, metric: str, number: MetricEstimates | None, benchmark: str = ""
+    line: ModelMethodRow, metric: str, number: MetricEstimates | None, benchmark: str = ""
 ) -> NumberCell | AbsentCell:
     """A cell with the number (of one benchmark, if named), or with the reason why there is none."""
     if number is None:
@@ -106,7 +106,7 @@ def summary_cell(
     return NumberCell(number.unit, number.estimate, number.secondary)
 
 
-def absence_reason(line: MethodRow, metric: str) -> str:
+def absence_reason(line: ModelMethodRow, metric: str) -> str:
     """Why a choice metric does not apply to a row."""
     if not any(True for _ in each_choice_benchmark(line.view)):
         return "no questions with options in this run"
@@ -114,7 +114,7 @@ def absence_reason(line: MethodRow, metric: str) -> str:
     return reasons.get(line.method) or reasons.get("") or "not measured by the protocols of this run"
 
 
-def _why_unscored(line: MethodRow, estimate: Estimate, benchmark: str) -> str:
+def _why_unscored(line: ModelMethodRow, estimate: Estimate, benchmark: str) -> str:
     if estimate.errors and not estimate.unscored:
         return "no question was answered; see the errors"
     scored = [

@@ -47,7 +47,7 @@ class PlotPoint(Struct, frozen=True):
         return f"{self.name}: {figure_text(self.estimate, self.unit)}"
 
 
-class PlotGroup(Struct, frozen=True):
+class IntervalRow(Struct, frozen=True):
     """A row of an interval chart; `reference` is drawn as a line across it."""
 
     label: str
@@ -139,7 +139,7 @@ def shorten(label: str, letters: int = LETTERS) -> str:
     return label if len(label) <= letters else f"{label[: letters - 1]}…"
 
 
-def interval_chart(title: str, groups: Sequence[PlotGroup], axis: Axis = ACCURACY) -> str:
+def interval_chart(title: str, groups: Sequence[IntervalRow], axis: Axis = ACCURACY) -> str:
     """Groups from top to bottom, with one lane per point for its value and interval."""
     lane, gap, above, below = 9.5, 9.0, 6.0, 36.0
     left = min(max((len(shorten(group.label)) for group in groups), default=4), LETTERS) * 7.0 + 16

@@ -15,7 +15,7 @@ from snellen.errors import DataError, MissingExtraError, ModelError
 from snellen.models.base import AsyncModel, Model
 from snellen.paths import home, slug
 from snellen.protocols.distractor_writing import WritingItem, WrittenDistractors
-from snellen.protocols.verdict import settle_verdict
+from snellen.protocols.verdict import replay_verdict
 from snellen.reformulation.answer_equality import same_answer
 from snellen.reformulation.distractors import Rejected, SameAnswer
 from snellen.reformulation.wordnet import open_wordnet
@@ -84,7 +84,7 @@ class ModelDistractorWriter:
 
     def _settled(self, item: WritingItem) -> WrittenDistractors | None:
         """The distractors that the stored responses yield, or None when one is missing."""
-        return settle_verdict(item.start(), lambda request: self._store.find(item.label, request))
+        return replay_verdict(item.start(), lambda request: self._store.find(item.label, request))
 
     def _result(self, item: WritingItem) -> WrittenDistractors:
         written = self._settled(item)

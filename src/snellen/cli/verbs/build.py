@@ -14,7 +14,7 @@ from snellen.building.recipe import DistractorSource, Recipe
 from snellen.catalogue import BenchmarkSpec, select
 from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
 from snellen.catalogue.hooks import params_with
-from snellen.cli.show import announce, build_status, print_built
+from snellen.cli.show import announce, build_progress, print_built
 from snellen.errors import DataError
 from snellen.models.base import load_model
 from snellen.paths import benchmark_folder
@@ -84,7 +84,7 @@ def command(
     for file in files:
         if form := recognised_form(file):
             announce(f"{file} is read in {form.title}{', ' * bool(form.notice)}{form.notice}")
-        with build_status(name or file.stem) as progress:
+        with build_progress(name or file.stem) as progress:
             benchmark = build_table(
                 file, name=name, images=images, to=to, dimension=dimension, metrics=metrics, answers=answers,
                 lenient=lenient, progress=progress,
@@ -99,7 +99,7 @@ def command(
             announce(f"{spec.name} is built already; --force builds it again")
             continue
         try:
-            with build_status(spec.name) as progress:
+            with build_progress(spec.name) as progress:
                 source_files = spec.source_in(source) if source else None
                 benchmark = build(
                     spec, source=source_files, hub=hub, revision=revision, to=to, recipe=recipe,

@@ -8,7 +8,7 @@ import click
 
 from snellen.api import build
 from snellen.catalogue.hooks import Importer
-from snellen.cli.show import announce, build_status, print_built
+from snellen.cli.show import announce, build_progress, print_built
 from snellen.errors import DataError
 from snellen.readers.hub import fetch
 from snellen.registry import find
@@ -47,7 +47,7 @@ def command(
     refused = 0
     for spec in importer.benchmarks(folder, benchmarks, images):
         try:
-            with build_status(spec.name) as progress:
+            with build_progress(spec.name) as progress:
                 benchmark = build(spec, source=folder, progress=progress)
         except DataError as error:
             announce(f"{spec.name} is not built: {error}")

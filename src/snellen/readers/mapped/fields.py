@@ -81,7 +81,7 @@ def _told(fields: Any, path: tuple[str, ...]) -> Any:
     return fields
 
 
-def check_needed(names: Iterable[str], fields: Fields, what: str) -> None:
+def check_required_fields(names: Iterable[str], fields: Fields, what: str) -> None:
     """Raise DataError for a name that is not a field, or for an optional field."""
     for name in names:
         if name not in fields:

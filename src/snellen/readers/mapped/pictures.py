@@ -10,7 +10,7 @@ from msgspec import Struct
 from snellen.drafts import ImageFile
 from snellen.errors import DataError
 from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn
-from snellen.formats.locate import base_of, find_path, locate
+from snellen.formats.locate import base_of, locate, locate_or_none
 from snellen.readers.mapped.fields import Fields, Record
 from snellen.readers.mapped.templates import Template
 
@@ -48,7 +48,9 @@ def picture_finder(picture: PictureSource, fields: Fields, path: Path, folder: P
 def _bases(picture: PictureSource, path: Path, folder: Path | None) -> list[Path]:
     if not picture.folders:
         return [path] if path.is_dir() else [path.parent, path.parent.parent]
-    return [base for name in picture.folders if (base := find_path(folder, name))] or [locate(folder, *picture.folders)]
+    return [base for name in picture.folders if (base := locate_or_none(folder, name))] or [
+        locate(folder, *picture.folders)
+    ]
 
 
 class _Files:

@@ -166,7 +166,7 @@ class _Options:
         """The index of the right option. Raises FieldError for an answer that is not among the options."""
         text = answer.fill(record)
         choices: dict[AnswerIs, Sequence[str]] = {
-            "index": range_of(len(options)),
+            "index": index_texts(len(options)),
             "letter": LETTERS[: len(options)],
             "text": options,
             "label": self._labels,
@@ -184,6 +184,6 @@ def _name(answer: Template) -> str:
     return answer.fields[0].name if answer.fields else "answer"
 
 
-def range_of(count: int) -> list[str]:
+def index_texts(count: int) -> list[str]:
     """The numbers from 0 to `count` - 1 as texts."""
     return [str(number) for number in range(count)]

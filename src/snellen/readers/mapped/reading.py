@@ -13,10 +13,10 @@ from snellen import registry
 from snellen.conditions import Condition
 from snellen.drafts import Draft, read_params
 from snellen.errors import DataError
-from snellen.formats.locate import find_path, locate
+from snellen.formats.locate import locate, locate_or_none
 from snellen.readers.answer_pools import answer_pools
 from snellen.readers.exclusions import Exclusion, without_exclusions
-from snellen.readers.mapped.fields import Fields, Record, check_needed
+from snellen.readers.mapped.fields import Fields, Record, check_required_fields
 from snellen.readers.mapped.joins import Join, gathered, joined
 from snellen.readers.mapped.leaving_out import LeaveOut, leave_out_test
 from snellen.readers.mapped.pictures import PictureSource, picture_finder
@@ -62,7 +62,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     shared = {name: value for name, value in params.items() if name != "layouts"}
     mappings = [read_params({**shared, **layout}, Mapping) for layout in layouts]
     files = [name for mapping in mappings for name in mapping.records.file]
-    present = [mapping for mapping in mappings if find_path(folder, *mapping.records.file)]
+    present = [mapping for mapping in mappings if locate_or_none(folder, *mapping.records.file)]
     mapping = present[0] if present else mappings[0]
     path = mapping.records.locate(folder) if present else locate(folder, *files)
     return _Reading(mapping, path, folder).drafts()
@@ -208,14 +208,14 @@ def _places(record: Record, names: tuple[str, ...]) -> Iterator[Record]:
 def _known(mapping: Mapping) -> Fields:
     """The fields that templates may use: the records' own, joined ones, and those added by `repeat`."""
     fields = dict(mapping.records.fields)
-    check_needed([mapping.gather] if mapping.gather else (), fields, "gather")
+    check_required_fields([mapping.gather] if mapping.gather else (), fields, "gather")
     for name in mapping.each:
         if not isinstance(fields.get(name), list):
             raise DataError(f"each: {name!r} is no field with a list")
         fields[name] = fields[name][0]
     if (join := mapping.join) is not None:
-        check_needed((join.to, *join.same), fields, "join")
-        check_needed((join.key, *join.same), join.fields, "join")
+        check_required_fields((join.to, *join.same), fields, "join")
+        check_required_fields((join.key, *join.same), join.fields, "join")
         fields[join.name] = [join.fields] if join.take == "all" else join.fields
     return fields | {name: "text" for added in mapping.repeat for name in added}
 

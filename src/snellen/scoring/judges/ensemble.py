@@ -19,7 +19,7 @@ from snellen.errors import ErrorBudgetError, ModelError
 from snellen.models.base import AsyncModel, Model
 from snellen.paths import slug
 from snellen.protocols.judge_matching import JudgeMatching, matching_prompt
-from snellen.protocols.verdict import NO_PICTURES, Deliberation, Verdict, settle_verdict
+from snellen.protocols.verdict import NO_PICTURES, Deliberation, Verdict, replay_verdict
 from snellen.records import Exchange, Request, Response, Variant
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate, WorkItem, drive, drive_async, run_async
 from snellen.runs.journal import RunStore, read_exchanges, write_atomically
@@ -212,4 +212,4 @@ def stored_verdicts(folder: Path, *, failures: bool = False) -> dict[str, Respon
 
 
 def _verdict(errand: Asking, known: dict[str, Response]) -> Verdict | None:
-    return settle_verdict(errand.start(), lambda request: known.get(request.key))
+    return replay_verdict(errand.start(), lambda request: known.get(request.key))

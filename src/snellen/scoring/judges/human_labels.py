@@ -19,7 +19,7 @@ from snellen.extraction import named_extractors, semantic_matching
 from snellen.prompts.judge_prompts import shortened
 from snellen.protocols.judge_matching import matching_prompts
 from snellen.protocols.prediction import predict
-from snellen.protocols.verdict import settle_verdict
+from snellen.protocols.verdict import replay_verdict
 from snellen.records import Message, Response
 from snellen.runs.journal import read_exchanges, read_manifest
 from snellen.runs.spec import JudgeSpec
@@ -221,7 +221,7 @@ def _verdicts(
     some: Iterable[HardItem], spec: JudgeSpec, known: dict[tuple[Message, ...], Response]
 ) -> Iterator[tuple[str, Reading]]:
     for item in some:
-        verdict = settle_verdict(
+        verdict = replay_verdict(
             matching_item(item.unparsed, spec).start(), lambda request: known.get(request.messages)
         )
         if verdict is not None and not verdict.failed:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from snellen.analysis.aggregate import mean_estimate
 from snellen.metrics.declaration import declared
-from snellen.protocols.choice import orders_of
+from snellen.protocols.choice import circular_orders
 from snellen.reasons import word_reason
 from snellen.records import Sample, Score
 from snellen.report.formatting import decimal_text
-from snellen.report.run_view import MethodRow, RunView, chance_accuracy, method_rows
+from snellen.report.run_view import ModelMethodRow, RunView, chance_accuracy, method_rows
 from snellen.report.suite_tables import SuiteTables
 from snellen.report.summary import absence_reason
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
@@ -41,7 +41,7 @@ def ability_tables(views: Sequence[RunView]) -> list[Table]:
     ]
 
 
-def _table(line: MethodRow, one: ScoredBenchmark) -> Table | None:
+def _table(line: ModelMethodRow, one: ScoredBenchmark) -> Table | None:
     protocol = _protocol(line, one)
     by: dict[str, list[Score]] = defaultdict(list)
     for score in one.scores:
@@ -71,7 +71,7 @@ def _table(line: MethodRow, one: ScoredBenchmark) -> Table | None:
     return Table(f"{one.spec.name} by ability, {line.label}", header, tuple(rows), notes=tuple(notes))
 
 
-def _protocol(line: MethodRow, one: ScoredBenchmark) -> str:
+def _protocol(line: ModelMethodRow, one: ScoredBenchmark) -> str:
     """The circular one, whose first pass is VanillaEval; else that of the benchmark's accuracy."""
     found = line.lookup("circular_accuracy", one.spec.name) or line.lookup("accuracy", one.spec.name)
     return found.protocol if found else ""
@@ -109,7 +109,7 @@ def _title(path: Path) -> str:
     return INDENT * (len(path) - 1) + taxonomy.shipped().title(path[-1], path[1] if len(path) > 2 else "")
 
 
-def _cell(line: MethodRow, one: ScoredBenchmark, metric: str, scores: Sequence[Score]) -> Cell:
+def _cell(line: ModelMethodRow, one: ScoredBenchmark, metric: str, scores: Sequence[Score]) -> Cell:
     if not scores:
         return AbsentCell(absence_reason(line, metric))
     estimate = mean_estimate(one, scores, metric)
@@ -141,7 +141,7 @@ def _above_chance(one: ScoredBenchmark, parts: Mapping[str, Sequence[Score]]) ->
 
 def _circular_chance(one: ScoredBenchmark) -> float | None:
     """What guessing scores when all N rotations must be right: the mean of (1/N)^N."""
-    counts = [len(orders_of(sample)) for sample in one.samples.values() if sample.options]
+    counts = [len(circular_orders(sample)) for sample in one.samples.values() if sample.options]
     shares = [(1 / count) ** count for count in counts if count > 1]
     return math.fsum(shares) / len(shares) if shares else None
 

@@ -21,7 +21,7 @@ from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, open_text
 from snellen.formats.text_table import read_text_table, write_text_table
 from snellen.predictions.rows import Findings, count_named
 from snellen.protocols.base import labelled_declaration
-from snellen.protocols.choice import orders_of, rotations
+from snellen.protocols.choice import circular_orders, rotations
 from snellen.records import Exchange, Failure, ImagePart, Message, Request, Response, RowRef, Sample, TextPart, Variant
 from snellen.runs.imported_predictions import (
     ImportedPredictions,
@@ -264,7 +264,7 @@ def _absent(rows: Sequence[PredictionRow], samples: Sequence[Sample], label: str
 
 def _half(samples: Sequence[Sample], orders: Mapping[str, set[Order]]) -> Iterator[str]:
     for sample in samples:
-        if sample.id in orders and (missing := len(set(orders_of(sample)) - orders[sample.id])):
+        if sample.id in orders and (missing := len(set(circular_orders(sample)) - orders[sample.id])):
             yield f"{sample.id}: {missing} of {len(sample.options)}"
 
 

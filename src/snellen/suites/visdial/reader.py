@@ -21,7 +21,7 @@ from msgspec import Struct
 from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.json_files import list_items, read_json
-from snellen.formats.locate import base_of, find_path, locate
+from snellen.formats.locate import base_of, locate, locate_or_none
 from snellen.reformulation.answer_equality import fold_answer
 
 ROUNDS = 10
@@ -92,7 +92,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     base: Path | None = None
     for where, dialog in dialogs:
         name = f"VisualDialog_{split}_{dialog.image_id:012d}.jpg"
-        base = base or base_of(name, (find_path(folder, f"VisualDialog_{split}"), find_path(folder, "images")), where)
+        base = base or base_of(
+            name, (locate_or_none(folder, f"VisualDialog_{split}"), locate_or_none(folder, "images")), where
+        )
         if chosen.candidates == "listed":
             yield from _listed(dialog, content.data, base / name, where)
             continue

@@ -19,7 +19,7 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec, entries
 from snellen.drafts import Draft, read_params
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json
-from snellen.formats.locate import find_path, locate
+from snellen.formats.locate import locate, locate_or_none
 from snellen.readers.exclusions import without_exclusions
 from snellen.suites.reform_eval.published.files import PublishedPictures, published_entries
 from snellen.suites.reform_eval.published.forms import FORM_READERS
@@ -65,7 +65,7 @@ def importable_benchmarks(folder: Path, names: Sequence[str] = (), images: Path 
         raise DataError(f"{folder}: no such folder; it should hold the files of ReForm-Eval-Data")
     _check(names)
     chosen = names or [
-        name for name, entry in published_entries().items() if all(find_path(folder, file) for file in entry.files)
+        name for name, entry in published_entries().items() if all(locate_or_none(folder, file) for file in entry.files)
     ]
     if not chosen:
         raise DataError(f"{folder}: no file of ReForm-Eval-Data is there; it has folders such as CLEVR and MSCOCO")

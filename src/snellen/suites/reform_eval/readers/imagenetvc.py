@@ -18,7 +18,7 @@ from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, DelimitedTable, open_text
 from snellen.formats.locate import locate
 from snellen.readers.answer_pools import answer_pools
-from snellen.reformulation.answer_equality import opposite_answer
+from snellen.reformulation.answer_equality import opposite_yes_no
 from snellen.seeds import rng_for
 
 SUBSETS = ("color", "shape", "material", "component", "others")
@@ -41,7 +41,7 @@ class CommonsenseQuestion(Struct, frozen=True):
     @property
     def kind(self) -> tuple[str, str]:
         """What an answer must be of to be a distractor: `others` mixes yes and no, numbers and words."""
-        if opposite_answer(self.answer):
+        if opposite_yes_no(self.answer):
             return self.subset, "yes/no"
         return self.subset, "number" if self.answer.isdecimal() else "word"
 

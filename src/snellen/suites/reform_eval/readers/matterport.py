@@ -25,7 +25,7 @@ from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.delimited import table_rows
 from snellen.formats.json_files import json_lines
-from snellen.formats.locate import find_path
+from snellen.formats.locate import locate_or_none
 from snellen.seeds import rng_for
 from snellen.suites.reform_eval.readers.matterport_house import House, HouseImage, read_house
 from snellen.suites.reform_eval.readers.matterport_relations import (
@@ -61,7 +61,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     if folder is None:
         raise DataError("no folder with the official files; name it with --source (it holds Matterport3D's scans)")
     houses = sorted(folder.rglob("house_segmentations/*.house"))
-    annotated = find_path(folder, "annotated.jsonl", "annotated.csv")
+    annotated = locate_or_none(folder, "annotated.jsonl", "annotated.csv")
     if not houses and annotated is None:
         raise DataError(f"{folder}: no house_segmentations/*.house below it; is this the folder of Matterport3D?")
     notes = () if annotated else (NO_ANNOTATIONS,)

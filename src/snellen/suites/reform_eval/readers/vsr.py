@@ -19,7 +19,7 @@ from msgspec import Struct
 from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.json_files import json_lines
-from snellen.formats.locate import base_of, find_path, locate
+from snellen.formats.locate import base_of, locate, locate_or_none
 
 WORDINGS = (
     "Which sentence says correctly where the objects are?",
@@ -77,7 +77,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft per true caption, in the order of the file."""
     chosen = read_params(params, Params)
     path = locate(folder, *(f"{within}random/{chosen.split}.jsonl" for within in ("data/splits/", "splits/", "")))
-    bases = [find_path(folder, name) for name in ("images", "trainval2017", "train2017", "val2017")]
+    bases = [locate_or_none(folder, name) for name in ("images", "trainval2017", "train2017", "val2017")]
     if not any(bases):
         raise DataError(f"{folder}: the pictures are missing: images, trainval2017, or train2017 and val2017")
     pairs = list(json_lines(path, VsrPair))
