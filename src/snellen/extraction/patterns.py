@@ -94,15 +94,21 @@ VERDICTS_DENSE = (
     re.compile(rf"(?:^|[\n.,;:!?] ?)选(?: ?:)? (?P<x>{X})"),
 )
 """Verdicts in Chinese and Japanese, and in Korean words for the answer."""
+# Not "a right angle", "right of the tree", "the best player".
+_NO_NOUN = (
+    r"(?= [^\w]|$| (?:for|in|here|as|because|since|given|based|on|to|according|and|but|so|from|among|with|by|when|if"
+    r"|which|that|while|whereas|about|this|these|due|per|considering)\b)"
+)
 # "X is the correct answer"
 POST_VERDICT = re.compile(
     rf"{_GROUP}(?: ,)? (?:is|are|would be|should be|seems|seem|appears|must be|looks|has to be)"
     r"(?: (?:to|be|the|my|most|a|clearly|definitely|indeed|likely|also|probably|obviously|therefore|thus|only)){0,4}"
-    r" (?:correct|right|answer|best|true|accurate|suitable|appropriate|option|choice)\b"
-    r"(?: (?:answer|option|choice|one|match))?"
+    r" (?:(?:correct|right|best|true|accurate|suitable|appropriate) (?:answer|option|choice|one|match)\b"
+    rf"|(?:answer|option|choice)\b|(?:correct|right|best|true|accurate|suitable|appropriate){_NO_NOUN})"
 )
 POST_VERDICT_CJK = re.compile(rf"(?P<group>{X}) ?(?:选项|项)?是?(?:正确|最合适|最符合|对的|符合题意)")
-NAMES_ANSWER = re.compile(r"\b(?:answer|option|choice|correct)\b")
+NAMES_ANSWER = re.compile(r"\b(?:answers?|ans|conclusion|verdict|solution|option|choice|correct)\b|[✓✔✅☑]")
+ANSWERS_ELSEWHERE = re.compile(rf"\b{_EUROPEAN}|{_CHINESE}")
 
 _PRE = _any(
     "most very quite pretty fairly highly i'm going with lean leaning towards toward meant mean actually "
@@ -148,11 +154,31 @@ INVERTING = frozenset(("were", "had", "should", "would"))
 SUPPOSED = re.compile(
     rf"(?P<group>{X}) (?:would|could|might) (?:mean|require|need|imply|suggest|show|look|depict|involve|have)\b"
 )
+# "Not to be confused with a plain X, which means X".
+CONFUSED = re.compile(
+    r"\b(?:(?:not (?:to )?|never |don't |cannot |should not |shouldn't )(?:be )?|be |is |are |easily |often )"
+    r"(?:confused?|mistaken?|mixed up) (?:it )?(?:with|for)\b[^;.!?\n]{0,200}"
+)
+# "Some may say X", "people often think it is X": no opinion of the reply's.
+OTHERS_SAY = re.compile(
+    r"\b(?:some|others?|many|people|everyone|everybody|someone|somebody|students|readers|viewers|observers)"
+    r"(?: (?:of|people|students|readers|viewers|observers|others|them|might|may|could|would|will|often|sometimes|even|also"
+    r"|wrongly|mistakenly)){0,4} (?:say|says|think|thinks|guess|guesses|believe|believes|assume|assumes|argue|argues|claim"
+    r"|claims|suppose|answer|pick|choose|mistake|mistakes|confuse|confuses|suggest|expect|call)\b"
+    r"[^,;.!?\n]{0,200}"
+)
 UNASSERTED = (
     # Each with words of which it needs one.
     (CONCESSION, frozenset(("although", "even", "though", "while"))),
     (LIKENESS, frozenset(("like", "dressed", "disguised", "shaped", "as", "similar", "related", "comparable", "same"))),
     (SUPPOSED, frozenset(("would", "could", "might"))),
+    (CONFUSED, frozenset(("confuse", "confused", "mistaken", "mistake"))),
+    (
+        OTHERS_SAY,
+        frozenset(
+            "some other others many people everyone everybody someone somebody students readers viewers observers".split()
+        ),
+    ),
 )
 FORCED_CHOICE = re.compile(
     r"\b(?:to|must|forced) (?:choose|guess|pick|answer|say|select)\b|\bi (?:choose|pick|guess)\b"

@@ -143,18 +143,45 @@ _BOUNDARIES = tuple(
 
 def answering_option(said: Skeleton, question: str, asked: OptionIndex) -> int | None:
     """Of several options named in prose, the one whose clause shares clearly most words with the question."""
-    wanted = question_stems(question) - frozenset(word[:_STEM] for word in asked.vocabulary)
+    wanted = question_stems(question) - frozenset(word[:_STEM] for word in asked.vocabulary) - _COPULAR
     offsets = [o for o in said.offsets if said.text[o] <= CONFLICT or said.text[o] == DOUBTFUL]
     if not wanted or not offsets or any(len(said.at[o].places) != 1 or said.at[o].kind == CONFLICT for o in offsets):
+        return None
+    if _OF_OTHERS_TOO.search(said.text):
         return None
     for boundary in _BOUNDARIES:
         place = _most_shared(said, offsets, wanted, boundary)
         if place is not None:
-            return place
+            return place if _says_just_that(said, offsets, place, question_stems(question)) else None
     return None
 
 
 _LONGEST_CLAUSE = 600
+_MOST_SHARED_WORDS = 2
+# "and so does B", "B too": what is said of one is said of another.
+_OF_OTHERS_TOO = re.compile(
+    r"\b(?:so|neither|nor) (?:do|does|did|is|are|was|were|has|have|can|will)\b"
+    r"|\b(?:too|also|as well|likewise|both|auch|ebenfalls|ebenso|aussi|également|también|também|anche|pure|ook|też|także"
+    r"|również|тоже|также|juga|cũng|ayrıca|de igual modo)\b|也|も|도 |भी|أيضا"
+)
+_CLAUSES = re.compile(rf" (?:{_APART}|,|{_TOGETHER.partition('|')[2]}|so|because|since)(?= |$)")
+
+
+def _says_just_that(said: Skeleton, offsets: list[int], place: int, wanted: frozenset[str]) -> bool:
+    """Whether a clause says of a place nothing but what is asked for: twice over, or as the last word on any option."""
+    bounds = [0, *(end for found in _CLAUSES.finditer(said.text) for end in found.span()), len(said.text)]
+    for offset in offsets[:_MOST_MENTIONS]:
+        if said.at[offset].places != (place,):
+            continue
+        after = bisect_right(bounds, offset)
+        words = stems(said.text[bounds[after - 1] : bounds[after]][:_LONGEST_CLAUSE]) - _COPULAR
+        last = all(said.at[other].places == (place,) for other in offsets if other > offset)
+        if words and words <= wanted and (last or len(words) >= _MOST_SHARED_WORDS):
+            return True
+    return False
+
+
+_COPULAR = frozenset(word[:_STEM] for word in languages.union(languages.COPULA, languages.FILL))
 
 
 def _most_shared(said: Skeleton, offsets: list[int], wanted: frozenset[str], boundary: re.Pattern[str]) -> int | None:

@@ -100,7 +100,7 @@ def _names_parts_of_others(reply: PlainReply, settled: Settled) -> bool:
 def hinted(reply: PlainReply, whole: Skeleton, asserted: Skeleton, settled: Settled | None) -> ExtractedChoice | None:
     """What the question, or what became of the others, makes of a reply that leaves several options or none."""
     question, asked = reply.question, reply.asked
-    several = settled is not None and settled.reading.reason == "ambiguous"
+    several = settled is not None and settled.ground != "verdict" and settled.reading.reason == "ambiguous"
     negative = asks_for_what_is_not(question)
     place, why = denied_option(asserted) if negative else None, "denied, as the question asks"
     if place is None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from snellen.extraction import patterns, phrases
 from snellen.extraction.assertion_filters import group_at, mentioned, sentences
 from snellen.extraction.discourse import concluded, concluded_before_cut
-from snellen.extraction.foreign_patterns import ASIAN, foreign_patterns
+from snellen.extraction.foreign_patterns import ASIAN, ForeignPatterns, foreign_patterns
 from snellen.extraction.option_mentions import Mention, Skeleton
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DENIED, DOUBTFUL, TEXT
 from snellen.extraction.question_words import answers_in_its_words
@@ -82,7 +82,10 @@ def _concluded(asserted: Skeleton, cut: bool) -> Settled | None:
 
 def _verdict(asserted: Skeleton) -> ExtractedChoice | None:
     """The last explicit statement of the answer, unless another label stands alone behind it."""
-    stated = sorted(set(_verdicts(asserted)))
+    named: dict[int, bool] = {}
+    for offset, explicit in _verdicts(asserted):
+        named[offset] = explicit or named.get(offset, False)
+    stated = sorted(named)
     if not stated:
         return None
     readings = [agreed_option(group_at(asserted, offset), "certain", STATED) for offset in stated]
@@ -91,13 +94,16 @@ def _verdict(asserted: Skeleton) -> ExtractedChoice | None:
         return last
     if any(last.choice not in mention.places for mention in _labels_alone(asserted, stated[-1])):
         return no_option("ambiguous", "another label follows the answer")
-    if any(reading.choice != last.choice for reading in readings):
+    others = [offset for offset, reading in zip(stated, readings, strict=True) if reading.choice != last.choice]
+    if others and (not named[stated[-1]] or any(named[offset] for offset in others)):
+        return no_option("ambiguous", "several answers")
+    if others:
         return replace(last, confidence="likely", detail="the last of several answers")
     return last
 
 
-def _verdicts(asserted: Skeleton) -> Iterator[int]:
-    """Offsets of the mentions that are stated as the answer."""
+def _verdicts(asserted: Skeleton) -> Iterator[tuple[int, bool]]:
+    """Offsets of the mentions that are stated as the answer, and whether the reply calls them so."""
     text = asserted.text
     foreign = foreign_patterns(asserted.spoken) if asserted.spoken else None
     every = (*patterns.VERDICTS, *foreign.verdicts) if foreign else patterns.VERDICTS
@@ -109,20 +115,26 @@ def _verdicts(asserted: Skeleton) -> Iterator[int]:
             offset = found.start("x")
             open_ended = asserted.at[offset].soft and not patterns.END.match(text, offset + 1)
             if not open_ended and not _hypothetical(text, found.start()):
-                yield offset
+                yield offset, _calls_it_so(found[0], foreign)
     for found in patterns.POST_VERDICT.finditer(text):
         offset = found.start("group")
         only_texts = all(mention.kind == TEXT for mention in group_at(asserted, offset))
         if (patterns.NAMES_ANSWER.search(found[0]) or not only_texts) and not _hypothetical(text, offset):
-            yield offset
+            yield offset, _calls_it_so(found[0], foreign)
     if foreign is not None:
         for found in foreign.post_verdict.finditer(text):
             offset = found.start("group")
             only_texts = all(mention.kind == TEXT for mention in group_at(asserted, offset))
             if foreign.names_answer.search(found[0]) or not only_texts:
-                yield offset
+                yield offset, _calls_it_so(found[0], foreign)
     if dense:
-        yield from (found.start("group") for found in patterns.POST_VERDICT_CJK.finditer(text))
+        yield from ((found.start("group"), True) for found in patterns.POST_VERDICT_CJK.finditer(text))
+
+
+def _calls_it_so(statement: str, foreign: ForeignPatterns | None) -> bool:
+    """Whether a statement has a word for answer: "the answer is X", not "so it is X"."""
+    named = patterns.NAMES_ANSWER.search(statement) or patterns.ANSWERS_ELSEWHERE.search(statement)
+    return bool(named or (foreign and foreign.names_answer.search(statement)))
 
 
 def _hypothetical(text: str, at: int) -> bool:
@@ -167,7 +179,23 @@ def _opening(asserted: Skeleton, start: int) -> Settled | None:
     found = patterns.LEADING.match(asserted.text, start)
     if found is None:
         return None
-    return Settled(agreed_option(group_at(asserted, found.start("group")), "certain", "opens the reply"), "opening")
+    opened = agreed_option(group_at(asserted, found.start("group")), "certain", "opens the reply")
+    if opened.choice is not None and _opened_otherwise(asserted, found.end(), opened.choice):
+        return Settled(no_option("ambiguous", "sentences open with several options"), "opening")
+    return Settled(opened, "opening")
+
+
+def _opened_otherwise(asserted: Skeleton, after: int, choice: int) -> bool:
+    """Whether a later sentence opens with another option: "Yes, it is full. No, it is not"."""
+    leading = (
+        patterns.LEADING.match(asserted.text, start)
+        for start, end, _ in sentences(asserted)
+        if start >= after and mentioned(asserted, start, end)
+    )
+    return any(
+        found is not None and choice not in asserted.at[found.start("group")].places
+        for found in leading
+    )
 
 
 def _remaining(asserted: Skeleton) -> Settled | None:
