@@ -160,12 +160,14 @@ CONFUSED = re.compile(
     r"(?:confused?|mistaken?|mixed up) (?:it )?(?:with|for)\b[^;.!?\n]{0,200}"
 )
 # "Some may say X", "people often think it is X": no opinion of the reply's.
+_OTHERS = "some other others many people everyone everybody someone somebody students readers viewers observers"
+_OPINES = (
+    "say says think thinks guess guesses believe believes assume assumes argue argues claim claims suppose answer pick "
+    "choose mistake mistakes confuse confuses suggest expect call"
+)
 OTHERS_SAY = re.compile(
-    r"\b(?:some|others?|many|people|everyone|everybody|someone|somebody|students|readers|viewers|observers)"
-    r"(?: (?:of|people|students|readers|viewers|observers|others|them|might|may|could|would|will|often|sometimes|even|also"
-    r"|wrongly|mistakenly)){0,4} (?:say|says|think|thinks|guess|guesses|believe|believes|assume|assumes|argue|argues|claim"
-    r"|claims|suppose|answer|pick|choose|mistake|mistakes|confuse|confuses|suggest|expect|call)\b"
-    r"[^,;.!?\n]{0,200}"
+    rf"\b{_any(_OTHERS)}(?: (?:{_any(_OTHERS)}|of|them|might|may|could|would|will|often|sometimes|even|also|wrongly"
+    rf"|mistakenly)){{0,4}} {_any(_OPINES)}[^,;.!?\n]{{0,200}}"
 )
 UNASSERTED = (
     # Each with words of which it needs one.
@@ -173,12 +175,7 @@ UNASSERTED = (
     (LIKENESS, frozenset(("like", "dressed", "disguised", "shaped", "as", "similar", "related", "comparable", "same"))),
     (SUPPOSED, frozenset(("would", "could", "might"))),
     (CONFUSED, frozenset(("confuse", "confused", "mistaken", "mistake"))),
-    (
-        OTHERS_SAY,
-        frozenset(
-            "some other others many people everyone everybody someone somebody students readers viewers observers".split()
-        ),
-    ),
+    (OTHERS_SAY, frozenset(_OTHERS.split())),
 )
 FORCED_CHOICE = re.compile(
     r"\b(?:to|must|forced) (?:choose|guess|pick|answer|say|select)\b|\bi (?:choose|pick|guess)\b"

@@ -93,16 +93,16 @@ _BESIDE = re.compile(
 
 # --- a sentence whose subject is what was asked for -------------------------------------------------------------------
 
-_COPULAS = words_pattern(
+COPULAS = words_pattern(
     languages.union(languages.COPULA) | set("is are was were would_be must_be shows : = reads says".split())
 )
-_FILL = words_pattern(
+FILL = words_pattern(
     languages.union(languages.FILL, languages.OPTION)
     | set("clearly probably most likely therefore thus definitely a an the number that".split())
 )
 _SUBJECT = re.compile(
-    rf"(?P<subject>(?:[^\W\d_][^\s.,;:!?\n]*(?: ,)? ){{1,14}}?){_COPULAS}"
-    rf"(?: (?:{_FILL}|:)){{0,4}} "
+    rf"(?P<subject>(?:[^\W\d_][^\s.,;:!?\n]*(?: ,)? ){{1,14}}?){COPULAS}"
+    rf"(?: (?:{FILL}|:)){{0,4}} "
     rf"(?P<x>[{patterns.MENTIONS}]){patterns.END.pattern}"
 )
 _THE_ONE = re.compile(r"\b(?:one|option|thing|choice|item|answer|only|statement) (?:that|which|who|to)\b")
@@ -152,36 +152,85 @@ def answering_option(said: Skeleton, question: str, asked: OptionIndex) -> int |
     for boundary in _BOUNDARIES:
         place = _most_shared(said, offsets, wanted, boundary)
         if place is not None:
-            return place if _says_just_that(said, offsets, place, question_stems(question)) else None
+            return place if _says_just_that(said, offsets, place, question_stems(question) - _COPULAR) else None
     return None
 
 
 _LONGEST_CLAUSE = 600
-_MOST_SHARED_WORDS = 2
+_FEWEST_SHARED = 2
+_ENOUGH = 0.6
 # "and so does B", "B too": what is said of one is said of another.
 _OF_OTHERS_TOO = re.compile(
     r"\b(?:so|neither|nor) (?:do|does|did|is|are|was|were|has|have|can|will)\b"
-    r"|\b(?:too|also|as well|likewise|both|auch|ebenfalls|ebenso|aussi|également|también|também|anche|pure|ook|też|także"
-    r"|również|тоже|также|juga|cũng|ayrıca|de igual modo)\b|也|も|도 |भी|أيضا"
+    r"|\b(?:too|also|as well|likewise|both|auch|ebenfalls|ebenso|aussi|également|también|também|anche|pure|ook|też"
+    r"|także|również|тоже|также|juga|cũng|ayrıca|de igual modo)\b|也|も|도 |भी|أيضا"
 )
 _CLAUSES = re.compile(rf" (?:{_APART}|,|{_TOGETHER.partition('|')[2]}|so|because|since)(?= |$)")
 
 
 def _says_just_that(said: Skeleton, offsets: list[int], place: int, wanted: frozenset[str]) -> bool:
-    """Whether a clause says of a place nothing but what is asked for: twice over, or as the last word on any option."""
-    bounds = [0, *(end for found in _CLAUSES.finditer(said.text) for end in found.span()), len(said.text)]
-    for offset in offsets[:_MOST_MENTIONS]:
-        if said.at[offset].places != (place,):
+    """Whether a clause says of a place what is asked for, and nothing behind it may turn to another option.
+
+    Either it says nothing else (in two words, or as the last word on any option), or most of what is asked for
+    and no clause of another option any of it.
+    """
+    shown = [(offset, _clause_words(said, offset)) for offset in offsets[:_MOST_MENTIONS]]
+    of_others = frozenset(w for offset, words in shown if said.at[offset].places != (place,) for w in words) & wanted
+    turns = [found.start() for found in _turns(said.spoken).finditer(said.text)]
+    for offset, words in shown:
+        if said.at[offset].places != (place,) or not words:
             continue
-        after = bisect_right(bounds, offset)
-        words = stems(said.text[bounds[after - 1] : bounds[after]][:_LONGEST_CLAUSE]) - _COPULAR
-        last = all(said.at[other].places == (place,) for other in offsets if other > offset)
-        if words and words <= wanted and (last or len(words) >= _MOST_SHARED_WORDS):
+        later = max((o for o in offsets if said.at[o].places != (place,)), default=0)
+        last = later < offset
+        if not last and any(offset < turn < later for turn in turns):
+            continue
+        whole = len(words) >= _FEWEST_SHARED or (words == wanted and words.isdisjoint(of_others))
+        if words <= wanted and (whole or (last and _identified(said, offset))):
+            return True
+        shared = (words & wanted) - of_others
+        if len(shared) >= max(_FEWEST_SHARED, _ENOUGH * len(wanted)) and shared == words & wanted and not of_others:
             return True
     return False
 
 
-_COPULAR = frozenset(word[:_STEM] for word in languages.union(languages.COPULA, languages.FILL))
+def _identified(said: Skeleton, offset: int) -> bool:
+    """Whether a mention stands beside a copula: "the radius is 5", "green is the largest", not "there are 5 apples"."""
+    before, behind = said.text[max(0, offset - 60) : offset], said.text[offset + 1 : offset + 60]
+    return _IS_BEHIND.search(before) is not None or _IS_BEFORE.match(behind) is not None
+
+
+_IS_BEHIND = re.compile(rf"(?<!there) {COPULAS}(?: (?:{FILL}))* $")
+_IS_BEFORE = re.compile(rf" {COPULAS}(?= )")
+
+
+def clause_behind(said: Skeleton, offset: int) -> str:
+    """What follows a mention in its clause."""
+    return _CLAUSES.split(said.text[offset + 1 : offset + 300])[0]
+
+
+def _clause_words(said: Skeleton, offset: int) -> frozenset[str]:
+    """What the clause around a mention says, in stems."""
+    start = max(
+        (m.end() for m in _CLAUSES.finditer(said.text, max(0, offset - _LONGEST_CLAUSE), offset + 1)), default=0
+    )
+    stop = _CLAUSES.search(said.text, offset + 1)
+    end = stop.start() if stop else len(said.text)
+    return stems(said.text[max(start, offset - _LONGEST_CLAUSE) : min(end, offset + _LONGEST_CLAUSE)]) - _COPULAR
+
+
+@lru_cache(maxsize=256)
+def _turns(spoken: tuple[str, ...]) -> re.Pattern[str]:
+    """But, and what says so in some languages."""
+    words = frozenset(word for language in ("en", *spoken) for word in languages.CONTRAST.get(language, "").split())
+    return re.compile(rf" {words_pattern(words)}(?= )|但|不过|しかし|でも|けど|하지만|지만")
+
+
+_ASKING = (
+    "welk welche wer wie wat wo hoeveel wieviel quel combien qui que où cuál cuánto quién qué dónde qual quais quem "
+    "quanto onde quale quali quanti chi dove che który która które ile kto gdzie jaki jaka jakie "
+    "какой какая какое сколько кто где mana siapa berapa hangisi kaç kim nào mấy"
+).split()
+_COPULAR = frozenset(word[:_STEM] for word in (*languages.union(languages.COPULA, languages.FILL), *_ASKING))
 
 
 def _most_shared(said: Skeleton, offsets: list[int], wanted: frozenset[str], boundary: re.Pattern[str]) -> int | None:

@@ -7,13 +7,14 @@ from typing import NamedTuple
 from snellen.extraction import patterns, phrases
 from snellen.extraction.assertion_filters import keep_asserted, mentioned, without_denials
 from snellen.extraction.comparisons import without_comparisons
-from snellen.extraction.discourse import after_correction, without_guesses
+from snellen.extraction.discourse import Corrected, after_correction, without_guesses
 from snellen.extraction.elimination import odd_option, undenied_option
 from snellen.extraction.near_texts import respelt_option
 from snellen.extraction.negative_questions import asks_for_what_is_not, denied_option, tells_what_is_so
 from snellen.extraction.option_index import OptionIndex, tokens
 from snellen.extraction.option_mentions import Skeleton, skeleton
 from snellen.extraction.partial_texts import framed_option, partial_index, supported_option
+from snellen.extraction.passing_mentions import does_otherwise, in_passing, says_another_in_part
 from snellen.extraction.question_words import answering_option, predicates, question_stems
 from snellen.extraction.reading import ExtractedChoice
 from snellen.extraction.settling import Settled, no_option, settle
@@ -63,8 +64,9 @@ def read_part(reply: PlainReply) -> ExtractedChoice | None:
     return None if place is None else reply.likely(place, "the words that tell it from the others")
 
 
-def doubted(reply: PlainReply, asserted: Skeleton, settled: Settled) -> ExtractedChoice | None:
+def doubted(reply: PlainReply, whole: Skeleton, corrected: Corrected, settled: Settled) -> ExtractedChoice | None:
     """What a reading gives way to: all of the options, or none where the reply says what speaks against it."""
+    asserted = corrected.said
     if settled.ground not in _STATES and reply.asked.summing_up:
         everything = _all_of_them(asserted, reply.asked)
         if everything is not None:
@@ -73,6 +75,13 @@ def doubted(reply: PlainReply, asserted: Skeleton, settled: Settled) -> Extracte
             return no_option("ambiguous", "several options, one in part")
     if settled.choice is None or reply.cut or settled.ground not in ("opening", "only one left"):
         return None
+    if settled.ground == "only one left" and settled.reading.extraction_method == "text":
+        if not corrected.changed and says_another_in_part(reply.text, reply.asked, reply.question, whole):
+            return no_option("ambiguous", "another option in part")
+        if does_otherwise(asserted, reply.question):
+            return no_option("no match", "another deed than the question's")
+        if not corrected.changed and in_passing(asserted, reply.question):
+            return no_option("no match", "mentioned in passing")
     wanted = question_stems(reply.question)
     if asks_for_what_is_not(reply.question) and tells_what_is_so(asserted, mentioned(asserted), wanted):
         return no_option("ambiguous", "what the question does not ask for")

@@ -94,12 +94,22 @@ def _verdict(asserted: Skeleton) -> ExtractedChoice | None:
         return last
     if any(last.choice not in mention.places for mention in _labels_alone(asserted, stated[-1])):
         return no_option("ambiguous", "another label follows the answer")
-    others = [offset for offset, reading in zip(stated, readings, strict=True) if reading.choice != last.choice]
+    others = [
+        offset
+        for offset, reading in zip(stated, readings, strict=True)
+        if reading.choice != last.choice and not _leaves_open(asserted, offset, last.choice)
+    ]
     if others and (not named[stated[-1]] or any(named[offset] for offset in others)):
         return no_option("ambiguous", "several answers")
-    if others:
+    if any(reading.choice != last.choice for reading in readings):
         return replace(last, confidence="likely", detail="the last of several answers")
     return last
+
+
+def _leaves_open(asserted: Skeleton, offset: int, choice: int) -> bool:
+    """Whether an answer names several options, one of which is `choice`: "The answer is B or C"."""
+    places = {place for mention in group_at(asserted, offset) for place in mention.places}
+    return len(places) > 1 and choice in places
 
 
 def _verdicts(asserted: Skeleton) -> Iterator[tuple[int, bool]]:
@@ -192,10 +202,7 @@ def _opened_otherwise(asserted: Skeleton, after: int, choice: int) -> bool:
         for start, end, _ in sentences(asserted)
         if start >= after and mentioned(asserted, start, end)
     )
-    return any(
-        found is not None and choice not in asserted.at[found.start("group")].places
-        for found in leading
-    )
+    return any(found is not None and choice not in asserted.at[found.start("group")].places for found in leading)
 
 
 def _remaining(asserted: Skeleton) -> Settled | None:
