@@ -11,7 +11,7 @@ from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_wha
 from snellen.extraction.option_index import OptionIndex, tokens
 from snellen.extraction.option_mentions import Skeleton, skeleton
 from snellen.extraction.partial_texts import partial_index
-from snellen.extraction.question_words import COPULAS, FILL, clause_behind, question_stems, stems
+from snellen.extraction.question_words import COPULAS, FILL, question_stems, stems
 
 _MOST_MENTIONS = 200
 
@@ -19,19 +19,26 @@ _MOST_MENTIONS = 200
 def does_otherwise(said: Skeleton, question: str) -> bool:
     """Whether all that is said of who does what is asked for is another deed: "A lost" of "Who won?"."""
     asked = question[:LONGEST_QUESTION].lower().strip()
-    if _WHOSE_DEED.match(asked) is None or asks_for_what_is_not(question):
+    if asks_for_what_is_not(question):
         return False
+    deed = _DOING if _WHOSE_DOING.match(asked) else _DEED if _WHOSE_DEED.match(asked) else None
+    offsets = mentioned(said)[:_MOST_MENTIONS]
+    if deed is None or not offsets or any(said.at[offset].kind != phrases.TEXT for offset in offsets):
+        return False
+    found = [deed.match(said.text, offset + 1) for offset in offsets]
     wanted = stems(asked)
-    deeds = []
-    for offset in mentioned(said)[:_MOST_MENTIONS]:
-        follower = _DEED.match(said.text, offset + 1)
-        if follower is None or said.at[offset].kind != phrases.TEXT:
-            return False
-        sentence = clause_behind(said, offset)
-        deeds.append(follower[1] not in _NO_DEEDS and not stems(sentence) & wanted)
-    return bool(deeds) and all(deeds)
+    return all(
+        done is not None and done[1] not in _NO_DEEDS and not stems(_sentence_behind(said, offset)) & wanted
+        for offset, done in zip(offsets, found, strict=True)
+    )
 
 
+def _sentence_behind(said: Skeleton, offset: int) -> str:
+    return patterns.SENTENCE_END.split(said.text[offset + 1 : offset + 300])[0]
+
+
+_WHOSE_DOING = re.compile(r"(?:who|which (?!of\b|one\b|best\b)\w+) (?:is|are|was|were) \w+ing\b")
+_DOING = re.compile(r" (?:is|are|was|were) ([a-z]+ing)\b")
 _WHOSE_DEED = re.compile(
     r"(?:who|which (?!of\b|one\b|best\b)\w+) (?!(?:is|are|was|were|has|have|had|can|could|would|will)\b)\w+"
 )

@@ -106,7 +106,7 @@ _SUBJECT = re.compile(
     rf"(?P<x>[{patterns.MENTIONS}]){patterns.END.pattern}"
 )
 _THE_ONE = re.compile(r"\b(?:one|option|thing|choice|item|answer|only|statement) (?:that|which|who|to)\b")
-_NAMELESS = re.compile(r"\b(?:it|this|that|there|he|she|they|these|those|here|i|we|you|if|not)\b")
+NAMELESS = re.compile(r"\b(?:it|this|that|there|he|she|they|these|those|here|i|we|you|if|not)\b")
 
 
 def answers_in_its_words(said: Skeleton, question: str) -> list[int]:
@@ -123,7 +123,7 @@ def answers_in_its_words(said: Skeleton, question: str) -> list[int]:
         if the_one:
             fits = denies(subject) == asks_for_what_is_not(question) or bool(words & asked)
         else:
-            fits = bool(words) and words <= asked and _NAMELESS.search(subject) is None
+            fits = bool(words) and words <= asked and NAMELESS.search(subject) is None
         if fits and (the_one or denies(subject) <= asks_for_what_is_not(question)):
             found.append(match.start("x"))
     return found
@@ -178,7 +178,7 @@ def _says_just_that(said: Skeleton, offsets: list[int], place: int, wanted: froz
     of_others = frozenset(w for offset, words in shown if said.at[offset].places != (place,) for w in words) & wanted
     turns = [found.start() for found in _turns(said.spoken).finditer(said.text)]
     for offset, words in shown:
-        if said.at[offset].places != (place,) or not words:
+        if said.at[offset].places != (place,) or not words or denies(_clause_around(said, offset)):
             continue
         later = max((o for o in offsets if said.at[o].places != (place,)), default=0)
         last = later < offset
@@ -203,19 +203,17 @@ _IS_BEHIND = re.compile(rf"(?<!there) {COPULAS}(?: (?:{FILL}))* $")
 _IS_BEFORE = re.compile(rf" {COPULAS}(?= )")
 
 
-def clause_behind(said: Skeleton, offset: int) -> str:
-    """What follows a mention in its clause."""
-    return _CLAUSES.split(said.text[offset + 1 : offset + 300])[0]
+def _clause_around(said: Skeleton, offset: int) -> str:
+    """The clause that a mention stands in."""
+    begin = max(0, offset - _LONGEST_CLAUSE)
+    start = max((found.end() for found in _CLAUSES.finditer(said.text, begin, offset + 1)), default=begin)
+    stop = _CLAUSES.search(said.text, offset + 1)
+    return said.text[start : min(stop.start() if stop else len(said.text), offset + _LONGEST_CLAUSE)]
 
 
 def _clause_words(said: Skeleton, offset: int) -> frozenset[str]:
     """What the clause around a mention says, in stems."""
-    start = max(
-        (m.end() for m in _CLAUSES.finditer(said.text, max(0, offset - _LONGEST_CLAUSE), offset + 1)), default=0
-    )
-    stop = _CLAUSES.search(said.text, offset + 1)
-    end = stop.start() if stop else len(said.text)
-    return stems(said.text[max(start, offset - _LONGEST_CLAUSE) : min(end, offset + _LONGEST_CLAUSE)]) - _COPULAR
+    return stems(_clause_around(said, offset)) - _COPULAR
 
 
 @lru_cache(maxsize=256)

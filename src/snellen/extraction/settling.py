@@ -42,6 +42,10 @@ _SEVERAL, _DOUBTED = "several options", "other options may be meant"
 def settle(asserted: Skeleton, start: int, cut: bool, question: str = "") -> Settled | None:
     """What the rules make of the assertions, in the order of how plainly these are meant as the answer."""
     stated = _verdict(asserted)
+    if stated is not None and stated.choice is not None and stated.span is not None:
+        by_end = None if cut else _concluded(asserted, cut)
+        if by_end is not None and by_end.choice not in (None, stated.choice) and _behind(by_end, stated.span[1]):
+            return Settled(no_option("ambiguous", "the conclusion names another option"), "verdict")
     if stated is not None:
         return Settled(stated, "verdict")
     in_words = _in_the_words_of(question, asserted)
@@ -60,6 +64,10 @@ def settle(asserted: Skeleton, start: int, cut: bool, question: str = "") -> Set
     if by_rule is not None or (cut and not concluded_before_cut(asserted)):
         return by_rule
     return _remaining(asserted)
+
+
+def _behind(settled: Settled, offset: int) -> bool:
+    return settled.reading.span is not None and settled.reading.span[0] >= offset
 
 
 def _in_the_words_of(question: str, asserted: Skeleton) -> ExtractedChoice | None:
