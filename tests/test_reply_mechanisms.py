@@ -145,6 +145,11 @@ def test_what_became_of_the_others_tells_which_is_left(
         ("It is false that this is a dog.", None),
         ("He isn't there for the dog.", None),
         ("Is it a dog?", None),
+        ("Without the hooves it would be a cat.", None),
+        ("It's the size of a dog.", None),
+        ("It is as big as a dog.", None),
+        ("If it barks, the answer is B.", None),
+        ("The caption says it is a cat, but that's false.", None),
         ("Looks like a dog, moves like a dog, but it is a horse.", 2),
         ("It looks like a dog.", 1),
         ("The third option is right.", 2),
@@ -312,6 +317,12 @@ def test_a_reply_that_states_several_answers_is_open(reply: str, place: int | No
         ("A woman sits there. In the background a man is running.", DEEDS, "What does she do?", None),
         ("The man next to her is reading.", DEEDS, "What is the woman doing?", None),
         ("The woman is wearing a hat.", ("a hat", "a scarf"), "What is the man wearing?", None),
+        ("The shop is at least 3.", ("2", "3", "4"), "How many shops are there?", None),
+        ("There are 2 rows of 2 cars.", ("2", "3", "4"), "How many cars are there?", None),
+        ("The dog is on the table.", ("on the table", "under the table"), "Where is the cat?", None),
+        ("The cat sleeps, as does the dog.", ("The cat", "The dog", "Both"), "Who sleeps?", None),
+        ("Anne a perdu.", ("Anne", "Luc"), "Qui gagne ?", None),
+        ("Das Haus ist rot und das Auto steht davor.", ("rot", "blau"), "Welche Farbe hat das Auto?", None),
         ("Rome lies farther south.", ("Oslo", "Rome"), "Which city is farther north?", None),
         ("The plum is the smallest.", ("plum", "melon"), "Which fruit is the largest?", None),
         ("Two brown dogs and one white dog.", ("2", "3", "4"), "How many dogs are there?", None),
@@ -326,3 +337,70 @@ def test_what_is_said_of_something_else_than_the_question_is_no_answer(
     reply: str, options: tuple[str, ...], question: str, place: int | None
 ) -> None:
     assert read(reply, options, question).choice == place
+
+
+CHANGES, SPEEDS = ("증가한다", "감소한다", "일정하다"), ("40 km/h", "60 km/h", "80 km/h")
+
+
+@pytest.mark.parametrize(
+    ("reply", "place"),
+    [
+        ("정답은 2번입니다.", 1),
+        ("정답은 ②번입니다. 그래프를 보세요.", 1),
+        ("정답은 2입니다.", 1),
+        ("정답은 2개입니다.", None),
+        ("정답은 2번째 그림입니다.", None),
+        ("정답은 2번이 아닙니다.", None),
+        ("정답은 2명입니다.", None),
+        ("정답은 2시입니다.", None),
+        ("정답은 2배입니다.", None),
+        ("정답은 2월입니다.", None),
+        ("정답은 2층입니다.", None),
+        ("정답은 2마리입니다.", None),
+        ("정답은 7번입니다.", None),
+    ],
+)
+def test_a_korean_answer_by_its_number_is_told_from_a_count(reply: str, place: int | None) -> None:
+    assert read_choice(reply, CHANGES, ("1", "2", "3")).choice == place
+
+
+@pytest.mark.parametrize(
+    ("reply", "place"),
+    [
+        ("The car is going at 80 kilometers per hour.", 2),
+        ("It does 60 kilometres per hour.", 1),
+        ("It is going at 80 miles per hour.", None),
+        ("It is going at 80 meters per second.", None),
+        ("It went 80 kilometers.", None),
+        ("It is not going at 80 kilometers per hour.", None),
+        ("It would be 80 kilometers per hour if it were faster.", None),
+        ("Either 60 or 80 kilometers per hour.", None),
+        ("180 kilometers per hour.", None),
+        ("8 kilometers per hour.", None),
+        ("80.5 kilometers per hour.", None),
+        ("-80 kilometers per hour.", None),
+    ],
+)
+def test_a_speed_is_read_in_words(reply: str, place: int | None) -> None:
+    assert read(reply, SPEEDS).choice == place
+
+
+@pytest.mark.parametrize(
+    ("reply", "place"),
+    [
+        ("It's Ben rather than Carl.", 1),
+        ("It is no other than Ann.", None),
+        ("Rather than Ben.", None),
+        ("Ben is smaller than Carl.", None),
+        ("Someone other than Ben.", None),
+        ("Anyone rather than Carl.", None),
+        ("Not Ben rather than Carl.", None),
+        ("Ben or Ann rather than Carl.", None),
+        ("Not so much Ben as Carl or Ann.", None),
+        ("It isn't Ben rather than Carl.", None),
+        ("Other than Ann and Ben there is nobody.", None),
+        ("Is it Ben rather than Carl? No.", None),
+    ],
+)
+def test_rather_than_compares_nothing(reply: str, place: int | None) -> None:
+    assert read(reply, RUNNERS, "Which team member is bigger?").choice == place

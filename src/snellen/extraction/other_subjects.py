@@ -29,7 +29,12 @@ _OPPOSITES = (
     ("first", "last"),
     ("north northern northernmost", "south southern southernmost"),
     ("east eastern easternmost", "west western westernmost"),
-    ("won win wins winner winning", "lost lose loses loser losing"),
+    (
+        "won win wins winner winning gewinnt gewann gewonnen gagne gagné gana ganó ganado vince vinto vence venceu "
+        "ganha ganhou wint wygrał wygrywa",
+        "lost lose loses loser losing verliert verlor verloren perd perdu pierde perdió perdido perde perso perdeu "
+        "verliest przegrał przegrywa",
+    ),
     ("increase increased increases rising rose", "decrease decreased decreases falling fell"),
     (
         "man men boy boys mann männer junge homme hombre homem uomo hombres niño menino ragazzo garçon jongen "
@@ -47,6 +52,16 @@ def says_of_another(said: Skeleton, question: str) -> bool:
     return bool(question) and (
         opposite_of_asked(said, question) or of_another_thing(said, question) or counts_in_parts(said, question)
     )
+
+
+def said_of_others_too(said: Skeleton) -> bool:
+    """Whether a reply goes on to say the same of another: "the cat sleeps, as does the dog"."""
+    return _AS_DOES.search(said.text) is not None
+
+
+_AS_DOES = re.compile(
+    r"\b(?:so|as|neither|nor) (?:do|does|did|is|are|was|were|has|have|can) (?:the|a|an|both|its|his|her)\b"
+)
 
 
 def opposite_of_asked(said: Skeleton, question: str) -> bool:
@@ -72,7 +87,7 @@ def _is(spoken: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(
         r"(?:^|(?<=[.,;!?\n] ))(?:(?:and|but|so) )?(?P<subject>(?:[^\W\d_]+ ){1,4}?)"
         rf"{words_pattern(copulas | {'is', 'are', 'was', 'were'})}(?: (?:a|an|the))? "
-        rf"(?P<x>[{patterns.MENTIONS}])(?= [.,;!?\n]| and\b| but\b| while\b|$)"
+        rf"(?P<x>[{patterns.MENTIONS}])(?= [.,;!?\n]| (?:and|but|while|und|et|y|e|en|i|и|aber|mais|pero)\b|$)"
     )
 
 
@@ -89,7 +104,12 @@ def of_another_thing(said: Skeleton, question: str) -> bool:
         stems(match[0]) & wanted or not stems(match["subject"]) or NAMELESS.search(match["subject"]) for match in found
     ):
         return False
-    return bool(stems(is_something.sub(" ", said.text)) & wanted)
+    return _OF_ONE_THING.match(question.lower()) is not None or bool(stems(is_something.sub(" ", said.text)) & wanted)
+
+
+_OF_ONE_THING = re.compile(
+    r"(?:where|what (?:colou?r|shape|size)|how (?!many\b|much\b)\w+) (?:is|are|was|were) (?:the|his|her|their) "
+)
 
 
 _HOW_MANY = re.compile(
@@ -105,12 +125,8 @@ def counts_in_parts(said: Skeleton, question: str) -> bool:
     if _HOW_MANY.match(question.lower()) is None:
         return False
     offsets = mentioned(said)
-    return (len(offsets) > 1 and _ADDED.search(said.text) is not None) or (
-        bool(offsets) and _COUNTED.search(said.text) is not None
-    )
+    parts = any(len(mentioned(said, start, end)) > 1 for start, end, _ in sentences(said))
+    return parts or (bool(offsets) and (_COUNTED.search(said.text) or _BOUND.search(said.text)) is not None)
 
 
-_ADDED = re.compile(
-    rf"[{patterns.MENTIONS}][^.!?\n]{{1,200}} (?:and|plus|und|et|y|e|en|i|и|dan|ve) [^.!?\n]{{0,20}}"
-    rf"[{patterns.MENTIONS}]"
-)
+_BOUND = re.compile(rf"\b(?:at least|at most|up to|more than|fewer than|less than|over|under) [{patterns.MENTIONS}]")

@@ -42,6 +42,8 @@ _GROUP = rf"(?P<group>{GROUP.pattern})"
 _REASON = _any("because since as which with based due given for but not rather instead")
 END = re.compile(rf"(?= [.,;:!?)\n-]| {_REASON}\b|$)")
 _END = END.pattern
+KOREAN_END = re.compile(r" ?(?:번(?! ?째)|입니다|이다(?!\w)|이에요|예요)")
+"""What makes a number behind "the answer is" an option's in Korean: "number 2", "it is 2"; not "2 pieces"."""
 
 _LINK = _any(
     "is are was be would should must will could might may can : = - > → , clearly definitely probably likely most "
@@ -142,11 +144,12 @@ LIKENESS = re.compile(
     rf"(?:(?<!looks )(?<!look )(?<!looked )(?<!looking )(?<!seems )(?<!seem )(?<!more )(?<!is )(?<!it's )(?<!most )"
     rf"(?<!appears )(?<!sounds )(?<!feels )(?<!would )(?<!very )(?<!much )(?<!^)\blike"
     rf"|\b(?:dressed|disguised|shaped) (?:up )?(?:as|like)|\bas if it were|\b(?:similar|related|comparable) to"
-    rf"|\bsame {WORD} as)(?: (?:a|an|the))? (?P<group>{X})"
+    rf"|\bas (?!well ){WORD} as|\bthe size of|\bsame {WORD} as)(?: (?:a|an|the))? (?P<group>{X})"
 )
 # "Were it smaller, it would be X", "I would have said X".
 INVERTED = re.compile(
     r"(?:^|, |[.!?\n] )(?:were|had|should) (?:it|this|that|they|he|she|there)\b"
+    r"|(?:^|[,.;] )without\b[^.!?\n]{0,60} would (?:be|look|have)\b"
     r"|\bwould have (?:said|been|guessed|picked|chosen)\b"
 )
 INVERTING = frozenset(("were", "had", "should", "would"))
@@ -172,7 +175,10 @@ OTHERS_SAY = re.compile(
 UNASSERTED = (
     # Each with words of which it needs one.
     (CONCESSION, frozenset(("although", "even", "though", "while"))),
-    (LIKENESS, frozenset(("like", "dressed", "disguised", "shaped", "as", "similar", "related", "comparable", "same"))),
+    (
+        LIKENESS,
+        frozenset(("like", "dressed", "disguised", "shaped", "as", "size", "similar", "related", "comparable", "same")),
+    ),
     (SUPPOSED, frozenset(("would", "could", "might"))),
     (CONFUSED, frozenset(("confuse", "confused", "mistaken", "mistake"))),
     (OTHERS_SAY, frozenset(_OTHERS.split())),
@@ -247,8 +253,8 @@ LEAST = re.compile(
 )
 # "It looks like a bus but isn't one"; "A describes a taxi, which does not match".
 BUT_WRONG = re.compile(
-    rf"(?P<group>{X}(?=[^.,;!?\n{MENTIONS}]{{1,60}} (?:but|yet|though)"
-    rf"(?: (?:it's|it|is|actually|still|clearly|probably))* {_WRONG}"
+    rf"(?P<group>{X}(?=[^.,;!?\n{MENTIONS}]{{0,60}}(?: ,)? (?:but|yet|though)"
+    rf"(?: (?:it's|it|is|that's|that|this|actually|still|clearly|probably))* {_WRONG}"
     rf"| (?:is|are|was|were) (?:missing|absent|gone|lacking|nowhere)\b))"
 )
 BUT_IS_NOT = re.compile(

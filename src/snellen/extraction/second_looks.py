@@ -13,7 +13,7 @@ from snellen.extraction.near_texts import respelt_option
 from snellen.extraction.negative_questions import asks_for_what_is_not, denied_option, tells_what_is_so
 from snellen.extraction.option_index import OptionIndex, tokens
 from snellen.extraction.option_mentions import Skeleton, skeleton
-from snellen.extraction.other_subjects import says_of_another
+from snellen.extraction.other_subjects import said_of_others_too, says_of_another
 from snellen.extraction.partial_texts import framed_option, partial_index, supported_option
 from snellen.extraction.passing_mentions import does_otherwise, in_passing, says_another_in_part
 from snellen.extraction.question_words import answering_option, predicates, question_stems
@@ -85,6 +85,8 @@ def doubted(reply: PlainReply, whole: Skeleton, corrected: Corrected, settled: S
             return no_option("no match", "mentioned in passing")
         if not corrected.changed and says_of_another(asserted, reply.question):
             return no_option("no match", "said of another thing than the question's")
+    if said_of_others_too(asserted):
+        return no_option("ambiguous", "said of others too")
     wanted = question_stems(reply.question)
     if asks_for_what_is_not(reply.question) and tells_what_is_so(asserted, mentioned(asserted), wanted):
         return no_option("ambiguous", "what the question does not ask for")

@@ -131,7 +131,8 @@ def _verdicts(asserted: Skeleton) -> Iterator[tuple[int, bool]]:
     for pattern in every:
         for found in pattern.finditer(text):
             offset = found.start("x")
-            open_ended = asserted.at[offset].soft and not patterns.END.match(text, offset + 1)
+            ended = patterns.END.match(text, offset + 1) or patterns.KOREAN_END.match(text, offset + 1)
+            open_ended = asserted.at[offset].soft and not ended
             if not open_ended and not _hypothetical(text, found.start()):
                 yield offset, _calls_it_so(found[0], foreign)
     for found in patterns.POST_VERDICT.finditer(text):
@@ -217,7 +218,12 @@ def _remaining(asserted: Skeleton) -> Settled | None:
     """The option that all remaining mentions agree on; one that may be meant otherwise leaves it open."""
     left: list[Mention] = []
     for found in patterns.GROUP.finditer(asserted.text):
-        if _counts(asserted, found.start(), found.end()) and not _somehow_denied(asserted, found.start()):
+        supposed = _hypothetical(asserted.text, found.start())
+        if (
+            not supposed
+            and _counts(asserted, found.start(), found.end())
+            and not _somehow_denied(asserted, found.start())
+        ):
             left += [asserted.at[offset] for offset in mentioned(asserted, *found.span())]
     if not left:
         return None
