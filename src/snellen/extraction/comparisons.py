@@ -17,8 +17,6 @@ _THAN = re.compile(
     rf"(?<! rather)(?<! other) than(?:{_MEMBER}| that| of| in| for){{0,4}} "
     rf"(?P<group>{_X}(?:{_MEMBER}{{1,3}} {_X}){{0,30}})"
 )
-    rf"(?<! rather)(?<! other) than(?:{_MEMBER}| that| of| in| for){{0,4}} (?P<group>{_X}(?:{_MEMBER}{{1,3}} {_X}){{0,30}})"
-)
 _CLAUSE = re.compile(r"[,;.!?\n:](?: |$)|(?<= )(?:but|and|while|whereas|so|because)(?= )")
 _GRADED = re.compile(r"\b(?:more|most|less|least|fewer|fewest|[^\W\d_]{2,}(?:er|est|ier|iest))\b")
 _UNGRADED = frozenset(
