@@ -162,7 +162,8 @@ _ENOUGH = 0.6
 # "and so does B", "B too": what is said of one is said of another.
 _OF_OTHERS_TOO = re.compile(
     r"\b(?:so|neither|nor) (?:do|does|did|is|are|was|were|has|have|can|will)\b"
-    r"|\bas (?:do|does|did)\b|\b(?:too|also|as well|likewise|both|auch|ebenfalls|ebenso|aussi|également|también|também|anche|pure|ook|też"
+    r"|\bas (?:do|does|did)\b"
+    r"|\b(?:too|also|as well|likewise|both|auch|ebenfalls|ebenso|aussi|également|también|também|anche|pure|ook|też"
     r"|także|również|тоже|также|juga|cũng|ayrıca|de igual modo)\b|也|も|도 |भी|أيضا"
 )
 _CLAUSES = re.compile(rf" (?:{_APART}|,|{_TOGETHER.partition('|')[2]}|so|because|since)(?= |$)")
