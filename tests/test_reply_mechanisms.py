@@ -145,6 +145,11 @@ def test_what_became_of_the_others_tells_which_is_left(
         ("It is false that this is a dog.", None),
         ("He isn't there for the dog.", None),
         ("Is it a dog?", None),
+        ("Without the hooves it would be a cat.", None),
+        ("It's the size of a dog.", None),
+        ("It is as big as a dog.", None),
+        ("If it barks, the answer is B.", None),
+        ("The caption says it is a cat, but that's false.", None),
         ("Looks like a dog, moves like a dog, but it is a horse.", 2),
         ("It looks like a dog.", 1),
         ("The third option is right.", 2),
@@ -243,3 +248,159 @@ def test_words_end_where_the_language_ends_them(reply: str, options: tuple[str, 
 def test_a_cut_reply_that_only_weighs_options_is_cut_off(reply: str) -> None:
     options = ("They are parallel", "They are skew", "They are one")
     assert read_choice(reply, options, ("A", "B", "C"), finish="length").reason == "cut off"
+
+
+GAPS, HOUSES = ("1", "2", "3", "5"), ("The left house", "The right house", "Both houses", "Neither house")
+DEEDS, RUNNERS = ("cooking", "reading", "running", "painting"), ("Ann", "Ben", "Carl")
+MORE, CHIMNEY, WON = "How many more apples than oranges are there?", "Which house has a chimney?", "Who won the race?"
+
+
+@pytest.mark.parametrize(
+    ("reply", "options", "question", "place"),
+    [
+        ("Blue is 25 %. Green is the largest.", ("blue", "red", "green"), "Which slice is the largest?", 2),
+        ("Dave is responsible for testing. He reports to Ann.", ("Ann", "Dave"), "Who is responsible for testing?", 1),
+        ("AB is 10, and the radius is 5.", ("5", "10", "20"), "What is the radius of the circle?", 0),
+        ("Apples: 5. Oranges: 2. The difference is 3.", GAPS, MORE, None),
+        ("The difference is 3; there are 5 apples.", GAPS, MORE, None),
+        ("There are 5 apples and 2 oranges.", GAPS, MORE, None),
+        ("The left house has a chimney and so does the right house.", HOUSES, CHIMNEY, None),
+        ("The left house has a chimney, and the right house has one too.", HOUSES, CHIMNEY, None),
+        ("Neon is no noble gas. Chlorine is a halogen.", ("Neon", "Chlorine", "Iron"), "Which is a noble gas?", None),
+        ("Stickstoff ist ein Gas, Chlor ein Halogen.", ("Stickstoff", "Chlor", "Argon"), "Was ist ein Edelgas?", None),
+        ("Ann holds the ball, but Ben throws it.", RUNNERS, "Who holds the ball?", None),
+        ("Ann is at the left, Ben and Carl at the right.", RUNNERS, "Who is the tallest?", None),
+        ("First preheat the oven, then pour.", ("preheat the oven", "pour", "stir"), "What is the next step?", None),
+    ],
+)
+def test_of_several_options_the_one_that_is_said_to_be_what_is_asked_for_needs_strong_evidence(
+    reply: str, options: tuple[str, ...], question: str, place: int | None
+) -> None:
+    assert read(reply, options, question).choice == place
+
+
+@pytest.mark.parametrize(
+    ("reply", "place"),
+    [
+        ("It must be a cat.\n\nAnswer: B", 1),
+        ("The answer is A or B, but I would go with B.", 1),
+        ("The answer is A. The angle at C is a right angle.", 0),
+        ("This means horse, not to be confused with the hooves of a cow, which means cow.", 2),
+        ("The answer is A.\nThe answer is B.", None),
+        ("The answer is A, so it must be B.", None),
+        ("The answer is cat. So the animal is a dog.", None),
+        ("I choose A. I choose B.", None),
+        ("So it is a cat. Therefore it must be a dog.", None),
+        ("Option A is correct. Option B is correct.", None),
+        ("Correct answer: C. Final answer: D.", None),
+        ("I think it is a cat. I believe it is a dog.", None),
+        ("A cat, as it has whiskers. A dog, as it barks.", None),
+        ("Some may say cat.", None),
+        ("Many people think it is a dog.", None),
+        ("It is easily confused with a cat.", None),
+    ],
+)
+def test_a_reply_that_states_several_answers_is_open(reply: str, place: int | None) -> None:
+    assert read(reply, ANIMALS, "Which animal is it?").choice == place
+
+
+@pytest.mark.parametrize(
+    ("reply", "options", "question", "place"),
+    [
+        ("Ben crossed the line first and won.", RUNNERS, WON, 1),
+        ("The man is reading.", DEEDS, "What is the man doing?", 1),
+        ("A woman holds a book. She is reading. A dog sleeps.", DEEDS, "What is the woman doing?", 1),
+        ("Ann stumbled.", RUNNERS, WON, None),
+        ("Ann lost.", RUNNERS, WON, None),
+        ("The cow is sleeping.", ("cow", "horse"), "Which animal is eating?", None),
+        ("A woman sits on a bench. A man is running past. The mood is calm.", DEEDS, "What is the woman doing?", None),
+        ("A woman sits there. In the background a man is running.", DEEDS, "What does she do?", None),
+        ("The man next to her is reading.", DEEDS, "What is the woman doing?", None),
+        ("The woman is wearing a hat.", ("a hat", "a scarf"), "What is the man wearing?", None),
+        ("The shop is at least 3.", ("2", "3", "4"), "How many shops are there?", None),
+        ("There are 2 rows of 2 cars.", ("2", "3", "4"), "How many cars are there?", None),
+        ("The dog is on the table.", ("on the table", "under the table"), "Where is the cat?", None),
+        ("The cat sleeps, as does the dog.", ("The cat", "The dog", "Both"), "Who sleeps?", None),
+        ("Anne a perdu.", ("Anne", "Luc"), "Qui gagne ?", None),
+        ("Das Haus ist rot und das Auto steht davor.", ("rot", "blau"), "Welche Farbe hat das Auto?", None),
+        ("Rome lies farther south.", ("Oslo", "Rome"), "Which city is farther north?", None),
+        ("The plum is the smallest.", ("plum", "melon"), "Which fruit is the largest?", None),
+        ("Two brown dogs and one white dog.", ("2", "3", "4"), "How many dogs are there?", None),
+        ("There are 2 dogs on the left and 2 on the right.", ("2", "3", "4"), "How many dogs are there?", None),
+        ("The diameter is 10, so half of it is the radius.", ("5", "10"), "What is the radius?", None),
+        ("The house is red and the car stands beside it.", ("red", "blue"), "Which color is the car?", None),
+        ("It's a bathroom, with a sink as in a kitchen.", ROOMS, "Where is this?", None),
+        ("Ja, es ist voll. Nein, es ist nicht voll.", ("Ja", "Nein"), "Ist das Glas voll?", None),
+    ],
+)
+def test_what_is_said_of_something_else_than_the_question_is_no_answer(
+    reply: str, options: tuple[str, ...], question: str, place: int | None
+) -> None:
+    assert read(reply, options, question).choice == place
+
+
+CHANGES, SPEEDS = ("증가한다", "감소한다", "일정하다"), ("40 km/h", "60 km/h", "80 km/h")
+
+
+@pytest.mark.parametrize(
+    ("reply", "place"),
+    [
+        ("정답은 2번입니다.", 1),
+        ("정답은 ②번입니다. 그래프를 보세요.", 1),
+        ("정답은 2입니다.", 1),
+        ("정답은 2개입니다.", None),
+        ("정답은 2번째 그림입니다.", None),
+        ("정답은 2번이 아닙니다.", None),
+        ("정답은 2명입니다.", None),
+        ("정답은 2시입니다.", None),
+        ("정답은 2배입니다.", None),
+        ("정답은 2월입니다.", None),
+        ("정답은 2층입니다.", None),
+        ("정답은 2마리입니다.", None),
+        ("정답은 7번입니다.", None),
+    ],
+)
+def test_a_korean_answer_by_its_number_is_told_from_a_count(reply: str, place: int | None) -> None:
+    assert read_choice(reply, CHANGES, ("1", "2", "3")).choice == place
+
+
+@pytest.mark.parametrize(
+    ("reply", "place"),
+    [
+        ("The car is going at 80 kilometers per hour.", 2),
+        ("It does 60 kilometres per hour.", 1),
+        ("It is going at 80 miles per hour.", None),
+        ("It is going at 80 meters per second.", None),
+        ("It went 80 kilometers.", None),
+        ("It is not going at 80 kilometers per hour.", None),
+        ("It would be 80 kilometers per hour if it were faster.", None),
+        ("Either 60 or 80 kilometers per hour.", None),
+        ("180 kilometers per hour.", None),
+        ("8 kilometers per hour.", None),
+        ("80.5 kilometers per hour.", None),
+        ("-80 kilometers per hour.", None),
+    ],
+)
+def test_a_speed_is_read_in_words(reply: str, place: int | None) -> None:
+    assert read(reply, SPEEDS).choice == place
+
+
+@pytest.mark.parametrize(
+    ("reply", "place"),
+    [
+        ("It's Ben rather than Carl.", 1),
+        ("It is no other than Ann.", None),
+        ("Rather than Ben.", None),
+        ("Ben is smaller than Carl.", None),
+        ("Someone other than Ben.", None),
+        ("Anyone rather than Carl.", None),
+        ("Not Ben rather than Carl.", None),
+        ("Ben or Ann rather than Carl.", None),
+        ("Not so much Ben as Carl or Ann.", None),
+        ("It isn't Ben rather than Carl.", None),
+        ("Other than Ann and Ben there is nobody.", None),
+        ("Is it Ben rather than Carl? No.", None),
+    ],
+)
+def test_rather_than_compares_nothing(reply: str, place: int | None) -> None:
+    assert read(reply, RUNNERS, "Which team member is bigger?").choice == place

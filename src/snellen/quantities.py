@@ -124,6 +124,8 @@ _PHRASES = {
     "per cent": "%", "por ciento": "%", "por cento": "%", "per cento": "%", "pour cent": "%", "phần trăm": "%",
     "degrees celsius": "°C", "degrees fahrenheit": "°F", "grad celsius": "°C", "degrés celsius": "°C",
     "grados celsius": "°C", "graus celsius": "°C", "gradi celsius": "°C", "km/h": "km/h", "m/s": "m/s",
+    "kilometers per hour": "km/h", "kilometres per hour": "km/h", "miles per hour": "mph",
+    "meters per second": "m/s", "metres per second": "m/s",
 }  # fmt: skip
 _SCALES = {
     **dict.fromkeys(

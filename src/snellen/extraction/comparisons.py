@@ -13,7 +13,10 @@ from snellen.extraction.question_words import question_stems, stems
 
 _X = f"[{patterns.MENTIONS}]"
 _MEMBER = rf"(?: (?:,|{words_pattern(languages.JOINS | languages.ARTICLES)}))"
-_THAN = re.compile(rf" than(?:{_MEMBER}| that| of| in| for){{0,4}} (?P<group>{_X}(?:{_MEMBER}{{1,3}} {_X}){{0,30}})")
+_THAN = re.compile(
+    rf"(?<! rather)(?<! other) than(?:{_MEMBER}| that| of| in| for){{0,4}} "
+    rf"(?P<group>{_X}(?:{_MEMBER}{{1,3}} {_X}){{0,30}})"
+)
 _CLAUSE = re.compile(r"[,;.!?\n:](?: |$)|(?<= )(?:but|and|while|whereas|so|because)(?= )")
 _GRADED = re.compile(r"\b(?:more|most|less|least|fewer|fewest|[^\W\d_]{2,}(?:er|est|ier|iest))\b")
 _UNGRADED = frozenset(

@@ -19,7 +19,7 @@ _BEFORE = (
     r"(?:(?:but|oh|well|hmm?|ah|and|so|then|no|yes|actually|wait|"
     r"eigentlich|warte|en fait|en realidad|na verdade|in realtà|"
     r"aber|mais|pero|mas|ma|maar|ale|но|et|и|à|eh|нет|não|non|"
-    r"nein|nee|nie|ne|ach)"
+    r"nein|nee|nie|ne|ach|or|of|oder|ou|o|albo|lub|или|veya)"
     r"(?: [,.])* ){0,3}"
 )
 _NOT_AFTER_NO = (
@@ -223,18 +223,23 @@ def concluded_before_cut(said: Skeleton) -> bool:
     return len(whole) > 1 and len(set(whole)) == 1
 
 
-_RESULT = re.compile(
-    rf"(?:[=≈]|{words_pattern(languages.union(languages.RESULT))})(?: (?:a|an|the|of|to|total|sum|in)){{0,4}} "
-    rf"(?P<x>[{patterns.MENTIONS}])(?= [.,;:!?\n)]|$)"
-)
-_RESULTS = frozenset(word.partition("_")[0] for word in languages.union(languages.RESULT)) | {"=", "≈"}
+@lru_cache(maxsize=256)
+def _result(spoken: tuple[str, ...]) -> Marker:
+    """What stands before the result of a calculation in some languages and English."""
+    said = frozenset(word for lang in ("en", *spoken) for word in languages.RESULT.get(lang, "").split())
+    pattern = re.compile(
+        rf"(?:[=≈]|{words_pattern(said)})(?: (?:a|an|the|of|to|total|sum|in)){{0,4}} "
+        rf"(?P<x>[{patterns.MENTIONS}])(?= [.,;:!?\n)]|$)"
+    )
+    return Marker(pattern, frozenset(word.partition("_")[0] for word in said) | {"=", "≈"})
 
 
 def _last_equation(said: Skeleton) -> int:
     """Where the result of the last equation begins, or -1."""
     last = -1
-    if _RESULTS.isdisjoint(said.words):
+    result = _result(said.spoken)
+    if result.telling.isdisjoint(said.words):
         return last
-    for found in _RESULT.finditer(said.text):
+    for found in result.pattern.finditer(said.text):
         last = found.start()
     return last

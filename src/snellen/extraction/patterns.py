@@ -42,6 +42,8 @@ _GROUP = rf"(?P<group>{GROUP.pattern})"
 _REASON = _any("because since as which with based due given for but not rather instead")
 END = re.compile(rf"(?= [.,;:!?)\n-]| {_REASON}\b|$)")
 _END = END.pattern
+KOREAN_END = re.compile(r" ?(?:번(?! ?째)|입니다|이다(?!\w)|이에요|예요)")
+"""What makes a number behind "the answer is" an option's in Korean: "number 2", "it is 2"; not "2 pieces"."""
 
 _LINK = _any(
     "is are was be would should must will could might may can : = - > → , clearly definitely probably likely most "
@@ -94,15 +96,21 @@ VERDICTS_DENSE = (
     re.compile(rf"(?:^|[\n.,;:!?] ?)选(?: ?:)? (?P<x>{X})"),
 )
 """Verdicts in Chinese and Japanese, and in Korean words for the answer."""
+# Not "a right angle", "right of the tree", "the best player".
+_NO_NOUN = (
+    r"(?= [^\w]|$| (?:for|in|here|as|because|since|given|based|on|to|according|and|but|so|from|among|with|by|when|if"
+    r"|which|that|while|whereas|about|this|these|due|per|considering)\b)"
+)
 # "X is the correct answer"
 POST_VERDICT = re.compile(
     rf"{_GROUP}(?: ,)? (?:is|are|would be|should be|seems|seem|appears|must be|looks|has to be)"
     r"(?: (?:to|be|the|my|most|a|clearly|definitely|indeed|likely|also|probably|obviously|therefore|thus|only)){0,4}"
-    r" (?:correct|right|answer|best|true|accurate|suitable|appropriate|option|choice)\b"
-    r"(?: (?:answer|option|choice|one|match))?"
+    r" (?:(?:correct|right|best|true|accurate|suitable|appropriate) (?:answer|option|choice|one|match)\b"
+    rf"|(?:answer|option|choice)\b|(?:correct|right|best|true|accurate|suitable|appropriate){_NO_NOUN})"
 )
 POST_VERDICT_CJK = re.compile(rf"(?P<group>{X}) ?(?:选项|项)?是?(?:正确|最合适|最符合|对的|符合题意)")
-NAMES_ANSWER = re.compile(r"\b(?:answer|option|choice|correct)\b")
+NAMES_ANSWER = re.compile(r"\b(?:answers?|ans|conclusion|verdict|solution|option|choice|correct)\b|[✓✔✅☑]")
+ANSWERS_ELSEWHERE = re.compile(rf"\b{_EUROPEAN}|{_CHINESE}")
 
 _PRE = _any(
     "most very quite pretty fairly highly i'm going with lean leaning towards toward meant mean actually "
@@ -136,11 +144,12 @@ LIKENESS = re.compile(
     rf"(?:(?<!looks )(?<!look )(?<!looked )(?<!looking )(?<!seems )(?<!seem )(?<!more )(?<!is )(?<!it's )(?<!most )"
     rf"(?<!appears )(?<!sounds )(?<!feels )(?<!would )(?<!very )(?<!much )(?<!^)\blike"
     rf"|\b(?:dressed|disguised|shaped) (?:up )?(?:as|like)|\bas if it were|\b(?:similar|related|comparable) to"
-    rf"|\bsame {WORD} as)(?: (?:a|an|the))? (?P<group>{X})"
+    rf"|\bas (?!well ){WORD} as|\bthe size of|\bsame {WORD} as)(?: (?:a|an|the))? (?P<group>{X})"
 )
 # "Were it smaller, it would be X", "I would have said X".
 INVERTED = re.compile(
     r"(?:^|, |[.!?\n] )(?:were|had|should) (?:it|this|that|they|he|she|there)\b"
+    r"|(?:^|[,.;] )without\b[^.!?\n]{0,60} would (?:be|look|have)\b"
     r"|\bwould have (?:said|been|guessed|picked|chosen)\b"
 )
 INVERTING = frozenset(("were", "had", "should", "would"))
@@ -148,11 +157,31 @@ INVERTING = frozenset(("were", "had", "should", "would"))
 SUPPOSED = re.compile(
     rf"(?P<group>{X}) (?:would|could|might) (?:mean|require|need|imply|suggest|show|look|depict|involve|have)\b"
 )
+# "Not to be confused with a plain X, which means X".
+CONFUSED = re.compile(
+    r"\b(?:(?:not (?:to )?|never |don't |cannot |should not |shouldn't )(?:be )?|be |is |are |easily |often )"
+    r"(?:confused?|mistaken?|mixed up) (?:it )?(?:with|for)\b[^;.!?\n]{0,200}"
+)
+# "Some may say X", "people often think it is X": no opinion of the reply's.
+_OTHERS = "some other others many people everyone everybody someone somebody students readers viewers observers"
+_OPINES = (
+    "say says think thinks guess guesses believe believes assume assumes argue argues claim claims suppose answer pick "
+    "choose mistake mistakes confuse confuses suggest expect call"
+)
+OTHERS_SAY = re.compile(
+    rf"\b{_any(_OTHERS)}(?: (?:{_any(_OTHERS)}|of|them|might|may|could|would|will|often|sometimes|even|also|wrongly"
+    rf"|mistakenly)){{0,4}} {_any(_OPINES)}[^,;.!?\n]{{0,200}}"
+)
 UNASSERTED = (
     # Each with words of which it needs one.
     (CONCESSION, frozenset(("although", "even", "though", "while"))),
-    (LIKENESS, frozenset(("like", "dressed", "disguised", "shaped", "as", "similar", "related", "comparable", "same"))),
+    (
+        LIKENESS,
+        frozenset(("like", "dressed", "disguised", "shaped", "as", "size", "similar", "related", "comparable", "same")),
+    ),
     (SUPPOSED, frozenset(("would", "could", "might"))),
+    (CONFUSED, frozenset(("confuse", "confused", "mistaken", "mistake"))),
+    (OTHERS_SAY, frozenset(_OTHERS.split())),
 )
 FORCED_CHOICE = re.compile(
     r"\b(?:to|must|forced) (?:choose|guess|pick|answer|say|select)\b|\bi (?:choose|pick|guess)\b"
@@ -224,8 +253,8 @@ LEAST = re.compile(
 )
 # "It looks like a bus but isn't one"; "A describes a taxi, which does not match".
 BUT_WRONG = re.compile(
-    rf"(?P<group>{X}(?=[^.,;!?\n{MENTIONS}]{{1,60}} (?:but|yet|though)"
-    rf"(?: (?:it's|it|is|actually|still|clearly|probably))* {_WRONG}"
+    rf"(?P<group>{X}(?=[^.,;!?\n{MENTIONS}]{{0,60}}(?: ,)? (?:but|yet|though)"
+    rf"(?: (?:it's|it|is|that's|that|this|actually|still|clearly|probably))* {_WRONG}"
     rf"| (?:is|are|was|were) (?:missing|absent|gone|lacking|nowhere)\b))"
 )
 BUT_IS_NOT = re.compile(

@@ -44,7 +44,9 @@ def _read_mentions(reply: PlainReply, whole: Skeleton) -> ExtractedChoice:
         return no_option("cut off", _CUT_OFF) if cut else no_option("ambiguous", "the answer is taken back")
     asserted = _of_the_question(reply, corrected)
     settled = settle(asserted, corrected.start, cut, question)
-    doubt = None if settled is None or reply.strict else doubted(reply, asserted, settled)
+    doubt = (
+        None if settled is None or reply.strict else doubted(reply, whole, corrected._replace(said=asserted), settled)
+    )
     if doubt is not None:
         return doubt
     if settled is not None and settled.choice is not None:

@@ -93,20 +93,20 @@ _BESIDE = re.compile(
 
 # --- a sentence whose subject is what was asked for -------------------------------------------------------------------
 
-_COPULAS = words_pattern(
+COPULAS = words_pattern(
     languages.union(languages.COPULA) | set("is are was were would_be must_be shows : = reads says".split())
 )
-_FILL = words_pattern(
+FILL = words_pattern(
     languages.union(languages.FILL, languages.OPTION)
     | set("clearly probably most likely therefore thus definitely a an the number that".split())
 )
 _SUBJECT = re.compile(
-    rf"(?P<subject>(?:[^\W\d_][^\s.,;:!?\n]*(?: ,)? ){{1,14}}?){_COPULAS}"
-    rf"(?: (?:{_FILL}|:)){{0,4}} "
+    rf"(?P<subject>(?:[^\W\d_][^\s.,;:!?\n]*(?: ,)? ){{1,14}}?){COPULAS}"
+    rf"(?: (?:{FILL}|:)){{0,4}} "
     rf"(?P<x>[{patterns.MENTIONS}]){patterns.END.pattern}"
 )
 _THE_ONE = re.compile(r"\b(?:one|option|thing|choice|item|answer|only|statement) (?:that|which|who|to)\b")
-_NAMELESS = re.compile(r"\b(?:it|this|that|there|he|she|they|these|those|here|i|we|you|if|not)\b")
+NAMELESS = re.compile(r"\b(?:it|this|that|there|he|she|they|these|those|here|i|we|you|if|not)\b")
 
 
 def answers_in_its_words(said: Skeleton, question: str) -> list[int]:
@@ -123,7 +123,7 @@ def answers_in_its_words(said: Skeleton, question: str) -> list[int]:
         if the_one:
             fits = denies(subject) == asks_for_what_is_not(question) or bool(words & asked)
         else:
-            fits = bool(words) and words <= asked and _NAMELESS.search(subject) is None
+            fits = bool(words) and words <= asked and NAMELESS.search(subject) is None
         if fits and (the_one or denies(subject) <= asks_for_what_is_not(question)):
             found.append(match.start("x"))
     return found
@@ -143,18 +143,93 @@ _BOUNDARIES = tuple(
 
 def answering_option(said: Skeleton, question: str, asked: OptionIndex) -> int | None:
     """Of several options named in prose, the one whose clause shares clearly most words with the question."""
-    wanted = question_stems(question) - frozenset(word[:_STEM] for word in asked.vocabulary)
+    wanted = question_stems(question) - frozenset(word[:_STEM] for word in asked.vocabulary) - _COPULAR
     offsets = [o for o in said.offsets if said.text[o] <= CONFLICT or said.text[o] == DOUBTFUL]
     if not wanted or not offsets or any(len(said.at[o].places) != 1 or said.at[o].kind == CONFLICT for o in offsets):
+        return None
+    if _OF_OTHERS_TOO.search(said.text):
         return None
     for boundary in _BOUNDARIES:
         place = _most_shared(said, offsets, wanted, boundary)
         if place is not None:
-            return place
+            return place if _says_just_that(said, offsets, place, question_stems(question) - _COPULAR) else None
     return None
 
 
 _LONGEST_CLAUSE = 600
+_FEWEST_SHARED = 2
+_ENOUGH = 0.6
+# "and so does B", "B too": what is said of one is said of another.
+_OF_OTHERS_TOO = re.compile(
+    r"\b(?:so|neither|nor) (?:do|does|did|is|are|was|were|has|have|can|will)\b"
+    r"|\bas (?:do|does|did)\b"
+    r"|\b(?:too|also|as well|likewise|both|auch|ebenfalls|ebenso|aussi|également|también|também|anche|pure|ook|też"
+    r"|także|również|тоже|также|juga|cũng|ayrıca|de igual modo)\b|也|も|도 |भी|أيضا"
+)
+_CLAUSES = re.compile(rf" (?:{_APART}|,|{_TOGETHER.partition('|')[2]}|so|because|since)(?= |$)")
+
+
+def _says_just_that(said: Skeleton, offsets: list[int], place: int, wanted: frozenset[str]) -> bool:
+    """Whether a clause says of a place what is asked for, and nothing behind it may turn to another option.
+
+    Either it says nothing else (in two words, or as the last word on any option), or most of what is asked for
+    and no clause of another option any of it.
+    """
+    shown = [(offset, _clause_words(said, offset)) for offset in offsets[:_MOST_MENTIONS]]
+    of_others = frozenset(w for offset, words in shown if said.at[offset].places != (place,) for w in words) & wanted
+    turns = [found.start() for found in _turns(said.spoken).finditer(said.text)]
+    for offset, words in shown:
+        if said.at[offset].places != (place,) or not words or denies(_clause_around(said, offset)):
+            continue
+        later = max((o for o in offsets if said.at[o].places != (place,)), default=0)
+        last = later < offset
+        if not last and any(offset < turn < later for turn in turns):
+            continue
+        whole = len(words) >= _FEWEST_SHARED or (words == wanted and words.isdisjoint(of_others))
+        if words <= wanted and (whole or (last and _identified(said, offset))):
+            return True
+        shared = (words & wanted) - of_others
+        if len(shared) >= max(_FEWEST_SHARED, _ENOUGH * len(wanted)) and shared == words & wanted and not of_others:
+            return True
+    return False
+
+
+def _identified(said: Skeleton, offset: int) -> bool:
+    """Whether a mention stands beside a copula: "the radius is 5", "green is the largest", not "there are 5 apples"."""
+    before, behind = said.text[max(0, offset - 60) : offset], said.text[offset + 1 : offset + 60]
+    return _IS_BEHIND.search(before) is not None or _IS_BEFORE.match(behind) is not None
+
+
+_IS_BEHIND = re.compile(rf"(?<!there) {COPULAS}(?: (?:{FILL}))* $")
+_IS_BEFORE = re.compile(rf" {COPULAS}(?= )")
+
+
+def _clause_around(said: Skeleton, offset: int) -> str:
+    """The clause that a mention stands in."""
+    begin = max(0, offset - _LONGEST_CLAUSE)
+    start = max((found.end() for found in _CLAUSES.finditer(said.text, begin, offset + 1)), default=begin)
+    stop = _CLAUSES.search(said.text, offset + 1)
+    return said.text[start : min(stop.start() if stop else len(said.text), offset + _LONGEST_CLAUSE)]
+
+
+def _clause_words(said: Skeleton, offset: int) -> frozenset[str]:
+    """What the clause around a mention says, in stems."""
+    return stems(_clause_around(said, offset)) - _COPULAR
+
+
+@lru_cache(maxsize=256)
+def _turns(spoken: tuple[str, ...]) -> re.Pattern[str]:
+    """But, and what says so in some languages."""
+    words = frozenset(word for language in ("en", *spoken) for word in languages.CONTRAST.get(language, "").split())
+    return re.compile(rf" {words_pattern(words)}(?= )|但|不过|しかし|でも|けど|하지만|지만")
+
+
+_ASKING = (
+    "welk welche wer wie wat wo hoeveel wieviel quel combien qui que où cuál cuánto quién qué dónde qual quais quem "
+    "quanto onde quale quali quanti chi dove che który która które ile kto gdzie jaki jaka jakie "
+    "какой какая какое сколько кто где mana siapa berapa hangisi kaç kim nào mấy"
+).split()
+_COPULAR = frozenset(word[:_STEM] for word in (*languages.union(languages.COPULA, languages.FILL), *_ASKING))
 
 
 def _most_shared(said: Skeleton, offsets: list[int], wanted: frozenset[str], boundary: re.Pattern[str]) -> int | None:

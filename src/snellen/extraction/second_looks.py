@@ -7,13 +7,15 @@ from typing import NamedTuple
 from snellen.extraction import patterns, phrases
 from snellen.extraction.assertion_filters import keep_asserted, mentioned, without_denials
 from snellen.extraction.comparisons import without_comparisons
-from snellen.extraction.discourse import after_correction, without_guesses
+from snellen.extraction.discourse import Corrected, after_correction, without_guesses
 from snellen.extraction.elimination import odd_option, undenied_option
 from snellen.extraction.near_texts import respelt_option
 from snellen.extraction.negative_questions import asks_for_what_is_not, denied_option, tells_what_is_so
 from snellen.extraction.option_index import OptionIndex, tokens
 from snellen.extraction.option_mentions import Skeleton, skeleton
+from snellen.extraction.other_subjects import said_of_others_too, says_of_another
 from snellen.extraction.partial_texts import framed_option, partial_index, supported_option
+from snellen.extraction.passing_mentions import does_otherwise, in_passing, says_another_in_part
 from snellen.extraction.question_words import answering_option, predicates, question_stems
 from snellen.extraction.reading import ExtractedChoice
 from snellen.extraction.settling import Settled, no_option, settle
@@ -63,8 +65,9 @@ def read_part(reply: PlainReply) -> ExtractedChoice | None:
     return None if place is None else reply.likely(place, "the words that tell it from the others")
 
 
-def doubted(reply: PlainReply, asserted: Skeleton, settled: Settled) -> ExtractedChoice | None:
+def doubted(reply: PlainReply, whole: Skeleton, corrected: Corrected, settled: Settled) -> ExtractedChoice | None:
     """What a reading gives way to: all of the options, or none where the reply says what speaks against it."""
+    asserted = corrected.said
     if settled.ground not in _STATES and reply.asked.summing_up:
         everything = _all_of_them(asserted, reply.asked)
         if everything is not None:
@@ -73,6 +76,17 @@ def doubted(reply: PlainReply, asserted: Skeleton, settled: Settled) -> Extracte
             return no_option("ambiguous", "several options, one in part")
     if settled.choice is None or reply.cut or settled.ground not in ("opening", "only one left"):
         return None
+    if settled.ground == "only one left" and settled.reading.extraction_method == "text":
+        if not corrected.changed and says_another_in_part(reply.text, reply.asked, reply.question, whole):
+            return no_option("ambiguous", "another option in part")
+        if does_otherwise(asserted, reply.question):
+            return no_option("no match", "another deed than the question's")
+        if not corrected.changed and in_passing(asserted, reply.question):
+            return no_option("no match", "mentioned in passing")
+        if not corrected.changed and says_of_another(asserted, reply.question):
+            return no_option("no match", "said of another thing than the question's")
+    if said_of_others_too(asserted):
+        return no_option("ambiguous", "said of others too")
     wanted = question_stems(reply.question)
     if asks_for_what_is_not(reply.question) and tells_what_is_so(asserted, mentioned(asserted), wanted):
         return no_option("ambiguous", "what the question does not ask for")
@@ -100,7 +114,7 @@ def _names_parts_of_others(reply: PlainReply, settled: Settled) -> bool:
 def hinted(reply: PlainReply, whole: Skeleton, asserted: Skeleton, settled: Settled | None) -> ExtractedChoice | None:
     """What the question, or what became of the others, makes of a reply that leaves several options or none."""
     question, asked = reply.question, reply.asked
-    several = settled is not None and settled.reading.reason == "ambiguous"
+    several = settled is not None and settled.ground != "verdict" and settled.reading.reason == "ambiguous"
     negative = asks_for_what_is_not(question)
     place, why = denied_option(asserted) if negative else None, "denied, as the question asks"
     if place is None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from snellen.extraction import patterns, phrases
 from snellen.extraction.assertion_filters import group_at, mentioned, sentences
 from snellen.extraction.discourse import concluded, concluded_before_cut
-from snellen.extraction.foreign_patterns import ASIAN, foreign_patterns
+from snellen.extraction.foreign_patterns import ASIAN, ForeignPatterns, foreign_patterns
 from snellen.extraction.option_mentions import Mention, Skeleton
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DENIED, DOUBTFUL, TEXT
 from snellen.extraction.question_words import answers_in_its_words
@@ -42,6 +42,10 @@ _SEVERAL, _DOUBTED = "several options", "other options may be meant"
 def settle(asserted: Skeleton, start: int, cut: bool, question: str = "") -> Settled | None:
     """What the rules make of the assertions, in the order of how plainly these are meant as the answer."""
     stated = _verdict(asserted)
+    if stated is not None and stated.choice is not None and stated.span is not None:
+        by_end = None if cut else _concluded(asserted, cut)
+        if by_end is not None and by_end.choice not in (None, stated.choice) and _behind(by_end, stated.span[1]):
+            return Settled(no_option("ambiguous", "the conclusion names another option"), "verdict")
     if stated is not None:
         return Settled(stated, "verdict")
     in_words = _in_the_words_of(question, asserted)
@@ -60,6 +64,10 @@ def settle(asserted: Skeleton, start: int, cut: bool, question: str = "") -> Set
     if by_rule is not None or (cut and not concluded_before_cut(asserted)):
         return by_rule
     return _remaining(asserted)
+
+
+def _behind(settled: Settled, offset: int) -> bool:
+    return settled.reading.span is not None and settled.reading.span[0] >= offset
 
 
 def _in_the_words_of(question: str, asserted: Skeleton) -> ExtractedChoice | None:
@@ -82,7 +90,10 @@ def _concluded(asserted: Skeleton, cut: bool) -> Settled | None:
 
 def _verdict(asserted: Skeleton) -> ExtractedChoice | None:
     """The last explicit statement of the answer, unless another label stands alone behind it."""
-    stated = sorted(set(_verdicts(asserted)))
+    named: dict[int, bool] = {}
+    for offset, explicit in _verdicts(asserted):
+        named[offset] = explicit or named.get(offset, False)
+    stated = sorted(named)
     if not stated:
         return None
     readings = [agreed_option(group_at(asserted, offset), "certain", STATED) for offset in stated]
@@ -91,13 +102,26 @@ def _verdict(asserted: Skeleton) -> ExtractedChoice | None:
         return last
     if any(last.choice not in mention.places for mention in _labels_alone(asserted, stated[-1])):
         return no_option("ambiguous", "another label follows the answer")
+    others = [
+        offset
+        for offset, reading in zip(stated, readings, strict=True)
+        if reading.choice != last.choice and not _leaves_open(asserted, offset, last.choice)
+    ]
+    if others and (not named[stated[-1]] or any(named[offset] for offset in others)):
+        return no_option("ambiguous", "several answers")
     if any(reading.choice != last.choice for reading in readings):
         return replace(last, confidence="likely", detail="the last of several answers")
     return last
 
 
-def _verdicts(asserted: Skeleton) -> Iterator[int]:
-    """Offsets of the mentions that are stated as the answer."""
+def _leaves_open(asserted: Skeleton, offset: int, choice: int) -> bool:
+    """Whether an answer names several options, one of which is `choice`: "The answer is B or C"."""
+    places = {place for mention in group_at(asserted, offset) for place in mention.places}
+    return len(places) > 1 and choice in places
+
+
+def _verdicts(asserted: Skeleton) -> Iterator[tuple[int, bool]]:
+    """Offsets of the mentions that are stated as the answer, and whether the reply calls them so."""
     text = asserted.text
     foreign = foreign_patterns(asserted.spoken) if asserted.spoken else None
     every = (*patterns.VERDICTS, *foreign.verdicts) if foreign else patterns.VERDICTS
@@ -107,22 +131,29 @@ def _verdicts(asserted: Skeleton) -> Iterator[int]:
     for pattern in every:
         for found in pattern.finditer(text):
             offset = found.start("x")
-            open_ended = asserted.at[offset].soft and not patterns.END.match(text, offset + 1)
+            ended = patterns.END.match(text, offset + 1) or patterns.KOREAN_END.match(text, offset + 1)
+            open_ended = asserted.at[offset].soft and not ended
             if not open_ended and not _hypothetical(text, found.start()):
-                yield offset
+                yield offset, _calls_it_so(found[0], foreign)
     for found in patterns.POST_VERDICT.finditer(text):
         offset = found.start("group")
         only_texts = all(mention.kind == TEXT for mention in group_at(asserted, offset))
         if (patterns.NAMES_ANSWER.search(found[0]) or not only_texts) and not _hypothetical(text, offset):
-            yield offset
+            yield offset, _calls_it_so(found[0], foreign)
     if foreign is not None:
         for found in foreign.post_verdict.finditer(text):
             offset = found.start("group")
             only_texts = all(mention.kind == TEXT for mention in group_at(asserted, offset))
             if foreign.names_answer.search(found[0]) or not only_texts:
-                yield offset
+                yield offset, _calls_it_so(found[0], foreign)
     if dense:
-        yield from (found.start("group") for found in patterns.POST_VERDICT_CJK.finditer(text))
+        yield from ((found.start("group"), True) for found in patterns.POST_VERDICT_CJK.finditer(text))
+
+
+def _calls_it_so(statement: str, foreign: ForeignPatterns | None) -> bool:
+    """Whether a statement has a word for answer: "the answer is X", not "so it is X"."""
+    named = patterns.NAMES_ANSWER.search(statement) or patterns.ANSWERS_ELSEWHERE.search(statement)
+    return bool(named or (foreign and foreign.names_answer.search(statement)))
 
 
 def _hypothetical(text: str, at: int) -> bool:
@@ -167,14 +198,32 @@ def _opening(asserted: Skeleton, start: int) -> Settled | None:
     found = patterns.LEADING.match(asserted.text, start)
     if found is None:
         return None
-    return Settled(agreed_option(group_at(asserted, found.start("group")), "certain", "opens the reply"), "opening")
+    opened = agreed_option(group_at(asserted, found.start("group")), "certain", "opens the reply")
+    if opened.choice is not None and _opened_otherwise(asserted, found.end(), opened.choice):
+        return Settled(no_option("ambiguous", "sentences open with several options"), "opening")
+    return Settled(opened, "opening")
+
+
+def _opened_otherwise(asserted: Skeleton, after: int, choice: int) -> bool:
+    """Whether a later sentence opens with another option: "Yes, it is full. No, it is not"."""
+    leading = (
+        patterns.LEADING.match(asserted.text, start)
+        for start, end, _ in sentences(asserted)
+        if start >= after and mentioned(asserted, start, end)
+    )
+    return any(found is not None and choice not in asserted.at[found.start("group")].places for found in leading)
 
 
 def _remaining(asserted: Skeleton) -> Settled | None:
     """The option that all remaining mentions agree on; one that may be meant otherwise leaves it open."""
     left: list[Mention] = []
     for found in patterns.GROUP.finditer(asserted.text):
-        if _counts(asserted, found.start(), found.end()) and not _somehow_denied(asserted, found.start()):
+        supposed = _hypothetical(asserted.text, found.start())
+        if (
+            not supposed
+            and _counts(asserted, found.start(), found.end())
+            and not _somehow_denied(asserted, found.start())
+        ):
             left += [asserted.at[offset] for offset in mentioned(asserted, *found.span())]
     if not left:
         return None

@@ -1,0 +1,110 @@
+"""Options that a reply mentions in passing: of another deed, thing or place than what the question asks about."""
+
+from __future__ import annotations
+
+import re
+
+from snellen.extraction import patterns, phrases
+from snellen.extraction.assertion_filters import mentioned, sentences, without_denials
+from snellen.extraction.inflections import english_stem
+from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_what_is_not
+from snellen.extraction.option_index import OptionIndex, tokens
+from snellen.extraction.option_mentions import Skeleton, skeleton
+from snellen.extraction.partial_texts import partial_index
+from snellen.extraction.question_words import COPULAS, FILL, question_stems, stems
+
+_MOST_MENTIONS = 200
+
+
+def does_otherwise(said: Skeleton, question: str) -> bool:
+    """Whether all that is said of who does what is asked for is another deed: "A lost" of "Who won?"."""
+    asked = question[:LONGEST_QUESTION].lower().strip()
+    if asks_for_what_is_not(question):
+        return False
+    deed = _DOING if _WHOSE_DOING.match(asked) else _DEED if _WHOSE_DEED.match(asked) else None
+    offsets = mentioned(said)[:_MOST_MENTIONS]
+    if deed is None or not offsets or any(said.at[offset].kind != phrases.TEXT for offset in offsets):
+        return False
+    found = [deed.match(said.text, offset + 1) for offset in offsets]
+    wanted = stems(asked)
+    return all(
+        done is not None and done[1] not in _NO_DEEDS and not stems(_sentence_behind(said, offset)) & wanted
+        for offset, done in zip(offsets, found, strict=True)
+    )
+
+
+def _sentence_behind(said: Skeleton, offset: int) -> str:
+    return patterns.SENTENCE_END.split(said.text[offset + 1 : offset + 300])[0]
+
+
+_WHOSE_DOING = re.compile(r"(?:who|which (?!of\b|one\b|best\b)\w+) (?:is|are|was|were) \w+ing\b")
+_DOING = re.compile(r" (?:is|are|was|were) ([a-z]+ing)\b")
+_WHOSE_DEED = re.compile(
+    r"(?:who|which (?!of\b|one\b|best\b)\w+) (?!(?:is|are|was|were|has|have|had|can|could|would|will)\b)\w+"
+)
+_DEED = re.compile(r" ([a-z]{3,})(?= |$)")
+_NO_DEEDS = phrases.AUXILIARIES | phrases.PREPOSITIONS | frozenset(("and", "because", "since", "indeed", "clearly"))
+
+
+_DESCRIPTION = 3
+"""Sentences that make a reply a description, in which an option may be said of anything."""
+
+
+def in_passing(said: Skeleton, question: str) -> bool:
+    """Whether a description names options only in its middle, or in its background, of what nobody asked about."""
+    every = [(start, end) for start, end, _ in sentences(said) if said.text[start:end].strip()]
+    if len(every) < 2 or not question:
+        return False
+    wanted = question_stems(question)
+    naming = [span for span in every if mentioned(said, *span)]
+    return bool(naming) and all(
+        not stems(said.text[start:end]) & wanted
+        and (
+            _ELSEWHERE.match(said.text, start) is not None
+            or (
+                len(every) >= _DESCRIPTION
+                and (start, end) not in (every[0], every[-1])
+                and _IDENTIFIES.search(said.text, start, end) is None
+            )
+        )
+        for start, end in naming
+    )
+
+
+_ELSEWHERE = re.compile(
+    r" ?(?:in the background|(?:behind|next to) (?:him|her|them|it)|nearby|meanwhile|elsewhere|another|daneben"
+    r"|im hintergrund|à l arrière-plan|à côté|al fondo|ao fundo|sullo sfondo|op de achtergrond|w tle|на заднем плане"
+    r"|рядом)\b"
+)
+_IDENTIFIES = re.compile(
+    rf"\b(?:it's|that's|(?:it|this|that|he|she|they|these|c|das|es|dit|dat|to|это|questo|isso|esto) {COPULAS})"
+    rf"(?: {FILL})* [{patterns.MENTIONS}]"
+)
+
+
+_LOOKED_AT = 4_000
+"""Characters of a reply in which parts of options are looked for."""
+
+
+def says_another_in_part(text: str, asked: OptionIndex, question: str, whole: Skeleton) -> bool:
+    """Whether another option, nowhere named in full, is said by all that tells it: "a bathroom" of "In a bathroom".
+
+    In a description any of its telling words will do.
+    """
+    partial = partial_index(asked.options, asked.labels, question)
+    if partial is None:
+        return False
+    text = text[:_LOOKED_AT]
+    said = without_denials(skeleton(text, partial, strict=False))
+    named = {place for mention in whole.at.values() if not mention.soft for place in mention.places}
+    told: dict[int, set[str]] = {}
+    for offset in mentioned(said):
+        mention = said.at[offset]
+        for place in set(mention.places) - named:
+            told.setdefault(place, set()).update(_stems_of(text[mention.start : mention.end]))
+    long = sum(1 for start, end, _ in sentences(whole) if end > start) >= _DESCRIPTION
+    return any(long or partial.telling[place] <= said_of_it for place, said_of_it in told.items())
+
+
+def _stems_of(text: str) -> set[str]:
+    return {english_stem(token.text) for token in tokens(text)}
