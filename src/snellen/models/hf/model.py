@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from snellen.errors import DataError, ModelError
+from snellen.errors import DataError, ModelError, SnellenError
 from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec, read_options
 from snellen.models.hf.conversation import Conversation
@@ -22,13 +22,15 @@ from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.prefix_sharing import Scores
 from snellen.models.hf.probe import build_probe
 from snellen.models.hf.selfcheck import REFUSALS, SelfCheckResult, choose_fast_paths
-from snellen.records import ContinuationScore, Failure, Kind, Request, Response, Usage
+from snellen.records import ContinuationScore, ErrorKind, Failure, Kind, Request, Response, Usage
 
-ADAPTER = "hf 2"
+ADAPTER = "hf 3"
 """Version of the adapter; increases when the same model would answer differently."""
 ROWS = {"cpu": 16, "cuda": 32}
 TOKENS = {"cpu": 4096, "cuda": 16384}
 """Initial limits of one forward pass, lowered when memory runs out."""
+UNUSABLE = (DataError, OSError, MemoryError, *REFUSALS)
+"""Errors of one request on its way to the model: a broken picture, a prompt too long, a processor that gives up."""
 logger = logging.getLogger("snellen")
 
 
@@ -81,7 +83,7 @@ class HFModel:
         for i, prompt in enumerate(prompts):
             if isinstance(prompt, EncodedPrompt):
                 groups.setdefault((decoding_group(requests[i]), frozenset(prompt.extras)), []).append(i)
-        ends = end_tokens(self._layout)
+        ends = end_tokens(self._layout, self._encoder)
 
         def reply(places: list[int]) -> list[Response]:
             rows = [cast(EncodedPrompt, prompts[i]) for i in places]
@@ -128,8 +130,10 @@ class HFModel:
         seconds = (time.perf_counter() - started) / max(1, len(responses))
         notes = self._conversation.notes
         return [
-            outcome if outcome.error else replace(outcome, seconds=seconds, notes=(*notes, *outcome.notes))
-            for _, outcome in sorted(responses.items())
+            outcome
+            if outcome.error
+            else replace(outcome, seconds=seconds, notes=(*notes, *_notes(prompts[i]), *outcome.notes))
+            for i, outcome in sorted(responses.items())
         ]
 
     def _new_tokens(self, rows: Sequence[EncodedPrompt], requests: Sequence[Request]) -> list[list[int]]:
@@ -172,24 +176,29 @@ class HFModel:
         try:
             encoded = self._encoder.encode(self._conversation.write(request.messages), images)
             return self._within(encoded, request.decoding.max_new_tokens)
-        except (DataError, ValueError, OSError) as error:
+        except UNUSABLE as error:
             return _failed(error)
 
     def _continued(self, request: Request, images: Images) -> ContinuedPrompt | Response:
         try:
-            prompt = self._conversation.write(request.messages)
+            prompt = self._conversation.write_scored(request.messages)
             encoded = self._encoder.encode(prompt, images)
+            texts = [self._conversation.as_text(text) for text in request.continuations]
             if self._layout.encoder_decoder:
-                return self._encoder.reply_with(encoded, request.continuations)
-            continued = self._encoder.continue_with(prompt, encoded, request.continuations)
+                continued = self._encoder.reply_with(encoded, texts)
+            else:
+                continued = self._encoder.continue_with(prompt, encoded, texts)
             self._within(continued.context, max(map(len, continued.tails)))
             return continued
-        except (DataError, ValueError, OSError) as error:
+        except UNUSABLE as error:
             return _failed(error)
 
     def _within(self, encoded: EncodedPrompt, reply_tokens: int) -> EncodedPrompt:
         """Raise ValueError for a prompt that leaves no room for the reply: cutting it would change the question."""
-        if self._longest and len(encoded.ids) + reply_tokens > self._longest and not self._layout.encoder_decoder:
+        together = len(encoded.ids) + reply_tokens
+        if self._layout.encoder_decoder:
+            together = max(len(encoded.ids), reply_tokens)
+        if self._longest and together > self._longest:
             raise ValueError(
                 f"the prompt has {len(encoded.ids)} tokens and the reply up to {reply_tokens}; the model takes "
                 f"{self._longest}"
@@ -198,14 +207,14 @@ class HFModel:
 
 
 def _each_if_not_all(places: list[int], run: Callable[[list[int]], list[Response]]) -> list[Response]:
-    """`run` on all together or, if that raises, on each alone, so that a bad request fails only itself."""
+    """`run` on all together or, if that raises, on halves, so that a bad request fails only itself."""
     try:
         return run(places)
-    except REFUSALS as error:
+    except (*REFUSALS, ModelError, MemoryError) as error:
         if len(places) == 1:
-            detail = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-            return [Response(error=Failure("model", detail))]
-        return [_each_if_not_all([place], run)[0] for place in places]
+            return [_failed(error, "model")]
+        half = len(places) // 2
+        return [*_each_if_not_all(places[:half], run), *_each_if_not_all(places[half:], run)]
 
 
 def _scored(row: ContinuedPrompt, tails: Scores, continuations: Sequence[str]) -> Response:
@@ -216,8 +225,17 @@ def _scored(row: ContinuedPrompt, tails: Scores, continuations: Sequence[str]) -
     return Response(scores=scores, usage=Usage(len(row.context.ids), 0))
 
 
-def _failed(error: Exception) -> Response:
-    return Response(error=Failure("bad_request", " ".join(str(error).split())[:300]))
+def _failed(error: Exception, kind: ErrorKind = "bad_request") -> Response:
+    """The failure of one request, in one line; errors that are not meant for users keep their type's name."""
+    said = " ".join(str(error).split())[:300]
+    plain = isinstance(error, (SnellenError, OSError)) or (kind == "bad_request" and isinstance(error, ValueError))
+    return Response(error=Failure(kind, said if plain and said else f"{type(error).__name__}: {said}"))
+
+
+def _notes(prompt: EncodedPrompt | ContinuedPrompt | Response) -> tuple[str, ...]:
+    if isinstance(prompt, Response):
+        return ()
+    return prompt.notes if isinstance(prompt, EncodedPrompt) else prompt.context.notes
 
 
 def _longest(model: Any) -> int | None:
