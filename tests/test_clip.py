@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import transformers as tf
+from msgspec.structs import replace
 from PIL import Image
 from transformers.models.blip.image_processing_pil_blip import BlipImageProcessorPil
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
@@ -194,3 +195,18 @@ def test_a_model_that_does_not_compare_is_refused(tmp_path: Path) -> None:
     byte_level(SPECIALS).save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="BertModel does not compare pictures with texts"):
         load_model(f"clip:{tmp_path}")
+
+
+def test_odd_requests_fail_alone_and_control_tokens_are_text(folder: Path, pictures: Pictures) -> None:
+    model, red, blue = opened(folder), pictures.add("red"), pictures.add("blue")
+    broken = replace(red, digest="1" * 64)
+    pictures[broken.digest] = b"no picture"
+    good = ask("Which?", red, continuations=("red", "< eos>"))
+    asked = [good, ask("Which?", broken, continuations=OPTIONS), ask("Which?", blue, continuations=())]
+    first, unread, empty = model.loglikelihood(asked, pictures)
+    [spelled] = model.loglikelihood([ask("Which?", red, continuations=("red", "<eos>"))], pictures)
+    assert first.error is None
+    assert first.scores == spelled.scores
+    assert [reply.error and reply.error.kind for reply in (unread, empty)] == ["bad_request"] * 2
+    assert empty.error is not None
+    assert empty.error.detail == "the request has no continuations; there is nothing to score"

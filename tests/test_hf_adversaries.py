@@ -20,7 +20,6 @@ from hf_adversaries import ADVERSARIES, MEASURED, Dropout, head, llava, sliding,
 from snellen.errors import ModelError
 from snellen.models.base import load_model
 from snellen.models.hf.code_origin import in_training_mode, unknown_code
-from snellen.models.hf.decoding import end_tokens
 from snellen.models.hf.encode import ContinuedPrompt, extend
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.ladder import PLAIN, FastPaths, ProvedRange
@@ -63,8 +62,8 @@ def test_an_adversary_is_scored_and_answered_as_one_row_at_a_time(name: str) -> 
         near = [row for row in rows if verdict.fast_paths.proved.covers(len(row.ids), 8, 1)]
         assert not any(batch_flaw(engine, [row], verdict.fast_paths, verdict.tolerance) for row in near)
         return
-    replies = engine.generate(rows, GreedyPicker(end_tokens(engine.layout)), 6)
-    assert replies == write_token_by_token(engine.layout, rows, GreedyPicker(end_tokens(engine.layout)), 6)
+    replies = engine.generate(rows, GreedyPicker(engine.layout.end_tokens), 6)
+    assert replies == write_token_by_token(engine.layout, rows, GreedyPicker(engine.layout.end_tokens), 6)
 
 
 @pytest.mark.parametrize("name", MEASURED)

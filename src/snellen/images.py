@@ -5,10 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import struct
 import warnings
+from array import array
 from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from snellen.errors import DataError
 from snellen.records import ImageRef
@@ -34,6 +40,23 @@ BLANK_PNG = b64decode(
 BLANK = ImageRef(hashlib.sha256(BLANK_PNG).hexdigest(), "image/png", 224, 224)
 
 
+PLAIN_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
+PLAIN_MODES = frozenset({"1", "L", "P", "RGB"})
+"""Pictures that every program decodes to the same pixels, if they are neither turned, moving nor transparent."""
+TURNS = {
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
+"""What sets a picture upright, by its EXIF orientation."""
+ORIENTATION = 0x0112
+FIRST_FRAME = "of a picture with several frames the first is shown"
+
+
 class Images(Protocol):
     """Gives a model the bytes of the images that a request refers to."""
 
@@ -46,6 +69,16 @@ def inspect_image(content: bytes, where: str) -> ImageRef:
     Raises DataError, naming `where`, for bytes that are not a picture, are truncated, are in an
     unsupported format, or would decode to more than MAX_PIXELS.
     """
+    with _opened(content, where) as picture:
+        width, height = picture.size
+        media_type = MEDIA_TYPES[picture.format]
+        picture.load()
+    return ImageRef(hashlib.sha256(content).hexdigest(), media_type, width, height)
+
+
+@contextmanager
+def _opened(content: bytes, where: str) -> Iterator[Any]:
+    """The picture in `content`, not decoded yet. What cannot be read, there or in the body, is a DataError."""
     from PIL import Image
 
     limit = _max_pixels()
@@ -65,14 +98,11 @@ def inspect_image(content: bytes, where: str) -> ImageRef:
                     )
                 if kind not in MEDIA_TYPES:
                     raise DataError(f"{where}: image format {kind} is not supported; convert it to PNG or JPEG")
-                picture.load()
-    except DataError:
-        raise
+                yield picture
     except Image.DecompressionBombError as error:
         raise DataError(f"{where}: the image is a decompression bomb ({error}); remove it") from None
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(f"{where}: not a readable image ({error}); replace the file") from None
-    return ImageRef(hashlib.sha256(content).hexdigest(), MEDIA_TYPES[kind], width, height)
 
 
 def _max_pixels() -> int:
@@ -110,3 +140,121 @@ class ImageStore:
             raise DataError(
                 f"image {image.digest[:12]} is missing from {self.root}; build the benchmark again"
             ) from None
+
+
+@dataclass(frozen=True)
+class DecodedPicture:
+    """A picture in 8-bit RGB, in the pixel grid of its file."""
+
+    stored: Any
+    """The Pillow picture before it is turned; boxes of annotations refer to it."""
+    orientation: int
+    """As EXIF has it: 1 is upright."""
+    notes: tuple[str, ...]
+    """What a reader of the results should know of the conversion."""
+
+    @property
+    def upright(self) -> Any:
+        return self.turned(self.stored)
+
+    def turned(self, part: Any) -> Any:
+        """`part`, cut out of `stored`, set upright."""
+        from PIL import Image
+
+        turn = TURNS.get(self.orientation)
+        return part.transpose(Image.Transpose[turn]) if turn else part
+
+
+def decode_picture(content: bytes, where: str) -> DecodedPicture:
+    """The picture that a model is shown: 8-bit RGB, transparency over white, the first frame of several.
+
+    16-bit grey is scaled by depth. Raises DataError, naming `where`, for what is no usable picture.
+    """
+    with _opened(content, where) as picture:
+        frames = (FIRST_FRAME,) if _moves(picture) else ()
+        picture.load()
+        rgb, notes = _to_rgb(picture, where)
+        return DecodedPicture(rgb, _orientation(picture), (*frames, *notes))
+
+
+def to_plain_file(image: ImageRef, content: bytes) -> tuple[str, bytes]:
+    """Media type and bytes for a program that decodes by itself: as stored, or a PNG of what a local model is shown.
+
+    Bytes that cannot be read here are left as they are, for that program to judge.
+    """
+    where = f"image {image.digest[:12]}"
+    try:
+        if _is_plain(image, content, where):
+            return image.media_type, content
+        shown = decode_picture(content, where).upright
+    except DataError:
+        return image.media_type, content
+    file = io.BytesIO()
+    shown.save(file, "PNG")
+    return "image/png", file.getvalue()
+
+
+def _is_plain(image: ImageRef, content: bytes, where: str) -> bool:
+    """Whether every program decodes the picture to the same pixels."""
+    with _opened(content, where) as picture:
+        plain = image.media_type in PLAIN_TYPES and picture.mode in PLAIN_MODES
+        plain = plain and not picture.has_transparency_data and not _moves(picture)
+        return plain and (not _may_be_turned(picture, content) or _orientation(picture) == 1)
+
+
+def _moves(picture: Any) -> bool:
+    """Whether there are several frames. An MPO's are views of one scene, or a thumbnail."""
+    return picture.format != "MPO" and getattr(picture, "n_frames", 1) > 1
+
+
+def _may_be_turned(picture: Any, content: bytes) -> bool:
+    """False for a PNG that names no orientation, which Pillow would have to decode to find that out."""
+    return picture.format != "PNG" or any(name in content for name in (b"eXIf", b"iTXt", b"Raw profile type"))
+
+
+def _orientation(picture: Any) -> int:
+    """The EXIF orientation; 1 where there is none or EXIF is damaged, which does not make the picture unusable."""
+    try:
+        found = picture.getexif().get(ORIENTATION, 1)
+    except (OSError, SyntaxError, ValueError, KeyError, TypeError, EOFError, struct.error):
+        return 1
+    return found if found in TURNS else 1
+
+
+def _to_rgb(picture: Any, where: str) -> tuple[Any, tuple[str, ...]]:
+    """In RGB, with notes."""
+    from PIL import Image
+
+    if picture.mode[0] in "IF":
+        grey, notes = _to_grey(picture, where)
+        return grey.convert("RGB"), notes
+    if picture.has_transparency_data:
+        layer = picture.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB"), ()
+    return picture.convert("RGB"), ()
+
+
+def _to_grey(picture: Any, where: str) -> tuple[Any, tuple[str, ...]]:
+    """8-bit grey of a picture with 16 or 32 bits a pixel; Pillow's own conversion cuts off all above 255.
+
+    16 bits are scaled by depth. 32 bits, integers or floats, have no agreed range: 0 to 1 (floats) and 0 to 255
+    are taken as such, and others are stretched from their smallest to their largest value.
+    """
+    if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format == "PNG"):
+        return _scaled(picture.convert("I"), 0, 65535), ()
+    if picture.mode == "F" and not all(map(isfinite, array("f", picture.tobytes()))):
+        raise DataError(f"{where}: the image holds values that are no numbers; convert it to 8 bits")
+    low, high = picture.getextrema()
+    if picture.mode == "F" and low >= 0 and high <= 1:
+        low, high = 0, 1
+    elif low >= 0 and high <= 255:
+        low, high = 0, 255
+    note = f"a picture of 32 bits a pixel is shown from {low:g} (black) to {high:g} (white)"
+    return _scaled(picture, low, high), (note,)
+
+
+def _scaled(picture: Any, low: float, high: float) -> Any:
+    """8-bit grey with `low` as black and `high` as white, to the nearest level."""
+    factor = 255 / (high - low) if high > low else 0.0
+    # Pillow takes a linear function of 32-bit pixels only in the form `pixel * number + number`.
+    return picture.point(lambda pixel: pixel * factor + (0.5 - low * factor)).convert("L")

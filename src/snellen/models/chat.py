@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.images import to_plain_file
 from snellen.models.connections import HttpReply
 from snellen.models.retry import parse_retry_after
 from snellen.records import ErrorKind, ImagePart, ImageRef, Message, Request, Response, TextPart, Usage
@@ -60,10 +61,11 @@ class ImagePartCache:
         self._parts: OrderedDict[str, bytes] = OrderedDict()
 
     def part(self, image: ImageRef, read: Callable[[ImageRef], bytes]) -> msgspec.Raw:
-        """The image's stored bytes as a base64 data URL in a content part."""
+        """The image as a base64 data URL in a content part: its stored bytes where every server reads them alike."""
         part = self._parts.pop(image.digest, None)
         if part is None:
-            url = b"data:%b;base64,%b" % (image.media_type.encode(), b64encode(read(image)))
+            media_type, content = to_plain_file(image, read(image))
+            url = b"data:%b;base64,%b" % (media_type.encode(), b64encode(content))
             part = b'{"type":"image_url","image_url":{"url":"%b"}}' % url
             self.held_bytes += len(part)
         self._parts[image.digest] = part

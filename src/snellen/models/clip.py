@@ -12,21 +12,20 @@ equally; `softmax` gives CLIP's zero-shot probabilities.
 
 from __future__ import annotations
 
-import io
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
-from PIL import Image
 
 from snellen.errors import DataError, ModelError
-from snellen.images import Images
+from snellen.images import Images, decode_picture
 from snellen.models.base import ModelSpec, read_options
+from snellen.models.hf.conversation import control_tokens, without_control_tokens
 from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, quiet_and_single_threaded
 from snellen.records import ContinuationScore, ErrorKind, Failure, Kind, Request, Response
 
-ADAPTER = "clip-1"
+ADAPTER = "clip-2"
 LOGITS = "scores are logits of picture and text, not log-likelihoods"
 CACHED_PICTURES, CACHED_TEXTS = 256, 8192
 CUT = "an option was cut to the text encoder's length"
@@ -41,6 +40,8 @@ class ClipOptions(Struct, frozen=True):
     device: str = "auto"
     batch_size: Annotated[int, Meta(ge=1)] = 64
     """Pictures, texts or pairs per forward pass."""
+    pickle: bool = False
+    """Weights may be read from a pickle (`.bin`)."""
 
 
 def open_clip(spec: ModelSpec) -> ClipModel:
@@ -52,7 +53,11 @@ def open_clip(spec: ModelSpec) -> ClipModel:
     if "{option}" not in options.text:
         raise ModelError(f"{spec.text}: text={options.text!r} has no {{option}}; write text=a photo of {{option}}")
     return ClipModel(
-        spec, load_pretrained(spec, HfOptions(dtype=options.dtype, device=options.device), _architecture), options
+        spec,
+        load_pretrained(
+            spec, HfOptions(dtype=options.dtype, device=options.device, pickle=options.pickle), _architecture
+        ),
+        options,
     )
 
 
@@ -74,6 +79,8 @@ class ClipModel:
         self._model, self._processor, self._facts = loaded.model, loaded.processor, loaded.facts
         self._scorer = _scorer(spec, loaded, options.batch_size)
         self._pictures: OrderedDict[str, Any] = OrderedDict()
+        self._notes: dict[str, tuple[str, ...]] = {}
+        self._controls = control_tokens(loaded.processor.tokenizer)
 
     def fingerprint(self) -> dict[str, str]:
         return {**self._facts, "adapter": ADAPTER, "text": self._caption}
@@ -95,7 +102,7 @@ class ClipModel:
         return responses
 
     def _put(self, option: str) -> str:
-        return self._caption.replace("{option}", option)
+        return self._caption.replace("{option}", without_control_tokens(option, self._controls))
 
     def _look(self, requests: Sequence[Request], images: Images) -> dict[str, str]:
         """Encode the pictures that are not cached. Returns the reasons for failures by digest."""
@@ -106,18 +113,32 @@ class ClipModel:
             decoded = {}
             for image in missing[i : i + self.batch_size]:
                 try:
-                    with Image.open(io.BytesIO(images.read(image))) as opened:
-                        decoded[image.digest] = opened.convert("RGB")
-                except DataError as error:
-                    faults[image.digest] = str(error)
-            if decoded:
-                pixels = self._processor.image_processor(images=list(decoded.values()), return_tensors="pt")
-                self._pictures.update(zip(decoded, self._scorer.picture(_placed(pixels, self._model)), strict=True))
+                    picture = decode_picture(images.read(image), f"image {image.digest[:12]}")
+                    decoded[image.digest] = picture.upright
+                    self._notes[image.digest] = picture.notes
+                except (DataError, OSError, MemoryError) as error:
+                    faults[image.digest] = f"{error}" or type(error).__name__
+            faults.update(self._encode(decoded))
         return faults
+
+    def _encode(self, decoded: dict[str, Any]) -> dict[str, str]:
+        """Features of pictures; of a batch that fails each alone. Returns the reasons for failures by digest."""
+        if not decoded:
+            return {}
+        try:
+            pixels = self._processor.image_processor(images=list(decoded.values()), return_tensors="pt")
+            self._pictures.update(zip(decoded, self._scorer.picture(_placed(pixels, self._model)), strict=True))
+        except (RuntimeError, ValueError, MemoryError) as error:
+            if len(decoded) == 1:
+                return dict.fromkeys(decoded, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+            return {name: why for item in decoded.items() for name, why in self._encode(dict([item])).items()}
+        return {}
 
     def _score(self, request: Request, faults: dict[str, str]) -> Response:
         if len(request.images) != 1:
             return _failed("bad_request", f"{len(request.images)} pictures are shown; a clip: model compares one")
+        if not request.continuations:
+            return _failed("bad_request", "the request has no continuations; there is nothing to score")
         digest = request.images[0].digest
         if digest in faults:
             return _failed("bad_request", faults[digest])
@@ -125,7 +146,9 @@ class ClipModel:
         texts = [self._put(text) for text in request.continuations]
         logits = self._scorer.logits(self._pictures[digest], texts)
         notes = (LOGITS, CUT) if self._scorer.cut.intersection(texts) else (LOGITS,)
-        return Response(scores=tuple(ContinuationScore(logit, 1, 1) for logit in logits), notes=notes)
+        return Response(
+            scores=tuple(ContinuationScore(logit, 1, 1) for logit in logits), notes=(*notes, *self._notes[digest])
+        )
 
 
 def _failed(kind: ErrorKind, detail: str) -> Response:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from snellen.errors import DataError, MissingExtraError
-from snellen.images import Images
+from snellen.images import Images, to_plain_file
 from snellen.models import chat
 from snellen.models.base import ALL_KINDS, ModelSpec, read_options
 from snellen.models.chat import ServerFault
@@ -117,7 +117,8 @@ class VllmModel:
         """
 
         def picture(image: ImageRef) -> msgspec.Raw:
-            url = f"data:{image.media_type};base64,{b64encode(images.read(image)).decode()}"
+            media_type, content = to_plain_file(image, images.read(image))
+            url = f"data:{media_type};base64,{b64encode(content).decode()}"
             return msgspec.Raw(msgspec.json.encode({"type": "image_url", "image_url": {"url": url}}))
 
         outputs: list[Any] = [None] * len(prompts)

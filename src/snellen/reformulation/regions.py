@@ -8,7 +8,7 @@ from math import isfinite
 
 from snellen.drafts import Colour, PictureSpec
 from snellen.errors import DataError
-from snellen.images import inspect_image
+from snellen.images import decode_picture
 from snellen.records import Box
 
 Corners = tuple[int, int, int, int]
@@ -22,16 +22,17 @@ PALETTE: tuple[Colour, ...] = (
 def render_picture(picture: PictureSpec, content: bytes, where: str) -> bytes:
     """The image file of `picture` as shown; `content` unchanged when nothing is cropped or drawn.
 
-    Coordinates are truncated to whole pixels and clipped; outlines are relative to the cropped picture. Raises
-    DataError, naming `where`, for bytes that are not a picture and for a box without area inside it.
+    Coordinates are truncated to whole pixels and clipped; outlines are relative to the cropped picture. They count in
+    the file's own pixel grid, whatever EXIF says of its orientation, as in ReForm-Eval's code (Pillow, not turned);
+    the result is then set upright. Raises DataError, naming `where`, for bytes that are not a picture and for a box
+    without area inside it.
     """
     if picture.crop is None and not picture.outlines:
         return content
-    from PIL import Image, ImageDraw
+    from PIL import ImageDraw
 
-    inspect_image(content, where)
-    with Image.open(io.BytesIO(content)) as opened:
-        image = opened.convert("RGB")
+    decoded = decode_picture(content, where)
+    image = decoded.stored
     if picture.crop is not None:
         left, top, _, _ = _corners(picture.crop, image.size, where)
         x, y, width, height = picture.crop
@@ -46,7 +47,7 @@ def render_picture(picture: PictureSpec, content: bytes, where: str) -> bytes:
         for bar in _frame(_corners(outline.box, image.size, where), outline.width):
             pen.rectangle(bar, fill=outline.colour)
     out = io.BytesIO()
-    image.save(out, "PNG")
+    decoded.turned(image).save(out, "PNG")
     return out.getvalue()
 
 

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from snellen.benchmark import Benchmark
 from snellen.errors import DataError
-from snellen.images import ImageStore
-from snellen.records import Answer, Exchange, ImageRef, Prediction, Sample, Score, Variant
+from snellen.images import ImageStore, to_plain_file
+from snellen.records import Answer, Exchange, Prediction, Sample, Score, Variant
 from snellen.report.request_counts import question_metric
 from snellen.report.run_view import RunView
 from snellen.runs.journal import read_exchanges
@@ -204,15 +204,16 @@ def _images(
             if image.digest in uris or image.digest in missing:
                 continue
             try:
-                content = stores[entry.model, entry.sample.benchmark].read(image)
+                stored = stores[entry.model, entry.sample.benchmark].read(image)
+                media_type, content = to_plain_file(image, stored)
             except DataError:
                 missing.add(image.digest)
                 continue
             if len(content) <= budget:
                 budget -= len(content)
-                uris[image.digest] = data_uri(image, content)
+                uris[image.digest] = data_uri(media_type, content)
     return uris, frozenset(missing)
 
 
-def data_uri(image: ImageRef, content: bytes) -> str:
-    return f"data:{image.media_type};base64,{base64.b64encode(content).decode()}"
+def data_uri(media_type: str, content: bytes) -> str:
+    return f"data:{media_type};base64,{base64.b64encode(content).decode()}"

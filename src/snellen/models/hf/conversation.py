@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -43,6 +43,32 @@ def formats() -> dict[str, PromptFormat]:
     return msgspec.convert(tomllib.loads(text), dict[str, PromptFormat])
 
 
+def control_tokens(tokenizer: Any, *others: str) -> tuple[str, ...]:
+    """The tokens that a tokenizer does not read as text, and `others`; the longest first."""
+    added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+    named = {*map(str, tokenizer.all_special_tokens), *(str(token) for token in added if token.special), *others}
+    return tuple(sorted((token for token in named if len(token) > 1), key=lambda token: (-len(token), token)))
+
+
+def without_control_tokens(text: str, tokens: Sequence[str]) -> str:
+    """Text that cannot be mistaken for control tokens: `<image>` becomes `< image>`."""
+    for token in tokens:
+        text = text.replace(token, f"{token[0]} {token[1:]}")
+    return text
+
+
+THOUGHTS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
+)
+"""What opens and closes a model's thoughts, as chat templates write it; the last is Kimi-VL's."""
+CLOSED = "the template opens a thought, which was closed empty before the continuations"
+
+
 @dataclass(frozen=True)
 class ChatPrompt:
     """Prompt text up to where the reply begins, with a placeholder for each image."""
@@ -53,6 +79,8 @@ class ChatPrompt:
     """The separator between `text` and the first word of the reply."""
     added: str = ""
     """What the processor itself appends to `text`."""
+    notes: tuple[str, ...] = ()
+    """How the prompt differs from what the template writes."""
 
     def with_reply(self, continuation: str) -> str:
         """The full text if the reply is `continuation`."""
@@ -71,8 +99,7 @@ class Conversation:
         self._render = processor if hasattr(processor, "apply_chat_template") else tokenizer
         self._format = formats().get(model_type, formats()["plain"])
         self._placeholder = str(getattr(processor, "image_token", None) or "<image>")
-        specials = {*map(str, tokenizer.all_special_tokens), self._placeholder}
-        self._specials = sorted((token for token in specials if len(token) > 1), key=len, reverse=True)
+        self._specials = control_tokens(tokenizer, self._placeholder)
         self._as_parts = bool(self._template) and self._takes_parts()
         self.join = self._read_join() if self._template else self._format.join
         format_name = model_type if model_type in formats() else "plain"
@@ -91,9 +118,30 @@ class Conversation:
         text = self._by_template(messages, continued) if self._template else self._by_format(messages)
         return ChatPrompt(text, images, join, added)
 
+    def write_scored(self, messages: Sequence[Message]) -> ChatPrompt:
+        """The prompt before continuations that are scored: outside a thought, even if the template opens one.
+
+        The thought is left empty: "<think>", a blank line, "</think>", a blank line, as Qwen3's template writes it
+        when it is told not to think.
+        """
+        prompt = self.write(messages)
+        for opening, closing in THOUGHTS:
+            if prompt.text.rstrip().endswith(opening):
+                return replace(prompt, text=f"{prompt.text.rstrip()}\n\n{closing}\n\n", join="", notes=(CLOSED,))
+        return prompt
+
+    def as_text(self, text: str) -> str:
+        """`text` as prompts and continuations have it, without control tokens."""
+        return without_control_tokens(text, self._specials)
+
     def _by_template(self, messages: Sequence[Message], continued: bool) -> str:
         rendered = [{"role": message.role, "content": self._content(message)} for message in messages]
-        return self._apply(rendered, continued)
+        text = self._apply(rendered, continued)
+        if continued and messages[-1].text.strip():
+            # A template that trims would glue "The answer is " and the reply together.
+            opening = self.as_text(messages[-1].text)
+            text = text.rstrip() + opening[len(opening.rstrip()) :]
+        return text
 
     def _apply(self, messages: list[dict[str, Any]], continued: bool, opened: bool = True) -> str:
         """Render the template; `opened` adds the assistant header unless the last message is to be continued."""
@@ -109,7 +157,7 @@ class Conversation:
     def _content(self, message: Message) -> list[dict[str, str]] | str:
         if self._as_parts:
             return [
-                {"type": "text", "text": self._harmless(part.text)} if isinstance(part, TextPart) else {"type": "image"}
+                {"type": "text", "text": self.as_text(part.text)} if isinstance(part, TextPart) else {"type": "image"}
                 for part in message.content
             ]
         return self._flat(message)
@@ -117,20 +165,14 @@ class Conversation:
     def _flat(self, message: Message) -> str:
         """Text with placeholders for images, each image on a line of its own."""
         return "".join(
-            self._harmless(part.text) if isinstance(part, TextPart) else f"{self._placeholder}\n"
+            self.as_text(part.text) if isinstance(part, TextPart) else f"{self._placeholder}\n"
             for part in message.content
         )
-
-    def _harmless(self, text: str) -> str:
-        """Text that cannot be mistaken for control tokens: `<image>` becomes `< image>`."""
-        for token in self._specials:
-            text = text.replace(token, f"{token[0]} {token[1:]}")
-        return text
 
     def _by_format(self, messages: Sequence[Message]) -> str:
         form, text = self._format, ""
         for i, message in enumerate(messages):
-            spoken = self._harmless(message.text)
+            spoken = self.as_text(message.text)
             if message.role == "user":
                 images = sum(isinstance(part, ImagePart) for part in message.content)
                 text += form.turn(images, self._placeholder, spoken)

@@ -27,7 +27,7 @@ def decoding_group(request: Request) -> tuple[Any, ...]:
 
 def token_picker(layout: ModelLayout, encoder: Encoder, requests: Sequence[Request]) -> TokenPicker:
     """Chooses the next tokens of `requests`, which share their decoding settings."""
-    ends, stops = end_tokens(layout), requests[0].decoding.stop
+    ends, stops = layout.end_tokens, requests[0].decoding.stop
 
     def pick(members: Sequence[int]) -> Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]:
         shift = gumbel_noise([requests[member] for member in members])
@@ -81,7 +81,7 @@ def generate_rows(
         do_sample=False,
         num_beams=1,
         pad_token_id=layout.pad,
-        eos_token_id=sorted(end_tokens(layout)) or None,
+        eos_token_id=sorted(layout.end_tokens) or None,
         bos_token_id=model.generation_config.bos_token_id,
         decoder_start_token_id=layout.start if layout.encoder_decoder else None,
     )
@@ -131,14 +131,6 @@ def to_response(
     else:
         used = count + ended
     return Response(text=text.strip(), finish="stop" if ended else "length", usage=Usage(len(row.ids), used))
-
-
-def end_tokens(layout: ModelLayout) -> frozenset[int]:
-    """The tokens that end a reply."""
-    ends = layout.model.generation_config.eos_token_id
-    if ends is None:
-        ends = layout.language_model.generation_config.eos_token_id
-    return frozenset(ends if isinstance(ends, (list, tuple)) else [] if ends is None else [ends])
 
 
 def _prompts(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> dict[str, Any]:

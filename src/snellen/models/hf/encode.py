@@ -6,13 +6,12 @@ Prompt and continuation are tokenised together, and separated by their character
 
 from __future__ import annotations
 
-import io
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from snellen.images import Images
+from snellen.images import Images, decode_picture
 from snellen.models.hf.conversation import ChatPrompt
 from snellen.records import ImageRef
 
@@ -30,6 +29,8 @@ class EncodedPrompt:
     extras: Tensors
     digests: tuple[str, ...] = ()
     """Digests of the images."""
+    notes: tuple[str, ...] = ()
+    """What a response to the prompt has to say about how it was put."""
 
     @property
     def pictures(self) -> Tensors:
@@ -125,18 +126,20 @@ class Encoder:
         self.tokenizer = getattr(processor, "tokenizer", processor)
         self._pixels = PixelCache(processor.image_processor)
         processor.image_processor = self._pixels
-        self._decoded: OrderedDict[str, Any] = OrderedDict()
+        self._decoded: OrderedDict[str, tuple[Any, tuple[str, ...]]] = OrderedDict()
         self._aligned = bool(getattr(self.tokenizer, "is_fast", False))
 
     def encode(self, prompt: ChatPrompt, images: Images) -> EncodedPrompt:
         """The prompt as tensors. Raises ValueError for a prompt that the processor refuses."""
-        pictures = [self._picture(image, images) for image in prompt.images]
+        shown = [self._picture(image, images) for image in prompt.images]
+        pictures = [picture for picture, _ in shown]
+        notes = dict.fromkeys((*prompt.notes, *(note for _, found in shown for note in found)))
         # Otherwise the processor's own default: Florence-2's adds the tokens around a question itself.
         settings = {} if self._adds_specials(prompt.text) else {"add_special_tokens": False}
         inputs = self._processor(images=pictures or None, text=prompt.text, return_tensors="pt", **settings)
         ids = tuple(inputs.pop("input_ids")[0].tolist())
         extras = {name: value for name, value in inputs.items() if name not in self._unknown}
-        encoded = EncodedPrompt(ids, extras, tuple(image.digest for image in prompt.images))
+        encoded = EncodedPrompt(ids, extras, tuple(image.digest for image in prompt.images), tuple(notes))
         # "[SEP]" or "</s>" would end the text; some processors omit it, some do not.
         spelled = self._spell(prompt.text)
         closed = spelled.closing and ids[-spelled.closing :] == spelled.ids[-spelled.closing :]
@@ -145,7 +148,8 @@ class Encoder:
     def continue_with(
         self, prompt: ChatPrompt, encoded: EncodedPrompt, continuations: Sequence[str]
     ) -> ContinuedPrompt:
-        """Context and scored tokens of each continuation; all share one context."""
+        """Context and scored tokens of each continuation; all share one context. Raises ValueError for none."""
+        _require_some(continuations)
         opened = prompt.text + prompt.added
         alone = self._spell(opened)
         spelled = [self._spell(prompt.with_reply(text)) for text in continuations]
@@ -166,6 +170,7 @@ class Encoder:
 
     def reply_with(self, encoded: EncodedPrompt, continuations: Sequence[str]) -> ContinuedPrompt:
         """The same for an encoder-decoder, where the scored text is the decoder's and starts afresh."""
+        _require_some(continuations)
         spelled = [self._spell(text) for text in continuations]
         return ContinuedPrompt(encoded, _nonempty([text.ids[: len(text.ids) - text.closing] for text in spelled]))
 
@@ -173,16 +178,15 @@ class Encoder:
         text: str = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
 
-    def _picture(self, image: ImageRef, images: Images) -> Any:
-        from PIL import Image
-
+    def _picture(self, image: ImageRef, images: Images) -> tuple[Any, tuple[str, ...]]:
+        """The picture as the model is shown it, with notes on its conversion."""
         if image.digest not in self._decoded:
-            with Image.open(io.BytesIO(images.read(image))) as opened:
-                picture = opened.convert("RGB")
-            self._decoded[image.digest] = picture
+            decoded = decode_picture(images.read(image), f"image {image.digest[:12]}")
+            picture = decoded.upright
+            self._decoded[image.digest] = picture, decoded.notes
             self._pixels.name(picture, image.digest)
             while len(self._decoded) > 64:
-                self._pixels.forget(self._decoded.popitem(last=False)[1])
+                self._pixels.forget(self._decoded.popitem(last=False)[1][0])
         self._decoded.move_to_end(image.digest)
         return self._decoded[image.digest]
 
@@ -203,6 +207,11 @@ class Encoder:
         # Without offsets every token may be context; the boundary is then where the texts diverge.
         ends = [end for _, end in spelled["offset_mapping"]] if self._aligned else [0] * len(ids)
         return TokenizedText(tuple(ids), tuple(ends), closing)
+
+
+def _require_some(continuations: Sequence[str]) -> None:
+    if not continuations:
+        raise ValueError("the request has no continuations; there is nothing to score")
 
 
 def _nonempty(tails: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import importlib
 import logging
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -39,6 +41,8 @@ class HfOptions(Struct, frozen=True):
     """auto: the best that the architecture supports; GIT supports only eager."""
     batch_size: str = "auto"
     trust_remote_code: bool = False
+    pickle: bool = False
+    """Weights may be read from a pickle (`.bin`); of objects in it only tensors are made."""
     load_in_4bit: bool = False
     load_in_8bit: bool = False
     scoring: Literal["fast", "exact"] = "fast"
@@ -84,9 +88,15 @@ def load_pretrained(spec: ModelSpec, options: HfOptions, choose: ClassChooser | 
     with without_warnings(), _explained(spec, target):
         processor = transformers.AutoProcessor.from_pretrained(target, **common)
         form = choose(transformers, target, common) if choose else transformers.AutoModelForImageTextToText
-        model, report = form.from_pretrained(
-            target, output_loading_info=True, **common, **_placing(spec, options, device)
-        )
+        placing = _placing(spec, options, device)
+        with _broken_weights_named(spec, target):
+            model, report = form.from_pretrained(
+                target,
+                output_loading_info=True,
+                use_safetensors=None if options.pickle else True,
+                **common,
+                **placing,
+            )
         if not hasattr(model, "hf_device_map"):
             model = model.to(device)
     if report["missing_keys"]:
@@ -224,7 +234,7 @@ def _explained(spec: ModelSpec, target: str) -> Iterator[None]:
     except (ImportError, AttributeError) as error:
         raise _missing_package(spec, error) from error
     except (OSError, ValueError, KeyError) as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        first = _first_line(error)
         if missing := re.search(r"torchvision|num2words|sentencepiece|timm|tiktoken|protobuf", str(error)):
             raise _missing_package(spec, error, missing[0]) from error
         if isinstance(error, OSError) and not Path(target).is_dir():
@@ -236,6 +246,42 @@ def _explained(spec: ModelSpec, target: str) -> Iterator[None]:
             )
             raise ModelError(f"{spec.text}: cannot load {target}: {hint}") from error
         raise ModelError(f"{spec.text}: cannot load {target}: {first}") from error
+
+
+@contextlib.contextmanager
+def _broken_weights_named(spec: ModelSpec, target: str) -> Iterator[None]:
+    """Turns what readers of weights raise into one line; other errors are left to `_explained`."""
+    import torch
+    from safetensors import SafetensorError
+
+    broken = f"{spec.text}: the weights of {target} are broken or of another architecture"
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Detected pickle protocol", UserWarning)
+            yield
+    except torch.OutOfMemoryError:
+        raise
+    except UnpicklingError as error:
+        # torch makes tensors alone of a pickle, and says at length how to let it run anything.
+        called = re.search(r"GLOBAL (\S+)", str(error))
+        why = f"would call {called[1]}, which is not run" if called else "cannot be read"
+        raise ModelError(f"{spec.text}: the pickle of {target} {why}; ask for safetensors") from error
+    except (SafetensorError, EOFError, RuntimeError, KeyError) as error:
+        raise ModelError(f"{broken} ({type(error).__name__}: {_first_line(error)}); download them again") from error
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # of a seek in a file that is cut short
+            raise ModelError(f"{broken} (a file is cut short); download them again") from error
+        if "safetensors" in str(error) and list(Path(target).glob("*.bin")):
+            raise ModelError(
+                f"{spec.text}: {target} has weights in pickles (.bin) alone, which can hold more than weights; "
+                "ask for safetensors, or add ?pickle=true, which makes tensors alone of them"
+            ) from error
+        raise
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0][:200] if text else type(error).__name__
 
 
 def _missing_package(spec: ModelSpec, error: Exception, name: str = "") -> Exception:

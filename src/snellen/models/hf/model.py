@@ -10,11 +10,11 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from snellen.errors import DataError, ModelError
+from snellen.errors import DataError, ModelError, SnellenError
 from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec, read_options
 from snellen.models.hf.conversation import Conversation
-from snellen.models.hf.decoding import decoding_group, end_tokens, generate_plainly, to_response, token_picker
+from snellen.models.hf.decoding import decoding_group, generate_plainly, to_response, token_picker
 from snellen.models.hf.encode import PER_TOKEN, ContinuedPrompt, EncodedPrompt, Encoder
 from snellen.models.hf.engine import Engine, batches_in_order, proved
 from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, quiet_and_single_threaded, without_warnings
@@ -26,13 +26,15 @@ from snellen.models.hf.reply_check import REFUSALS
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
 from snellen.models.hf.spot_checks import SpotChecks
 from snellen.models.hf.thresholds import longest_text
-from snellen.records import ContinuationScore, Failure, Kind, Request, Response, Usage
+from snellen.records import ContinuationScore, ErrorKind, Failure, Kind, Request, Response, Usage
 
 ADAPTER = "hf 3"
 """Version of the adapter; increases when the same model would answer differently."""
 ROWS = {"cpu": 16, "cuda": 32}
 TOKENS = {"cpu": 4096, "cuda": 16384}
 """Initial limits of one forward pass, lowered when memory runs out."""
+UNUSABLE = (DataError, OSError, MemoryError, *REFUSALS)
+"""Errors of one request on its way to the model: a broken picture, a prompt too long, a processor that gives up."""
 logger = logging.getLogger("snellen")
 
 
@@ -59,7 +61,7 @@ class HFModel:
         self.batch_size = options.rows(ROWS[device])
         self._facts = loaded.facts
         self._conversation = Conversation(loaded.processor, loaded.model.config.model_type)
-        self._layout = read_layout(loaded.model, _pad_token(loaded))
+        self._layout = read_layout(loaded.model, _pad_token(loaded), _tokenizer(loaded).eos_token_id)
         unknown = PER_TOKEN - set(inspect.signature(loaded.model.forward).parameters)
         self._encoder = Encoder(loaded.processor, unknown, closes=self._layout.encoder_decoder)
         self._longest = longest_text(loaded.model)
@@ -89,7 +91,7 @@ class HFModel:
         for i, prompt in enumerate(prompts):
             if isinstance(prompt, EncodedPrompt):
                 groups.setdefault((decoding_group(requests[i]), frozenset(prompt.extras)), []).append(i)
-        ends = end_tokens(self._layout)
+        ends = self._layout.end_tokens
 
         def reply(places: list[int]) -> list[Response]:
             rows = [cast(EncodedPrompt, prompts[i]) for i in places]
@@ -142,8 +144,10 @@ class HFModel:
         seconds = (time.perf_counter() - started) / max(1, len(responses))
         notes = self._conversation.notes
         return [
-            outcome if outcome.error else replace(outcome, seconds=seconds, notes=(*notes, *outcome.notes))
-            for _, outcome in sorted(responses.items())
+            outcome
+            if outcome.error
+            else replace(outcome, seconds=seconds, notes=(*notes, *_notes(prompts[i]), *outcome.notes))
+            for i, outcome in sorted(responses.items())
         ]
 
     def _write(self, rows: Sequence[EncodedPrompt], requests: Sequence[Request]) -> list[list[int]]:
@@ -217,24 +221,29 @@ class HFModel:
         try:
             encoded = self._encoder.encode(self._conversation.write(request.messages), images)
             return self._within(encoded, request.decoding.max_new_tokens)
-        except (DataError, ValueError, OSError) as error:
+        except UNUSABLE as error:
             return _failed(error)
 
     def _continued(self, request: Request, images: Images) -> ContinuedPrompt | Response:
         try:
-            prompt = self._conversation.write(request.messages)
+            prompt = self._conversation.write_scored(request.messages)
             encoded = self._encoder.encode(prompt, images)
+            texts = [self._conversation.as_text(text) for text in request.continuations]
             if self._layout.encoder_decoder:
-                return self._encoder.reply_with(encoded, request.continuations)
-            continued = self._encoder.continue_with(prompt, encoded, request.continuations)
+                continued = self._encoder.reply_with(encoded, texts)
+            else:
+                continued = self._encoder.continue_with(prompt, encoded, texts)
             self._within(continued.context, max(map(len, continued.tails)))
             return continued
-        except (DataError, ValueError, OSError) as error:
+        except UNUSABLE as error:
             return _failed(error)
 
     def _within(self, encoded: EncodedPrompt, more: int) -> EncodedPrompt:
         """Raise ValueError for a prompt that leaves no room for the reply: cutting it would change the question."""
-        if self._longest and len(encoded.ids) + more > self._longest and not self._layout.encoder_decoder:
+        together = len(encoded.ids) + more
+        if self._layout.encoder_decoder:
+            together = max(len(encoded.ids), more)
+        if self._longest and together > self._longest:
             raise ValueError(
                 f"the prompt has {len(encoded.ids)} tokens and the reply up to {more}, the model takes {self._longest}"
             )
@@ -242,14 +251,14 @@ class HFModel:
 
 
 def _each_if_not_all(places: list[int], run: Callable[[list[int]], list[Response]]) -> list[Response]:
-    """`run` on all together or, if that raises, on each alone, so that a bad request fails only itself."""
+    """`run` on all together or, if that raises, on halves, so that a bad request fails only itself."""
     try:
         return run(places)
-    except REFUSALS as error:
+    except (*REFUSALS, ModelError, MemoryError) as error:
         if len(places) == 1:
-            detail = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-            return [Response(error=Failure("model", detail))]
-        return [_each_if_not_all([place], run)[0] for place in places]
+            return [_failed(error, "model")]
+        half = len(places) // 2
+        return [*_each_if_not_all(places[:half], run), *_each_if_not_all(places[half:], run)]
 
 
 def _scored(row: ContinuedPrompt, tails: Scores, continuations: Sequence[str]) -> Response:
@@ -260,12 +269,25 @@ def _scored(row: ContinuedPrompt, tails: Scores, continuations: Sequence[str]) -
     return Response(scores=scores, usage=Usage(len(row.context.ids), 0))
 
 
-def _failed(error: Exception) -> Response:
-    return Response(error=Failure("bad_request", " ".join(str(error).split())[:300]))
+def _failed(error: Exception, kind: ErrorKind = "bad_request") -> Response:
+    """The failure of one request, in one line; errors that are not meant for users keep their type's name."""
+    said = " ".join(str(error).split())[:300]
+    plain = isinstance(error, (SnellenError, OSError)) or (kind == "bad_request" and isinstance(error, ValueError))
+    return Response(error=Failure(kind, said if plain and said else f"{type(error).__name__}: {said}"))
+
+
+def _notes(prompt: EncodedPrompt | ContinuedPrompt | Response) -> tuple[str, ...]:
+    if isinstance(prompt, Response):
+        return ()
+    return prompt.notes if isinstance(prompt, EncodedPrompt) else prompt.context.notes
+
+
+def _tokenizer(loaded: LoadedModel) -> Any:
+    return getattr(loaded.processor, "tokenizer", loaded.processor)
 
 
 def _pad_token(loaded: LoadedModel) -> int:
-    tokenizer = getattr(loaded.processor, "tokenizer", loaded.processor)
+    tokenizer = _tokenizer(loaded)
     ends = loaded.model.generation_config.eos_token_id
     first = ends[0] if isinstance(ends, (list, tuple)) else ends
     return int(next((i for i in (tokenizer.pad_token_id, first) if i is not None), 0))

@@ -43,6 +43,8 @@ class ModelLayout:
     """The text encoder of an encoder-decoder, or None."""
     last: LastBlock | None
     """The last block of a decoder-only model, or None."""
+    end_tokens: frozenset[int]
+    """The tokens that end a reply."""
 
     def forget_positions(self) -> None:
         """Drop the positions that an M-RoPE model keeps from the last prompt."""
@@ -77,8 +79,8 @@ class ModelLayout:
         return standing, standing.masked_fill(~read.bool(), -1).amax(dim=(0, 2)) + 1
 
 
-def read_layout(model: Any, pad: int) -> ModelLayout:
-    """Find the parts of `model`."""
+def read_layout(model: Any, pad: int, end_of_text: int | None = None) -> ModelLayout:
+    """Find the parts of `model`. `end_of_text` is the tokenizer's, for models whose settings name no end of a reply."""
     kind = getattr(model.config, "model_type", "")
     text = next((getattr(model, name) for name in ("language_model", "text_model") if hasattr(model, name)), None)
     language_model = text if text is not None and hasattr(text, "lm_head") else model
@@ -100,7 +102,16 @@ def read_layout(model: Any, pad: int) -> ModelLayout:
         tower=next((module for name, module in model.named_modules() if name.split(".")[-1] in TOWERS), None),
         text_encoder=language_model.get_encoder() if seq2seq else None,
         last=None if seq2seq else last_block(model),
+        end_tokens=_end_tokens(model, language_model, end_of_text),
     )
+
+
+def _end_tokens(model: Any, language_model: Any, end_of_text: int | None) -> frozenset[int]:
+    """As the generation settings say, else the tokenizer's end of text."""
+    for ends in (model.generation_config.eos_token_id, language_model.generation_config.eos_token_id, end_of_text):
+        if ends is not None:
+            return frozenset(ends if isinstance(ends, (list, tuple)) else [ends])
+    return frozenset()
 
 
 def to_prefix_item(layout: ModelLayout, prompt: ContinuedPrompt) -> PrefixItem:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from snellen.models.hf.decoding import end_tokens, generate_rows
+from snellen.models.hf.decoding import generate_rows
 from snellen.models.hf.encode import EncodedPrompt
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.ladder import FastPaths, Writing
@@ -67,7 +67,7 @@ def generated_replies(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> lis
             steps.append(scores.double().log_softmax(-1).amax(-1).tolist())
             return scores
 
-    ends, replies = end_tokens(layout), []
+    ends, replies = layout.end_tokens, []
     for i, tokens in enumerate(generate_rows(layout, rows, REPLY, logits_processor=[Watch()])):
         last = next((place + 1 for place, token in enumerate(tokens) if token in ends), len(tokens))
         scores = [steps[place][i] if place < len(steps) else float("nan") for place in range(last)]
@@ -77,7 +77,7 @@ def generated_replies(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> lis
 
 def reply_flaw(layout: ModelLayout, row: EncodedPrompt, reply: ProbeReply, tolerance: Tolerance) -> str:
     """How a reply of at most REPLY tokens differs from the reference; empty if it does not."""
-    if not reply.tokens or (len(reply.tokens) < REPLY and reply.tokens[-1] not in end_tokens(layout)):
+    if not reply.tokens or (len(reply.tokens) < REPLY and reply.tokens[-1] not in layout.end_tokens):
         return "stops early"
     # A token that stands for a picture cannot be read back without one.
     count = next((i for i, token in enumerate(reply.tokens) if token == layout.image_token), len(reply.tokens))
@@ -117,7 +117,7 @@ def batch_flaw(engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: FastPa
     """How a reply to one of `rows` differs from the reference when they are written together; empty if none does."""
     engine.prefix_cache.clear()
     if fast_paths.writing == "shared":
-        picker = GreedyPicker(end_tokens(engine.layout))
+        picker = GreedyPicker(engine.layout.end_tokens)
         replies = picked_replies(picker, engine.generate(rows, picker, REPLY, fast_paths))
     else:
         with engine.remember(rows, fast_paths):

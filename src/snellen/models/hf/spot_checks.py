@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from snellen.models.hf.decoding import end_tokens
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.noise import Tolerance, largest_difference
@@ -47,7 +46,7 @@ class SpotChecks:
 
     def check_reply(self, row: EncodedPrompt, tokens: Sequence[int]) -> bool:
         """Whether a greedy reply agrees with the reference within the tolerance."""
-        ends = end_tokens(self.layout)
+        ends = self.layout.end_tokens
         count = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
         count = next((i for i, token in enumerate(tokens[:count]) if token == self.layout.image_token), count)
         deficit = max(reference_reply(self.layout, row, tokens[:count]).deficits) if count else 0.0

@@ -1,0 +1,240 @@
+"""Requests at the edge of what a local model can be asked: each is answered as meant, or fails alone."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from PIL import Image
+
+pytest.importorskip("torch", reason="waits for torch")
+pytest.importorskip("transformers", reason="waits for transformers")
+
+import torch
+from safetensors.torch import load_file
+
+import tiny_archs
+from snellen.errors import ModelError
+from snellen.images import FIRST_FRAME, inspect_image
+from snellen.models.base import Model, load_model
+from snellen.models.hf.conversation import CLOSED
+from snellen.records import Decoding, ImageRef
+from tiny_archs import CHAT, Pictures, ask
+
+PICTURES = Pictures()
+RED = PICTURES.add("red")
+TRIMS = CHAT.replace("{{ c['text'] }}", "{{ c['text'] | trim }}")
+THINKS = CHAT.replace("{{ '<|assistant|>' }}", "{{ '<|assistant|><think>\\n' }}")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_archs.save("LLaVA", tmp_path_factory.mktemp("llava"))
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Any:
+    return load_model(f"hf:{folder}")
+
+
+def kept(picture: Image.Image, form: str = "PNG", **settings: Any) -> ImageRef:
+    file = io.BytesIO()
+    picture.save(file, form, **settings)
+    image = inspect_image(file.getvalue(), "test")
+    PICTURES[image.digest] = file.getvalue()
+    return image
+
+
+def with_template(folder: Path, to: Path, template: str) -> Any:
+    shutil.copytree(folder, to)
+    (to / "chat_template.jinja").write_text(template)
+    return load_model(f"hf:{to}")
+
+
+def sums(model: Model, *requests: Any) -> list[list[float]]:
+    responses = model.loglikelihood(requests, PICTURES)
+    assert [response.error for response in responses] == [None] * len(requests)
+    return [[score.sum for score in response.scores] for response in responses]
+
+
+def test_a_picture_of_sixteen_bits_is_seen_as_its_eight_bit_twin(model: Model) -> None:
+    grey = np.arange(0, 240, 8, dtype=np.uint16).reshape(5, 6)
+    deep, plain = kept(Image.fromarray(grey * 257)), kept(Image.fromarray(grey.astype(np.uint8)))
+    asked = [ask("Which?", image, continuations=("red", "no")) for image in (deep, plain)]
+    assert sums(model, *asked)[0] == pytest.approx(sums(model, *asked)[1], abs=1e-5)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 1), (10_000, 10)])
+def test_a_picture_of_any_shape_is_answered(model: Model, size: tuple[int, int]) -> None:
+    [reply] = model.generate([ask("Which?", kept(Image.new("RGB", size, "red")))], PICTURES)
+    assert reply.error is None
+
+
+def test_a_response_notes_that_the_first_frame_was_shown(model: Model) -> None:
+    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue")]
+    moving = kept(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    [reply] = model.generate([ask("Which?", moving)], PICTURES)
+    [scored] = model.loglikelihood([ask("Which?", moving, continuations=("red",))], PICTURES)
+    assert reply.notes == scored.notes == (FIRST_FRAME,)
+
+
+def test_a_template_that_trims_keeps_the_blank_before_the_reply(folder: Path, model: Any, tmp_path: Path) -> None:
+    trims = with_template(folder, tmp_path / "trims", TRIMS)
+    asked = [
+        ask("Which?", RED, reply=opening, continuations=("A", "red")) for opening in ("It is ", "It is", "It is (")
+    ]
+    assert trims._conversation.write(asked[0].messages).with_reply("A").endswith("It is A")
+    for one, other in zip(sums(trims, *asked), sums(model, *asked), strict=True):
+        assert one == pytest.approx(other, abs=1e-5)
+
+
+def test_options_are_scored_after_a_thought_that_the_template_opens(folder: Path, tmp_path: Path) -> None:
+    thinks = with_template(folder, tmp_path / "thinks", THINKS)
+    asked = ask("Which?", RED, continuations=("red",))
+    assert thinks._conversation.write(asked.messages).text.endswith("<|assistant|><think>\n")
+    prompt = thinks._conversation.write_scored(asked.messages)
+    assert prompt.with_reply("red").endswith("<|assistant|><think>\n\n</think>\n\nred")
+    [scored] = thinks.loglikelihood([asked], PICTURES)
+    assert scored.notes == (CLOSED,)
+    begun = thinks._conversation.write_scored(ask("Which?", RED, reply="It is").messages)
+    assert begun.with_reply("red").endswith("<|assistant|>It is red")
+
+
+@pytest.mark.parametrize("option", ["<image>", "<|end|>", "<eos>"])
+def test_an_option_that_spells_a_control_token_is_text(model: Any, option: str) -> None:
+    conversation, encoder = model._conversation, model._encoder
+    asked = ask("Which?", RED, continuations=(option, "red"))
+    continued = model._continued(asked, PICTURES)
+    control = encoder.tokenizer.convert_tokens_to_ids(option)
+    assert control not in continued.tails[0]
+    assert encoder.decode(continued.tails[0]) == conversation.as_text(option) == f"< {option[1:]}"
+    assert len(sums(model, asked)[0]) == 2
+
+
+def test_a_reply_ends_at_the_tokenizers_end_token_where_no_other_is_named(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "endless")
+    for exact in ("", "?scoring=exact"):
+        endless: Any = load_model(f"hf:{tmp_path / 'endless'}{exact}")
+        endless._layout.model.generation_config.eos_token_id = None
+        endless._layout.language_model.generation_config.eos_token_id = None
+        asked = ask("Which?", RED)
+        prompt = endless._encoded(asked, PICTURES)
+        [[first, *_]] = endless._new_tokens([prompt], [asked])
+        endless._encoder.tokenizer.eos_token = endless._encoder.tokenizer.convert_ids_to_tokens(first)
+        [reply] = endless.generate([asked], PICTURES)
+        assert (reply.text, reply.finish, reply.usage.completion_tokens) == ("", "stop", 1)
+
+
+@pytest.mark.parametrize("name", ["LLaVA", "Florence-2"])
+def test_a_request_without_continuations_fails_alone(name: str, tmp_path: Path) -> None:
+    model = load_model(f"hf:{tiny_archs.save(name, tmp_path)}")
+    good = ask("Which?", RED, continuations=("red", "no"))
+    first, bad, last = model.loglikelihood([good, replace(good, continuations=()), good], PICTURES)
+    assert first.error is last.error is None
+    assert (bad.error.kind, bad.error.detail) == (
+        "bad_request",
+        "the request has no continuations; there is nothing to score",
+    )
+
+
+@pytest.mark.parametrize("name", ["LLaVA", "Florence-2", "BLIP-2 OPT"])
+def test_a_prompt_that_is_too_long_fails_alone(name: str, tmp_path: Path) -> None:
+    model = load_model(f"hf:{tiny_archs.save(name, tmp_path)}")
+    long = "word " * 2000
+    for ways in ({}, {"continuations": ("red",)}):
+        run = model.loglikelihood if ways else model.generate
+        good, bad = run([ask("Which?", RED, **ways), ask(long, RED, **ways)], PICTURES)
+        assert good.error is None
+        assert bad.error.kind == "bad_request"
+        assert "tokens and the reply up to" in bad.error.detail
+
+
+def test_broken_pictures_fail_alone(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = PICTURES[RED.digest]
+    for i, content in enumerate((b"", b"no picture", whole[:60], whole[:40] + b"\0" * 60)):
+        PICTURES[f"{i}" * 64] = content
+    huge = kept(Image.new("1", (3000, 10)))
+    monkeypatch.setenv("SNELLEN_MAX_PIXELS", "20000")
+    refs = [ImageRef(f"{i}" * 64, "image/png", 4, 4) for i in range(4)]
+    asked = [ask("Which?", image) for image in (RED, *refs, huge, RED)]
+    first, *bad, last = model.generate(asked, PICTURES)
+    assert first.error is last.error is None
+    assert {reply.error.kind for reply in bad} == {"bad_request"}
+    assert all(reply.error.detail.startswith("image ") for reply in bad)
+
+
+@pytest.mark.parametrize("kind", ["generate", "loglikelihood"])
+def test_a_request_that_does_not_fit_in_memory_fails_alone(folder: Path, kind: str) -> None:
+    model: Any = load_model(f"hf:{folder}")
+    first_block, limit = model._layout.model.model.language_model.layers[0], 60
+
+    def short(module: Any, given: Any, named: dict[str, Any]) -> None:
+        if (given[0] if given else named["hidden_states"]).shape[1] > limit:
+            raise torch.OutOfMemoryError("out of memory")
+
+    ways: dict[str, Any] = {"continuations": ("red", "no")} if kind == "loglikelihood" else {"decoding": Decoding(2)}
+    asked = [ask(text, RED, **ways) for text in ("Which?", "Which is it " * 12, "Sure?")]
+    with first_block.register_forward_pre_hook(short, with_kwargs=True):
+        first, bad, last = getattr(model, kind)(asked, PICTURES)
+    assert first.error is last.error is None
+    assert bad.error.kind == "model"
+    assert bad.error.detail.startswith("a single question does not fit in memory")
+
+
+class Hostile:
+    def __init__(self, to: Path) -> None:
+        self._to = to
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self._to),)
+
+
+def _pickled(folder: Path, to: Path, write: Callable[[Path, dict[str, Any]], object]) -> Path:
+    """The folder with its weights in a pickle."""
+    shutil.copytree(folder, to)
+    tensors = load_file(to / "model.safetensors")
+    (to / "model.safetensors").unlink()
+    write(to / "pytorch_model.bin", tensors)
+    return to
+
+
+def test_weights_in_a_pickle_are_read_when_asked_for(folder: Path, model: Model, tmp_path: Path) -> None:
+    place = _pickled(folder, tmp_path / "pickled", lambda path, tensors: torch.save(tensors, path))
+    with pytest.raises(ModelError, match=r"weights in pickles \(.bin\) alone.*\?pickle=true"):
+        load_model(f"hf:{place}")
+    asked = ask("Which?", RED, continuations=("red", "no"))
+    [pickled] = sums(load_model(f"hf:{place}?pickle=true"), asked)
+    assert pickled == pytest.approx(sums(model, asked)[0], abs=1e-5)
+
+
+def test_a_hostile_or_broken_pickle_is_one_line_and_runs_nothing(folder: Path, tmp_path: Path) -> None:
+    harm = tmp_path / "harm"
+    kinds: dict[str, Callable[[Path, dict[str, Any]], object]] = {
+        "would call": lambda path, tensors: torch.save({**tensors, "more": Hostile(harm)}, path),
+        "cannot be read": lambda path, tensors: path.write_bytes(pickle.dumps(Hostile(harm))),
+        "EOFError": lambda path, tensors: path.write_bytes(b""),
+        "broken or of another": lambda path, tensors: path.write_bytes(b"hello world" * 100),
+    }
+    for i, (words, write) in enumerate(kinds.items()):
+        place = _pickled(folder, tmp_path / str(i), write)
+        with pytest.raises(ModelError, match=words) as caught:
+            load_model(f"hf:{place}?pickle=true")
+        assert "\n" not in str(caught.value)
+    assert not harm.exists()
+
+
+def test_safetensors_that_are_cut_short_are_one_line(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "cut")
+    weights = tmp_path / "cut" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:5000])
+    with pytest.raises(ModelError, match=r"weights of .* are broken") as caught:
+        load_model(f"hf:{tmp_path / 'cut'}")
+    assert "\n" not in str(caught.value)
