@@ -91,6 +91,11 @@ def filled(texts: TextList) -> TextList:
     return [text for text in texts if text.strip()]
 
 
+def unstopped(texts: TextList) -> TextList:
+    """Without a final full stop."""
+    return [text.strip().removesuffix(".") for text in texts]
+
+
 def first(texts: TextList) -> TextList:
     return texts[:1]
 
