@@ -87,6 +87,9 @@ def test_a_task_to_be_planned_has_no_gold(name: str, tmp_path: Path) -> None:
     [first, *_] = benchmark.samples()
     prefixed = "Look at the image. Move kettle 0. Make a plan."
     assert first.question == (prefixed if name == "minecraft" else "Move kettle 0.")
+    results = sn.evaluate(Listener(), str(benchmark.folder), runs=tmp_path / "runs")
+    [row] = [row for row in results.rows if row.benchmark == benchmark.name]
+    assert (row.estimate.value, row.estimate.unscored) == (None, 3)
 
 
 @pytest.mark.parametrize(
