@@ -62,7 +62,7 @@ def _objects(to: Path, file: str, images: list[tuple[Any, str]], rows: list[tupl
 _COCO = [(139 + n, f"val2014/COCO_val2014_{139 + n:012d}.jpg") for n in range(2)]
 _VCR = [(f"movie_{n}/scene@{n}.jpg", f"vcr1images/movie_{n}/scene@{n}.jpg") for n in range(2)]
 _COUNTED = [(f"How many {what} are there in the image?", str(n + 1)) for n, what in enumerate(COLOURS)]
-_PRESENT = [(f"Does a {what} cup exist in the image?", ANSWERS[n]) for n, what in enumerate(COLOURS)]
+_PRESENT = [(f"Does {what} cup exis{'t' * (n != 3)} in the image?", ANSWERS[n]) for n, what in enumerate(COLOURS)]
 
 
 def coco_oc(to: Path) -> Path:

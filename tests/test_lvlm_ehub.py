@@ -162,7 +162,18 @@ class Listener:
     [
         ("imagenet-1k", {"The photo of the"}),
         ("cifar10", {"The photo of the"}),
-        ("coco-oc", {f"How many {what} are there in the image?" for what in mini_ehub.COLOURS}),
+        *(
+            (name, {f"Question: How many {what} are there in the image? Answer:" for what in mini_ehub.COLOURS})
+            for name in ("coco-oc", "vcr-oc")
+        ),
+        (
+            "coco-mci",
+            # A misspelling of the file stays.
+            {
+                *(f"Question: Does {what} cup exist in the image. Answer:" for what in mini_ehub.COLOURS[:3]),
+                f"Question: Does {mini_ehub.COLOURS[3]} cup exis in the image. Answer:",
+            },
+        ),
         *((name, {"what is written in the image?"}) for name in OCR),
         ("nocaps", {"what is described in the image?"}),
         ("flickr30k", {"what is described in the image?"}),

@@ -92,8 +92,8 @@ def filled(texts: TextList) -> TextList:
 
 
 def unstopped(texts: TextList) -> TextList:
-    """Without a final full stop."""
-    return [text.strip().removesuffix(".") for text in texts]
+    """Without a final full stop or question mark."""
+    return [re.sub(r"[.?]$", "", text.strip()) for text in texts]
 
 
 def first(texts: TextList) -> TextList:
