@@ -210,6 +210,32 @@ def test_pope_is_asked_as_it_stands_in_the_file_and_counted_by_picture(tmp_path:
     assert Counter(sample.tags["label"] for sample in samples) == {"yes": 6, "no": 6}
 
 
+def test_pope_is_the_same_from_a_list(tmp_path: Path) -> None:
+    lines = made("pope-random", tmp_path)
+    files = mini_ehub.official("pope-random", tmp_path / "list")
+    rows = [json.loads(line) for line in (files / "coco_pope_random.json").read_text().splitlines()]
+    (files / "coco_pope_random.json").unlink()
+    reform.write_json(files / "coco_pope_random1.json", rows)
+    assert built("pope-random", files, tmp_path / "other").manifest.version == lines.manifest.version
+
+
+def test_the_paper_s_lists_of_ids_say_which_questions_are_read(tmp_path: Path) -> None:
+    vcr = mini_ehub.official("vcr", tmp_path / "vcr")
+    (vcr / "vcr_val_random500_annoid.yaml").write_text("- val-2\n- val-0\n")
+    assert [sample.id for sample in built("vcr", vcr, tmp_path).samples()] == ["val-0", "val-2"]
+    snli = mini_ehub.official("snli-ve", tmp_path / "snli")
+    whole = {sample.id: sample for sample in made("snli-ve", tmp_path).samples()}
+    names = ["4001.jpg#2r7", "4000.jpg#0r0", "4000.jpg#0r5"]
+    (snli / "ve_dev_random500_pairid.yaml").write_text("".join(f"- {name}\n" for name in names))
+    listed = built("snli-ve", snli, tmp_path / "listed")
+    # The third has no label.
+    assert list(listed.samples()) == [whole[name] for name in names[:2]]
+    assert listed.manifest.warnings[-1].endswith("1 left out: its annotators agree on no label")
+    (snli / "ve_dev_random500_pairid.yaml").write_text("- 4000.jpg#0r77\n")
+    with pytest.raises(DataError, match=r"ve_dev_random500_pairid.yaml:1: "):
+        built("snli-ve", snli, tmp_path / "again")
+
+
 def test_a_published_number_is_that_of_word_matching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     sn.evaluate(Listener(), str(made("pope-random", tmp_path).folder), runs="runs", name="yes")

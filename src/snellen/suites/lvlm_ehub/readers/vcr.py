@@ -16,8 +16,9 @@ from msgspec import Struct
 
 from snellen.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
+from snellen.formats.delimited import DelimitedLines, open_text
 from snellen.formats.json_files import json_lines, read_json
-from snellen.formats.locate import locate
+from snellen.formats.locate import find_path, locate
 from snellen.readers.exclusions import Exclusion, without_exclusions
 
 PERSON = "person"
@@ -28,6 +29,8 @@ _LEFT, _MIDDLE, _RIGHT = "on the left", "in the middle", "on the right"
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
     split: str = "val"
+    only: str = "vcr_val_random500_annoid.yaml"
+    """A list of the questions to read, `- val-18723` on each line; all are read where it is not there."""
 
 
 class _Question(Struct, frozen=True):
@@ -48,12 +51,22 @@ class _Scene(Struct, frozen=True):
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft per question, in file order. Raises DataError for a tag without an object and an object without a box."""
-    path = locate(folder, f"{read_params(params, Params).split}.jsonl")
-    return without_exclusions(_drafts(path, locate(folder, "vcr1images")), path)
+    chosen = read_params(params, Params)
+    path = locate(folder, f"{chosen.split}.jsonl")
+    listing = find_path(folder, chosen.only)
+    wanted = _listed(listing) if listing else None
+    return without_exclusions(_drafts(path, locate(folder, "vcr1images"), wanted), path)
 
 
-def _drafts(path: Path, pictures: Path) -> Iterator[Draft | Exclusion]:
+def _listed(path: Path) -> frozenset[str]:
+    with open_text(path) as file:
+        return frozenset(line.strip().removeprefix("-").strip() for line in DelimitedLines(file, path))
+
+
+def _drafts(path: Path, pictures: Path, wanted: frozenset[str] | None) -> Iterator[Draft | Exclusion]:
     for where, item in json_lines(path, _Question):
+        if wanted is not None and item.annot_id not in wanted:
+            continue
         names = _names(item, pictures, where)
         options = tuple(written(tokens, names) for tokens in item.answer_choices)
         if len(set(options)) < len(options):
