@@ -4,7 +4,8 @@
     python tests/built_digests.py --compare digests.json    # after it; exits with 1 when one differs
 
 Built are: the embedded eye chart, easy-VQA, the miniatures of all 61 official layouts of ReForm-Eval (complete and as
-sampled), of the published data, of the hub's datasets, VisDial's candidates, and a file of MMBench's form. The version
+sampled), of the published data, of the hub's datasets, VisDial's candidates, LVLM-eHub's 47 data sets, and a file of
+MMBench's form. The version
 digests every question, answer and picture, so a reader that was rewritten is the same when its digest is.
 """
 
@@ -17,6 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import mini_ehub
 import mini_hub
 import mmbench_rows
 import test_published
@@ -80,6 +82,12 @@ def candidates(folder: Path) -> Iterator[tuple[str, str]]:
         yield from _built(folder / "visdial", "build", name, "--source", str(files))
 
 
+def ehub(folder: Path) -> Iterator[tuple[str, str]]:
+    for name in mini_ehub.MINIATURES:
+        mini_ehub.official(name, folder / "ehub-files" / name)
+    yield from _built(folder / "ehub", "build", "lvlm-ehub", "--source", str(folder / "ehub-files"))
+
+
 def mmbench(folder: Path) -> Iterator[tuple[str, str]]:
     rows = [mmbench_rows.row(number) for number in range(12)]
     rows += [mmbench_rows.rotation(row, turn) for row in rows for turn in (1, 2, 3)]
@@ -87,7 +95,7 @@ def mmbench(folder: Path) -> Iterator[tuple[str, str]]:
     yield from _built(folder / "mmbench", "build", "mmbench/dev-en", "--source", str(file))
 
 
-ROUTES = (embedded, official, published, hub, candidates, mmbench)
+ROUTES = (embedded, official, published, hub, candidates, ehub, mmbench)
 
 if __name__ == "__main__":
     what, path = sys.argv[1], Path(sys.argv[2])

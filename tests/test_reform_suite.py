@@ -15,7 +15,7 @@ import test_reform_inference as inference
 import test_reform_knowledge as knowledge
 import test_reform_spatial as spatial
 import test_reform_vqa as vqa
-from snellen.catalogue import dimension_titles
+from snellen.catalogue import suite_facts
 from snellen.runs.journal import read_manifest
 from snellen.suites.reform_eval.published import published_entries
 from test_published import miniature
@@ -41,14 +41,15 @@ def test_the_tiny_model_takes_the_whole_suite_by_both_methods(
         method: {row["dimension"] for row in rows if row["metric"] == "capability" and row["method"] == method}
         for method in ("generation", "likelihood")
     }
-    assert capable["generation"] == {*dimension_titles(), "*"}
+    titles = suite_facts()["reform-eval"].dimensions
+    assert capable["generation"] == {*titles, "*"}
     # The paper evaluates no likelihood of scene text and descriptions.
-    assert capable["likelihood"] == {*dimension_titles(), "*"} - {"STP", "Desc"}
+    assert capable["likelihood"] == {*titles, "*"} - {"STP", "Desc"}
     assert all(row["errors"] == 0 for row in rows)
     page = (tmp_path / "runs" / "all" / "report.html").read_text("utf-8")
     assert 'aria-label="Capability by dimension, generation"' in page
     assert "partial, without" not in page
-    for title in dimension_titles().values():
+    for title in titles.values():
         # The radar breaks names into two lines.
         assert f"{title} (" in page
 

@@ -101,7 +101,8 @@ class PromptRenderer(Struct, frozen=True):
         for question, reply in pairs:
             first = not messages
             parts: tuple[Part, ...] = tuple(ImagePart(image) for image in sample.images) if first else ()
-            text = f"{self.templates.named(variant.template)}\n{question}" if first else question
+            instruction = self.templates.named(variant.template) if first else ""
+            text = f"{instruction}\n{question}" if instruction else question
             messages.append(Message("user", (*parts, TextPart(text))))
             if reply is not None:
                 messages.append(_said("assistant", reply))

@@ -91,6 +91,11 @@ def filled(texts: TextList) -> TextList:
     return [text for text in texts if text.strip()]
 
 
+def unstopped(texts: TextList) -> TextList:
+    """Without a final full stop or question mark."""
+    return [re.sub(r"[.?]$", "", text.strip()) for text in texts]
+
+
 def first(texts: TextList) -> TextList:
     return texts[:1]
 

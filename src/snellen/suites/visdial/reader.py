@@ -85,9 +85,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     dialogs = list(list_items(path, "data.dialogs", content.data.dialogs, _Dialog))
     for where, dialog in dialogs:
         _check(where, dialog, content.data)
-    relevant = _dense(
-        locate(folder, "visdial_1.0_val_dense_annotations.json"), {dialog.image_id for _, dialog in dialogs}
-    )
+    relevant = _relevant(folder, dialogs) if chosen.candidates != "listed" else {}
     ask = _ranked if chosen.candidates else partial(_round, pools=_Pools(content.data, dialogs))
     base: Path | None = None
     for where, dialog in dialogs:
@@ -123,6 +121,11 @@ def _check(where: str, dialog: _Dialog, lists: _Data) -> None:
             raise DataError(f"{where}, round {number}: there is no question {turn.question}")
         if strange := [place for place in (turn.answer, *turn.answer_options) if not 0 <= place < len(lists.answers)]:
             raise DataError(f"{where}, round {number}: there is no answer {strange[0]}")
+
+
+def _relevant(folder: Path | None, dialogs: Dialogs) -> Relevant:
+    path = locate(folder, "visdial_1.0_val_dense_annotations.json")
+    return _dense(path, {dialog.image_id for _, dialog in dialogs})
 
 
 def _dense(path: Path, images: set[int]) -> Relevant:

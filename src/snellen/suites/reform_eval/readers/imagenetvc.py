@@ -28,6 +28,10 @@ PICTURE_SUFFIXES = frozenset({".jpeg", ".jpg", ".png"})
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
     images: str = "rank"
     """Folder with a folder of pictures per class; `train` for ImageNet's own."""
+    candidates: bool = False
+    """All answers of a subset are the options, and each picture of the class is asked about (LVLM-eHub, B.4)."""
+    cue: str = ""
+    """What follows each question: `The answer is`."""
 
 
 class CommonsenseQuestion(Struct, frozen=True):
@@ -49,7 +53,8 @@ class CommonsenseQuestion(Struct, frozen=True):
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft per question, about one picture of its class that is drawn by the question's name.
 
-    Distractors: answers of the same subset and kind. Raises DataError for a class without pictures.
+    With `candidates` a draft per question and picture of its class. Distractors: answers of the same subset and kind.
+    Raises DataError for a class without pictures.
     """
     chosen = read_params(params, Params)
     first = locate(folder, "color.csv")
@@ -57,6 +62,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     images = locate(folder, chosen.images)
     questions = [question for subset in SUBSETS for question in _rows(first.with_name(f"{subset}.csv"), subset)]
     pool = answer_pools((question.kind, question.answer) for question in questions)
+    candidates = _candidates(questions)
     pictures: dict[str, list[Path]] = {}
     for question in questions:
         if question.category not in classes:
@@ -65,22 +71,42 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         if wnid not in pictures:
             pictures[wnid] = _pictures(images / wnid, question.where)
         name = f"{question.subset}-{question.number}"
-        image = rng_for("imagenetvc", name, "picture").choice(pictures[wnid])
-        yield Draft(
-            id=name,
-            rounds=(
-                QuestionDraft(
-                    question.question,
-                    texts=(question.answer,),
-                    distractors=DistractorSpec(tiers=(pool[question.kind],)),
-                ),
-            ),
-            images=(image,),
-            where=question.where,
-            group=f"{wnid}/{image.name}",
-            tags={"subset": question.subset},
-            stratum=f"{question.subset}/{question.answer if question.kind[1] == 'yes/no' else question.kind[1]}",
-        )
+        if chosen.candidates:
+            asked = _among(question, candidates[question.subset], chosen.cue)
+            for number, image in enumerate(pictures[wnid], 1):
+                yield _draft(question, asked, image, f"{name}-{number}")
+        else:
+            distractors = DistractorSpec(tiers=(pool[question.kind],))
+            asked = QuestionDraft(_cued(question, chosen.cue), texts=(question.answer,), distractors=distractors)
+            yield _draft(question, asked, rng_for("imagenetvc", name, "picture").choice(pictures[wnid]), name)
+
+
+def _candidates(questions: list[CommonsenseQuestion]) -> dict[str, tuple[str, ...]]:
+    """The distinct answers of each subset in alphabetical order, whatever the item's own answer is."""
+    return {
+        subset: tuple(sorted({question.answer for question in questions if question.subset == subset}))
+        for subset in SUBSETS
+    }
+
+
+def _among(question: CommonsenseQuestion, options: tuple[str, ...], cue: str) -> QuestionDraft:
+    return QuestionDraft(_cued(question, cue), options, (options.index(question.answer),))
+
+
+def _cued(question: CommonsenseQuestion, cue: str) -> str:
+    return f"{question.question} {cue}" if cue else question.question
+
+
+def _draft(question: CommonsenseQuestion, asked: QuestionDraft, image: Path, name: str) -> Draft:
+    return Draft(
+        id=name,
+        rounds=(asked,),
+        images=(image,),
+        where=question.where,
+        group=f"{image.parent.name}/{image.name}",
+        tags={"subset": question.subset},
+        stratum=f"{question.subset}/{question.answer if question.kind[1] == 'yes/no' else question.kind[1]}",
+    )
 
 
 def _rows(path: Path, subset: str) -> Iterator[CommonsenseQuestion]:

@@ -1,0 +1,57 @@
+"""Another entry's questions in a paper's own words, asked openly: its files, its mapping, no distractors.
+
+So that two papers that use the same official files share what reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen import registry
+from snellen.catalogue import entries
+from snellen.catalogue.entries import merged
+from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.errors import DataError
+
+
+class Params(Struct, frozen=True, forbid_unknown_fields=True):
+    of: str
+    """The catalogue benchmark whose source is read, whole: what its entry draws of it does not matter."""
+    params: dict[str, Any] = {}
+    """What its source's parameters are here; tables are merged."""
+    question: str | dict[str, str] = ""
+    """What is asked, for all or by the tag `by`; the source's own question where nothing is given."""
+    by: str = ""
+    """The tag by which questions differ."""
+    accept: Literal["all", "first"] = "all"
+    """Whether other accepted texts than the first count."""
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """The drafts of the other entry's source, in its order. Raises DataError for an entry that is not there."""
+    chosen = read_params(params, Params)
+    catalogue = entries()
+    if chosen.of not in catalogue:
+        raise DataError(f"of: {registry.unknown('benchmark', chosen.of, catalogue)}")
+    source = catalogue[chosen.of].source
+    for draft in registry.find("readers", source.reader)(merged(source.params, chosen.params), folder):
+        wording = _wording(chosen, draft)
+        yield replace(draft, rounds=tuple(_asked(question, wording, chosen.accept) for question in draft.rounds))
+
+
+def _wording(chosen: Params, draft: Draft) -> str:
+    """What is asked instead of the draft's own question; empty where that stays."""
+    if isinstance(chosen.question, str):
+        return chosen.question
+    return chosen.question.get(draft.tags.get(chosen.by, ""), "")
+
+
+def _asked(question: QuestionDraft, wording: str, accept: Literal["all", "first"]) -> QuestionDraft:
+    texts = question.texts[:1] if accept == "first" else question.texts
+    reworded = replace(question, question=wording, rewordings=()) if wording else question
+    return replace(reworded, texts=texts, distractors=None)

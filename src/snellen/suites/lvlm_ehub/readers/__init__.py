@@ -1,0 +1,1 @@
+"""Readers of LVLM-eHub's files that no mapping describes."""
