@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -119,18 +120,21 @@ def test_an_option_that_spells_a_control_token_is_text(model: Any, option: str) 
     assert len(sums(model, asked)[0]) == 2
 
 
-def test_a_reply_ends_at_the_tokenizers_end_token_where_no_other_is_named(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder, tmp_path / "endless")
-    for exact in ("", "?scoring=exact"):
-        endless: Any = load_model(f"hf:{tmp_path / 'endless'}{exact}")
-        endless._layout.model.generation_config.eos_token_id = None
-        endless._layout.language_model.generation_config.eos_token_id = None
-        asked = ask("Which?", RED)
-        prompt = endless._encoded(asked, PICTURES)
-        [[first, *_]] = endless._new_tokens([prompt], [asked])
-        endless._encoder.tokenizer.eos_token = endless._encoder.tokenizer.convert_ids_to_tokens(first)
-        [reply] = endless.generate([asked], PICTURES)
-        assert (reply.text, reply.finish, reply.usage.completion_tokens) == ("", "stop", 1)
+@pytest.mark.parametrize("exact", ["", "?scoring=exact"])
+def test_a_reply_ends_at_the_tokenizers_end_token_where_no_other_is_named(
+    folder: Path, tmp_path: Path, exact: str
+) -> None:
+    endless, asked = tmp_path / "endless", ask("Which?", RED)
+    shutil.copytree(folder, endless)
+    for file in (endless / "config.json", endless / "generation_config.json"):
+        file.write_text(re.sub(r'"eos_token_id": \d+', '"eos_token_id": null', file.read_text()))
+    model: Any = load_model(f"hf:{endless}{exact}")
+    [[first, *_]] = model._write([model._encoded(asked, PICTURES)], [asked])
+    tokenizer = model._encoder.tokenizer
+    tokenizer.eos_token = tokenizer.convert_ids_to_tokens(first)
+    tokenizer.save_pretrained(endless)
+    [reply] = load_model(f"hf:{endless}{exact}").generate([asked], PICTURES)
+    assert (reply.text, reply.finish, reply.usage.completion_tokens) == ("", "stop", 1)
 
 
 @pytest.mark.parametrize("name", ["LLaVA", "Florence-2"])

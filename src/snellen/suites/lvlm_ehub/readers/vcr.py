@@ -18,7 +18,7 @@ from snellen.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, open_text
 from snellen.formats.json_files import json_lines, read_json
-from snellen.formats.locate import find_path, locate
+from snellen.formats.locate import locate, locate_or_none
 from snellen.readers.exclusions import Exclusion, without_exclusions
 
 PERSON = "person"
@@ -53,7 +53,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft per question, in file order. Raises DataError for a tag without an object and an object without a box."""
     chosen = read_params(params, Params)
     path = locate(folder, f"{chosen.split}.jsonl")
-    listing = find_path(folder, chosen.only)
+    listing = locate_or_none(folder, chosen.only)
     wanted = _listed(listing) if listing else None
     return without_exclusions(_drafts(path, locate(folder, "vcr1images"), wanted), path)
 
