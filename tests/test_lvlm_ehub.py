@@ -279,11 +279,17 @@ def test_whoops_captions_are_the_same_from_the_authors_table(tmp_path: Path) -> 
     assert other.manifest.version == pairs.manifest.version
 
 
-def test_another_entry_s_questions_are_asked_of_an_entry_that_is_there() -> None:
-    params = {"of": "reform-eval/nocap"}
-    source = {"reader": "reasked", "params": params}
+@pytest.mark.parametrize(
+    ("of", "fault"),
+    [
+        ("reform-eval/nocap", "of: unknown benchmark 'reform-eval/nocap'; did you mean reform-eval/nocaps"),
+        ("lvlm-ehub/nocaps", "of: lvlm-ehub/nocaps asks another entry's questions itself; name the one that has"),
+    ],
+)
+def test_the_questions_of_an_entry_that_has_files_are_asked_and_of_no_other(of: str, fault: str) -> None:
+    source = {"reader": "reasked", "params": {"of": of}}
     entry = parse_entry({"name": "x", "title": "X", "formulation": "text", "source": source}, "x.toml")
-    with pytest.raises(DataError, match=r"of: unknown benchmark 'reform-eval/nocap'; did you mean reform-eval/nocaps"):
+    with pytest.raises(DataError, match=fault):
         build_benchmark(entry, source=Path(), to=Path("built"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,3 +62,15 @@ def _with_nan(content: bytes, where: str, fault: msgspec.DecodeError) -> Any:
 def _kind(value: Any) -> str:
     kinds = {dict: "an object", list: "a list", str: "a text", bool: "a yes or no", type(None): "null"}
     return kinds.get(type(value), "a number")
+
+
+def first_row_fault(path: Path, read: Callable[[Path], list[dict[str, Any]]], needed: Sequence[str]) -> str:
+    """Why the rows that `read` gives are not of a form whose rows have the fields `needed`; empty when they are."""
+    try:
+        rows = read(path)
+    except DataError as error:
+        return str(error).removeprefix(f"{path}: ")
+    if not rows:
+        return "it is empty"
+    missing = [name for name in needed if name not in rows[0]]
+    return f"its first record has no {' and no '.join(missing)}" if missing else ""

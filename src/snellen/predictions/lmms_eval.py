@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
-from snellen.formats.json_rows import read_json_line_rows, read_json_value
+from snellen.formats.json_rows import first_row_fault, read_json_line_rows, read_json_value
 from snellen.predictions.prompt_options import gold_places, listed_options
 from snellen.predictions.rows import PredictedRow, PredictionFile
 
@@ -31,14 +31,7 @@ LOSSES = (
 def _fault(path: Path, benchmark: str) -> str:
     """Why a file is no samples file; empty when it is one."""
     del benchmark
-    try:
-        rows = read_json_line_rows(path)
-    except DataError as error:
-        return str(error).removeprefix(f"{path}: ")
-    if not rows:
-        return "it is empty"
-    missing = [name for name in NEEDED if name not in rows[0]]
-    return f"its first line has no {' and no '.join(missing)}" if missing else ""
+    return first_row_fault(path, read_json_line_rows, NEEDED)
 
 
 def _read_rows(path: Path) -> PredictionFile:

@@ -39,7 +39,10 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     if chosen.of not in catalogue:
         raise DataError(f"of: {registry.unknown('benchmark', chosen.of, catalogue)}")
     source = catalogue[chosen.of].source
-    for draft in registry.find("readers", source.reader)(merged(source.params, chosen.params), folder):
+    read_source = registry.find("readers", source.reader)
+    if read_source is read:
+        raise DataError(f"of: {chosen.of} asks another entry's questions itself; name the one that has the files")
+    for draft in read_source(merged(source.params, chosen.params), folder):
         wording = _wording(chosen, draft)
         yield replace(draft, rounds=tuple(_asked(question, wording, chosen.accept) for question in draft.rounds))
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
-from snellen.formats.json_rows import read_json_rows
+from snellen.formats.json_rows import first_row_fault, read_json_rows
 from snellen.predictions.rows import PredictedRow, PredictionFile
 
 LONGEST_PATH = 1024
@@ -35,14 +35,7 @@ TASKS = {"OCROpenEnded": "ocr", "KIEOpenEnded": "kie"}
 def _fault(path: Path, benchmark: str) -> str:
     """Why a file is no result file; empty when it is one."""
     del benchmark
-    try:
-        rows = read_json_rows(path)
-    except DataError as error:
-        return str(error).removeprefix(f"{path}: ")
-    if not rows:
-        return "it is empty"
-    missing = [name for name in NEEDED if name not in rows[0]]
-    return f"its first record has no {' and no '.join(missing)}" if missing else ""
+    return first_row_fault(path, read_json_rows, NEEDED)
 
 
 def _read_rows(path: Path) -> PredictionFile:
