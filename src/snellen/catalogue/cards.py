@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -14,6 +13,7 @@ from msgspec import Struct
 from snellen import registry
 from snellen.catalogue.entries import BenchmarkSpec
 from snellen.errors import DataError
+from snellen.formats.decoding import parse_toml
 
 CARDS = "cards.toml"
 
@@ -57,8 +57,8 @@ def load_cards(path: Path) -> dict[str, ModelCard]:
 
 def parse_cards(text: str, where: str) -> dict[str, ModelCard]:
     try:
-        return msgspec.convert(tomllib.loads(text), dict[str, ModelCard])
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        return msgspec.convert(parse_toml(text, where), dict[str, ModelCard])
+    except msgspec.ValidationError as error:
         raise DataError(
             f"{where}: not a file of model cards ({error}); write [MODEL] with trained_on = [...]"
         ) from None

@@ -22,9 +22,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry, parse_toml
+from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry
 from snellen.catalogue.suites import Suite, parse_suite
 from snellen.errors import DataError
+from snellen.formats.decoding import parse_toml
 
 SUITE_FILE = "suite.toml"
 ENTRIES = "entries"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import keyword
 import sys
+import traceback
 from collections.abc import Sequence
 
 import click
 
 from snellen import __version__
 from snellen.errors import SnellenError
+from snellen.formats.shown_text import strip_controls
 
 _VERBS: dict[str, dict[str, str]] = {
     "Benchmarks": {
@@ -92,8 +94,8 @@ def main(args: Sequence[str] | None = None) -> None:
         code = cli.main(words, prog_name="snellen", standalone_mode=False)
     except SnellenError as error:
         if "--debug" in words:
-            raise
-        click.echo(f"snellen: {error}", err=True)
+            traceback.print_exc()
+        click.echo(f"snellen: {strip_controls(str(error))}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()

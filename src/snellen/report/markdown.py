@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from snellen.formats.shown_text import short_name
 from snellen.report.common_questions import common_question_tables
-from snellen.report.formatting import short_name, superscript
+from snellen.report.formatting import superscript
 from snellen.report.paired_tables import paired_tables
 from snellen.report.request_counts import count_tables
 from snellen.report.run_view import RunView

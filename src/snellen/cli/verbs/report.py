@@ -35,4 +35,4 @@ def command(runs: tuple[Path, ...], outputs: tuple[Path, ...], where: str, commo
     scored = Results(score_folders(runs, scoring_from_flags(flags), judge_from_flags(flags), announce))
     results = scored.only(where=where, common_answered=common_answered)
     for path in outputs or (runs[0] / "report.html" if len(runs) == 1 else Path("report.html"),):
-        out.print(str(results.report(path)), highlight=False, soft_wrap=True)
+        out.print(str(results.report(path)), soft_wrap=True)
