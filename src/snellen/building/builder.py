@@ -285,9 +285,9 @@ def _content(file: ImageFile, where: str) -> bytes:
         return file
     if isinstance(file, LazyImage):
         return file.read()
-    if file.exists() and not (file.is_file() or file.is_dir()):
-        raise DataError(f"{where}: {file} is a device or a pipe, not a file with an image")
     try:
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            raise DataError(f"{where}: {file} is a device or a pipe, not a file with an image")
         return file.read_bytes()
     except OSError as error:
         raise DataError(f"{where}: cannot read the image {file} ({error.strerror})") from None

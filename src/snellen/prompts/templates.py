@@ -102,7 +102,7 @@ def load_templates(path: Path) -> Templates:
 
 
 def parse_templates(text: str, where: str, base: Templates | None = None) -> Templates:
-    content = parse_toml(text, where)
+    content = parse_toml(text, f"{where}: not a template file")
     try:
         in_context, layout = content.pop("in_context", None), content.pop("layout", None)
         own = msgspec.convert(content, dict[str, dict[Method, Instructions]])
