@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -24,6 +25,7 @@ from snellen.catalogue import entries
 from snellen.catalogue.papers import METHOD, MODEL, Derivation, Erratum, Paper, PrintedValue
 from snellen.errors import DataError
 
+ValueT = TypeVar("ValueT")
 MOST_SOURCES = 16
 """More sources than this are counted, not written out."""
 
@@ -82,9 +84,7 @@ def check_paper(paper: Paper) -> PaperReport:
     known = {erratum.place: erratum for erratum in paper.errata}
     checker = _Checker(paper)
     checks = [check for derivation in paper.derived.derivations for check in checker.checks(derivation)]
-    impossible = {
-        check.cell.place for check in checks if check.formula == "share of questions" and not check.agrees
-    }
+    impossible = {check.cell.place for check in checks if check.formula == "share of questions" and not check.agrees}
     finished = tuple(
         PaperCheck(
             cell=check.cell, formula=check.formula, computed=check.computed, agrees=check.agrees,
@@ -196,9 +196,7 @@ class _Checker:
                 yield key, match.group(1) if match.groups() else ""
 
 
-def _enters(
-    derivation: Derivation, cell: PrintedValue, source: PrintedValue, free: Sequence[str] = ()
-) -> bool:
+def _enters(derivation: Derivation, cell: PrintedValue, source: PrintedValue, free: Sequence[str] = ()) -> bool:
     """Whether a cell's row is one of those that the figure's row is computed from."""
     members = _members(derivation, cell)
     if derivation.members and not members:
@@ -244,7 +242,7 @@ def _evaluated(derivation: Derivation, cell: PrintedValue, sources: Sequence[_So
         step = mean([half_unit(printed.digits) for printed in source.cells])
         moved = formula([*values[:i], values[i] + step, *values[i + 1 :]], positives)
         margin += abs((moved if moved is not None else computed) - computed)
-    suspects = ()
+    suspects: tuple[tuple[str, str], ...] = ()
     if derivation.formula == "mean" and all(len(source.cells) == 1 for source in sources):
         gap = (cell.value or Decimal(0)) - computed
         suspects = tuple(
@@ -305,8 +303,9 @@ def _compared(
     )  # fmt: skip
 
 
-def _by_label(table: Mapping[str, object], derivation: Derivation, cell: PrintedValue):  # type: ignore[no-untyped-def]
-    return table.get(cell.labels.get(derivation.counted_by, ""), table.get(""))
+def _by_label(by_text: Mapping[str, ValueT], derivation: Derivation, cell: PrintedValue) -> ValueT | None:
+    """What is declared for the cell's row, or for all rows."""
+    return by_text.get(cell.labels.get(derivation.counted_by, ""), by_text.get(""))
 
 
 def _short(value: Decimal) -> str:

@@ -208,9 +208,7 @@ class Paper(Struct, frozen=True, dict=True):
                 if printed:
                     yield self._cell(name, table, labels, column, printed)
 
-    def _cell(
-        self, name: str, table: PaperTable, labels: dict[str, str], column: str, printed: str
-    ) -> PrintedValue:
+    def _cell(self, name: str, table: PaperTable, labels: dict[str, str], column: str, printed: str) -> PrintedValue:
         subjects = {**self.subjects, **table.subjects}
         about, metric_name = self._column(table, column)
         metric = self.metrics.get(metric_name, PrintedMetric())
@@ -292,7 +290,9 @@ def _read_csv(file: Traversable, table: PaperTable) -> tuple[tuple[str, ...], li
         raise DataError(f"{file}: cannot read the table ({error})") from None
     header, rows = (lines[0], lines[1:]) if lines else ((), [])
     if header[: len(table.labels)] != table.labels:
-        raise DataError(f"{file}:1: begins with {', '.join(header)}; {TABLES} says it begins with {', '.join(table.labels)}")
+        raise DataError(
+            f"{file}:1: begins with {', '.join(header)}; {TABLES} says it begins with {', '.join(table.labels)}"
+        )
     seen: set[tuple[str, ...]] = set()
     for number, row in enumerate(rows, 2):
         if len(row) != len(header):

@@ -20,6 +20,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "verify": "Compare what official files contain with the paper's tables.",
         "import": "Make benchmarks from data published in another form.",
         "sample": "Draw a sample of a benchmark, or study how well samples predict full scores.",
+        "paper": "Show and check the tables of suites' papers, with runs beside their models.",
         "lint": "Check a benchmark: repetitions, leaks, baselines that need no picture.",
     },
     "Runs": {

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from snellen.report.comparison import common_question_tables
 from snellen.report.formatting import short_name, superscript
+from snellen.report.paper_tables import beside_papers
 from snellen.report.request_counts import count_tables
 from snellen.report.run_view import RunView
 from snellen.report.sections import benchmark_tables, dimension_tables, provenance_tables, slice_tables
@@ -23,6 +24,7 @@ def markdown_report(views: Sequence[RunView]) -> str:
         "By dimension": dimension_tables(views),
         "By benchmark": benchmark_tables(views),
         **{section.layout.title: list(section.tables) for section in suite_sections(views)},
+        "Beside the published models": beside_papers(views),
         "Parts of benchmarks": slice_tables(views),
         "Counts": count_tables(views),
         "Provenance": provenance_tables(views),
@@ -32,11 +34,12 @@ def markdown_report(views: Sequence[RunView]) -> str:
         if title and tables:
             lines += [f"## {title}", ""]
         for table in tables:
-            lines += [f"{'###' if title else '##'} {escape(table.title)}", "", *_table(table), ""]
+            lines += [f"{'###' if title else '##'} {escape(table.title)}", "", *markdown_table(table), ""]
     return "\n".join(lines)
 
 
-def _table(table: Table) -> list[str]:
+def markdown_table(table: Table) -> list[str]:
+    """The lines of a table and its notes, without its title."""
     notes = table.footnotes()
     lines = [
         _line([escape(name) for name in table.header]),

@@ -1,0 +1,272 @@
+"""Tables of suites' papers as printed, what a check of them found, and runs beside the models in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+
+from msgspec import Struct
+
+from snellen.analysis.capability import ALL
+from snellen.analysis.paper_check import PaperCheck, PaperReport
+from snellen.analysis.ranks import competition_ranks
+from snellen.catalogue import entries, suite_facts, suites
+from snellen.catalogue.papers import MODEL, Paper, PrintedValue, papers
+from snellen.metrics.declaration import declared
+from snellen.protocols import parse_protocol
+from snellen.records import Better, Estimate
+from snellen.report.formatting import DASH, decimal_text, interval_text, value_text
+from snellen.report.run_view import ModelMethodRow, RunView, method_rows
+from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+
+NOT_SHARED = "not in the run, or only by another metric"
+RANK_NOTE = (
+    "Best, median and lowest are those of the paper's models. A rank is among these and the run's, with the ranks that "
+    "the ends of its interval would have."
+)
+
+
+def paper_list(of: Sequence[Paper]) -> Table:
+    """All tables of the papers."""
+    rows = tuple(
+        (paper.suite, name, table.title, len({tuple(cell.labels.items()) for cell in paper.values(name)}),
+         len(paper.header(name)) - len(table.labels))
+        for paper in of
+        for name, table in paper.tables.items()
+    )  # fmt: skip
+    return Table("Tables of papers", ("suite", "table", "what it shows", "rows", "columns"), rows, label_columns=3)
+
+
+def printed_table(paper: Paper, name: str, views: Sequence[RunView] = ()) -> Table:
+    """A table as printed. Runs scored as published stand above its models, with their intervals and ranks."""
+    table, header = paper.table(name), paper.header(name)
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for cell in paper.values(name):
+        rows.setdefault(tuple(cell.labels.values()), {})[cell.column] = cell.printed
+    columns = header[len(table.labels) :]
+    grid: list[tuple[Cell, ...]] = [
+        (*labels, *(cells.get(column, "") for column in columns)) for labels, cells in rows.items()
+    ]
+    own, notes = _own_rows(paper, name, columns, views)
+    units = dict.fromkeys(cell.unit for cell in paper.values(name) if cell.unit)
+    facts = [f"{table.caption}.", *([f"In {', '.join(units)}."] if units else []), suite_facts()[paper.suite].citation]
+    title = f"{suite_facts()[paper.suite].title}, Table {name}: {table.title}"
+    return Table(title, header, (*own, *grid), len(table.labels), (*facts, *notes))
+
+
+class _Comparison(Struct, frozen=True):
+    """A run's number for a column of a paper's table, and where it stands among the printed ones."""
+
+    unit: str
+    estimate: Estimate
+    rank: str
+    note: str = ""
+    """Why there is no number beside theirs; or what part of the benchmark it covers."""
+
+
+def _own_rows(
+    paper: Paper, name: str, columns: Sequence[str], views: Sequence[RunView]
+) -> tuple[list[tuple[Cell, ...]], list[str]]:
+    """Three rows for each run and row of labels: values, intervals, ranks; and what has to be said of them."""
+    rows: list[tuple[Cell, ...]] = []
+    notes: dict[str, list[str]] = {}
+    for line in method_rows(views):
+        for labels, groups in _groups(paper, name).items():
+            found = {column: _compare(paper, line, cells) for column, cells in groups.items()}
+            if not any(found.values()):
+                continue
+            valued = any(number.estimate.value is not None for number in found.values() if number)
+            for title, text in _LINES.items() if valued else ():
+                own = (dict(labels).get(label, line.view.label + title) for label in paper.tables[name].labels)
+                rows.append((*own, *(text(number) if (number := found.get(column)) else DASH for column in columns)))
+            for column, comparison in found.items():
+                if why := NOT_SHARED if comparison is None else comparison.note:
+                    notes.setdefault(f"{line.label}: {why}", []).append(column)
+    return rows, [f"{why} ({', '.join(dict.fromkeys(columns))})." for why, columns in notes.items()]
+
+
+_LINES: dict[str, Callable[[_Comparison], str]] = {
+    "": lambda number: value_text(number.estimate, number.unit),
+    " (95% interval)": lambda number: DASH if number.estimate.value is None else _interval(number),
+    " (rank)": lambda number: number.rank,
+}
+
+
+def _interval(number: _Comparison) -> str:
+    return interval_text(number.estimate, number.unit)
+
+
+def _groups(paper: Paper, name: str) -> dict[tuple[tuple[str, str], ...], dict[str, list[PrintedValue]]]:
+    """By labels other than the model, then by column: the numbers of all models."""
+    groups: dict[tuple[tuple[str, str], ...], dict[str, list[PrintedValue]]] = {}
+    for cell in paper.values(name):
+        if cell.value is not None and MODEL in cell.labels:
+            labels = tuple((label, text) for label, text in cell.labels.items() if label != MODEL)
+            groups.setdefault(labels, {}).setdefault(cell.column, []).append(cell)
+    return groups
+
+
+def _compare(paper: Paper, line: ModelMethodRow, cells: Sequence[PrintedValue]) -> _Comparison | None:
+    """A run's number for these cells; None where it has none of the same benchmark and metric by the same method."""
+    cell = cells[0]
+    if cell.method != line.method or not cell.metric or not (cell.benchmark or cell.dimension):
+        return None
+    number = line.lookup(cell.metric, cell.benchmark or ALL, cell.dimension, cell.slice)
+    if number is None:
+        return None
+    if missing := _missing(paper, line, cell.dimension):
+        nothing = Estimate(None, None, None, None, 0)
+        why = f"no mean beside theirs, which are over {', '.join(missing)} too"
+        return _Comparison(number.unit, nothing, DASH, why)
+    note = "; ".join(filter(None, (_part(line, cell), _protocol(line, cell, number.protocol))))
+    return _Comparison(number.unit, number.estimate, _rank(number.estimate, cells), note)
+
+
+def _better(cell: PrintedValue) -> Better:
+    return "higher" if cell.dimension else declared(cell.metric).better
+
+
+def _missing(paper: Paper, line: ModelMethodRow, dimension: str) -> list[str]:
+    """The benchmarks of a dimension that the run does not have."""
+    if not dimension:
+        return []
+    own = {scored.spec.name for scored in line.view.run.benchmarks}
+    return [spec.short for spec in suites()[paper.suite] if spec.dimension == dimension and spec.name not in own]
+
+
+def _part(line: ModelMethodRow, cell: PrintedValue) -> str:
+    """How much of the benchmark the run asked, where that is less than the paper did."""
+    scored = line.view.benchmark(cell.benchmark)
+    published = entries()[cell.benchmark].expected.samples if cell.benchmark in entries() else None
+    if scored is None or published is None or len(scored.samples) >= published:
+        return ""
+    return f"{len(scored.samples):,} of {published:,} questions"
+
+
+def _protocol(line: ModelMethodRow, cell: PrintedValue, protocol: str) -> str:
+    """The protocol of the run's number, where it is not one that the suite asks by."""
+    scored = line.view.benchmark(cell.benchmark)
+    if scored is None:
+        return ""
+    declared_protocols = scored.spec.likelihood if line.method == "likelihood" else scored.spec.generation
+    usual = [parse_protocol(text).label for text in declared_protocols]
+    return f"by {protocol}, theirs by {', '.join(usual)}" if usual and protocol not in usual else ""
+
+
+def _rank(estimate: Estimate, cells: Sequence[PrintedValue]) -> str:
+    """`5 of 17 [3, 8]`: the rank among the printed values, and the ranks of the interval's ends."""
+    if estimate.value is None:
+        return DASH
+    printed = [float(cell.value) for cell in cells if cell.value is not None]
+    ends = (estimate.value, estimate.high, estimate.low)
+    # As many decimals as are printed, so that equal figures share a rank.
+    own, *limits = (
+        None if end is None else competition_ranks([round(end, cells[0].digits), *printed], _better(cells[0]))[0]
+        for end in ends
+    )
+    reach = f" [{', '.join(str(limit) for limit in sorted(filter(None, limits)))}]" if None not in limits else ""
+    return f"{own} of {len(printed) + 1}{reach}"
+
+
+def beside_papers(views: Sequence[RunView]) -> list[Table]:
+    """For runs scored as published: each printed column that a run shares, with the run's number and rank."""
+    published = [view for view in views if view.run.convention != "standard"]
+    here = {scored.spec.suite for view in published for scored in view.run.benchmarks}
+    return [
+        table
+        for suite, paper in (papers().items() if here else ())
+        if suite in here
+        for name in paper.tables
+        if (table := _beside(paper, name, published)) is not None
+    ]
+
+
+def _beside(paper: Paper, name: str, views: Sequence[RunView]) -> Table | None:
+    rows: list[tuple[Cell, ...]] = []
+    for labels, groups in _groups(paper, name).items():
+        for column, cells in groups.items():
+            found = [
+                next((number for line in view.method_rows if (number := _compare(paper, line, cells))), None)
+                for view in views
+            ]
+            if any(found):
+                title = ", ".join((*(text for _, text in labels), column))
+                rows.append((title, *(cell for number in found for cell in _cells(number)), *_spread(cells)))
+    if not rows:
+        return None
+    header = ("printed column", *(part for view in views for part in (view.label, "rank")), "best", "median", "lowest")
+    title = f"{suite_facts()[paper.suite].title}, Table {name}: {paper.tables[name].title}"
+    return Table(title, header, tuple(rows), notes=(RANK_NOTE,))
+
+
+def _cells(number: _Comparison | None) -> tuple[Cell, Cell]:
+    if number is None:
+        return AbsentCell(NOT_SHARED), DASH
+    if number.estimate.value is None:
+        return AbsentCell(number.note), DASH
+    return NumberCell(number.unit, number.estimate, note=number.note), number.rank
+
+
+def _spread(cells: Sequence[PrintedValue]) -> Iterator[str]:
+    cell = cells[0]
+    values = [cell.value for cell in cells if cell.value is not None]
+    ordered = sorted(values, reverse=_better(cell) == "higher")
+    yield from (decimal_text(float(value), cell.digits) for value in (ordered[0], median(values), ordered[-1]))
+
+
+# --- checks --------------------------------------------------------------------------------------------------------
+
+
+def check_summary(reports: Sequence[PaperReport]) -> Table:
+    """How many figures of each table were recomputed, and how many agree."""
+    rows: list[tuple[Cell, ...]] = []
+    for report in reports:
+        for name in report.paper.tables:
+            by_formula: dict[str, list[PaperCheck]] = {}
+            for check in report.checks:
+                if check.cell.table == name:
+                    by_formula.setdefault(check.formula, []).append(check)
+            for formula, checks in by_formula.items():
+                agree = sum(check.agrees for check in checks)
+                rows.append((report.paper.suite, name, formula, len(checks), agree, len(checks) - agree))
+    header = ("suite", "table", "computed as", "figures", "agree", "do not")
+    return Table("Figures recomputed from other printed figures", header, tuple(rows), label_columns=3)
+
+
+def misprint_table(report: PaperReport) -> Table:
+    """Every printed value that others contradict, with the arithmetic."""
+    rows = tuple(
+        (check.cell.place, check.cell.printed, str(check.agreeing), check.arithmetic, _why(check))
+        for check in report.misprints
+    )
+    header = ("table: row: column", "printed", "would agree", "arithmetic", "what it comes from")
+    return Table(f"{suite_facts()[report.paper.suite].title}: misprints", header, rows, label_columns=5)
+
+
+def _why(check: PaperCheck) -> str:
+    suspects = ", ".join(place for place, _ in check.suspects)
+    facts = (
+        check.known.why if check.known else "not among the known errata",
+        f"no possible values: {suspects}" if suspects else "",
+    )
+    return "; ".join(filter(None, facts))
+
+
+def repetition_table(report: PaperReport) -> Table:
+    """Pairs of values that stand twice: perhaps copied, perhaps chance."""
+    rows = tuple(
+        (repeated.first.place, repeated.second.place, ", ".join(repeated.pair)) for repeated in report.repeated
+    )
+    title = f"{suite_facts()[report.paper.suite].title}: the same pair twice"
+    return Table(title, ("first", "second", "values"), rows, label_columns=3)
+
+
+def read_errata(report: PaperReport) -> Table:
+    """Contradictions that were found by reading."""
+    rows = tuple(
+        (erratum.place, erratum.printed, erratum.instead or DASH, erratum.why or DASH)
+        for erratum in report.paper.errata
+        if not erratum.computed
+    )
+    title = f"{suite_facts()[report.paper.suite].title}: found by reading"
+    return Table(title, ("where", "printed", "should be", "why"), rows, label_columns=4)
