@@ -14,7 +14,7 @@ from snellen.errors import SnellenError
 
 _VERBS: dict[str, dict[str, str]] = {
     "Benchmarks": {
-        "list": "Show benchmarks, suites, models, protocols or metrics.",
+        "list": "Show benchmarks, suites, models, protocols, metrics or model cards.",
         "build": "Make a benchmark from its source, or from your own questions.",
         "init": "Start a benchmark of your own from questions and pictures.",
         "verify": "Compare what official files contain with the paper's tables.",
