@@ -132,9 +132,9 @@ def _show(table: Table, form: Form) -> None:
         csv.writer(text, lineterminator="\n").writerows([table.header, *cells])
         out.out(text.getvalue(), end="", highlight=False)
     elif form == "markdown":
-        from snellen.report.markdown import markdown_table
+        from snellen.report.markdown import markdown_tables
 
-        out.out("\n".join((f"### {table.title}", "", *markdown_table(table))), highlight=False)
+        out.out("\n".join(markdown_tables([table], 3)), highlight=False)
     else:
         _show_in_terminal(table, cells, notes)
 
