@@ -19,7 +19,7 @@ from snellen.report.table import AbsentCell, NumberCell, Table
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.suites.lvlm_ehub.ability_scores import ability_score_tables, ehub_abilities
 
-SETS = ("cifar10", "coco-mci", "iiit5k", "pope-random", "pope-popular", "pope-adversarial")
+SETS = ("coco-oc", "coco-mci", "iiit5k", "pope-random", "pope-popular", "pope-adversarial")
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +60,7 @@ def test_the_tiny_form_has_37_entries_under_five_capabilities() -> None:
 def test_the_table_by_task_has_the_mean_of_each_tasks_benchmarks(tables: list[Table]) -> None:
     by_task = tables[0]
     assert [cells[1] for cells in by_task.rows] == [
-        "image classification", "multi-class identification", "text recognition",
-        "object hallucination",
+        "object counting", "multi-class identification", "text recognition", "object hallucination",
     ]  # fmt: skip
     oracle, _ = row(by_task, "object hallucination", "object hallucination")
     assert isinstance(oracle, NumberCell) and oracle.estimate.value == 1.0
@@ -73,7 +72,7 @@ def test_an_ability_names_the_sets_it_lacks_and_there_is_no_sum_without_all(tabl
     assert isinstance(oracle, NumberCell) and (oracle.estimate.value, pooled, oracle.note) == (100.0, "100.00", "")
     perception, *_ = row(abilities, "visual perception")
     assert isinstance(perception, NumberCell)
-    assert perception.note == "without imagenet-1k, pets37, flowers102, coco-oc, vcr-oc, vcr-mci"
+    assert perception.note == "without imagenet-1k, cifar10, pets37, flowers102, vcr-oc, vcr-mci"
     commonsense, *_ = row(abilities, "visual commonsense")
     total, *_ = row(abilities, "sum")
     assert isinstance(commonsense, AbsentCell)

@@ -361,6 +361,19 @@ def test_the_command_lists_shows_and_checks(capsys: pytest.CaptureFixture[str]) 
     assert code == 0 and "36/102 + 49/74" in checked and "not as in the errata" not in said
 
 
+def test_the_page_of_errata_is_what_the_command_prints(
+    capsys: pytest.CaptureFixture[str], reports: dict[str, PaperReport]
+) -> None:
+    docs = Path(__file__).parent.parent / "docs"
+    _, printed, _ = small.command(capsys, "paper", "--check", "--markdown")
+    assert (docs / "errata.md").read_text("utf-8").partition("\n### ")[2].strip() == printed.strip().removeprefix(
+        "### "
+    )
+    figures = sum(len(report.checks) for report in reports.values())
+    agree = sum(check.agrees for report in reports.values() for check in report.checks)
+    assert f"Of {figures:,} figures {agree:,} agree." in (docs / "papers.md").read_text("utf-8")
+
+
 def test_strict_fails_for_a_misprint_that_nobody_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = tmp_path / "odd"
     (home / "paper").mkdir(parents=True)

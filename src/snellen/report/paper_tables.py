@@ -244,10 +244,10 @@ def misprint_table(report: PaperReport) -> Table:
 
 
 def _why(check: PaperCheck) -> str:
-    suspects = ", ".join(place for place, _ in check.suspects)
+    suspects = ", ".join(f"{place} (then {value})" for place, value in check.suspects)
     facts = (
         check.known.why if check.known else "not among the known errata",
-        f"no possible values: {suspects}" if suspects else "",
+        f"or one of these, which no number of tests gives: {suspects}" if suspects else "",
     )
     return "; ".join(filter(None, facts))
 
