@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.analysis.paper_formulas import (
     FORMULAS,
@@ -86,13 +87,13 @@ def check_paper(paper: Paper) -> PaperReport:
     checks = [check for derivation in paper.derived.derivations for check in checker.checks(derivation)]
     impossible = {check.cell.place for check in checks if check.formula == "share of questions" and not check.agrees}
     finished = tuple(
-        PaperCheck(
-            cell=check.cell, formula=check.formula, computed=check.computed, agrees=check.agrees,
-            arithmetic=check.arithmetic, known=known.get(check.cell.place),
+        replace(
+            check,
+            known=known.get(check.cell.place),
             suspects=tuple(suspect for suspect in check.suspects if suspect[0] in impossible),
         )
         for check in checks
-    )  # fmt: skip
+    )
     return PaperReport(paper, finished, tuple(_repeated(paper)))
 
 
@@ -101,6 +102,19 @@ class _Source(Struct, frozen=True):
 
     cells: tuple[PrintedValue, ...]
     value: Decimal
+
+
+class _Computed(Struct, frozen=True):
+    """What sources make of a figure."""
+
+    value: Decimal
+    arithmetic: str
+    margin: Decimal = Decimal(0)
+    """How far the rounding of the sources can move it."""
+    suspects: tuple[tuple[str, str], ...] = ()
+    """Sources, and what each would have to be for the figure to agree."""
+    cut_off: bool = False
+    """Whether the figure is the value with its further decimals cut off."""
 
 
 class _Checker:
@@ -129,6 +143,10 @@ class _Checker:
             )
 
     def _check(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> PaperCheck | None:
+        computed = self._compute(derivation, cell, wildcard)
+        return None if computed is None else _compared(derivation, cell, computed)
+
+    def _compute(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> _Computed | None:
         if derivation.formula == "share of questions":
             return _countable(derivation, cell)
         if derivation.formula == "average rank":
@@ -161,7 +179,7 @@ class _Checker:
                 found += [_Source((source,), source.value or Decimal(0)) for source in cells]
         return found
 
-    def _ranked(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> PaperCheck | None:
+    def _ranked(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> _Computed | None:
         """The mean over the sources of the row's models' competition ranks among all models of that source."""
         ranks = []
         ranked = _members(derivation, cell).get(MODEL, (cell.model,))
@@ -177,9 +195,7 @@ class _Checker:
         if not ranks:
             return None
         value = mean(ranks)
-        return _compared(
-            derivation, cell, value, f"ranks {', '.join(str(rank) for rank in ranks)}: mean {_short(value)}", Decimal(0)
-        )
+        return _Computed(value, f"ranks {', '.join(str(rank) for rank in ranks)}: mean {_short(value)}")
 
     def _named(self, reference: str) -> Iterator[PrintedValue]:
         """The cells of `TABLE:COLUMN`, or of one row of it (`TABLE:COLUMN @ LABEL`)."""
@@ -229,7 +245,7 @@ def _as_mean(cells: Sequence[PrintedValue], digits: int | None) -> list[_Source]
     return [_Source(tuple(cells), value if digits is None else rounded(value, digits))]
 
 
-def _evaluated(derivation: Derivation, cell: PrintedValue, sources: Sequence[_Source]) -> PaperCheck | None:
+def _evaluated(derivation: Derivation, cell: PrintedValue, sources: Sequence[_Source]) -> _Computed | None:
     formula = FORMULAS[derivation.formula]
     positives = Decimal(str(_by_label(derivation.positives, derivation, cell) or 0))
     values = [source.value for source in sources]
@@ -251,10 +267,10 @@ def _evaluated(derivation: Derivation, cell: PrintedValue, sources: Sequence[_So
         )
     inputs = f"of {len(values)} values" if len(values) > MOST_SOURCES else f"({', '.join(map(_short, values))})"
     told = f"{derivation.formula} {inputs} = {_short(computed)}"
-    return _compared(derivation, cell, computed, told, margin, suspects)
+    return _Computed(computed, told, margin, suspects)
 
 
-def _pooled(derivation: Derivation, cell: PrintedValue, sources: Sequence[_Source]) -> PaperCheck:
+def _pooled(derivation: Derivation, cell: PrintedValue, sources: Sequence[_Source]) -> _Computed:
     counts = _by_label(derivation.counts, derivation, cell) or {}
     columns = [source.cells[0].column for source in sources]
     if missing := [column for column in columns if column not in counts]:
@@ -264,14 +280,14 @@ def _pooled(derivation: Derivation, cell: PrintedValue, sources: Sequence[_Sourc
     parts = " + ".join(
         f"{rounded(source.value * size / 100, 0)}/{size}" for source, size in zip(sources, sizes, strict=True)
     )
-    return _compared(derivation, cell, computed, f"questions right {parts} = {_short(computed)}", Decimal(0))
+    return _Computed(computed, f"questions right {parts} = {_short(computed)}")
 
 
-def _countable(derivation: Derivation, cell: PrintedValue) -> PaperCheck | None:
+def _countable(derivation: Derivation, cell: PrintedValue) -> _Computed | None:
     """Whether a share is one of the number of tests that the benchmark had."""
     counts = _by_label(derivation.counts, derivation, cell)
     questions = counts.get(cell.column) if counts else None
-    if questions is None and cell.benchmark:
+    if questions is None and cell.benchmark in entries():
         questions = entries()[cell.benchmark].expected.samples
     if questions is None or cell.value is None:
         return None
@@ -280,26 +296,19 @@ def _countable(derivation: Derivation, cell: PrintedValue) -> PaperCheck | None:
     each = f" put {derivation.tests} times" if derivation.tests > 1 else ""
     right = rounded(computed * tests / 100, 0)
     told = f"nearest share of {questions:,} questions{each}: {right}/{tests} = {_short(computed)}"
-    if cut_off:
-        return PaperCheck(
-            cell=cell, formula=derivation.formula, computed=cell.value, agrees=True, arithmetic=f"{told}, cut off"
-        )
-    return _compared(derivation, cell, computed, told, Decimal(0))
+    return _Computed(computed, f"{told}, cut off" if cut_off else told, cut_off=cut_off)
 
 
-def _compared(
-    derivation: Derivation, cell: PrintedValue, computed: Decimal, arithmetic: str, margin: Decimal,
-    suspects: tuple[tuple[str, str], ...] = (),
-) -> PaperCheck:  # fmt: skip
+def _compared(derivation: Derivation, cell: PrintedValue, computed: _Computed) -> PaperCheck:
     printed = cell.value or Decimal(0)
-    gap, room = abs(printed - computed), half_unit(cell.digits) + margin + derivation.within
-    # A share just between two decimals may be rounded either way; ranks are rounded half up.
-    either_way = gap == room and derivation.formula == "pooled share"
-    agrees = rounded(computed, cell.digits) == printed or either_way
-    agrees = agrees or (gap < room and derivation.formula != "average rank")
+    gap, room = abs(printed - computed.value), half_unit(cell.digits) + computed.margin + derivation.within
+    agrees = rounded(computed.value, cell.digits) == printed or computed.cut_off
+    if derivation.formula != "average rank":
+        # A share just between two decimals may have been rounded either way.
+        agrees = agrees or gap < room or (gap == room and derivation.formula == "pooled share")
     return PaperCheck(
-        cell=cell, formula=derivation.formula, computed=computed, agrees=agrees, arithmetic=arithmetic,
-        suspects=suspects,
+        cell=cell, formula=derivation.formula, computed=computed.value, agrees=agrees, arithmetic=computed.arithmetic,
+        suspects=computed.suspects,
     )  # fmt: skip
 
 
@@ -314,18 +323,19 @@ def _short(value: Decimal) -> str:
 
 
 def _repeated(paper: Paper) -> Iterator[RepeatedPair]:
-    """Pairs that one model has on two benchmarks, or two models on one, by the same method."""
+    """Pairs that one model has on two benchmarks or two models on one, by the same method; or one on one by both."""
     for repetition in paper.derived.repetitions:
-        pairs: dict[tuple[str, str, str], list[PrintedValue]] = defaultdict(list)
+        pairs: dict[tuple[str, str], list[PrintedValue]] = defaultdict(list)
         first, second = repetition.columns
         for table in paper.tables:
             cells = {(cell.column, *cell.labels.values()): cell for cell in paper.values(table)}
             for (column, *labels), cell in cells.items():
                 other = cells.get((f"{column.removesuffix(first)}{second}", *labels))
                 if column.endswith(f" {first}") and cell.benchmark and other is not None and other.value:
-                    pairs[cell.printed, other.printed, cell.method].append(cell)
-        for (value, follower, _), cells_alike in pairs.items():
+                    pairs[cell.printed, other.printed].append(cell)
+        for pair, cells_alike in pairs.items():
             for i, cell in enumerate(cells_alike):
                 for later in cells_alike[i + 1 :]:
-                    if (cell.model == later.model) != (cell.benchmark == later.benchmark):
-                        yield RepeatedPair(cell, later, (value, follower))
+                    alike = (cell.model == later.model) + (cell.benchmark == later.benchmark)
+                    if alike == (1 if cell.method == later.method else 2):
+                        yield RepeatedPair(cell, later, pair)

@@ -31,7 +31,7 @@ MODEL, METHOD = "model", "method"
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 
 Formula = Literal[
-    "same", "mean", "difference", "sum", "average rank", "F1", "implied accuracy", "implied yes-rate", "pooled share",
+    "same", "mean", "difference", "average rank", "F1", "implied accuracy", "implied yes-rate", "pooled share",
     "share of questions",
 ]  # fmt: skip
 
