@@ -347,6 +347,35 @@ def test_a_report_as_published_has_the_run_beside_the_published_ones(
     assert "Beside the published models" not in (tmp_path / "b.md").read_text("utf-8")
 
 
+@pytest.fixture(scope="module")
+def spatial(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Runs on all three benchmarks of a dimension, on one of them, and on these and another suite's."""
+    folder = tmp_path_factory.mktemp("spatial")
+    built = {
+        name: str(small.built(small.rows(6), folder / name, name=name, dimension="Spatial", suite="reform-eval").folder)
+        for name in ("reform-eval/clevr", "reform-eval/vsr", "reform-eval/mp3d-spatial", "mine/own")
+    }
+    asked = (list(built)[:3], list(built)[:1], list(built))
+    return [
+        sn.evaluate("snellen:oracle", [built[name] for name in names], "instability?m=5", runs=folder / str(i))
+        .runs[0]
+        .folder
+        for i, names in enumerate(asked)
+    ]
+
+
+def test_a_mean_stands_beside_theirs_only_over_the_same_benchmarks(
+    spatial: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = [small.command(capsys, "paper", "reform-eval", "17", str(run), "--json")[1].splitlines() for run in spatial]
+    means = [json.loads(lines[0])["Avg Acc"] for lines in shown]
+    assert means == ["100.00", "—", "—"]
+    said = [small.command(capsys, "paper", "reform-eval", "17", str(run), "--markdown")[1] for run in spatial]
+    assert "18 of 1,281 questions (Avg Acc" in said[0]
+    assert "no mean beside theirs: theirs are over reform-eval/mp3d-spatial, reform-eval/vsr too (Avg Acc)" in said[1]
+    assert "no mean beside theirs: the run's is over mine/own too (Avg Acc)" in said[2]
+
+
 def test_the_command_lists_shows_and_checks(capsys: pytest.CaptureFixture[str]) -> None:
     code, listed, _ = small.command(capsys, "paper", "--json")
     assert code == 0 and len(listed.splitlines()) == sum(map(len, TABLES.values()))

@@ -1,4 +1,4 @@
-"""Tables of suites' papers as printed, what a check of them found, and runs beside the models in them."""
+"""Tables of suites' papers as printed, and runs beside the models in them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from snellen.analysis.capability import ALL
-from snellen.analysis.paper_check import PaperCheck, PaperReport
+from snellen.analysis.capability import ALL, headline_metric
 from snellen.analysis.ranks import competition_ranks
 from snellen.catalogue import entries, suite_facts, suites
 from snellen.catalogue.papers import MODEL, Paper, PrintedValue, papers
@@ -107,17 +106,21 @@ def _groups(paper: Paper, name: str) -> dict[tuple[tuple[str, str], ...], dict[s
 
 
 def _compare(paper: Paper, line: ModelMethodRow, cells: Sequence[PrintedValue]) -> _Comparison | None:
-    """A run's number for these cells; None where it has none of the same benchmark and metric by the same method."""
+    """A run's number for these cells, if it was scored as published and has one of the same benchmark and metric by the
+    same method."""
     cell = cells[0]
-    if cell.method != line.method or not cell.metric or not (cell.benchmark or cell.dimension):
+    if (
+        line.view.run.convention == "standard"
+        or cell.method != line.method
+        or not cell.metric
+        or not (cell.benchmark or cell.dimension)
+    ):
         return None
     number = line.lookup(cell.metric, cell.benchmark or ALL, cell.dimension, cell.slice)
     if number is None:
         return None
-    if missing := _missing(paper, line, cell.dimension):
-        nothing = Estimate(None, None, None, None, 0)
-        why = f"no mean beside theirs, which are over {', '.join(missing)} too"
-        return _Comparison(number.unit, nothing, DASH, why)
+    if cell.dimension and (why := _other_benchmarks(paper, line, cell.dimension)):
+        return _Comparison(number.unit, Estimate(None, None, None, None, 0), DASH, f"no mean beside theirs: {why}")
     note = "; ".join(filter(None, (_part(line, cell), _protocol(line, cell, number.protocol))))
     return _Comparison(number.unit, number.estimate, _rank(number.estimate, cells), note)
 
@@ -126,21 +129,29 @@ def _better(cell: PrintedValue) -> Better:
     return "higher" if cell.dimension else declared(cell.metric).better
 
 
-def _missing(paper: Paper, line: ModelMethodRow, dimension: str) -> list[str]:
-    """The benchmarks of a dimension that the run does not have."""
-    if not dimension:
-        return []
-    own = {scored.spec.name for scored in line.view.run.benchmarks}
-    return [spec.short for spec in suites()[paper.suite] if spec.dimension == dimension and spec.name not in own]
+def _other_benchmarks(paper: Paper, line: ModelMethodRow, dimension: str) -> str:
+    """Why a run's mean over a dimension is not over the same benchmarks as the paper's; empty when it is."""
+    theirs = {spec.name for spec in suites()[paper.suite] if spec.dimension == dimension}
+    own = {
+        scored.spec.name
+        for scored in line.view.run.benchmarks
+        if scored.spec.dimension == dimension
+        if (number := line.lookup(headline_metric(scored.spec), scored.spec.name)) and number.estimate.value is not None
+    }
+    differences = (("theirs are over {} too", theirs - own), ("the run's is over {} too", own - theirs))
+    return "; ".join(text.format(", ".join(sorted(names))) for text, names in differences if names)
 
 
 def _part(line: ModelMethodRow, cell: PrintedValue) -> str:
-    """How much of the benchmark the run asked, where that is less than the paper did."""
-    scored = line.view.benchmark(cell.benchmark)
-    published = entries()[cell.benchmark].expected.samples if cell.benchmark in entries() else None
-    if scored is None or published is None or len(scored.samples) >= published:
-        return ""
-    return f"{len(scored.samples):,} of {published:,} questions"
+    """How many of the paper's questions the run was asked, where these are fewer."""
+    counts = [
+        (min(len(scored.samples), expected), expected)
+        for scored in line.view.run.benchmarks
+        if cell.benchmark == scored.spec.name or (cell.dimension and cell.dimension == scored.spec.dimension)
+        if scored.spec.name in entries() and (expected := entries()[scored.spec.name].expected.samples)
+    ]
+    asked, published = (sum(numbers) for numbers in zip(*counts, strict=True)) if counts else (0, 0)
+    return f"{asked:,} of {published:,} questions" if asked < published else ""
 
 
 def _protocol(line: ModelMethodRow, cell: PrintedValue, protocol: str) -> str:
@@ -212,61 +223,3 @@ def _spread(cells: Sequence[PrintedValue]) -> Iterator[str]:
     values = [cell.value for cell in cells if cell.value is not None]
     ordered = sorted(values, reverse=_better(cell) == "higher")
     yield from (decimal_text(float(value), cell.digits) for value in (ordered[0], median(values), ordered[-1]))
-
-
-# --- checks --------------------------------------------------------------------------------------------------------
-
-
-def check_summary(reports: Sequence[PaperReport]) -> Table:
-    """How many figures of each table were recomputed, and how many agree."""
-    rows: list[tuple[Cell, ...]] = []
-    for report in reports:
-        for name in report.paper.tables:
-            by_formula: dict[str, list[PaperCheck]] = {}
-            for check in report.checks:
-                if check.cell.table == name:
-                    by_formula.setdefault(check.formula, []).append(check)
-            for formula, checks in by_formula.items():
-                agree = sum(check.agrees for check in checks)
-                rows.append((report.paper.suite, name, formula, len(checks), agree, len(checks) - agree))
-    header = ("suite", "table", "computed as", "figures", "agree", "do not")
-    return Table("Figures recomputed from other printed figures", header, tuple(rows), label_columns=3)
-
-
-def misprint_table(report: PaperReport) -> Table:
-    """Every printed value that others contradict, with the arithmetic."""
-    rows = tuple(
-        (check.cell.place, check.cell.printed, str(check.agreeing), check.arithmetic, _why(check))
-        for check in report.misprints
-    )
-    header = ("table: row: column", "printed", "would agree", "arithmetic", "what it comes from")
-    return Table(f"{suite_facts()[report.paper.suite].title}: misprints", header, rows, label_columns=5)
-
-
-def _why(check: PaperCheck) -> str:
-    suspects = ", ".join(f"{place} (then {value})" for place, value in check.suspects)
-    facts = (
-        check.known.why if check.known else "not among the known errata",
-        f"or one of these, which no number of tests gives: {suspects}" if suspects else "",
-    )
-    return "; ".join(filter(None, facts))
-
-
-def repetition_table(report: PaperReport) -> Table:
-    """Pairs of values that stand twice: perhaps copied, perhaps chance."""
-    rows = tuple(
-        (repeated.first.place, repeated.second.place, ", ".join(repeated.pair)) for repeated in report.repeated
-    )
-    title = f"{suite_facts()[report.paper.suite].title}: the same pair twice"
-    return Table(title, ("first", "second", "values"), rows, label_columns=3)
-
-
-def read_errata(report: PaperReport) -> Table:
-    """Contradictions that were found by reading."""
-    rows = tuple(
-        (erratum.place, erratum.printed, erratum.instead or DASH, erratum.why or DASH)
-        for erratum in report.paper.errata
-        if not erratum.computed
-    )
-    title = f"{suite_facts()[report.paper.suite].title}: found by reading"
-    return Table(title, ("where", "printed", "should be", "why"), rows, label_columns=4)

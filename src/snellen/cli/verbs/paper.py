@@ -15,7 +15,7 @@ from snellen.catalogue.papers import Paper, paper_of, papers
 from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out
 from snellen.errors import DataError
-from snellen.report import paper_tables
+from snellen.report import paper_check_tables, paper_tables
 from snellen.report.formatting import superscript
 from snellen.report.table import Table, cell_text
 
@@ -79,12 +79,12 @@ def _check(chosen: Sequence[Paper], strict: bool, form: Form) -> None:
     if form == "json":
         _print_json(row for report in reports for row in _check_rows(report))
     else:
-        _show(paper_tables.check_summary(reports), form)
+        _show(paper_check_tables.check_summary(reports), form)
         for report in reports:
             for table in (
-                paper_tables.misprint_table(report),
-                paper_tables.repetition_table(report),
-                paper_tables.read_errata(report),
+                paper_check_tables.misprint_table(report),
+                paper_check_tables.repetition_table(report),
+                paper_check_tables.read_errata(report),
             ):
                 if table.rows:
                     out.print()
