@@ -43,6 +43,8 @@ class SuiteFolder(Struct, frozen=True):
     suite: Suite | None
     where: str
     """Its file, for error messages."""
+    folder: Traversable
+    """The suite's own folder."""
     entry_folder: Traversable
     """Where its benchmark files are, and what they include."""
     entries: tuple[Traversable, ...]
@@ -87,6 +89,11 @@ def add_suites(path: str | Path) -> None:
 def suite_facts() -> Mapping[str, Suite]:
     """All suites by name, Snellen's own first."""
     return _suites(_named_folders())
+
+
+def suite_folders() -> Mapping[str, Traversable]:
+    """The folder of each suite, by the suite's name."""
+    return {folder.suite.name: folder.folder for folder in _folders(_named_folders()) if folder.suite}
 
 
 def entries() -> Mapping[str, BenchmarkSpec]:
@@ -216,7 +223,7 @@ def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
     yield from (_suite_in(home, _read(home / SUITE_FILE), named=True) for home in homes)
     bare = () if folder in homes else _entry_files(folder.iterdir())
     if bare:
-        yield SuiteFolder(None, str(folder), folder, bare, named=True)
+        yield SuiteFolder(None, str(folder), folder, folder, bare, named=True)
     if not homes and not bare:
         raise DataError(f"{folder}: there is neither a suite ({SUITE_FILE}) nor an entry (*.toml)")
 
@@ -225,7 +232,7 @@ def _suite_in(folder: Traversable, text: str, *, named: bool) -> SuiteFolder:
     where = str(folder.joinpath(SUITE_FILE))
     suite = parse_suite(text, where)
     home = folder.joinpath(ENTRIES)
-    return SuiteFolder(suite, where, home, _entry_files(home.iterdir() if home.is_dir() else ()), named)
+    return SuiteFolder(suite, where, folder, home, _entry_files(home.iterdir() if home.is_dir() else ()), named)
 
 
 def _entry_files(files: Iterable[Traversable]) -> tuple[Traversable, ...]:

@@ -16,12 +16,13 @@ from snellen.formats.shown_text import strip_controls
 
 _VERBS: dict[str, dict[str, str]] = {
     "Benchmarks": {
-        "list": "Show benchmarks, suites, models, protocols or metrics.",
+        "list": "Show benchmarks, suites, models, protocols, metrics or model cards.",
         "build": "Make a benchmark from its source, or from your own questions.",
         "init": "Start a benchmark of your own from questions and pictures.",
         "verify": "Compare what official files contain with the paper's tables.",
         "import": "Make benchmarks from data published in another form.",
         "sample": "Draw a sample of a benchmark, or study how well samples predict full scores.",
+        "paper": "Show and check the tables of suites' papers, with runs beside their models.",
         "lint": "Check a benchmark: repetitions, leaks, baselines that need no picture.",
     },
     "Runs": {
