@@ -49,7 +49,10 @@ def corpus_estimates(scored: ScoredBenchmark, tallied: Sequence[QuestionCounts])
     errors = sum(tally.never_answered for tally in tallied)
     counts = [tally.counts for tally in counted]
     groups = [scored.samples[tally.sample_id].group for tally in counted]
-    estimates = linearised_estimates(counts, groups, pooled.compute, len(pooled.rows))
+    bounds = [
+        (-math.inf if row.low is None else row.low, math.inf if row.high is None else row.high) for row in pooled.rows
+    ]
+    estimates = linearised_estimates(counts, groups, pooled.compute, bounds)
     lost = len(tallied) - len(counted) - errors
     return {
         row: _counted(estimate, len(counted), lost, errors)
@@ -80,7 +83,7 @@ def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[st
 
     groups = [scored.samples[name].group for name in by_dialogue]
     estimates = linearised_estimates(
-        [tuple(counts) for counts in by_dialogue.values()], groups, compute, len(ROUND_TREND.names), TREND_BOUNDS
+        [tuple(counts) for counts in by_dialogue.values()], groups, compute, [TREND_BOUNDS] * len(ROUND_TREND.names)
     )
     errors = sum(score.never_answered for score in scores)
     lost = len(scores) - len(valued) - errors
@@ -95,27 +98,26 @@ def document_field(sample: Sample) -> str:
     return sample.tags.get(FIELD_TAG) or sample.question
 
 
-def macro_estimate(scored: ScoredBenchmark, scores: Sequence[Score]) -> Estimate:
-    """Unweighted mean over fields of each field's mean: a rare field counts as much as a common one.
+def macro_estimate(scored: ScoredBenchmark, scores: Sequence[Score], part_of: Callable[[Score], str]) -> Estimate:
+    """Unweighted mean over parts (fields, classes) of each part's mean: a rare one counts as much as a common one.
 
-    A field without a scored question is left out.
+    A part without a scored question is left out. A question i of the K parts' k-th, which has n_k, moves the value by
+    (x_i - mean_k) / (K n_k).
     """
-    valued = [score for score in scores if score.value is not None]
-    fields = {field: i for i, field in enumerate(sorted({document_field(scored.samples[s.sample_id]) for s in valued}))}
-    by_document: dict[str, list[float]] = defaultdict(lambda: [0.0] * (2 * len(fields)))
-    for score in valued:
-        sample = scored.samples[score.sample_id]
-        counts, place = by_document[sample.group], fields[document_field(sample)]
-        counts[place] += score.value or 0.0
-        counts[len(fields) + place] += 1
-
-    def compute(sums: Counts) -> tuple[float]:
-        means = [right / n for right, n in zip(sums[: len(fields)], sums[len(fields) :], strict=True) if n]
-        return (statistics.fmean(means),)
-
-    [estimate] = linearised_estimates([tuple(counts) for counts in by_document.values()], list(by_document), compute, 1)
-    errors = sum(score.never_answered for score in scores)
-    return _counted(estimate, len(valued), len(scores) - len(valued) - errors, errors)
+    by_part: dict[str, list[Score]] = defaultdict(list)
+    for score in scores:
+        if score.value is not None:
+            by_part[part_of(score)].append(score)
+    means = {part: statistics.fmean(score.value or 0.0 for score in ones) for part, ones in by_part.items()}
+    shifts: dict[str, list[float]] = defaultdict(list)
+    for part, ones in by_part.items():
+        for score in ones:
+            deviation = (score.value or 0.0) - means[part]
+            shifts[scored.samples[score.sample_id].group].append(deviation / (len(means) * len(ones)))
+    n, errors = sum(map(len, by_part.values())), sum(score.never_answered for score in scores)
+    value = statistics.fmean(means.values()) if means else None
+    estimate = _estimate(value, [math.fsum(one) for one in shifts.values()], list(shifts), UNIT_INTERVAL)
+    return _counted(estimate, n, len(scores) - n - errors, errors)
 
 
 def _counted(estimate: Estimate, n: int, unscored: int, errors: int) -> Estimate:
@@ -126,8 +128,7 @@ def linearised_estimates(
     counts: Sequence[Counts],
     groups: Sequence[Hashable],
     compute: RowFunction,
-    rows: int,
-    bounds: Bounds = UNIT_INTERVAL,
+    bounds: Sequence[Bounds],
 ) -> list[Estimate]:
     """The value of each row with its 95 % interval, from a sum of deviations (Woodruff 1971; Binder 1983, section 4).
 
@@ -137,26 +138,27 @@ def linearised_estimates(
     unbounded.
     """
     if not counts:
-        return [Estimate(None, None, None, None, 0)] * rows
+        return [Estimate(None, None, None, None, 0)] * len(bounds)
     sums = _summed(counts)
     values = compute(sums)
-    gradients = _gradients(compute, sums, rows)
+    gradients = _gradients(compute, sums, len(bounds))
     return [
-        _estimate(value, gradient, counts, groups, bounds) for value, gradient in zip(values, gradients, strict=True)
+        _estimate(value, None if gradient is None else _shifts(gradient, counts), groups, row_bounds)
+        for value, gradient, row_bounds in zip(values, gradients, bounds, strict=True)
     ]
 
 
+def _shifts(gradient: Sequence[float], counts: Sequence[Counts]) -> list[float]:
+    return [sum(map(mul, gradient, question_counts)) for question_counts in counts]
+
+
 def _estimate(
-    value: float | None,
-    gradient: Sequence[float] | None,
-    counts: Sequence[Counts],
-    groups: Sequence[Hashable],
-    bounds: Bounds,
+    value: float | None, shifts: Sequence[float] | None, groups: Sequence[Hashable], bounds: Bounds
 ) -> Estimate:
-    n = len(counts)
-    if value is None or gradient is None:
+    """A value with the spread of the shifts, in groups, that its questions give it; None where these are unknown."""
+    n = len(groups)
+    if value is None or shifts is None:
         return Estimate(value, None, None, None, n, groups=len(set(groups)))
-    shifts = [sum(map(mul, gradient, question_counts)) for question_counts in counts]
     middle = math.fsum(shifts) / n
     spread = group_spread([shift - middle for shift in shifts], groups)
     low, high = interval_of(value, spread, bounds if bounds[0] <= value <= bounds[1] else NO_BOUNDS)

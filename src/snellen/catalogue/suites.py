@@ -75,6 +75,8 @@ class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Protocols for the benchmarks of a task, replacing the suite's."""
     parts: dict[str, SuitePart] = {}
     """Named parts besides its dimensions and tasks: `snellen run MODEL SUITE:PART`."""
+    pools: dict[str, tuple[str, ...]] = {}
+    """Benchmarks (without the suite's name) whose questions are also counted together, as `SUITE/POOL`."""
     aggregation: Aggregation = Aggregation()
     as_published: AsPublished | None = None
     """None where its paper has no tables, or none by rules of their own."""

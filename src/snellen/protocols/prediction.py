@@ -92,6 +92,7 @@ def _by_reply(unread: Prediction, question: Turn, response: Response, rules: Nam
         confidence=None if reading.confidence == "none" else reading.confidence,
         follows_format=reading.follows_format,
         unparsed_text=reply if reading.choice is None else None,
+        mentioned=tuple(places[place] for place in reading.mentioned),
     )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from snellen.report.comparison import common_question_tables
+from snellen.report.conventions import convention_tables
 from snellen.report.formatting import short_name, superscript
 from snellen.report.request_counts import count_tables
 from snellen.report.run_view import RunView
@@ -20,6 +21,7 @@ def markdown_report(views: Sequence[RunView]) -> str:
     sections = {
         "": [summary(views)],
         "On common questions": common_question_tables(views),
+        "By both conventions": convention_tables(views),
         "By dimension": dimension_tables(views),
         "By benchmark": benchmark_tables(views),
         **{section.layout.title: list(section.tables) for section in suite_sections(views)},

@@ -10,6 +10,7 @@ from importlib.resources import files
 
 from snellen.report import svg
 from snellen.report.comparison import common_question_tables
+from snellen.report.conventions import convention_tables
 from snellen.report.figures import ChartDrawer, ChartPanel
 from snellen.report.gallery import OUTCOMES, Gallery, choose_gallery
 from snellen.report.markup import disclosure, esc, html_table
@@ -33,6 +34,7 @@ def html_report(views: Sequence[RunView]) -> str:
     sections = [
         ("summary", "Summary", html_table(summary(views), "matrix summary")),
         ("common", "Common", _tables(common_question_tables(views))),
+        ("conventions", "Conventions", _tables(convention_tables(views))),
         *_chart_sections(views, figures),
         ("samples", "Samples", _samples(views, gallery)),
         ("counts", "Counts", _counts(views, figures)),

@@ -16,9 +16,9 @@ from snellen.analysis.ranks import AVERAGE_RANK
 from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import declared
 from snellen.records import Estimate, Result
-from snellen.report import comparison
+from snellen.report import comparison, conventions
 from snellen.report.formatting import DASH, figure_parts, short_name, superscript, value_text
-from snellen.report.run_view import MetricEstimates, dimensions_of, method_rows, run_views
+from snellen.report.run_view import MetricEstimates, dimensions_of, method_rows, pools_of, run_views
 from snellen.report.sections import other_metrics, scored_benchmarks
 from snellen.report.suite_tables import suite_sections
 from snellen.report.summary import summary
@@ -97,6 +97,11 @@ def common_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[Ric
     return [_plain_table(table) for table in tables if table.label_columns != 2]
 
 
+def both_conventions(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:
+    """Each run that was scored as published beside its standard numbers."""
+    return [_plain_table(table) for table in conventions.convention_tables(run_views(runs, rows))]
+
+
 def suite_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> dict[str, list[RichTable]]:
     """The tables that suites add, by their subject."""
     sections = suite_sections(run_views(runs, rows))
@@ -127,7 +132,7 @@ def _plain_table(table: Table) -> RichTable:
 def other_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:
     """Metrics of open questions and any requested ones, by benchmark: one table per model and method."""
     views = run_views(runs, rows)
-    metrics, names = other_metrics(views), list(scored_benchmarks(views))
+    metrics, names = other_metrics(views), [*scored_benchmarks(views), *pools_of(views)]
     # A metric without anything to count needs only one row to say so.
     pooled = {tally.metric for run in runs for scored in run.benchmarks for tally in scored.tallies}
     followers = {row for metric in pooled for row in rows_of(metric)[1:]}
