@@ -23,7 +23,7 @@ from snellen.errors import DataError
 from snellen.evaluation import check_budget, evaluate_spec, score_folders, silent
 from snellen.models.base import load_model
 from snellen.protocols.base import parse_protocol
-from snellen.protocols.prediction import LikelihoodRule
+from snellen.protocols.prediction import RuleChoice
 from snellen.readers.hub import from_hub
 from snellen.records import Result
 from snellen.registry import unknown
@@ -252,7 +252,7 @@ def score(
     folder: str | Path,
     *,
     extractor: str = "standard",
-    likelihood_rule: LikelihoodRule = "sum",
+    likelihood_rule: RuleChoice = "own",
     metrics: str | Iterable[str] = (),
     semantic: bool = False,
     unparsed: Unparsed = "not-right",

@@ -101,6 +101,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "tie_rate": "snellen.scoring.choice_metrics:TIE_RATE",
         "unparsed_rate": "snellen.scoring.choice_metrics:UNPARSED_RATE",
         "ranking": "snellen.scoring.option_ranks:RANKING",
+        "picture_mean": "snellen.scoring.picture_means:PICTURE_MEAN",
         "word_accuracy": "snellen.metrics.ocr:WORD_ACCURACY",
         "contains_answer": "snellen.metrics.ocr:CONTAINS_ANSWER",
         "exact_match": "snellen.metrics.ocr:EXACT_MATCH",

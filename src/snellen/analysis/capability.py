@@ -36,10 +36,12 @@ def headline_metric(spec: BenchmarkSpec) -> str:
     return "accuracy" if spec.formulation != "text" else first_text_metric(spec)
 
 
-def headline_of(scored: ScoredBenchmark) -> str:
-    """The same, or the metric that the suite's paper prints if the run was scored as published."""
-    published = scored.published.headline if scored.published and scored.spec.formulation == "choice" else ""
-    return published or headline_metric(scored.spec)
+def headlines_of(scored: ScoredBenchmark) -> list[str]:
+    """The row that the entry names, then the one above; what the suite's paper prints, if scored as published."""
+    spec, rules = scored.spec, scored.published
+    published = rules.headline if rules and spec.formulation == "choice" else ""
+    own = rules.instead.get(spec.headline, spec.headline) if rules else spec.headline
+    return [name for name in (own, published or headline_metric(spec)) if name]
 
 
 def first_text_metric(spec: BenchmarkSpec) -> str:
@@ -70,10 +72,13 @@ def capability_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
     The overall value is the mean of the dimensions' values (ReForm-Eval, section 4.2). Each benchmark enters with its
     preferred protocol, so these rows name the method in place of a protocol.
     """
-    headlines = {scored.spec.name: headline_of(scored) for scored in run.benchmarks if scored.spec.dimension}
+    headlines = {scored.spec.name: headlines_of(scored) for scored in run.benchmarks if scored.spec.dimension}
     headline_rows: dict[Method, dict[str, Result]] = defaultdict(dict)
-    for row in sorted(rows, key=lambda row: protocol_preference(row.protocol)):
-        if row.metric == headlines.get(row.benchmark) and not row.slice and row.estimate.value is not None:
+    standing = [row for row in rows if row.metric in headlines.get(row.benchmark, ()) and not row.slice]
+    for row in sorted(
+        standing, key=lambda row: (headlines[row.benchmark].index(row.metric), protocol_preference(row.protocol))
+    ):
+        if row.estimate.value is not None:
             headline_rows[row.method].setdefault(row.benchmark, row)
     for method, by_benchmark in headline_rows.items():
         terms_by_dimension: dict[str, list[_MeanTerm]] = defaultdict(list)

@@ -15,7 +15,7 @@ from operator import mul
 from msgspec.structs import replace
 
 from snellen.analysis.statistics import NO_BOUNDS, UNIT_INTERVAL, Bounds, group_spread, interval_of
-from snellen.metrics.corpus import Counts, corpus_count_metric
+from snellen.metrics.corpus import Counts, summed_metric
 from snellen.metrics.declaration import Metric, metric_row, share
 from snellen.metrics.dialogue import round_trend
 from snellen.records import Estimate, Sample, Score
@@ -44,7 +44,7 @@ RowFunction = Callable[[Counts], Sequence[float | None]]
 def corpus_estimates(scored: ScoredBenchmark, tallied: Sequence[QuestionCounts]) -> dict[str, Estimate]:
     """Each row of one metric, over the questions in `tallied`."""
     first = tallied[0]
-    pooled = corpus_count_metric(first.metric)
+    pooled = summed_metric(first.metric)
     counted = [tally for tally in tallied if tally.counts]
     errors = sum(tally.never_answered for tally in tallied)
     counts = [tally.counts for tally in counted]

@@ -30,7 +30,7 @@ def read_count(reply: str) -> float | None:
 
 
 def legacy_read_count(reply: str) -> float:
-    """GVT's: the first run of digits, 0 without one, after the letters of number words became digits wherever they stand.
+    """GVT's: the first run of digits, 0 without one, once the letters of number words are digits wherever they stand.
 
     So `someone` is 1, `nine` is 0 (the script says nive), and `Two` too.
     """
@@ -84,7 +84,7 @@ def _rows(name_prefix: str, title_prefix: str) -> tuple[MetricRow, ...]:
 
 
 COUNTING = CorpusCountMetric(
-    what="counting: right, at most one off, and mean absolute and root mean squared error of the replies with one number",
+    what="counting: right, at most one off; mean absolute and root mean squared error of the replies with one number",
     rows=_rows("", ""),
     count=partial(_count, read_count),
     compute=_compute,

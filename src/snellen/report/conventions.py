@@ -1,11 +1,11 @@
-"""The two conventions side by side: each benchmark's number by the standard rules, and as its suite's paper scored it."""
+"""Each benchmark's number by the standard rules beside that by the rules of its suite's paper."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from snellen.analysis.aggregate import results_of
-from snellen.analysis.capability import headline_of, protocol_preference
+from snellen.analysis.capability import headlines_of, protocol_preference
 from snellen.records import Method, Result
 from snellen.report.formatting import DASH, metric_title
 from snellen.report.run_view import RunView
@@ -37,13 +37,13 @@ def _tables(view: RunView, standard: ScoredRun) -> list[Table]:
 
 def _cells(scored: ScoredBenchmark, rows: Sequence[Result], method: Method) -> tuple[Cell, Cell]:
     """The headline metric's title and its number."""
-    metric = headline_of(scored)
+    metrics = headlines_of(scored)
     fitting = [
         row
         for row in rows
-        if (row.benchmark, row.metric, row.method, row.slice) == (scored.spec.name, metric, method, "")
+        if (row.benchmark, row.method, row.slice) == (scored.spec.name, method, "") and row.metric in metrics
     ]
     if not fitting:
-        return metric_title(metric), DASH
-    row = min(fitting, key=lambda row: protocol_preference(row.protocol))
-    return metric_title(metric), NumberCell(row.unit, row.estimate)
+        return metric_title(metrics[-1]), DASH
+    row = min(fitting, key=lambda row: (metrics.index(row.metric), protocol_preference(row.protocol)))
+    return metric_title(row.metric), NumberCell(row.unit, row.estimate)

@@ -228,10 +228,7 @@ def _counts(views: Sequence[RunView], figures: ChartDrawer) -> str:
 
 def _samples(views: Sequence[RunView], gallery: Gallery) -> str:
     numbers = {digest: i for i, digest in enumerate(gallery.images)}
-    cards = "\n".join(
-        sample_card(entry, gallery, views[entry.model].label, views[entry.model].run.scoring.likelihood_rule, numbers)
-        for entry in gallery.entries
-    )
+    cards = "\n".join(sample_card(entry, gallery, views[entry.model].label, numbers) for entry in gallery.entries)
     excluded = ", ".join(f"{count:,} {outcome}" for outcome, count in gallery.left_out.items())
     note = f"Not shown: {excluded} (a question counts once per protocol)." if excluded else "All questions are shown."
     return (

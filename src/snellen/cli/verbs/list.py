@@ -110,7 +110,7 @@ def _metrics(where: str) -> tuple[tuple[str, ...], Rows]:
     return ("metric", "over", "unit", "better", "what it is"), sorted(rows, key=lambda row: _OVER.index(row[1]))
 
 
-_OVER: tuple[MetricInput, ...] = ("choices", "ranks", "reply", "corpus", "counts", "judge", "derived")
+_OVER: tuple[MetricInput, ...] = ("choices", "ranks", "pictures", "reply", "corpus", "counts", "judge", "derived")
 
 
 _LISTS: dict[str, Callable[[str], tuple[tuple[str, ...], Rows]]] = {

@@ -16,6 +16,7 @@ from snellen.metrics.declaration import ChoiceMetric, class_mean, corpus_metric,
 from snellen.metrics.legacy import contains_words
 from snellen.metrics.normalise import legacy_ocr_normalise, vqa_normalise
 from snellen.records import Answer, Prediction
+from snellen.scoring.picture_means import picture_mean, softmax
 
 
 def class_match(reply: str, references: Sequence[str]) -> float:
@@ -136,6 +137,24 @@ CIDER = corpus_metric(legacy_cider, title="legacy CIDEr", unit="CIDEr", low=0.0,
 ROUGE_L = corpus_metric(legacy_rouge_l, title="legacy ROUGE-L", unit="share", scale="legacy_rouge_l")
 BLEU_1, BLEU_2, BLEU_3, BLEU_4 = (pooled_bleu(order, "legacy") for order in (1, 2, 3, 4))
 METEOR = pooled_meteor("legacy")
+
+
+def inverse_losses(scores: Sequence[float]) -> list[float]:
+    """LVLM-eHub, ImageNetVC: softmax of 1 / loss, of log-likelihoods per token. One sure picture outweighs the others.
+
+    The original scored the first token of each candidate alone; here all of them count.
+    """
+    return softmax([1 / max(-score, _LEAST_LOSS) for score in scores])
+
+
+_LEAST_LOSS = 1e-9
+PICTURE_MEAN = picture_mean(
+    inverse_losses,
+    "the same as published: softmax of 1 / loss averaged over pictures, the first of tied candidates chosen",
+    "legacy_",
+    first_of_tied=True,
+    of_shares=False,
+)
 KIE_WORD_F1 = CorpusCountMetric(
     what="F1 of the set's white-space words, case kept, which LVLM-eHub prints as entity F1; None without a match",
     rows=tuple(
