@@ -43,6 +43,8 @@ class SourceSpec(Struct, frozen=True, forbid_unknown_fields=True):
     reader: str
     """A name in the registry's group `readers`."""
     params: dict[str, Any] = {}
+    choices: dict[str, dict[str, dict[str, Any]]] = {}
+    """Choices of a build by name: for each value what changes in `params`, table by table. The first is as it is."""
     embedded: bool = False
     """Needs no files from the user, so it is built on its first run."""
     folder: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -50,6 +51,8 @@ class Question(Struct, frozen=True, kw_only=True):
     rewordings: tuple[str, ...] = ()
     """Rewordings of the question; presentations alternate between them."""
     distractors: Distractors | None = None
+    repairs: dict[str, str] = {}
+    """Words that the source misspells in its questions, and what is meant."""
 
 
 class QuestionMaker:
@@ -65,6 +68,8 @@ class QuestionMaker:
         self._answers = [needed(text) for text in answers]
         self._options = _Options(question, fields) if question.options else None
         self._votes = question.answer_is == "votes"
+        self._repairs = question.repairs
+        self._wrong = re.compile(rf"\b(?:{'|'.join(map(re.escape, question.repairs))})\b")
         self._spec = question.distractors
         self._keys = [Template(text, fields) for text in self._spec.pools] if self._spec else []
         self._rationale = needed(self._spec.rationale) if self._spec and self._spec.rationale else None
@@ -88,8 +93,8 @@ class QuestionMaker:
 
     def question(self, record: Record, pools: Pools) -> QuestionDraft:
         """The question of the record. Raises FieldError for an empty field, or an answer that is not an option."""
-        text = self._question.fill(record)
-        rewordings = tuple(reworded.fill(record) for reworded in self._rewordings)
+        text = self._repaired(self._question.fill(record))
+        rewordings = tuple(self._repaired(reworded.fill(record)) for reworded in self._rewordings)
         if self._options:
             options = self._options.of(record)
             gold = (self._options.gold(self._answers[0], record, options),) if self._answers else ()
@@ -100,6 +105,9 @@ class QuestionMaker:
             distractors=self._distractors(self._spec, record, pools) if self._spec else None,
             rewordings=rewordings,
         )
+
+    def _repaired(self, text: str) -> str:
+        return self._wrong.sub(lambda word: self._repairs[word[0]], text) if self._repairs else text
 
     def _texts(self, record: Record) -> tuple[str, ...]:
         """The distinct accepted answers, the gold first, or all votes. Raises FieldError when one is empty."""
