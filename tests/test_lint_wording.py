@@ -69,13 +69,17 @@ def test_the_repaired_text_of_the_same_file_leaks_nothing(tmp_path: Path) -> Non
 def test_repeated_rows_and_the_skew_of_counting_are_found(tmp_path: Path) -> None:
     source = mini_ehub.official("coco-oc", tmp_path / "files")
     rows = [
-        {"image_id": 139, "text_in": f"How many things {n} are there in the image?", "text_out": str(1 + (n % 10 == 0))}
+        {
+            "image_id": 139 + n % 2,
+            "text_in": f"How many things {n} are there in the image?",
+            "text_out": str(1 + (n % 10 == 0)),
+        }
         for n in range(40)
     ]
     reform.write_json(source / "coco_oc.json", [*rows, *rows[:7]])
     findings = found(sn.build("lvlm-ehub/coco-oc", source=source, to=tmp_path / "made"))
     assert findings["duplicates"].count == 7
-    assert findings["constant-reply"].message.startswith("always replying '1' scores 9")
+    assert findings["constant-reply"].message.startswith("always replying '1' scores 89.4%")
     distinct = found(sn.build("lvlm-ehub/coco-oc", source=source, to=tmp_path / "x", params={"rows": "distinct"}))
     assert "duplicates" not in distinct
 

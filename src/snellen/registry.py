@@ -147,6 +147,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "reform-eval": "snellen.suites.reform_eval",
         "lvlm-ehub": "snellen.suites.lvlm_ehub",
         "pope": "snellen.suites.pope",
+        "tiny-lvlm-ehub": "snellen.suites.tiny_lvlm_ehub",
         "visdial": "snellen.suites.visdial",
     },
     "extractors": {"standard": "snellen.extraction:STANDARD", "strict": "snellen.extraction:STRICT"},

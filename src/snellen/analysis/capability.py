@@ -93,7 +93,20 @@ def capability_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
         ]
         everything = [term for terms in terms_by_dimension.values() for term in terms]
         overall = means if not _why_no_mean(everything) else everything
-        yield _mean(run.manifest.model, method, ALL, overall)
+        row = _mean(run.manifest.model, method, ALL, overall)
+        yield _summed(row, len(means)) if overall is means and _prints_sum(run) else row
+
+
+def _prints_sum(run: ScoredRun) -> bool:
+    """Whether the run is scored as published by suites that all print the sum over dimensions."""
+    return all(scored.published is not None and scored.published.overall == "sum" for scored in run.benchmarks)
+
+
+def _summed(row: Result, dimensions: int) -> Result:
+    numbers = (row.estimate.value, row.estimate.stderr, row.estimate.low, row.estimate.high)
+    value, stderr, low, high = (None if number is None else dimensions * number for number in numbers)
+    summed = replace(row.estimate, value=value, stderr=stderr, low=low, high=high)
+    return replace(row, estimate=summed, detail=f"sum over {dimensions} dimensions")
 
 
 def _mean(model: str, method: Method, dimension: str, terms: Sequence[_MeanTerm]) -> Result:

@@ -6,11 +6,16 @@ Questions of several of them about one picture stay one group, so that the inter
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from snellen.catalogue import suite_facts
+from snellen.records import Score
+from snellen.scoring.corpus_counts import QuestionCounts
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+
+RecordT = TypeVar("RecordT", Score, QuestionCounts)
 
 
 def pooled_benchmarks(run: ScoredRun) -> Iterator[ScoredBenchmark]:
@@ -24,31 +29,27 @@ def pooled_benchmarks(run: ScoredRun) -> Iterator[ScoredBenchmark]:
 
 
 def _pooled(name: str, members: Sequence[ScoredBenchmark]) -> ScoredBenchmark:
-    """All questions of the members under ids that name their benchmark, as far as every member was asked so."""
-    common = set.intersection(*({score.protocol for score in member.scores} for member in members))
-    first = members[0]
+    """All questions of the members under ids that name their benchmark, with the numbers that every member has."""
+    common = set.intersection(*({_kind(one) for one in (*m.scores, *m.tallies)} for m in members))
 
     def own(member: ScoredBenchmark, sample: str) -> str:
         return f"{member.spec.name}/{sample}"
 
+    def renamed(member: ScoredBenchmark, records: Sequence[RecordT]) -> Iterator[RecordT]:
+        for record in records:
+            if _kind(record) in common:
+                yield replace(record, sample_id=own(member, record.sample_id))
+
     return ScoredBenchmark(
-        spec=replace(first.spec, name=name),
+        spec=replace(members[0].spec, name=name),
         samples={own(m, key): replace(one, id=own(m, key)) for m in members for key, one in m.samples.items()},
-        predictions=tuple(
-            replace(one, sample_id=own(m, one.sample_id))
-            for m in members
-            for one in m.predictions
-            if one.protocol in common
-        ),
-        scores=tuple(
-            replace(one, sample_id=own(m, one.sample_id)) for m in members for one in m.scores if one.protocol in common
-        ),
+        predictions=(),
+        scores=tuple(one for m in members for one in renamed(m, m.scores)),
         answers={(own(m, key), turn): one for m in members for (key, turn), one in m.answers.items()},
-        tallies=tuple(
-            replace(one, sample_id=own(m, one.sample_id))
-            for m in members
-            for one in m.tallies
-            if one.protocol in common
-        ),
-        published=first.published,
+        tallies=tuple(one for m in members for one in renamed(m, m.tallies)),
+        published=members[0].published,
     )
+
+
+def _kind(record: Score | QuestionCounts) -> tuple[str, str]:
+    return record.protocol, record.metric
