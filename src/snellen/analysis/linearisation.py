@@ -115,9 +115,13 @@ def macro_estimate(scored: ScoredBenchmark, scores: Sequence[Score], part_of: Ca
             deviation = (score.value or 0.0) - means[part]
             shifts[scored.samples[score.sample_id].group].append(deviation / (len(means) * len(ones)))
     n, errors = sum(map(len, by_part.values())), sum(score.never_answered for score in scores)
-    value = statistics.fmean(means.values()) if means else None
-    estimate = _estimate(value, [math.fsum(one) for one in shifts.values()], list(shifts), UNIT_INTERVAL)
-    return _counted(estimate, n, len(scores) - n - errors, errors)
+    lost = len(scores) - n - errors
+    if not means:
+        return Estimate(None, None, None, None, 0, lost, errors)
+    # The deviations of a part sum to zero, and so do those of all.
+    deviations = [math.fsum(one) for one in shifts.values()]
+    value = statistics.fmean(means.values())
+    return _counted(_estimate((value, deviations), list(shifts), UNIT_INTERVAL), n, lost, errors)
 
 
 def _counted(estimate: Estimate, n: int, unscored: int, errors: int) -> Estimate:
@@ -139,30 +143,43 @@ def linearised_estimates(
     """
     if not counts:
         return [Estimate(None, None, None, None, 0)] * len(bounds)
-    sums = _summed(counts)
-    values = compute(sums)
-    gradients = _gradients(compute, sums, len(bounds))
+    values = compute(_summed(counts))
+    linearised = linearised_deviations(counts, compute, len(bounds))
     return [
-        _estimate(value, None if gradient is None else _shifts(gradient, counts), groups, row_bounds)
-        for value, gradient, row_bounds in zip(values, gradients, bounds, strict=True)
+        _estimate(one, groups, row_bounds)
+        if one
+        else Estimate(value, None, None, None, len(counts), groups=len(set(groups)))
+        for one, value, row_bounds in zip(linearised, values, bounds, strict=True)
     ]
 
 
-def _shifts(gradient: Sequence[float], counts: Sequence[Counts]) -> list[float]:
-    return [sum(map(mul, gradient, question_counts)) for question_counts in counts]
+def linearised_deviations(
+    counts: Sequence[Counts], compute: RowFunction, rows: int
+) -> list[tuple[float, list[float]] | None]:
+    """Each row's value, and how each question's deviation changes it; the deviations of all questions sum to zero.
+
+    None for a row that is undefined, or undefined nearby, and where nothing was counted.
+    """
+    if not counts:
+        return [None] * rows
+    sums = _summed(counts)
+    linearised: list[tuple[float, list[float]] | None] = []
+    for value, gradient in zip(compute(sums), _gradients(compute, sums, rows), strict=True):
+        if value is None or gradient is None:
+            linearised.append(None)
+            continue
+        shifts = [sum(map(mul, gradient, question_counts)) for question_counts in counts]
+        middle = math.fsum(shifts) / len(counts)
+        linearised.append((value, [shift - middle for shift in shifts]))
+    return linearised
 
 
-def _estimate(
-    value: float | None, shifts: Sequence[float] | None, groups: Sequence[Hashable], bounds: Bounds
-) -> Estimate:
-    """A value with the spread of the shifts, in groups, that its questions give it; None where these are unknown."""
-    n = len(groups)
-    if value is None or shifts is None:
-        return Estimate(value, None, None, None, n, groups=len(set(groups)))
-    middle = math.fsum(shifts) / n
-    spread = group_spread([shift - middle for shift in shifts], groups)
+def _estimate(linearised: tuple[float, list[float]], groups: Sequence[Hashable], bounds: Bounds) -> Estimate:
+    value, deviations = linearised
+    spread = group_spread(deviations, groups)
     low, high = interval_of(value, spread, bounds if bounds[0] <= value <= bounds[1] else NO_BOUNDS)
-    return Estimate(value, spread.error if spread.groups > 1 else None, low, high, n, groups=spread.groups)
+    error = spread.error if spread.groups > 1 else None
+    return Estimate(value, error, low, high, len(deviations), groups=spread.groups)
 
 
 def _gradients(compute: RowFunction, sums: Counts, rows: int) -> list[list[float] | None]:

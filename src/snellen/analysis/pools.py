@@ -30,7 +30,7 @@ def pooled_benchmarks(run: ScoredRun) -> Iterator[ScoredBenchmark]:
 
 def _pooled(name: str, members: Sequence[ScoredBenchmark]) -> ScoredBenchmark:
     """All questions of the members under ids that name their benchmark, with the numbers that every member has."""
-    common = set.intersection(*({_kind(one) for one in (*m.scores, *m.tallies)} for m in members))
+    common = set.intersection(*(set(map(_kind, m.scores)) | set(map(_kind, m.tallies)) for m in members))
 
     def own(member: ScoredBenchmark, sample: str) -> str:
         return f"{member.spec.name}/{sample}"
