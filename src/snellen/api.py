@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,13 +20,14 @@ from snellen.building.builder import Progress
 from snellen.building.builder import build_benchmark as build_spec
 from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, select
+from snellen.catalogue.choices import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.hooks import params_with
 from snellen.errors import DataError
 from snellen.evaluation import check_budget, evaluate_spec, score_folders, silent
 from snellen.models.base import load_model
 from snellen.protocols.base import parse_protocol
-from snellen.protocols.prediction import LikelihoodRule
+from snellen.protocols.prediction import RuleChoice
 from snellen.readers.hub import from_hub
 from snellen.records import Result
 from snellen.registry import unknown
@@ -216,6 +217,7 @@ def build(
     hub: bool = False,
     revision: str = "",
     to: str | Path | None = None,
+    params: Mapping[str, Any] | None = None,
     recipe: Recipe = DEFAULT_RECIPE,
     writer: Any = None,
     progress: Progress | None = None,
@@ -224,7 +226,8 @@ def build(
 
     `source` is the folder with its official files, `to` the folder to make (default: under
     $SNELLEN_HOME). With `hub` it is built from its dataset on the Hugging Face hub, fetched at `revision` (the
-    entry's, else the newest) unless `source` is a folder with that dataset's files. `recipe` says how it is
+    entry's, else the newest) unless `source` is a folder with that dataset's files. `params` are choices and parameters
+    of the entry's source, by name (docs/datasets.md, Choices). `recipe` says how it is
     sampled and how many options there are, where the entry is not to decide; `writer` is a model
     string or object that writes distractors where the paper had a model write them. Raises DataError naming file
     and line of wrong rows; nothing half-built is left. ModelError when the writer does not answer: what it wrote
@@ -235,6 +238,7 @@ def build(
         if len(chosen) != 1:
             raise DataError(f"{benchmark} stands for {len(chosen)} benchmarks; build them one by one")
         benchmark = chosen[0]
+    benchmark = with_params(benchmark, params or {})
     folder = Path(source) if source else None
     if hub:
         benchmark, folder = from_hub(benchmark, folder, revision)
@@ -291,7 +295,7 @@ def score(
     folder: str | Path,
     *,
     extractor: str = "standard",
-    likelihood_rule: LikelihoodRule = "sum",
+    likelihood_rule: RuleChoice = "own",
     metrics: str | Iterable[str] = (),
     semantic: bool = False,
     unparsed: Unparsed = "not-right",

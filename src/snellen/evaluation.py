@@ -148,7 +148,7 @@ def _score_folder(folder: Path, scoring: ScoringSpec, panel: JudgeEnsemble | Non
         return scored
     published = score_run(folder, scoring, panel)
     _write_scored(scored, [*results_of(scored), *results_of(published)])
-    return published
+    return replace(published, counterpart=scored)
 
 
 def _write_scored(scored: ScoredRun, results: Sequence[Result]) -> None:

@@ -320,6 +320,8 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
     """Under likelihood, each option's value by the rule, in the sample's order of options."""
     unparsed_text: str | None = None
     """The reply as it came, where it names no option."""
+    mentioned: tuple[int, ...] = ()
+    """All options that the reply names, by identity, where a published rule read it by which a mention is enough."""
     addresses_grader: str = ""
     """The words by which the reply speaks to whoever grades it, if it does; they change nothing of how it is read."""
 

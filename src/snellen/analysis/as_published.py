@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from snellen.analysis.capability import ALL
+from snellen.analysis.pools import pooled_benchmarks
 from snellen.analysis.statistics import scaled_estimate
 from snellen.metrics.declaration import printed_unit
 from snellen.records import Result
@@ -18,7 +19,8 @@ def as_printed(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
 
     A mean over benchmarks is on their scale if they share one, else unscaled.
     """
-    scales = {scored.spec.name: scored.published.scale if scored.published else {} for scored in run.benchmarks}
+    everything = (*run.benchmarks, *pooled_benchmarks(run))
+    scales = {scored.spec.name: scored.published.scale if scored.published else {} for scored in everything}
 
     def factor(row: Result) -> float:
         factors = {scale.get(row.unit, 1.0) for name, scale in scales.items() if row.benchmark in (name, ALL)}

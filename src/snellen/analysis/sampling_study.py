@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from snellen.analysis.capability import ALL, first_text_metric
 from snellen.errors import DataError
-from snellen.metrics.corpus import CorpusCountMetric, Counts, corpus_count_metric
+from snellen.metrics.corpus import Counts, SummedMetric, summed_metric
 from snellen.metrics.declaration import SHARE, declared
 from snellen.records import Method
 from snellen.reformulation.sampling import Rule, Sampling, draw_sample
@@ -159,7 +159,7 @@ def _counted(scored: ScoredBenchmark) -> dict[tuple[str, Method, str], list[_Cou
     """Counts by protocol, method and row: values for metrics that are means, pooled counts for the others."""
     counts_by_row: dict[tuple[str, Method, str], list[_CountedQuestion]] = defaultdict(list)
     for tally in scored.tallies:
-        pooled = corpus_count_metric(tally.metric)
+        pooled = summed_metric(tally.metric)
         for place, row in enumerate(pooled.names):
             compute = partial(_pooled_row, pooled, place)
             counts_by_row[tally.protocol, tally.method, row].append(
@@ -177,7 +177,7 @@ def _mean_of(sums: Counts) -> float:
     return sums[0] / sums[1]
 
 
-def _pooled_row(pooled: CorpusCountMetric, place: int, sums: Counts) -> float | None:
+def _pooled_row(pooled: SummedMetric, place: int, sums: Counts) -> float | None:
     return pooled.compute(sums)[place]
 
 

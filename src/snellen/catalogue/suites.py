@@ -55,6 +55,8 @@ class AsPublished(Struct, frozen=True, forbid_unknown_fields=True):
     """The row that stands for a benchmark with options; accuracy when empty."""
     instead: dict[str, str] = {}
     """Rows of choices that stand in the tables in place of Snellen's own."""
+    overall: Literal["mean", "sum"] = "mean"
+    """What is printed over all dimensions: the mean of their values, or their sum."""
     scale: dict[str, float] = {}
     """By unit: what its values are multiplied by in print."""
 
@@ -75,6 +77,8 @@ class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Protocols for the benchmarks of a task, replacing the suite's."""
     parts: dict[str, SuitePart] = {}
     """Named parts besides its dimensions and tasks: `snellen run MODEL SUITE:PART`."""
+    pools: dict[str, tuple[str, ...]] = {}
+    """Benchmarks (without the suite's name) whose questions are also counted together, as `SUITE/POOL`."""
     aggregation: Aggregation = Aggregation()
     as_published: AsPublished | None = None
     """None where its paper has no tables, or none by rules of their own."""

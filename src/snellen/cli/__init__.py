@@ -27,6 +27,7 @@ _VERBS: dict[str, dict[str, str]] = {
     },
     "Runs": {
         "demo": "Evaluate the embedded models on the embedded eye chart.",
+        "check": "See whether a model sees: what changes when the picture does.",
         "run": "Evaluate a model on benchmarks; the same command resumes a stopped run.",
         "score": "Read and score a run again, without asking the model.",
         "compare": "Compare runs question by question: differences, tests, ranks, flips.",

@@ -127,15 +127,22 @@ def show_results(results: Results, as_json: bool) -> None:
         for row in results.rows:
             out.out(msgspec.json.encode(flat_row(row)).decode())
         return
-    from snellen.report import capability_table, common_tables, other_tables, suite_tables, summary_table
+    from snellen.report import (
+        both_conventions,
+        capability_table,
+        common_tables,
+        other_tables,
+        suite_tables,
+        summary_table,
+    )
 
     out.print(summary_table(results.runs, results.rows))
     if (capable := capability_table(results.runs, results.rows)) is not None:
         out.print()
         out.print(capable)
-    for comparison in common_tables(results.runs, results.rows):
+    for table in (*both_conventions(results.runs, results.rows), *common_tables(results.runs, results.rows)):
         out.print()
-        out.print(comparison)
+        out.print(table)
     for subject, suite_own in suite_tables(results.runs, results.rows).items():
         for table in suite_own[:MAX_SUITE_TABLES]:
             out.print()

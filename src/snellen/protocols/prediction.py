@@ -15,6 +15,8 @@ from snellen.records import ContinuationScore, ExtractionMethod, Prediction, Req
 
 LikelihoodRule = Literal["sum", "mean", "byte", "softmax", "pmi", "conditional"]
 LIKELIHOOD_RULES: tuple[LikelihoodRule, ...] = get_args(LikelihoodRule)
+RuleChoice = Literal["own", LikelihoodRule]
+"""`own`: as each benchmark's entry says."""
 
 
 def check_extractor(name: str) -> None:
@@ -46,7 +48,7 @@ def predict(
         sample_id=request.sample_id,
         variant=request.variant,
         key=request.key,
-        extractor_version=f"likelihood-{rule}-1" if likelihood else rules.version,
+        extractor_version=_rule_version(rule) if likelihood else rules.version,
         error=response.error,
         notes=response.notes,
         addresses_grader=_grader_address(question, response),
@@ -61,6 +63,15 @@ def predict(
     if question.options:
         return _by_reply(unread, question, response, rules)
     return replace(unread, text=response.text, extraction_method="verbatim")
+
+
+def _rule_version(rule: LikelihoodRule) -> str:
+    return f"likelihood-{rule}-1"
+
+
+def holds_shares(prediction: Prediction) -> bool:
+    """Whether its scores are shares of the options (rule `softmax`), and not log-likelihoods."""
+    return prediction.extractor_version == _rule_version("softmax")
 
 
 def _by_scores(unread: Prediction, scores: Sequence[ContinuationScore] | None, rule: LikelihoodRule) -> Prediction:
@@ -92,6 +103,7 @@ def _by_reply(unread: Prediction, question: Turn, response: Response, rules: Nam
         confidence=None if reading.confidence == "none" else reading.confidence,
         follows_format=reading.follows_format,
         unparsed_text=reply if reading.choice is None else None,
+        mentioned=tuple(places[place] for place in reading.mentioned),
     )
 
 

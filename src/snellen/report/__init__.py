@@ -3,6 +3,7 @@
 from snellen.report.paired_tables import comparison_tables
 from snellen.report.summary import SummaryRow, summary_rows
 from snellen.report.terminal import (
+    both_conventions,
     capability_table,
     common_tables,
     other_tables,
@@ -15,6 +16,7 @@ from snellen.report.write_comparison import write_comparison
 
 __all__ = [
     "SummaryRow",
+    "both_conventions",
     "capability_table",
     "common_tables",
     "comparison_tables",

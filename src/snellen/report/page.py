@@ -10,6 +10,7 @@ from importlib.resources import files
 
 from snellen.report import svg
 from snellen.report.common_questions import common_question_tables
+from snellen.report.conventions import convention_tables
 from snellen.report.figures import ChartDrawer, ChartPanel
 from snellen.report.gallery import OUTCOMES, Gallery, choose_gallery
 from snellen.report.markup import disclosure, esc, html_table
@@ -35,6 +36,7 @@ def html_report(views: Sequence[RunView]) -> str:
     sections = [
         ("summary", "Summary", html_table(summary(views), "matrix summary")),
         ("common", "Common", _tables(common_question_tables(views))),
+        ("conventions", "Conventions", _tables(convention_tables(views))),
         ("comparison", "Comparison", _tables(paired_tables(views))),
         *_chart_sections(views, figures),
         ("papers", "Published", _tables(beside_papers(views))),
@@ -230,10 +232,7 @@ def _counts(views: Sequence[RunView], figures: ChartDrawer) -> str:
 
 def _samples(views: Sequence[RunView], gallery: Gallery) -> str:
     numbers = {digest: i for i, digest in enumerate(gallery.images)}
-    cards = "\n".join(
-        sample_card(entry, gallery, views[entry.model].label, views[entry.model].run.scoring.likelihood_rule, numbers)
-        for entry in gallery.entries
-    )
+    cards = "\n".join(sample_card(entry, gallery, views[entry.model].label, numbers) for entry in gallery.entries)
     excluded = ", ".join(f"{count:,} {outcome}" for outcome, count in gallery.left_out.items())
     note = f"Not shown: {excluded} (a question counts once per protocol)." if excluded else "All questions are shown."
     return (

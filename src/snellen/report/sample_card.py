@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from snellen.metrics.declaration import declared
-from snellen.protocols.prediction import LikelihoodRule
+from snellen.protocols.prediction import holds_shares
 from snellen.reasons import word_reason
 from snellen.records import Exchange, ImagePart, ImageRef, Message, Prediction, Variant
 from snellen.report.formatting import DASH, decimal_text, metric_title
@@ -19,9 +19,7 @@ LONGEST = 4000
 SIGNS: dict[Outcome, str] = {"right": "✓", "wrong": "✗", "unparsed": "?", "error": "!", "scored": "·", "no gold": "·"}
 
 
-def sample_card(
-    entry: GalleryEntry, gallery: Gallery, label: str, rule: LikelihoodRule, numbers: Mapping[str, int]
-) -> str:
+def sample_card(entry: GalleryEntry, gallery: Gallery, label: str, numbers: Mapping[str, int]) -> str:
     """An HTML article; `numbers` gives each picture's index in the page's list."""
     exchange = gallery.exchanges.get((entry.model, entry.exchange_key))
     pictures = "".join(_picture(image, entry, gallery, numbers) for image in entry.sample.images)
@@ -34,7 +32,7 @@ def sample_card(
         f" <b>{esc(entry.sample.benchmark)}</b> · <bdi>{esc(label)}</bdi> · <bdi>{esc(entry.protocol)}</bdi>{turn}"
         f" · <code>{esc(entry.sample.id)}</code>{_tags(entry)}</header>\n"
         f'<div class="columns"><div class="pictures">{pictures}</div>'
-        f'<div class="talk">{talk}</div>\n<div class="verdict">{_verdict(entry, rule)}</div></div></article>'
+        f'<div class="talk">{talk}</div>\n<div class="verdict">{_verdict(entry)}</div></div></article>'
     )
 
 
@@ -88,9 +86,9 @@ def _long(text: str) -> str:
     return f'{esc(text[:LONGEST])}<span class="none"> … and {len(text) - LONGEST:,} more characters</span>'
 
 
-def _verdict(entry: GalleryEntry, rule: LikelihoodRule) -> str:
+def _verdict(entry: GalleryEntry) -> str:
     options = entry.sample.rounds[entry.turn].options
-    table = _options(entry, options, rule) if options else ""
+    table = _options(entry, options) if options else ""
     facts = [("read as", _reading(entry.shown_prediction, options)), ("gold", _gold(entry, options))]
     if len(entry.predictions) > 1:
         facts.append((f"{len(entry.predictions)} presentations", _presentations(entry, options)))
@@ -104,13 +102,13 @@ def _verdict(entry: GalleryEntry, rule: LikelihoodRule) -> str:
     return table + "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts) + "</dl>"
 
 
-def _options(entry: GalleryEntry, options: Sequence[str], rule: LikelihoodRule) -> str:
+def _options(entry: GalleryEntry, options: Sequence[str]) -> str:
     """Options in the order shown, with the choice, the gold and, under likelihood, the scores."""
     variant = entry.shown_prediction.variant
     order = variant.order or tuple(range(len(options)))
     gold = entry.answer.options if entry.answer else ()
     scores = entry.shown_prediction.scores
-    likely = _likelihoods(scores, rule) if len(scores) == len(options) else {}
+    likely = _likelihoods(scores, holds_shares(entry.shown_prediction)) if len(scores) == len(options) else {}
     rows = []
     for place, option in enumerate(order):
         label = variant.labels[place] if place < len(variant.labels) else ""
@@ -129,12 +127,12 @@ def _options(entry: GalleryEntry, options: Sequence[str], rule: LikelihoodRule) 
     )
 
 
-def _likelihoods(values: Sequence[float], rule: LikelihoodRule) -> dict[int, str]:
+def _likelihoods(values: Sequence[float], are_shares: bool) -> dict[int, str]:
     """One cell per option: a bar for its share among the options, and the value."""
     finite = [value for value in values if math.isfinite(value)]
     best = max(finite, default=0.0)
     weights = [math.exp(value - best) if math.isfinite(value) else 0.0 for value in values]
-    weights = list(values) if rule == "softmax" else weights
+    weights = list(values) if are_shares else weights
     total = math.fsum(weights) or 1.0
     return {
         i: f'<td class="num"><svg class="bar" viewBox="0 0 60 8" role="img" aria-label="share {weight / total:.2f}">'

@@ -21,7 +21,7 @@ from msgspec.structs import asdict, fields, replace
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.decoding import parse_toml
 from snellen.paths import check_folder_name
-from snellen.protocols.prediction import LikelihoodRule
+from snellen.protocols.prediction import RuleChoice
 from snellen.records import METHODS, Decoding, Method
 from snellen.registry import unknown
 
@@ -40,8 +40,8 @@ class ScoringSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     extractor: str = "standard"
     """Rules that read replies: standard, strict, legacy:..."""
-    likelihood_rule: LikelihoodRule = "sum"
-    """How log-likelihoods are reduced: sum, mean, byte, softmax, pmi, conditional."""
+    likelihood_rule: RuleChoice = "own"
+    """How log-likelihoods are reduced: sum, mean, byte, softmax, pmi, conditional; own: as each benchmark says."""
     metrics: tuple[str, ...] = ()
     """Metrics besides those of each benchmark."""
     semantic: bool = False

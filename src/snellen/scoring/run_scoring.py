@@ -20,7 +20,7 @@ from snellen.extraction import find_extractor
 from snellen.metrics.corpus import CorpusCountMetric
 from snellen.metrics.declaration import ChoiceMetric, CorpusMetric, ReplyMetric, find_metric
 from snellen.protocols.base import Protocol, duplicate_presentation, parse_protocol
-from snellen.protocols.prediction import predict
+from snellen.protocols.prediction import LikelihoodRule, predict
 from snellen.records import Prediction, Sample, Score, Turn, Variant
 from snellen.runs.journal import RunManifest, read_exchanges, read_manifest
 from snellen.runs.plan import reopen_benchmark
@@ -32,6 +32,7 @@ from snellen.scoring.corpus_counts import QuestionCounts, count_questions, own_s
 from snellen.scoring.judges.ensemble import JudgeEnsemble
 from snellen.scoring.judges.marking import JudgedMetric
 from snellen.scoring.option_ranks import OptionRanking, score_ranks
+from snellen.scoring.picture_means import PictureMean, count_over_pictures
 from snellen.scoring.questions import AskedQuestion
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, score_texts
@@ -60,7 +61,7 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
         for use in manifest.benchmarks
     }
     rules = {name: _rules(one.spec, spec) for name, one in opened.items()}
-    readings = {name: replace(spec, extractor=rule.extractor) if rule else spec for name, rule in rules.items()}
+    readings = {name: _reading(opened[name].spec, spec, rule) for name, rule in rules.items()}
     read = _read(folder, manifest, samples, readings)
     stages = reading_stages(spec, panel, _judge_prompts(rules, panel))
     if not any(stage.likely for stage in stages):
@@ -105,6 +106,18 @@ def _rules(spec: BenchmarkSpec, scoring: ScoringSpec) -> AsPublished | None:
     return suite.as_published if suite else None
 
 
+class _Reading(Struct, frozen=True):
+    """By what the responses to a benchmark are read."""
+
+    extractor: str
+    rule: LikelihoodRule
+
+
+def _reading(spec: BenchmarkSpec, scoring: ScoringSpec, rules: AsPublished | None) -> _Reading:
+    rule = spec.likelihood_rule if scoring.likelihood_rule == "own" else scoring.likelihood_rule
+    return _Reading(rules.extractor if rules else scoring.extractor, rule)
+
+
 def _judge_prompts(rules: Mapping[str, AsPublished | None], panel: JudgeEnsemble | None) -> dict[str, str]:
     """How judges are asked about each benchmark: as its suite was published, or else as they are asked anyway."""
     if panel is None:
@@ -136,7 +149,7 @@ class _Read(Struct):
 
 
 def _read(
-    folder: Path, manifest: RunManifest, samples: dict[str, dict[str, Sample]], readings: Mapping[str, ScoringSpec]
+    folder: Path, manifest: RunManifest, samples: dict[str, dict[str, Sample]], readings: Mapping[str, _Reading]
 ) -> _Read:
     read = _Read({name: {} for name in samples}, {})
     baselines = Baselines(folder, manifest.protocols)
@@ -154,7 +167,7 @@ def _read(
             request,
             exchange.response,
             reading.extractor,
-            reading.likelihood_rule,
+            reading.rule,
             baselines.of(exchange),
         )
         key = exchange.protocol, request.sample_id, request.variant.turn
@@ -232,8 +245,12 @@ def _score_benchmark(
                 scores.extend(s for q in questions if q.turn.options for s in score_choice_metric(q, metric))
             elif isinstance(metric, OptionRanking):
                 scores.extend(score_ranks(questions, metric))
+            elif isinstance(metric, PictureMean):
+                counted = count_over_pictures(questions, name, metric, spec.pictures_share)
+                tallied.extend(counted)
+                scores.extend(own_scores(counted))
             elif isinstance(metric, CorpusCountMetric):
-                counted = count_questions(questions, name)
+                counted = count_questions(questions, name, metric)
                 tallied.extend(counted)
                 scores.extend(own_scores(counted))
             elif isinstance(metric, (ReplyMetric, CorpusMetric, JudgedMetric)):

@@ -56,6 +56,8 @@ class ScoredRun(Struct, frozen=True):
     judges: tuple[JudgeUse, ...] = ()
     left_out: tuple[ExcludedQuestion, ...] | None = None
     """None but for runs that are compared on the questions which all of them answered."""
+    counterpart: ScoredRun | None = None
+    """Of a run scored as published: the same replies by the standard rules."""
 
     @property
     def convention(self) -> Convention:

@@ -129,7 +129,7 @@ def _cards(where: str) -> tuple[tuple[str, ...], Rows]:
     return header, rows
 
 
-_OVER: tuple[MetricInput, ...] = ("choices", "ranks", "reply", "corpus", "counts", "judge", "derived")
+_OVER: tuple[MetricInput, ...] = ("choices", "ranks", "pictures", "reply", "corpus", "counts", "judge", "derived")
 
 
 _LISTS: dict[str, Callable[[str], tuple[tuple[str, ...], Rows]]] = {
