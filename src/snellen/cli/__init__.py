@@ -27,6 +27,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "run": "Evaluate a model on benchmarks; the same command resumes a stopped run.",
         "score": "Read and score a run again, without asking the model.",
         "agree": "Label hard replies, and see how far extractors and judges agree with people.",
+        "rate": "Have people rate replies: a blinded form, sheets in and out, means and agreement.",
         "report": "Write the report of one or several runs.",
         "submit": "Write the replies of a run as the file that an evaluation server takes.",
     },

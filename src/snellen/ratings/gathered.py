@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.errors import DataError, StoreError
-from snellen.ratings.key import RatingKey, published_key, read_key, write_key
+from snellen.ratings.key import published_key, read_key, write_key
 from snellen.ratings.sheets import RaterSheet, read_sheets
 from snellen.ratings.study import RatingStudy
 from snellen.runs.journal import write_atomically

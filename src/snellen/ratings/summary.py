@@ -137,7 +137,9 @@ class _Ratings:
             for rater in self._raters
             for number in numbers
         ]
-        full = [(cell, math.fsum(whole) / len(whole)) for cell, some in cells if len(whole := _whole(some)) == len(some)]
+        full = [
+            (cell, math.fsum(whole) / len(whole)) for cell, some in cells if len(whole := _whole(some)) == len(some)
+        ]
         return crossed_mean(
             [value for _, value in full],
             [rater for (rater, _), _ in full],
@@ -211,5 +213,3 @@ def shown_titles(key: RatingKey) -> dict[str, str]:
     turned = f" ({key.study.lowest + key.study.highest} - r)"
     titles = {d.name: d.title + (turned if d.better == "lower" else "") for d in key.study.dimensions}
     return {**titles, **{overall.name: overall.name for overall in key.study.overall}}
-
-
