@@ -43,6 +43,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "models": {
         "clip": "snellen.models.clip:open_clip",
         "hf": "snellen.models.hf:open_hf",
+        "ocr": "snellen.models.ocr:open_ocr",
         "openai": "snellen.models.openai:open_openai",
         "replay": "snellen.runs.replay:open_replay",
         "snellen": "snellen.models.embedded:open_embedded",
