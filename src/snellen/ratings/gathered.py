@@ -37,7 +37,7 @@ def gather(folder: Path, files: Sequence[Path], study: RatingStudy | None = None
     key = read_key(folder) if study is None else published_key(study)
     sheets = {sheet.rater: sheet for sheet in (read_gathered(folder) if (folder / RATINGS).exists() else ())}
     known, notes = set(sheets), list[str]()
-    fresh: dict[str, Path] = {}
+    fresh = set[str]()
     for file in files:
         read = read_sheets(file, key)
         notes += [f"{file.name}: {note}" for note in read.notes]
@@ -48,7 +48,7 @@ def gather(folder: Path, files: Sequence[Path], study: RatingStudy | None = None
                     f"{file}: {sheet.rater!r} has rated already ({earlier.source}), and differently; rename one of "
                     "the two, or let the new ratings take the place of the earlier ones with --replace"
                 )
-            fresh[sheet.rater] = file
+            fresh.add(sheet.rater)
             sheets[sheet.rater] = sheet
     if study is not None:
         write_key(folder, key)

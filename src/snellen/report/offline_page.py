@@ -7,7 +7,7 @@ import hashlib
 import json
 
 
-def policy_of(style: str, script: str) -> str:
+def _policy(style: str, script: str) -> str:
     """The content security policy of a page with this one style and this one script: nothing is requested."""
     return (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
@@ -23,7 +23,7 @@ def page_head(title: str, style: str, script: str) -> str:
     """The `<head>` of such a page; `title` is escaped already."""
     return (
         '<head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy_of(style, script)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
         f"<title>{title}</title>\n<style>{style}</style></head>"
