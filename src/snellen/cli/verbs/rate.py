@@ -104,7 +104,11 @@ def table(folder: Path, without_flagged: bool, standardised: bool, seed: int, as
     key, sheets = read_key(folder), read_gathered(folder)
     summary = summarise_ratings(key, sheets, without_flagged=without_flagged, seed=seed)
     _show_models(key, summary, standardised, as_json)
+    if not as_json:
+        out.print()
     _show_dimensions(key, summary, as_json)
+    if not as_json:
+        out.print()
     _show_raters(summary, as_json)
     if as_json:
         return
