@@ -36,10 +36,11 @@ NAMES = {
     # suites
     "AbsentCell", "AsPublished", "BenchmarkSpec", "Estimate", "Exchange", "Expected", "ExtractedChoice", "Extractor",
     "ImportedPredictions", "Importer", "JudgePrompt", "NamedExtractor", "NumberCell", "PredictedRow",
-    "PredictionFile", "PredictionForm", "Result", "RunManifest",
+    "PredictionFile", "PredictionForm", "RatingStudy", "Result", "RunManifest",
     "RunView", "Scaffold", "ScaffoldedTable", "SourceCounts", "SourceSpec", "SubmissionWriter", "Suite",
     "SuiteTables", "Table", "TableForm", "WrittenSubmission", "check_import", "count_source", "find_benchmarks",
-    "imported_run_folder", "no_choice", "read_exchanges", "read_manifest", "write_imported_run",
+    "imported_run_folder", "no_choice", "read_exchanges", "read_manifest", "read_study",
+    "write_imported_run",
     # errors
     "DataError", "MissingExtraError", "ModelError", "SnellenError", "StoreError", "UnknownNameError",
 }  # fmt: skip

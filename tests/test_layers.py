@@ -43,7 +43,7 @@ LAYERS = (
     ("models",),
     ("runs",),
     ("scoring", "metrics"),
-    ("analysis", "report", "predictions"),
+    ("analysis", "report", "predictions", "ratings"),
     ("suites",),
     ("api", "cli", "evaluation", "extending", "__init__", "__main__"),
 )

@@ -174,7 +174,7 @@ def test_a_hundred_options_are_built_asked_and_scored(protocol: str, tmp_path: P
 
 def test_every_family_has_six_different_instructions_for_each_method() -> None:
     templates = default_templates()
-    open_questions = {"text", "caption", "ocr", "grounded-ocr", "kie", "ocr-vqa", "caption-text"}
+    open_questions = {"text", "caption", "ocr", "grounded-ocr", "kie", "ocr-vqa", "caption-text", "plan"}
     assert {family for family, methods in templates.families.items() if "likelihood" not in methods} == open_questions
     assert all("generation" in methods for methods in templates.families.values())
     assert {"choice", "dialogue", *(spec.family for spec in entries().values() if spec.family)} <= set(

@@ -75,6 +75,8 @@ if TYPE_CHECKING:
     from snellen.protocols.base import ProtocolSettings as ProtocolSettings
     from snellen.protocols.base import RequestGenerator as RequestGenerator
     from snellen.protocols.declaration import Declaration as Declaration
+    from snellen.ratings.study import RatingStudy as RatingStudy
+    from snellen.ratings.study import read_study as read_study
     from snellen.readers.exclusions import Exclusion as Exclusion
     from snellen.readers.exclusions import without_exclusions as without_exclusions
     from snellen.records import Answer as Answer
@@ -171,6 +173,7 @@ _HOMES = {
     "snellen.prompts.rendering": ("EarlierReply", "PromptRenderer"),
     "snellen.protocols.base": ("Protocol", "ProtocolSettings", "RequestGenerator"),
     "snellen.protocols.declaration": ("Declaration",),
+    "snellen.ratings.study": ("RatingStudy", "read_study"),
     "snellen.readers.exclusions": ("Exclusion", "without_exclusions"),
     "snellen.records": (
         "Answer",

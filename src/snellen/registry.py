@@ -34,6 +34,7 @@ SuiteGroup = Literal[
     "scaffolds",
     "report_tables",
     "source_counters",
+    "rating_studies",
 ]
 """What suites bring; `snellen.catalogue.hooks` has the type of each."""
 Group = Literal["models", "readers", "transforms", "protocols", "instruments", "suites", "metrics"] | SuiteGroup
@@ -42,6 +43,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "models": {
         "clip": "snellen.models.clip:open_clip",
         "hf": "snellen.models.hf:open_hf",
+        "ocr": "snellen.models.ocr:open_ocr",
         "openai": "snellen.models.openai:open_openai",
         "replay": "snellen.runs.replay:open_replay",
         "snellen": "snellen.models.embedded:open_embedded",
@@ -164,6 +166,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "scaffolds": {},
     "report_tables": {},
     "source_counters": {},
+    "rating_studies": {},
 }
 _HOOKS = "snellen.catalogue.loading:hook_targets"
 """Gives what suites add to a group. A string, since the suites themselves are found through this registry."""
@@ -191,7 +194,7 @@ def own_targets(group: Group) -> Mapping[str, Any]:
 
 def singular(group: Group) -> str:
     """The singular of a group's name, for error messages."""
-    return group[:-1].replace("_", " ")
+    return (f"{group[:-3]}y" if group.endswith("ies") else group[:-1]).replace("_", " ")
 
 
 def find(group: Group, name: str) -> Any:

@@ -32,6 +32,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "score": "Read and score a run again, without asking the model.",
         "compare": "Compare runs question by question: differences, tests, ranks, flips.",
         "agree": "Label hard replies, and see how far extractors and judges agree with people.",
+        "rate": "Have people rate replies: a blinded form, sheets in and out, means and agreement.",
         "report": "Write the report of one or several runs.",
         "submit": "Write the replies of a run as the file that an evaluation server takes.",
     },

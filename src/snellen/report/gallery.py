@@ -5,7 +5,6 @@ Entries are chosen from predictions and scores; then the journal is read once, k
 
 from __future__ import annotations
 
-import base64
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -19,6 +18,7 @@ from snellen.benchmark import Benchmark
 from snellen.errors import DataError
 from snellen.images import ImageStore, to_plain_file
 from snellen.records import Answer, Exchange, Prediction, Sample, Score, Variant
+from snellen.report.offline_page import data_uri
 from snellen.report.request_counts import question_metric
 from snellen.report.run_view import RunView
 from snellen.runs.journal import read_exchanges
@@ -213,7 +213,3 @@ def _images(
                 budget -= len(content)
                 uris[image.digest] = data_uri(media_type, content)
     return uris, frozenset(missing)
-
-
-def data_uri(media_type: str, content: bytes) -> str:
-    return f"data:{media_type};base64,{base64.b64encode(content).decode()}"

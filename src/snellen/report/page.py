@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Sequence
 from importlib.resources import files
 
@@ -14,6 +11,7 @@ from snellen.report.conventions import convention_tables
 from snellen.report.figures import ChartDrawer, ChartPanel
 from snellen.report.gallery import OUTCOMES, Gallery, choose_gallery
 from snellen.report.markup import disclosure, esc, html_table
+from snellen.report.offline_page import embedded_json, page_head
 from snellen.report.paired_tables import paired_tables
 from snellen.report.paper_tables import beside_papers
 from snellen.report.request_counts import count_replies, count_tables
@@ -50,34 +48,17 @@ def html_report(views: Sequence[RunView]) -> str:
         f'<section id="{name}" aria-labelledby="h-{name}"><h2 id="h-{name}">{title}</h2>\n{inner}\n</section>'
         for name, title, inner in present
     )
-    policy = (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
     return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
-        f"<title>{esc(_title(views))}</title>\n<style>{style}</style></head>\n<body>\n"
+        f'<!DOCTYPE html>\n<html lang="en">{page_head(esc(_title(views)), style, script)}\n<body>\n'
         f'<a class="skip" href="#summary">Skip to the summary</a>\n<header class="top">{_head(views)}</header>\n'
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n<main>\n{body}\n</main>\n'
-        f'<script type="application/json" id="pictures">{_json(list(gallery.images.values()))}</script>\n'
+        f"{embedded_json('pictures', list(gallery.images.values()))}\n"
         f"<script>{script}</script>\n</body></html>\n"
     )
 
 
 def _asset(name: str) -> str:
     return files("snellen.report").joinpath(name).read_text("utf-8")
-
-
-def _digest(content: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-
-
-def _json(content: object) -> str:
-    """JSON that cannot end the element it stands in."""
-    return json.dumps(content).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _title(views: Sequence[RunView]) -> str:
