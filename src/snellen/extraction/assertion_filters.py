@@ -232,7 +232,7 @@ def without_fragment(said: Skeleton) -> Skeleton:
     if (
         ending
         or not earlier
-        or (not mentioned(said, 0, start) and patterns.DECLARED.fullmatch(said.text[start:end].strip(" ")))
+        or (not bisect_left(said.offsets, start) and patterns.DECLARED.fullmatch(said.text[start:end].strip(" ")))
     ):
         return said
     every = (*patterns.VERDICTS, *patterns.VERDICTS_DENSE)

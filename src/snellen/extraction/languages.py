@@ -79,6 +79,8 @@ TURKISH_ENDINGS = "|".join(_TABLES["tr"]["endings"])
 ENDINGS: tuple[str, str] = (_ANY["endings_latin"], _ANY["endings_cyrillic"])
 """Endings of words that decline, each a replacement for another: Latin letters, then Cyrillic."""
 ENGLISH_ENDINGS: str = _ENGLISH["endings"]
+RELATIONS: dict[str, tuple[str, ...]] = {name: tuple(forms) for name, forms in _ENGLISH["relations"].items()}
+"""Of each relation in space the words that mean it."""
 
 ENGLISH = frozenset(_ENGLISH["speaking"].split())
 _EITHER = frozenset(_ENGLISH["ambiguous"].split())

@@ -33,7 +33,7 @@ _JOIN = _any(
 )
 _HEDGE = _any(
     "maybe perhaps possibly also probably even option options choice a an the 选项 un une el la le der die "
-    "das ein eine het een"
+    "das den ein eine einen het een um uma uno"
 )
 # At most 31 members, and never given back, so that long chains cost no more than their length.
 GROUP = re.compile(rf"(?>{X}(?:(?: {_JOIN}){{0,2}}(?: {_HEDGE}){{0,2}} {X}){{0,30}})")
@@ -52,6 +52,8 @@ _LINK = _any(
     "called indicated represented given"
 )
 _ABOUT = rf"(?: (?:to|for|of|here|in|from|among|regarding|based|about|on)(?: {WORD}){{0,7}}?)?"
+_ASIDE = rf"(?: , [^.,;:!?\n{MENTIONS}]{{1,60}} ,)?"
+"""What may stand between commas: "my answer, with some doubt, is X"."""
 _BE = _any("is are was would should must will could might may be : = - > →")
 _CHOOSE = _any(
     "meant stand_by stick_to lean_towards lean_toward leaning_towards leaning_toward tend_towards "
@@ -61,7 +63,7 @@ _CHOOSE = _any(
 )
 _CHOSEN = _any("that it it's is would be option the answer choice a an as my final letter :")
 _CONCLUDE = _any(
-    "think believe suppose suspect conclude concluded therefore thus hence so means implies indicates leaving leaves"
+    "think believe suppose suspect conclude concluded therefore thus hence so means implies indicates leaving leaves "
 )
 _CONCLUDED = _any(
     "that it this that's it's is must would should will be the option a an answer probably likely most to clearly "
@@ -78,10 +80,10 @@ VERDICTS = tuple(
     for pattern in (
         # "the answer is X", "Answer: X", "the answer to the question is clearly the X"
         r"\b(?:answers?|conclusion|verdict|solution|prediction)"
-        rf"{_ABOUT}(?: {_BE}){{1,3}}(?: {_LINK}){{0,8}} (?P<x>{X})",
+        rf"{_ABOUT}{_ASIDE}(?: {_BE}){{1,3}}(?: {_LINK}){{0,8}} (?P<x>{X})",
         rf"\banswers?(?: (?:option|choice|letter|with|as|number))? (?P<x>{LABEL})",
         # "the correct option is X", "best choice: X"
-        r"\b(?:option|choice|one|category|label|letter|statement|description)"
+        r"\b(?<!every )(?<!each )(?:option|choice|one|category|label|letter|statement|description)"
         rf"{_ABOUT}(?: {_BE}){{1,3}}(?: {_LINK}){{0,8}} (?P<x>{X})",
         # "I choose X", "I'd go with X", "I would say it is X"
         rf"\b{_CHOOSE}(?: {_CHOSEN}){{0,6}} (?P<x>{X}){_END}",
@@ -184,7 +186,8 @@ UNASSERTED = (
     (OTHERS_SAY, frozenset(_OTHERS.split())),
 )
 FORCED_CHOICE = re.compile(
-    r"\b(?:to|must|forced) (?:choose|guess|pick|answer|say|select)\b|\bi (?:choose|pick|guess)\b"
+    r"\b(?:to|must|forced) (?:choose|guess|pick|answer|say|select|bet|decide)\b|\bi (?:choose|pick|guess)\b"
+    r"|\bif (?:(?:i'm|i am|i was|i were|really|hard) )?(?:pressed|pushed|forced|made to|i must|i had to|i have to)\b"
 )
 
 _FILL = _any(
@@ -313,6 +316,10 @@ REFUSAL = re.compile(
     r"|\bnot sure\b|\bno idea\b|\bunsure\b|\buncertain\b|\bno answer\b|\bagainst my (?:guidelines|policy|policies)\b"
     r"|\b(?:please|kindly|could you) (?:provide|upload|share)\b"
     r"|无法|抱歉|对不起|不能(?:确定|回答|判断|看到|提供|协助)|不知道|不确定|请提供|看不到|没有(?:图片|图像|足够)"
+)
+# A sentence that begins with a refusal.
+REFUSED_AT_LAST = re.compile(
+    rf"[.!?\n] (?:(?:but|so|therefore|however|overall|unfortunately)(?: ,)? )?i(?:'m| am)? {_UNABLE}(?: {WORD}){{0,2}}? {_DO}\b"
 )
 CLAUSE_BREAK = re.compile(r" [,;](?= |$)| (?:but|however|though|although|yet|但是|但|不过)\b|但是|不过")
 ASKS = re.compile(

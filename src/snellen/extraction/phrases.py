@@ -45,7 +45,7 @@ RELATIONS = words("left right top bottom front above below before after older yo
 QUANTIFIERS = words("both neither none")
 # What may stand before such a word that stands alone.
 OPENERS = words(
-    "is it's that's answer be says reads say maybe perhaps probably clearly definitely simply option choice or and "
+    "is was are were it's that's answer be says reads say maybe perhaps probably clearly definitely simply option choice or and "
     "think believe guess so likely absolutely certainly actually surely most"
 )
 
@@ -89,7 +89,7 @@ CJK_BEFORE = frozenset(
     "がもとにをでるらたうへの见見出中了着到有確确唯独只即あ是为選选择個个只一的有张条匹头辆了在和与或叫像看到案位名种隻台把件本は近于属似该会能应叫做示现更最较很"
 )
 # A number behind these counts them: "step 3".
-COUNTED_THINGS = words("step steps figure fig table equation eq schritt étape paso passo stap krok шаг")
+COUNTED_THINGS = words("row rows column columns step steps figure fig table equation eq schritt étape paso passo stap krok шаг")
 CJK_PREFIXES = frozenset("おご")
 CJK_AFTER = frozenset("がもでとにをへのだやかはね呢啊色的了在和与或吗吧因是站坐躺跑而们正也都")
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from snellen.extraction.assertion_filters import keep_asserted, without_fragment
 from snellen.extraction.comparisons import without_comparisons
 from snellen.extraction.discourse import Corrected, after_correction, without_guesses
+from snellen.extraction.last_looks import TAKEN_BACK, look_again
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton, skeleton
 from snellen.extraction.phrases import DENIED, DOUBTFUL
@@ -20,6 +21,10 @@ _CUT_OFF = "cut off before an answer"
 
 def read_plain(reply: PlainReply) -> ExtractedChoice:
     """The reading of a text without markup."""
+    return look_again(reply, _read(reply))
+
+
+def _read(reply: PlainReply) -> ExtractedChoice:
     wordless = reply.asked.bare.get(reply.text.strip(" \n\"'"), ())
     if len(wordless) == 1 and not reply.strict:
         return ExtractedChoice(wordless[0], "text", "certain")
@@ -41,7 +46,7 @@ def _read_mentions(reply: PlainReply, whole: Skeleton) -> ExtractedChoice:
     asserted, listed, refused = keep_asserted(compared, predicates(question))
     corrected = after_correction(without_guesses(asserted), cut)
     if corrected.open:
-        return no_option("cut off", _CUT_OFF) if cut else no_option("ambiguous", "the answer is taken back")
+        return no_option("cut off", _CUT_OFF) if cut else no_option("ambiguous", TAKEN_BACK)
     asserted = _of_the_question(reply, corrected)
     settled = settle(asserted, corrected.start, cut, question)
     doubt = (

@@ -143,7 +143,7 @@ _BOUNDARIES = tuple(
 
 def answering_option(said: Skeleton, question: str, asked: OptionIndex) -> int | None:
     """Of several options named in prose, the one whose clause shares clearly most words with the question."""
-    wanted = question_stems(question) - frozenset(word[:_STEM] for word in asked.vocabulary) - _COPULAR
+    wanted = question_stems(question) - frozenset(word[:_STEM] for word in asked.vocabulary) - COPULAR_STEMS
     offsets = [o for o in said.offsets if said.text[o] <= CONFLICT or said.text[o] == DOUBTFUL]
     if not wanted or not offsets or any(len(said.at[o].places) != 1 or said.at[o].kind == CONFLICT for o in offsets):
         return None
@@ -152,7 +152,7 @@ def answering_option(said: Skeleton, question: str, asked: OptionIndex) -> int |
     for boundary in _BOUNDARIES:
         place = _most_shared(said, offsets, wanted, boundary)
         if place is not None:
-            return place if _says_just_that(said, offsets, place, question_stems(question) - _COPULAR) else None
+            return place if _says_just_that(said, offsets, place, question_stems(question) - COPULAR_STEMS) else None
     return None
 
 
@@ -177,13 +177,13 @@ def _says_just_that(said: Skeleton, offsets: list[int], place: int, wanted: froz
     """
     shown = [(offset, _clause_words(said, offset)) for offset in offsets[:_MOST_MENTIONS]]
     of_others = frozenset(w for offset, words in shown if said.at[offset].places != (place,) for w in words) & wanted
-    turns = [found.start() for found in _turns(said.spoken).finditer(said.text)]
+    begins = [found.start() for found in turns(said.spoken).finditer(said.text)]
     for offset, words in shown:
         if said.at[offset].places != (place,) or not words or denies(_clause_around(said, offset)):
             continue
         later = max((o for o in offsets if said.at[o].places != (place,)), default=0)
         last = later < offset
-        if not last and any(offset < turn < later for turn in turns):
+        if not last and any(offset < turn < later for turn in begins):
             continue
         whole = len(words) >= _FEWEST_SHARED or (words == wanted and words.isdisjoint(of_others))
         if words <= wanted and (whole or (last and _identified(said, offset))):
@@ -214,11 +214,11 @@ def _clause_around(said: Skeleton, offset: int) -> str:
 
 def _clause_words(said: Skeleton, offset: int) -> frozenset[str]:
     """What the clause around a mention says, in stems."""
-    return stems(_clause_around(said, offset)) - _COPULAR
+    return stems(_clause_around(said, offset)) - COPULAR_STEMS
 
 
 @lru_cache(maxsize=256)
-def _turns(spoken: tuple[str, ...]) -> re.Pattern[str]:
+def turns(spoken: tuple[str, ...]) -> re.Pattern[str]:
     """But, and what says so in some languages."""
     words = frozenset(word for language in ("en", *spoken) for word in languages.CONTRAST.get(language, "").split())
     return re.compile(rf" {words_pattern(words)}(?= )|但|不过|しかし|でも|けど|하지만|지만")
@@ -229,7 +229,7 @@ _ASKING = (
     "quanto onde quale quali quanti chi dove che który która które ile kto gdzie jaki jaka jakie "
     "какой какая какое сколько кто где mana siapa berapa hangisi kaç kim nào mấy"
 ).split()
-_COPULAR = frozenset(word[:_STEM] for word in (*languages.union(languages.COPULA, languages.FILL), *_ASKING))
+COPULAR_STEMS = frozenset(word[:_STEM] for word in (*languages.union(languages.COPULA, languages.FILL), *_ASKING))
 
 
 def _most_shared(said: Skeleton, offsets: list[int], wanted: frozenset[str], boundary: re.Pattern[str]) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from snellen.extraction import patterns, phrases
+from snellen.extraction.alignment import aligned_option
 from snellen.extraction.assertion_filters import keep_asserted, mentioned, without_denials
 from snellen.extraction.comparisons import without_comparisons
 from snellen.extraction.discourse import Corrected, after_correction, without_guesses
@@ -15,7 +16,7 @@ from snellen.extraction.option_index import OptionIndex, tokens
 from snellen.extraction.option_mentions import Skeleton, skeleton
 from snellen.extraction.other_subjects import said_of_others_too, says_of_another
 from snellen.extraction.partial_texts import framed_option, partial_index, supported_option
-from snellen.extraction.passing_mentions import does_otherwise, in_passing, says_another_in_part
+from snellen.extraction.passing_mentions import does_otherwise, in_passing, says_another_in_part, tells_of_itself
 from snellen.extraction.question_words import answering_option, predicates, question_stems
 from snellen.extraction.reading import ExtractedChoice
 from snellen.extraction.settling import Settled, no_option, settle
@@ -77,6 +78,11 @@ def doubted(reply: PlainReply, whole: Skeleton, corrected: Corrected, settled: S
     if settled.choice is None or reply.cut or settled.ground not in ("opening", "only one left"):
         return None
     if settled.ground == "only one left" and settled.reading.extraction_method == "text":
+        last = mentioned(asserted)[-1]
+        if patterns.REFUSED_AT_LAST.search(asserted.text, last) is not None:
+            return no_option("refused")
+        if tells_of_itself(asserted, reply.question, reply.asked):
+            return no_option("no match", "said of the option, and not of the question")
         if not corrected.changed and says_another_in_part(reply.text, reply.asked, reply.question, whole):
             return no_option("ambiguous", "another option in part")
         if does_otherwise(asserted, reply.question):
@@ -121,6 +127,8 @@ def hinted(reply: PlainReply, whole: Skeleton, asserted: Skeleton, settled: Sett
         place, why = odd_option(whole, asserted, asked, negative=negative), "the others are named together"
     if place is None and several and question and not negative:
         place, why = answering_option(asserted, question, asked), "said of what the question asks"
+    if place is None and several:
+        place, why = aligned_option(asserted, question, asked), "it alone is said of what the question asks"
     if place is None and not negative:
         place, why = undenied_option(asserted, asked), "the others are denied"
     return None if place is None else ExtractedChoice(place, "text", "likely", why)
