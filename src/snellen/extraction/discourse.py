@@ -158,6 +158,8 @@ def after_correction(said: Skeleton, cut: bool) -> Corrected:
     if not offsets:
         return Corrected(said, False)
     correction = _markers(said.spoken).correction
+    if _takes_back(said, offsets[-1]):
+        return Corrected(said, False, open=True)
     if not correction.occurs(said):
         return Corrected(said, False)
     begins = [found for found in correction.pattern.finditer(text) if found.start() > offsets[0]]
@@ -172,6 +174,23 @@ def after_correction(said: Skeleton, cut: bool) -> Corrected:
             aside = set_aside(said, [(0, found.start())], IDLE)
             return Corrected(aside, True, found.end(), open=found is not last and taken_back and cut)
     return Corrected(said, False, open=taken_back)
+
+
+# "Actually the legend doesn't say."
+_TAKES_BACK = re.compile(
+    r"[.!?\n] (?:but |oh |hmm? |ah |wait |well )?(?:, )?(?:actually|wait|hold on|hang on|on second thoughts?|in fact|hmm?|scratch that"
+    r"|no|looking again|on reflection|then again|come to think of it|however)(?: ,)?(?: but)? "
+    r"(?:the|a|this|that|it|there|i|we|you|none|nothing|no|neither)\b[^.!?\n]{0,80}?"
+    r"(?:(?:doesn't|does not|don't|do not|didn't) (?:say|tell|show|know|mention|specify|indicate|match|fit|have)"
+    r"|(?:can't|cannot|couldn't|could not) (?:be |really )?(?:tell|say|know|see|read|told|seen|determined?|sure|certain|confirmed)"
+    r"|\b(?:not sure|no idea|no longer sure|isn't clear|is not clear|unclear|illegible|isn't (?:right|correct|true|it)"
+    r"|is wrong|may be wrong|might be wrong|was wrong|none of|no way to|isn't listed|is not listed))"
+)
+
+
+def _takes_back(said: Skeleton, last: int) -> bool:
+    """Whether a sentence behind the last mention unsays it without naming another."""
+    return _TAKES_BACK.search(said.text, last) is not None and _RETAINED.search(said.text, last) is None
 
 
 def _wavers(said: Skeleton, begins: list[int]) -> bool:
@@ -197,6 +216,8 @@ def concluded(said: Skeleton, cut: bool) -> list[int]:
         return []
     stop = _SENTENCE.search(said.text, start)
     end = stop.start() if stop else len(said.text)
+    if cut and stop and _GOES_ON.match(said.text, stop.end()):
+        return []
     inside = [offset for offset in offsets if start <= offset < end]
     behind = [offset for offset in offsets if offset >= end]
     if not inside:
@@ -208,6 +229,7 @@ def concluded(said: Skeleton, cut: bool) -> list[int]:
     return inside if agree else []
 
 
+_GOES_ON = re.compile(r"(?:then|next|now|also|but|however|wait|we|let|let's|second|secondly|additionally|moreover)\b")
 _IDENTIFIES = re.compile(
     rf"(?:it's|it is|this is|that's|c est|das ist|es ist|es handelt sich um|se trata de|trata - se de|si "
     rf"tratta di|это) (?:a |an |the |un |une |el |la |le |ein |eine |"

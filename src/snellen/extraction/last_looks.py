@@ -9,6 +9,7 @@ from snellen.extraction.intervals import interval_option
 from snellen.extraction.joint_options import joint_option, of_two, ticked_option
 from snellen.extraction.option_mentions import Skeleton, skeleton
 from snellen.extraction.orderings import likeliest_option, ordered_option, ranked_first
+from snellen.extraction.question_words import topic
 from snellen.extraction.reading import ExtractedChoice
 from snellen.extraction.relations import related_option
 from snellen.extraction.second_looks import PlainReply
@@ -39,7 +40,7 @@ def look_again(reply: PlainReply, reading: ExtractedChoice) -> ExtractedChoice:
     """The reading of a reply that the rules left open: that of the looks, where all that find one agree."""
     if reading.choice is not None or reply.strict or reply.cut or reading.detail == TAKEN_BACK:
         return reading
-    whole = skeleton(reply.text, reply.asked, strict=False)
+    whole = skeleton(reply.text, reply.asked, False, topic(reply.question))
     found = {place: look.why for look in _LOOKS if (place := look.finds(reply, whole)) is not None}
     if len(found) != 1:
         return reading

@@ -113,6 +113,8 @@ _FRAME_CLOSES = re.compile(r"</(?:answer|final|final_answer|choice|option|conclu
 _BOX = re.compile(r"\\(?:boxed|fbox)\s?\{|<\|begin_of_box\|>")
 _BOX_REACH = 400
 _WORD = re.compile(r"[^\W_]")
+_TEMPLATE = re.compile(r"(?:\s|</?s>|\[/?INST\]|<\|[A-Za-z_]{1,30}\|>){1,40}")
+"""What of a chat template may stand before a reply."""
 _NEXT_TURN = re.compile(
     r"\n\s{0,8}(?:(?:#{2,4} ?)?(?:human|user|question|q|instruction|image) ?:|#{2,4} ?(?:human|user|instruction)\b)"
     r"|#{2,4} ?(?:human|user|instruction) ?:|<\|im_start\|>|\[INST\]",
@@ -135,6 +137,8 @@ def find_final_answer(reply: str) -> FinalAnswer:
     boxed = _last_box(reply, start, end)
     if boxed is not None:
         return boxed
+    template = _TEMPLATE.match(reply, start, end)
+    start = template.end() if template else start
     turn = _NEXT_TURN.search(reply, start, end)
     if turn is not None and _WORD.search(reply, start, turn.start()):
         end = turn.start()

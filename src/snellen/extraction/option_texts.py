@@ -20,9 +20,18 @@ class TextMatch(NamedTuple):
 
 
 def text_at(
-    text: str, found: list[Token], at: int, question: OptionIndex, *, foreign: bool = False
+    text: str,
+    found: list[Token],
+    at: int,
+    question: OptionIndex,
+    *,
+    foreign: bool = False,
+    topic: frozenset[str] = frozenset(),
 ) -> TextMatch | None:
-    """The longest option text that begins at this token and stands as words of its own."""
+    """The longest option text that begins at this token and stands as words of its own.
+
+    `topic` are words of what is asked about, which make no longer name: "cirrus cloud" where clouds are asked about.
+    """
     for phrase in question.phrases.get(found[at].text, ()):
         after = _match(found, at, phrase.words, phrases.DETERMINERS if question.partial else frozenset())
         if not after or not _touches_nothing(text, found, at, after, question):
@@ -39,7 +48,8 @@ def text_at(
         if any(token.inflected for token in found[at:after]):
             named = named._replace(phrase=replace(phrase, alias=True))
         return named._replace(
-            doubtful=_doubtful(text, found, at, named, question, foreign=foreign) or _reckoned(found, at, after)
+            doubtful=_doubtful(text, found, at, named, question, foreign=foreign, topic=topic)
+            or _reckoned(found, at, after)
         )
     return None
 
@@ -109,7 +119,14 @@ def _counts_none(found: list[Token], at: int) -> bool:
 
 
 def _doubtful(
-    text: str, found: list[Token], at: int, named: TextMatch, question: OptionIndex, *, foreign: bool
+    text: str,
+    found: list[Token],
+    at: int,
+    named: TextMatch,
+    question: OptionIndex,
+    *,
+    foreign: bool,
+    topic: frozenset[str],
 ) -> bool:
     """Whether the words around a one-word text may make another thing of it."""
     before = found[at - 1] if at else None
@@ -127,6 +144,8 @@ def _doubtful(
     if foreign:
         return False  # what an adjective or a verb looks like is known of English alone
     if found[at].kind == "number" or follower is None or follower.kind != "word" or len(follower.text) == 1:
+        return False
+    if follower.text in topic or follower.text in phrases.KIND_NOUNS:
         return False
     if follower.text in phrases.FOLLOWERS or follower.text.endswith(phrases.FREE_FOLLOWER_ENDINGS):
         return False

@@ -71,6 +71,8 @@ FOLLOWERS = words(
     "appears barks sleeps eats plays holds wears walks goes comes makes takes best most please image picture photo "
     "colour color one ones"
 )
+# Nouns that say of what kind an option is: "a handball match", "a melancholic mood".
+KIND_NOUNS = words("type kind style mood season stage place position phase category game match race scene")
 FREE_FOLLOWER_ENDINGS = ("ing", "ed", "ly", "n't")
 # One-word options that are adjectives: any noun may follow ("a red car").
 ADJECTIVES = words(

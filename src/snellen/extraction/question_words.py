@@ -40,6 +40,12 @@ def question_stems(question: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4096)
+def topic(question: str) -> frozenset[str]:
+    """The words of a question that say something."""
+    return frozenset(word for word in _WORD.findall(question[:LONGEST_QUESTION].casefold()) if word not in _STOP)
+
+
+@lru_cache(maxsize=4096)
 def predicates(question: str) -> frozenset[str]:
     """The beginnings of what a question asks for, with "have" where it asks what has something."""
     lowered = question[:LONGEST_QUESTION].lower()

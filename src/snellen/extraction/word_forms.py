@@ -1,0 +1,104 @@
+"""A reply that names no option, with the words that are another form of an option's words put as the option has them.
+
+"Leaves" of leaf, "happy" of happiness, "the U.S." of United States, "strawman" of straw man, "Congradulations".
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from snellen.extraction.option_index import OptionIndex
+
+_WORD = re.compile(r"(?<![\w'])(?:[A-Z]\.){2,5}|[A-Za-z]+(?:-[A-Za-z]+)?(?![\w])")
+_IRREGULAR = {
+    plural: single
+    for single, plural in (
+        pair.split("-")
+        for pair in "leaf-leaves loaf-loaves wolf-wolves knife-knives shelf-shelves calf-calves half-halves thief-thieves "
+        "wife-wives mouse-mice goose-geese foot-feet tooth-teeth man-men woman-women child-children ox-oxen person-people "
+        "cactus-cacti fungus-fungi".split()
+    )
+}
+_SUFFIXES = sorted(
+    "iness ness fulness ful fully ily ly ed ing ion ment ic ical y e er ry s es".split(), key=len, reverse=True
+)
+_FAMILY = 4
+"""Letters that two words of a family share at least, behind which both end in a suffix."""
+_SHORTEST_MISSPELT = 7
+_SMALL = frozenset("of the and for in on de la le du des y und der die".split())
+_LONGEST = 2_000
+
+
+def with_own_words(text: str, asked: OptionIndex) -> str | None:
+    """The text with other forms of options' words replaced; None where there are none, or two options share one."""
+    if len(text) > _LONGEST or not text.isascii():
+        return None
+    changed = False
+
+    def own(found: re.Match[str]) -> str:
+        nonlocal changed
+        place = _place(found[0], tuple(asked.words))
+        if place is None:
+            return found[0]
+        changed = True
+        return " ".join(asked.words[place])
+
+    respelt = _WORD.sub(own, text)
+    return respelt if changed else None
+
+
+@lru_cache(maxsize=16384)
+def _place(shown: str, every: tuple[tuple[str, ...], ...]) -> int | None:
+    """The one option that a word is another form of."""
+    if shown.isupper() and 1 < len(shown.replace(".", "")) <= _MOST_INITIALS:
+        letters = shown.replace(".", "").lower()
+        places = [
+            place
+            for place, words in enumerate(every)
+            if len(words) > 1 and "".join(word[0] for word in words if word not in _SMALL) == letters
+        ]
+        return places[0] if len(places) == 1 else None
+    word = shown.lower()
+    for same in (_joined, _family, _misspelt):
+        places = [place for place, words in enumerate(every) if same(word, words)]
+        if places:
+            return places[0] if len(places) == 1 else None
+    return None
+
+
+_MOST_INITIALS = 5
+
+
+def _joined(word: str, words: tuple[str, ...]) -> bool:
+    """ "strawman", "straw-man" of "straw man", and the irregular plural of one word."""
+    if len(words) == 1:
+        return _IRREGULAR.get(word) == words[0] or _IRREGULAR.get(words[0]) == word or word.replace("-", "") == words[0]
+    return len(words) == 2 and word.replace("-", "") == "".join(words)  # noqa: PLR2004
+
+
+def _family(word: str, words: tuple[str, ...]) -> bool:
+    """ "happy" of "happiness": the same root with two endings."""
+    if len(words) != 1 or not words[0].isascii() or not words[0].isalpha():
+        return False
+    return word != words[0] and not _roots(word).isdisjoint(_roots(words[0]))
+
+
+@lru_cache(maxsize=16384)
+def _roots(word: str) -> frozenset[str]:
+    roots = {word} if len(word) >= _FAMILY - 1 else set()
+    roots |= {word.removesuffix(ending) for ending in _SUFFIXES if word.endswith(ending)}
+    roots = {re.sub(r"(.)\1$", r"\1", root) for root in roots}
+    return frozenset(re.sub(r"([bdgkpt])er$", r"\1r", root) for root in roots if len(root) >= _FAMILY - 1)
+
+
+def _misspelt(word: str, words: tuple[str, ...]) -> bool:
+    """One letter too many, too few, other, or two that have changed places."""
+    if len(words) != 1 or min(len(word), len(words[0])) < _SHORTEST_MISSPELT or word[0] != words[0][0]:
+        return False
+    own = words[0]
+    if abs(len(word) - len(own)) > 1 or word == own:
+        return False
+    start = next((i for i, (one, other) in enumerate(zip(word, own, strict=False)) if one != other), min(len(word), len(own)))
+    one, other = word[start:], own[start:]
+    return one[1:] == other[1:] or one[1:] == other or one == other[1:] or (one[:2] == other[1::-1] and one[2:] == other[2:])
