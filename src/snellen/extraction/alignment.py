@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from snellen.extraction import languages, patterns, phrases
+from snellen.extraction.assertion_filters import sentences
 from snellen.extraction.foreign_patterns import DENSE
 from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_what_is_not, denies
 from snellen.extraction.option_index import OptionIndex
@@ -20,12 +21,13 @@ _SEPARATOR = re.compile(
 )
 _OF_OTHERS_TOO = re.compile(
     r"\b(?:so|neither|nor) (?:do|does|did|is|are|was|were|has|have|can|will)\b|\bas (?:do|does|did|well)\b"
-    r"|\b(?:too|also|likewise|both|same|plus|besides|addition|along with|together|alongside|another|equally"
+    r"|\b(?:too|also|likewise|both|same|plus|besides|addition|along with|together|equally"
     r"|sowohl|sowie|außerdem|zusammen|ainsi que|en plus|avec|además|junto|tanto|além|com|inoltre|oltre|insieme|evenals"
     r"|naast|oraz|oprócz|razem|вместе|кроме|а также|bersama|serta|cùng|auch|ebenfalls|ebenso|aussi|également|también|também|anche|pure|ook|też"
     r"|także|również|тоже|также|juga|cũng|ayrıca)\b|也|も|도 |भी|أيضا"
 )
 _TURNS = re.compile(r"\b(?:actually|wait|no ,|instead|rather|sorry|correction|except|unless|otherwise)\b")
+_MENTION = re.compile(patterns.X)
 _MOST_MENTIONS = 60
 _FEWEST_SHARED = 2
 _VERBAL = re.compile(r"\b[^\W\d_]{3,}(?:ing|ed|en|wn)\b")
@@ -57,7 +59,10 @@ def aligned_option(said: Skeleton, question: str, asked: OptionIndex) -> int | N
     """The one option of which clauses say what is asked for, where of no other any of it is said."""
     if any(words and words[0] in languages.YES | languages.NO for words in asked.words):
         return None
-    if not question or asks_for_what_is_not(question) or _OF_OTHERS_TOO.search(said.text) or _TURNS.search(said.text) or DENSE.search(said.text):
+    if not question or asks_for_what_is_not(question) or DENSE.search(said.text):
+        return None
+    naming = " . ".join(said.text[start:end] for start, end, _ in sentences(said) if _MENTION.search(said.text, start, end))
+    if _OF_OTHERS_TOO.search(naming) or _TURNS.search(naming):
         return None
     wanted = question_stems(question) - frozenset(word[:4] for word in asked.vocabulary) - COPULAR_STEMS
     offsets = [offset for offset in said.offsets if not said.at[offset].soft]

@@ -79,6 +79,10 @@ TURKISH_ENDINGS = "|".join(_TABLES["tr"]["endings"])
 ENDINGS: tuple[str, str] = (_ANY["endings_latin"], _ANY["endings_cyrillic"])
 """Endings of words that decline, each a replacement for another: Latin letters, then Cyrillic."""
 ENGLISH_ENDINGS: str = _ENGLISH["endings"]
+OPPOSITES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
+    (frozenset(one.split()), frozenset(other.split())) for one, other in _ENGLISH["opposites"]
+)
+"""Words of which the one denies the other."""
 RELATIONS: dict[str, tuple[str, ...]] = {name: tuple(forms) for name, forms in _ENGLISH["relations"].items()}
 """Of each relation in space the words that mean it."""
 

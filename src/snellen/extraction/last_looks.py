@@ -25,14 +25,14 @@ class Look(NamedTuple):
 
 _LOOKS = (
     Look(lambda reply, whole: ticked_option(whole, reply.asked), "ticked in a list of all"),
-    Look(lambda reply, whole: ranked_first(whole, reply.question, reply.asked), "the first of a ranking"),
+    Look(lambda reply, whole: ranked_first(reply.text, reply.question, reply.asked), "the first of a ranking"),
     Look(lambda reply, whole: likeliest_option(whole, reply.question), "given the largest share"),
     Look(lambda reply, whole: of_two(whole), "the former or the latter of two"),
     Look(lambda reply, whole: joint_option(whole, reply.asked), "stands for all that are named"),
     Look(lambda reply, whole: undetermined_option(whole, reply.asked), "it says that it cannot be told"),
     Look(lambda reply, whole: ordered_option(reply.text, reply.asked.options), "the things in its order"),
     Look(lambda reply, whole: interval_option(reply.text, reply.question, reply.asked.options), "holds the number"),
-    Look(lambda reply, whole: related_option(reply.text, reply.asked.options), "the same relation in other words"),
+    Look(lambda reply, whole: related_option(reply.text, reply.question, reply.asked.options), "the same relation in other words"),
 )
 
 

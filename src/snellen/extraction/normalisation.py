@@ -60,6 +60,7 @@ _FORMATTING = re.compile(
     r"|\\[,;!()\[\]]",
     re.IGNORECASE,
 )
+_ARROW = re.compile(r"(?<![<\w-])[-=]>(?![>=])")
 _PAIRED = re.compile(r"<([biu])>([^<>\n]{0,200})</\1>", re.IGNORECASE)
 _EDGE_UNDERSCORES = re.compile(r"(?<![^\W_])_+|_+(?![^\W_])")
 
@@ -74,6 +75,8 @@ def normalise_reply(reply: str) -> NormalisedReply:
 
 def _unmarked(text: str) -> str:
     text = plain_latex(text)
+    if ">" in text:
+        text = _ARROW.sub(" →", text)
     if "<" in text or "\\" in text:
         text = _PAIRED.sub(r"   \2    ", _FORMATTING.sub(_blank, text))
     if "_" in text:

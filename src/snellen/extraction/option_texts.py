@@ -86,17 +86,21 @@ def _hyphened(text: str, found: list[Token], at: int, question: OptionIndex) -> 
     return question.label(text[label.start : label.end]) is not None and free_left(text, label.start)
 
 
+_NEITHER = frozenset("isn't aren't wasn't weren't not".split())
+
+
 def _closed_off(before: Token | None, follower: Token | None) -> bool:
     begins = (
         before is None
         or before.kind in ("sign", "newline")
         or before.text in phrases.OPENERS
+        or before.text in _NEITHER
         or (before.kind == "number" or len(before.text) == 1)
     )
     ends = (
         follower is None
         or follower.kind in ("sign", "newline")
-        or follower.text in ("because", "since", "as", "or", "and")
+        or follower.text in ("because", "since", "as", "or", "and", "either")
     )
     return begins and ends
 

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from snellen.extraction import patterns
+from snellen.extraction.exact_texts import exact_option
 from snellen.extraction.normalisation import normalise_reply
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton
@@ -51,19 +52,16 @@ def ordered_option(text: str, options: tuple[str, ...]) -> int | None:
 
 _LOOKED_AT = 4_000
 _LEAST = re.compile(r"\b(?:least|smallest|lowest|fewest|shortest|last|worst|slowest|youngest|weakest|cheapest|not)\b")
-_RANKING = re.compile(rf"(?P<x>{patterns.X})(?: (?:>|→ ?>) {patterns.X}){{1,30}}")
 
 
-def ranked_first(said: Skeleton, question: str, asked: OptionIndex) -> int | None:
+def ranked_first(text: str, question: str, asked: OptionIndex) -> int | None:
     """The first of a ranking of all options: "C > B > D > A"."""
-    found = [match for match in _RANKING.finditer(said.text)] if ">" in said.words else []
-    if len(found) != 1 or _LEAST.search(question.lower()):
+    ranks = text[:_LOOKED_AT].split(">")
+    if len(ranks) != asked.count or asked.count < _FEWEST or _LEAST.search(question.lower()):
         return None
-    inside = [offset for offset in said.offsets if found[0].start() <= offset < found[0].end()]
-    places = [said.at[offset].places for offset in inside]
-    outside = {said.at[offset].places for offset in said.offsets if offset not in inside}
-    whole = len(places) == len(set(places)) == asked.count and all(len(some) == 1 for some in places)
-    return places[0][0] if whole and outside <= {places[0]} else None
+    shown = [rank.rpartition(":")[2].strip(" \n.()[]\"'") for rank in ranks]
+    places = [asked.label(rank) if asked.label(rank) is not None else exact_option(rank, asked) for rank in shown]
+    return places[0] if None not in places and len(set(places)) == asked.count else None
 
 
 _BEHIND = re.compile(rf"(?P<x>{patterns.LABEL})(?: [:=-])? (?P<share>\d[\d.]*) %")

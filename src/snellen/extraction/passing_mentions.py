@@ -69,7 +69,7 @@ def tells_of_itself(said: Skeleton, question: str, asked: OptionIndex) -> bool:
     subjects = {found.start("x"): found["said"] for found in _SUBJECT.finditer(said.text)}
     wanted = question_stems(question)
     return all(
-        offset in subjects and (not stems(subjects[offset]) & wanted or _IN_GENERAL.match(subjects[offset]) is not None)
+        offset in subjects and (not stems(subjects[offset]) & wanted and " than " not in subjects[offset] or _IN_GENERAL.match(subjects[offset]) is not None)
         for offset in offsets
     )
 

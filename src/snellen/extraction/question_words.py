@@ -23,7 +23,7 @@ _STOP = frozenset(
     "más plus più mais mehr meer bardziej самый самая самое paling nhất est son per que del der die das den dem ein "
     "eine una les des het een van dan mit con pour dans sur por para pada yang adalah".split()
 )
-_WORD = re.compile(r"[^\W\d_]{3,}|\d+")
+_WORD = re.compile(r"[^\W\d_]{3,}|\d+|\b[a-z](?= ?- ?axis)")
 _STEM = 4
 _MOST_MENTIONS = 200
 """So many mentions are looked at one by one; more are no sentence that says one thing of another."""

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from snellen.extraction import languages
+from snellen.extraction.question_words import stems
 
 _RELATIONS = {
     name: re.compile(rf"(?<![\w-])(?:{'|'.join(forms)})(?![\w-])") for name, forms in languages.RELATIONS.items()
@@ -49,14 +50,24 @@ def _of_options(options: tuple[str, ...]) -> dict[str, int]:
         relations[name] = place
         rest = text[:start] + " " + text[end:]
         contents.append(frozenset(word for word in _WORD.findall(rest) if word not in _SMALL))
-    return relations if len(set(contents)) == 1 else {}
+    return relations if len(set(contents)) == 1 and len(contents[0]) <= 1 else {}
 
 
-def related_option(text: str, options: tuple[str, ...]) -> int | None:
-    """The one option whose relation a short reply of one sentence names, in whatever words."""
+_IN_THE_PICTURE = re.compile(
+    r"\b(?:in|on|from|at|of) (?:the|this) (?:image|picture|photo|photograph|scene|background|foreground|diagram|figure|drawing)"
+)
+
+
+def related_option(text: str, question: str, options: tuple[str, ...]) -> int | None:
+    """The one option whose relation a short reply of one sentence names, in whatever words, of what is asked about."""
     relations = _of_options(options)
-    text = text.lower().strip().rstrip(".! ")
+    text = _IN_THE_PICTURE.sub(" ", text.lower().strip()).strip(" .!,")
     if not relations or len(text) > _LONGEST or _DENIES.search(text) or re.search(r"[.!?;\n]", text):
         return None
-    places = {relations[name] for name in _named(text) if name in relations}
-    return places.pop() if len(places) == 1 else None
+    named = [(start, relations[name]) for name, (start, _) in _named(text).items() if name in relations]
+    if len(named) != 1:
+        return None
+    [(start, place)] = named
+    asked = [stem for word in _WORD.findall(question[:2000].lower()) for stem in stems(word)]
+    before = stems(text[:start])
+    return None if start and not before.isdisjoint(asked) and asked[0] not in before else place

@@ -107,11 +107,21 @@ def _verdict(asserted: Skeleton) -> ExtractedChoice | None:
         for offset, reading in zip(stated, readings, strict=True)
         if reading.choice != last.choice and not _leaves_open(asserted, offset, last.choice)
     ]
+    if others and _finally(asserted, stated[-1]) and not any(_finally(asserted, offset) for offset in others):
+        return replace(last, confidence="likely", detail="the final answer")
     if others and (not named[stated[-1]] or any(named[offset] for offset in others)):
         return no_option("ambiguous", "several answers")
     if any(reading.choice != last.choice for reading in readings):
         return replace(last, confidence="likely", detail="the last of several answers")
     return last
+
+
+_FINAL = re.compile(rf"\bfinal (?:answer|choice|verdict)(?: (?:is|:|=|-))*(?: (?:option|a|an|the))* $")
+
+
+def _finally(asserted: Skeleton, offset: int) -> bool:
+    """Whether a mention is called the final answer."""
+    return _FINAL.search(asserted.text, max(0, offset - 60), offset) is not None
 
 
 def _leaves_open(asserted: Skeleton, offset: int, choice: int) -> bool:

@@ -7,7 +7,7 @@ import re
 from snellen.extraction import languages, phrases
 from snellen.extraction.foreign_patterns import words_pattern
 from snellen.extraction.inflections import english_stem
-from snellen.extraction.negative_questions import asks_for_what_is_not
+from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_what_is_not
 from snellen.extraction.option_index import OptionIndex, tokens
 from snellen.extraction.question_words import question_stems, stems
 
@@ -53,6 +53,8 @@ def yes_or_no(text: str, question: str, asked: OptionIndex) -> int | None:
     if not asks_for_what_is_not(question):
         if _lacks(spoken, question):
             return no
+        if _says_the_contrary(spoken, question):
+            return no
         if _affirmed(spoken, question) and not _DENYING.search(_BREAK.split(spoken, maxsplit=1)[0]):
             return yes
     sentence = _BREAK.split(spoken, maxsplit=1)[0]
@@ -76,6 +78,26 @@ def _affirmed(spoken: str, question: str) -> bool:
     stretch = len(wanted)
     there_is = _IS_THERE.match(question.lower().strip()) is not None and _THERE_IS.match(spoken) is not None
     return (stretch > 1 or there_is) and said[:stretch] == wanted
+
+
+_POLAR = re.compile(r"(?:is|are|was|were|does|do|did|has|have|can|will) ")
+_PRONOUN = re.compile(r"(?:it|they|he|she|this|that|both|the two)(?:'s|'re)? ")
+_SIDES = tuple(pair for one, other in languages.OPPOSITES for pair in ((one, other), (other, one)))
+
+
+def _says_the_contrary(spoken: str, question: str) -> bool:
+    """Whether the one sentence of a reply says of what is asked about the opposite: "The shop is closed"."""
+    asked = question.lower().strip()[:LONGEST_QUESTION]
+    spoken = spoken.strip(" .!")
+    if _POLAR.match(asked) is None or _BREAK.search(spoken) or _DENYING.search(spoken) or _ON_THE_ONE.search(spoken):
+        return False
+    of, said = frozenset(re.findall(r"[a-z]+", asked)), frozenset(re.findall(r"[a-z]+", spoken))
+    if not any(of & one and not of & other and said & other and not said & one for one, other in _SIDES):
+        return False
+    return next(iter(_words(spoken)), "") in _words(question) or _PRONOUN.match(spoken) is not None
+
+
+_ON_THE_ONE = re.compile(r"\b(?:if|or|and|but|while|would|could|might|may|almost|nearly|half|partly|one|some|other|usually|often)\b")
 
 
 def _lacks(spoken: str, question: str) -> bool:
