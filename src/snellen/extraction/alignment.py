@@ -113,6 +113,9 @@ def _telling(
     wanted: frozenset[str],
     keys: frozenset[str],
 ) -> int | None:
+    restated = _restated(segments, wanted)
+    if restated is not None:
+        return restated
     best = max(shared, key=lambda places: len(shared[places]))
     of_others = frozenset[str]().union(*(words for places, words in shared.items() if places != best))
     own = shared[best] - of_others
@@ -123,6 +126,16 @@ def _telling(
     if any(segment.coordinated and segment.asserted for segment in segments):
         return None
     return best[0] if fine else None
+
+
+def _restated(segments: list[_Segment], wanted: frozenset[str]) -> int | None:
+    """The option of which all is said that the question has words for, where of no other half of it is."""
+    whole = {segment.places for segment in segments if segment.shared == wanted and segment.asserted and not segment.denied}
+    if len(wanted) < _FEWEST_SHARED or len(whole) != 1:
+        return None
+    [(place,)] = whole
+    others = [segment for segment in segments if segment.places != (place,)]
+    return place if all(2 * len(segment.shared) < len(wanted) for segment in others) else None
 
 
 def _segments(said: Skeleton, offsets: list[int], wanted: frozenset[str]) -> list[_Segment]:

@@ -73,9 +73,15 @@ class LabelContext:
         before = self.previous
         return self.question.labelled_like and len(before) > 2 and before.isalpha() and before not in introduced
 
+    def _concludes(self) -> bool:
+        """ "Hence, A." """
+        said = [token for token in self.found[max(0, self.at - 3) : self.at] if token.text not in (",", ":")]
+        ends = self.at + 1 >= len(self.found) or self.found[self.at + 1].text in (".", "!", "\n")
+        return ends and bool(said) and said[-1].text in ("so", "hence", "thus", "therefore", "answer")
+
     def spelt_in_texts(self) -> bool:
         """Whether a letter stands in the options' own texts ("vitamin D") and nothing says that it is a mark."""
-        if self.token.text not in self.question.letters_in_texts or self.alone():
+        if self.token.text not in self.question.letters_in_texts or self.alone() or self._concludes():
             return False
         return not any(token.text in phrases.ANSWER_NOUNS for token in self.found[max(0, self.at - 4) : self.at])
 

@@ -29,7 +29,7 @@ _LOOKS = (
     Look(lambda reply, whole: likeliest_option(whole, reply.question), "given the largest share"),
     Look(lambda reply, whole: of_two(whole), "the former or the latter of two"),
     Look(lambda reply, whole: joint_option(whole, reply.asked), "stands for all that are named"),
-    Look(lambda reply, whole: undetermined_option(whole, reply.asked), "it says that it cannot be told"),
+    Look(lambda reply, whole: undetermined_option(whole, reply.text, reply.asked), "it says that it cannot be told"),
     Look(lambda reply, whole: ordered_option(reply.text, reply.asked.options), "the things in its order"),
     Look(lambda reply, whole: interval_option(reply.text, reply.question, reply.asked.options), "holds the number"),
     Look(lambda reply, whole: related_option(reply.text, reply.question, reply.asked.options), "the same relation in other words"),

@@ -11,7 +11,25 @@ Words = tuple[str, ...]
 
 def aliases(words: Words, every: Sequence[Words]) -> list[Words]:
     """Other ways to say the words of one option, of the words of all options."""
-    return [*_numbers(words), *_other_forms(words, every), *_summing_up(words), *_ordinal(words)]
+    return [*_places(words, every), *_numbers(words), *_other_forms(words, every), *_summing_up(words), *_ordinal(words)]
+
+
+def _places(words: Words, every: Sequence[Words]) -> Iterator[Words]:
+    """ "Train station" of "at a train station", where every option is a place by itself."""
+    cores = [_place(one) for one in every]
+    core = _place(words)
+    if core and all(cores) and len(set(cores)) == len(cores) and not any(core == other[-len(core):] for other in cores if other != core):
+        yield core
+
+
+def _place(words: Words) -> Words:
+    """What stands behind a preposition, and an article."""
+    core = words[1:] if words[0] in _AT else ()
+    core = core[1:] if core and core[0] in ("a", "an", "the") else core
+    return core if len(core) > 0 and all(word.isalpha() and len(word) > 2 for word in core) else ()
+
+
+_AT = ("in", "at", "on", "inside", "near")
 
 
 def _numbers(words: Words) -> Iterator[Words]:

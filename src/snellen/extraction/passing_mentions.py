@@ -25,6 +25,8 @@ def does_otherwise(said: Skeleton, question: str) -> bool:
     offsets = mentioned(said)[:_MOST_MENTIONS]
     if deed is None or not offsets or any(said.at[offset].kind != phrases.TEXT for offset in offsets):
         return False
+    if _IDENTIFIES.search(said.text) is not None:
+        return False
     found = [deed.match(said.text, offset + 1) for offset in offsets]
     wanted = stems(asked)
     return all(

@@ -174,7 +174,14 @@ OTHERS_SAY = re.compile(
     rf"\b{_any(_OTHERS)}(?: (?:{_any(_OTHERS)}|of|them|might|may|could|would|will|often|sometimes|even|also|wrongly"
     rf"|mistakenly)){{0,4}} {_any(_OPINES)}[^,;.!?\n]{{0,200}}"
 )
+# "One can imagine X", "which could also be found in X", "you'd find similar ones at X".
+IMAGINED = re.compile(
+    r"\b(?:(?:one|you|we|they|i|it|this|that|which|they)(?:'d| would| can| could| may| might)(?: (?:also|even|easily|often))?"
+    r" (?:imagine|picture|find|expect|be (?:found|used|seen|expected))|imagine (?:that|how|if|a|an|the)|would (?:also )?expect)\b"
+    r"[^,;.!?\n]{0,160}"
+)
 UNASSERTED = (
+    (IMAGINED, frozenset(("imagine", "find", "expect", "picture", "found", "used", "seen", "expected"))),
     # Each with words of which it needs one.
     (CONCESSION, frozenset(("although", "even", "though", "while"))),
     (

@@ -13,7 +13,7 @@ from snellen.extraction.option_mentions import Skeleton, skeleton
 from snellen.extraction.phrases import DENIED, DOUBTFUL
 from snellen.extraction.question_words import of_other_things, predicates, topic, without_reversed_relations
 from snellen.extraction.reading import ExtractedChoice
-from snellen.extraction.second_looks import PlainReply, doubted, hinted, read_part, read_unmentioned
+from snellen.extraction.second_looks import ANOTHER_IN_PART, PlainReply, doubted, hinted, read_part, read_unmentioned
 from snellen.extraction.settling import Settled, no_option, settle
 from snellen.extraction.word_forms import with_own_words
 
@@ -23,7 +23,7 @@ _CUT_OFF = "cut off before an answer"
 def read_plain(reply: PlainReply) -> ExtractedChoice:
     """The reading of a text without markup."""
     reading = look_again(reply, _read(reply))
-    if reading.choice is None and reading.reason == "no match" and not (reply.strict or reply.cut):
+    if reading.choice is None and (reading.reason == "no match" or reading.detail == ANOTHER_IN_PART) and not (reply.strict or reply.cut):
         respelt = with_own_words(reply.text, reply.asked)
         again = None if respelt is None else _read(reply._replace(text=respelt))
         if again is not None and again.choice is not None:

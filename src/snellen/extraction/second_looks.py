@@ -37,6 +37,7 @@ class PlainReply(NamedTuple):
         return ExtractedChoice(place, "text", "likely", why, (0, len(self.text)))
 
 
+ANOTHER_IN_PART = "another option in part"
 _STATES = frozenset(("verdict", "question", "conclusion"))
 """What makes an assertion the answer although others are named."""
 
@@ -84,7 +85,7 @@ def doubted(reply: PlainReply, whole: Skeleton, corrected: Corrected, settled: S
         if tells_of_itself(asserted, reply.question, reply.asked):
             return no_option("no match", "said of the option, and not of the question")
         if not corrected.changed and says_another_in_part(reply.text, reply.asked, reply.question, whole):
-            return no_option("ambiguous", "another option in part")
+            return no_option("ambiguous", ANOTHER_IN_PART)
         if does_otherwise(asserted, reply.question):
             return no_option("no match", "another deed than the question's")
         if not corrected.changed and in_passing(asserted, reply.question):

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from snellen.extraction.option_index import OptionIndex
 
-_WORD = re.compile(r"(?<![\w'])(?:[A-Z]\.){2,5}|[A-Za-z]+(?:-[A-Za-z]+)?(?![\w])")
+_WORD = re.compile(r"(?<![\w'])(?:[A-Z]\.){2,5}|(?<![\w'])[A-Za-z]+(?:-[A-Za-z]+)?(?:'s)?(?![\w])")
 _IRREGULAR = {
     plural: single
     for single, plural in (
@@ -34,7 +34,9 @@ def with_own_words(text: str, asked: OptionIndex) -> str | None:
     """The text with other forms of options' words replaced; None where there are none, or two options share one."""
     if len(text) > _LONGEST or not text.isascii():
         return None
-    changed = False
+    spread = _spread(text, asked)
+    changed = spread != text
+    text = spread
 
     def own(found: re.Match[str]) -> str:
         nonlocal changed
@@ -46,6 +48,18 @@ def with_own_words(text: str, asked: OptionIndex) -> str | None:
 
     respelt = _WORD.sub(own, text)
     return respelt if changed else None
+
+
+def _spread(text: str, asked: OptionIndex) -> str:
+    """ "Paths 1, 2 and 3" as "path 1, path 2 and path 3", where options are "path 1" and so on."""
+    nouns = {words[0] for words in asked.words if len(words) == 2}  # noqa: PLR2004
+    if len(nouns) != 1 or any(len(words) == 2 and words[0] not in nouns for words in asked.words):  # noqa: PLR2004
+        return text
+    [noun] = nouns
+    items = "|".join(sorted({re.escape(words[1]) for words in asked.words if len(words) == 2}, key=len, reverse=True))  # noqa: PLR2004
+    listed = re.compile(rf"\b{re.escape(noun)}(?:e?s)? ((?:{items})(?:(?:,|,? (?:and|or|&)) (?:{items}))+)\b", re.IGNORECASE)
+    each = re.compile(rf"(?<!\w)(?:{items})(?!\w)", re.IGNORECASE)
+    return listed.sub(lambda found: each.sub(lambda item: f"{noun} {item[0]}", found[1]), text)
 
 
 @lru_cache(maxsize=16384)
@@ -60,6 +74,9 @@ def _place(shown: str, every: tuple[tuple[str, ...], ...]) -> int | None:
         ]
         return places[0] if len(places) == 1 else None
     word = shown.lower()
+    if word.endswith("'s"):
+        owners = [place for place, words in enumerate(every) if words == (word[:-2],)]
+        return owners[0] if len(owners) == 1 else None
     for same in (_joined, _family, _misspelt):
         places = [place for place, words in enumerate(every) if same(word, words)]
         if places:
