@@ -113,6 +113,8 @@ def _telling(
     wanted: frozenset[str],
     keys: frozenset[str],
 ) -> int | None:
+    if any(segment.coordinated and segment.asserted for segment in segments):
+        return None
     restated = _restated(segments, wanted)
     if restated is not None:
         return restated
@@ -123,8 +125,6 @@ def _telling(
         return None
     speaking = [segment for segment in segments if segment.places == best and segment.shared & own]
     fine = bool(speaking) and all(segment.asserted and not segment.denied for segment in speaking)
-    if any(segment.coordinated and segment.asserted for segment in segments):
-        return None
     return best[0] if fine else None
 
 
