@@ -30,6 +30,8 @@ _TURNS = re.compile(r"\b(?:actually|wait|no ,|instead|rather|sorry|correction|ex
 _MENTION = re.compile(patterns.X)
 _MOST_MENTIONS = 60
 _FEWEST_SHARED = 2
+_TABLE = 3
+_BRIEF = 2
 _VERBAL = re.compile(r"\b[^\W\d_]{3,}(?:ing|ed|en|wn)\b")
 _WORD = re.compile(r"[^\W\d_]{3,}|\d+")
 
@@ -44,6 +46,8 @@ class _Segment(NamedTuple):
     denied: bool
     coordinated: bool
     """It is named together with another option, or nothing of its own is said of it."""
+    brief: bool
+    """It is a word or two beside the option, as in a table."""
 
 
 @lru_cache(maxsize=4096)
@@ -52,7 +56,13 @@ def _keys(question: str) -> frozenset[str]:
     lowered = question[:LONGEST_QUESTION].lower()
     content = [word[:4] for word in _WORD.findall(lowered) if stems(word)]
     verbs = frozenset(word[:4] for word in _VERBAL.findall(lowered) if stems(word))
-    return frozenset(content[-1:]) | verbs
+    attribute = _ATTRIBUTE.match(lowered.strip())
+    return frozenset(content[-1:]) | verbs | (frozenset((attribute[1][:4],)) if attribute else frozenset())
+
+
+_ATTRIBUTE = re.compile(
+    r"what (?:colou?r|shape|size|material|type|kind) (?:is|are|was|were) (?:the |his |her |their |a |an )?([a-z]{3,})"
+)
 
 
 def aligned_option(said: Skeleton, question: str, asked: OptionIndex) -> int | None:
@@ -115,13 +125,17 @@ def _telling(
 ) -> int | None:
     if any(segment.coordinated and segment.asserted for segment in segments):
         return None
+    brief = len(segments) >= _TABLE and all(segment.brief for segment in segments)
     restated = _restated(segments, wanted)
     if restated is not None:
         return restated
     best = max(shared, key=lambda places: len(shared[places]))
     of_others = frozenset[str]().union(*(words for places, words in shared.items() if places != best))
     own = shared[best] - of_others
-    if of_others - shared[best] or not (own & keys or len(own) >= _FEWEST_SHARED):
+    more = of_others - shared[best]
+    if more and (more & keys or not own & keys or len(own) <= len(more)):
+        return None
+    if not (own & keys or len(own) >= _FEWEST_SHARED or (own and brief)):
         return None
     speaking = [segment for segment in segments if segment.places == best and segment.shared & own]
     fine = bool(speaking) and all(segment.asserted and not segment.denied for segment in speaking)
@@ -162,7 +176,7 @@ def _segments(said: Skeleton, offsets: list[int], wanted: frozenset[str]) -> lis
         together = any(before < offset < end for before, end in grouped)
         first = any(offset == before for before, _ in grouped)
         alone = together or first or not words
-        found.append(_Segment(mention.places, asserted, words & wanted, denies(around), alone))
+        found.append(_Segment(mention.places, asserted, words & wanted, denies(around), alone, len(words) <= _BRIEF))
     return found
 
 

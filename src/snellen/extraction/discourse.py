@@ -46,6 +46,20 @@ _RETAINED = re.compile(
 )
 
 
+_MATCHES = ("matching", "matches", "corresponds", "corresponding", "which")
+_INFERS = (
+    r"\b(?:i'm|i am|is|are|must|can)(?: [a-z]+ly)? (?:therefore|thus|hence)\b"
+    r"|\b(?:i|we|one)(?:'d| would| can| must| could)?(?: safely| reasonably| confidently)? (?:conclude|infer|deduce|settle on)\b"
+    r"|\bi(?:'d| would) (?:describe|call|classify|characteri[sz]e|label)\b"
+    r"|\bi(?:'m| am)(?: (?:quite|fairly|very|pretty|reasonably))? (?:confident|certain|sure|convinced)(?: that)?\b"
+    rf"|\b(?:{'|'.join(_MATCHES)})(?: is| to| with)? (?=(?:option|choice|answer|letter) [{patterns.MENTIONS}])"
+)
+# At the end of a reply, behind a whole clause: "one habitat is left: the desert."
+_AFTER_COLON = (
+    rf"(?<=[^\W\d_] [^\W\d_]) ?: (?=(?:it's |it is |it was |this is |that's )?(?:a |an |the )?[{patterns.MENTIONS}](?: [.!])?$)"
+)
+
+
 class Marker(NamedTuple):
     """Words of one function in some languages: the pattern, and of each the longest word."""
 
@@ -110,9 +124,10 @@ def _markers(spoken: tuple[str, ...]) -> Markers:
             r"| but(?: [,])?(?: (?:actually|really|in fact|in reality|here|clearly))?"
             r"(?= (?:it's|it is|this is|that's|these are|they are|they're)(?: (?:really|actually|clearly|just))?"
             rf"(?: (?:a|an|the))? [{patterns.MENTIONS}])"
+            rf"|{_INFERS}|{_AFTER_COLON}"
             rf"|[→∴⇒]|{_CLAUSE}{dense_pattern(languages.CONCLUSION_DENSE)}|(?:ですので|なので|ので|므로|니까|이므로)"
             + (r"| (?:dus|więc|also|donc|pues|quindi|nên là)(?= |$)" if spoken else ""),
-            concludes, "→", "∴", "⇒", "but", *("dus więc also donc pues quindi nên".split() if spoken else ()),
+            concludes, "→", "∴", "⇒", "but", "i", "i'd", "i'm", ":", *_MATCHES, *("dus więc also donc pues quindi nên".split() if spoken else ()),
         ),
     )  # fmt: skip
 
@@ -251,7 +266,7 @@ def _result(spoken: tuple[str, ...]) -> Marker:
     said = frozenset(word for lang in ("en", *spoken) for word in languages.RESULT.get(lang, "").split())
     pattern = re.compile(
         rf"(?:[=≈]|{words_pattern(said)})(?: (?:a|an|the|of|to|total|sum|in)){{0,4}} "
-        rf"(?P<x>[{patterns.MENTIONS}])(?= [.,;:!?\n)]|$)"
+        rf"(?P<x>[{patterns.MENTIONS}])(?=(?: [a-z]{{3,}})? (?:[.,;:!?\n)]|$)|(?: [a-z]{{3,}})?$)"
     )
     return Marker(pattern, frozenset(word.partition("_")[0] for word in said) | {"=", "≈"})
 

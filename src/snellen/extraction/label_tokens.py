@@ -17,6 +17,7 @@ GLUED = re.compile(r"(?:option|choice|answer)([A-Z])", re.IGNORECASE)
 _BINDS = ("+", "#", "@", "°", "^", "_", "%", "=")
 
 
+_OPENS = frozenset("$\\{\"")
 _ANNOUNCES = frozenset(
     word.rpartition("_")[2] for word in languages.union(languages.ANSWER, languages.OPTION) if not word.isascii()
 )
@@ -161,7 +162,8 @@ class LabelContext:
 
     def _is_word(self) -> bool:
         """The article a, the pronoun I."""
-        after = self.found[self.at + 1] if self.at + 1 < len(self.found) else None
+        behind = (token for token in self.found[self.at + 1 : self.at + 4] if token.text not in _OPENS)
+        after = next(behind, None)
         if self.shown not in ("a", "A", "i", "I") or after is None:
             return False
         if after.kind == "number":

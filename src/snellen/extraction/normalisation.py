@@ -45,7 +45,9 @@ _ONE_TO_ONE = {
     **dict.fromkeys(map(ord, "“”„«»「」『』\u201f"), '"'),
     **dict.fromkeys(map(ord, "‘’‛′´"), "'"),
     **dict.fromkeys(map(ord, "‐‑‒–—―−"), "-"),
-    **dict.fromkeys(map(ord, "。｡"), "\n"),
+    **dict.fromkeys(map(ord, "。｡।॥"), "\n"),
+    **dict.fromkeys(map(ord, "؟"), "?"),
+    **dict.fromkeys(map(ord, "،"), ","),
     **dict.fromkeys(map(ord, "、"), ","),
     **dict.fromkeys(map(ord, "\u2028\u2029\x85"), "\n"),
     # The private-use area serves as the alphabet of placeholders (snellen.extraction.phrases).

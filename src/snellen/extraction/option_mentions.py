@@ -67,7 +67,7 @@ def skeleton(
 ) -> Skeleton:
     """The skeleton of a plain text. Strict: option texts are seen (they can contradict a label) but name nothing.
 
-    `topic` are words of what is asked about.
+    `topic` are stems of what is asked about.
     """
     pieces: list[str] = []
     at: dict[int, Mention] = {}
@@ -210,7 +210,8 @@ def _mention(glance: LabelContext, named: TextMatch | None) -> Mention | None:
     counted = glance.token.kind == "number" and after is not None and after.kind == "word"
     if glance.kind is not None and glance.place is not None and named.after == glance.at + 1 and not counted:
         if places == (glance.place,):
-            return Mention(glance.kind, places, start, end, glance.soft)
+            kind = TEXT if glance.kind == BARE and glance.shown.isupper() else glance.kind
+            return Mention(kind, places, start, end, glance.soft)
         if glance.kind == BARE and glance.names_another_thing():
             return Mention(TEXT, places, start, end, previous=glance.previous)  # "blood type A", "floor 3"
         return Mention(CONFLICT, tuple(sorted({glance.place, *places})), start, end, opposed=True)

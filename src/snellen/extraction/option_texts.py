@@ -7,6 +7,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from snellen.extraction import phrases
+from snellen.extraction.inflections import english_stem
 from snellen.extraction.option_index import OptionIndex, OptionPhrase, Token, means
 from snellen.extraction.word_boundaries import free_left, free_right
 
@@ -30,7 +31,7 @@ def text_at(
 ) -> TextMatch | None:
     """The longest option text that begins at this token and stands as words of its own.
 
-    `topic` are words of what is asked about, which make no longer name: "cirrus cloud" where clouds are asked about.
+    `topic` are stems of what is asked about, which make no longer name: "cirrus cloud" where clouds are asked about.
     """
     for phrase in question.phrases.get(found[at].text, ()):
         after = _match(found, at, phrase.words, phrases.DETERMINERS if question.partial else frozenset())
@@ -41,7 +42,7 @@ def text_at(
         if follower is not None and follower.text in phrases.ANSWER_NOUNS:
             continue  # "the right answer" is not the option "right"
         if len(phrase.words) == 1 and phrase.words[0] in phrases.FUNCTION_WORDS:
-            if _closed_off(before, follower) or _answers(phrase.words[0], before, follower) or _counts_none(found, at):
+            if _closed_off(before, follower) or _answers(phrase.words[0], before, follower) or _counts_none(found, at) or _counts_one(follower, phrase, topic):
                 return TextMatch(phrase, after)
             continue
         named = TextMatch(phrase, after)
@@ -122,6 +123,11 @@ def _counts_none(found: list[Token], at: int) -> bool:
     }
 
 
+def _counts_one(follower: Token | None, phrase: OptionPhrase, topic: frozenset[str]) -> bool:
+    """ "One orange", where oranges are asked about."""
+    return phrase.words == ("one",) and follower is not None and english_stem(follower.text) in topic
+
+
 def _doubtful(
     text: str,
     found: list[Token],
@@ -149,7 +155,7 @@ def _doubtful(
         return False  # what an adjective or a verb looks like is known of English alone
     if found[at].kind == "number" or follower is None or follower.kind != "word" or len(follower.text) == 1:
         return False
-    if follower.text in topic or follower.text in phrases.KIND_NOUNS:
+    if english_stem(follower.text) in topic or follower.text in phrases.KIND_NOUNS:
         return False
     if follower.text in phrases.FOLLOWERS or follower.text.endswith(phrases.FREE_FOLLOWER_ENDINGS):
         return False

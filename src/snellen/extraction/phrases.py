@@ -62,7 +62,7 @@ FALSE_MODIFIERS = words("toy fake stuffed non anti pseudo imitation")
 
 # After a one-word option these do not turn it into part of another noun ("dog house").
 FOLLOWERS = words(
-    "is are was were be been being am has have had do does did can could will would should may might must shall "
+    "either is are was were be been being am has have had do does did can could will would should may might must shall "
     "cannot and or nor but yet so if then than that which who whom whose what where when while because since as "
     "although though in on at of by to from with without into onto under over above below behind beside near between "
     "among through across along around about after before during for against toward towards inside outside next off "

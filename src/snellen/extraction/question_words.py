@@ -9,6 +9,7 @@ from functools import lru_cache
 from snellen.extraction import languages, patterns, phrases
 from snellen.extraction.assertion_filters import mentioned, sentences, set_aside
 from snellen.extraction.foreign_patterns import words_pattern
+from snellen.extraction.inflections import english_stem
 from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_what_is_not, denies
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton
@@ -41,8 +42,8 @@ def question_stems(question: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def topic(question: str) -> frozenset[str]:
-    """The words of a question that say something."""
-    return frozenset(word for word in _WORD.findall(question[:LONGEST_QUESTION].casefold()) if word not in _STOP)
+    """The stems of a question's words that say something."""
+    return frozenset(english_stem(word) for word in _WORD.findall(question[:LONGEST_QUESTION].casefold()) if word not in _STOP)
 
 
 @lru_cache(maxsize=4096)
