@@ -15,8 +15,9 @@ from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton
 from snellen.extraction.question_words import COPULAR_STEMS, question_stems, stems, turns
 
-_SEPARATOR = re.compile(
-    r" (?:[,;:-]|and|while|whereas|but|however|und|während|aber|et|tandis|mais|y|mientras|pero|e|enquanto|mas|mentre|ma"
+_SEPARATOR = re.compile(r" (?:[,;:-]|and|while|whereas|but|however)(?= )")
+_FOREIGN_SEPARATOR = re.compile(
+    r" (?:[,;:-]|und|während|aber|et|tandis|mais|y|mientras|pero|e|enquanto|mas|mentre|ma"
     r"|en|terwijl|maar|i|podczas|ale|a|и|а|но|sedangkan|dan|tetapi|còn|và|nhưng|ve|ama)(?= )"
 )
 _OF_OTHERS_TOO = re.compile(
@@ -26,7 +27,7 @@ _OF_OTHERS_TOO = re.compile(
     r"|naast|oraz|oprócz|razem|вместе|кроме|а также|bersama|serta|cùng|auch|ebenfalls|ebenso|aussi|également|también|também|anche|pure|ook|też"
     r"|także|również|тоже|также|juga|cũng|ayrıca)\b|也|も|도 |भी|أيضا"
 )
-_TURNS = re.compile(r"\b(?:actually|wait|no ,|instead|rather|sorry|correction|except|unless|otherwise)\b")
+_TURNS = re.compile(r"\b(?:actually|wait|no ,|instead|rather|sorry|correction|than|except|unless|otherwise)\b")
 _MENTION = re.compile(patterns.X)
 _MOST_MENTIONS = 60
 _FEWEST_SHARED = 2
@@ -74,7 +75,7 @@ def aligned_option(said: Skeleton, question: str, asked: OptionIndex) -> int | N
     naming = " . ".join(said.text[start:end] for start, end, _ in sentences(said) if _MENTION.search(said.text, start, end))
     if _OF_OTHERS_TOO.search(naming) or _TURNS.search(naming):
         return None
-    wanted = question_stems(question) - frozenset(word[:4] for word in asked.vocabulary) - COPULAR_STEMS
+    wanted = _wanted(said, question, asked)
     offsets = [offset for offset in said.offsets if not said.at[offset].soft]
     if not wanted or not 1 < len(offsets) <= _MOST_MENTIONS or any(said.at[o].kind != phrases.TEXT for o in offsets):
         return None
@@ -86,10 +87,49 @@ def aligned_option(said: Skeleton, question: str, asked: OptionIndex) -> int | N
         shared[segment.places] = shared.get(segment.places, frozenset()) | segment.shared
     if len(shared) < 2 or any(len(places) != 1 for places in shared):  # noqa: PLR2004
         return None
+    place = _of_which(said, segments, offsets, _keys(question))
+    if place is not None:
+        return place
     place = _telling(segments, shared, wanted, _keys(question))
-    if place is not None and asked.quantities is not None and not _counts(said, offsets, place, wanted):
+    if place is not None and _HOW_MANY.match(question.lower()) and not _counts(said, offsets, place, wanted):
         return None
     return None if place is None or _turns_away(said, offsets, place) else place
+
+
+def listed_option(whole: Skeleton, question: str, asked: OptionIndex) -> int | None:
+    """The one option of a list, a line each, whose line has what is asked for in its words."""
+    if not question or asks_for_what_is_not(question) or whole.text.count("\n") > _MOST_MENTIONS:
+        return None
+    wanted = _wanted(whole, question, asked)
+    lines: dict[int, str] = {}
+    begin = 0
+    for line in whole.text.split("\n"):
+        first = next((o for o in whole.offsets if begin <= o < begin + len(line)), None)
+        if first is not None:
+            places = whole.at[first].places
+            if not _ITEM.fullmatch(whole.text[begin:first].strip()) or len(places) != 1 or places[0] in lines:
+                return None
+            lines[places[0]] = whole.text[first + 1 : begin + len(line)]
+        begin += len(line) + 1
+    if len(lines) != asked.count or asked.count < _TABLE or _TELLS_LATER.search(whole.text):
+        return None
+    telling = [place for place, line in lines.items() if stems(line) & wanted & _keys(question)]
+    shared = [place for place, line in lines.items() if stems(line) & wanted]
+    return telling[0] if len(telling) == len(shared) == 1 and not denies(lines[telling[0]]) else None
+
+
+_ITEM = re.compile(r"(?:[-•·*]|\d+ [.)]?)?")
+_TELLS_LATER = re.compile(r"\b(?:too|also|both|same|none|all of)\b")
+_PARTITIVE = re.compile(r" of (?:which|whom|them|these|those)\b")
+
+
+def _of_which(said: Skeleton, segments: list[_Segment], offsets: list[int], keys: frozenset[str]) -> int | None:
+    """The one part of a whole that is said to do what is asked for: "four candles, three of which are lit"."""
+    parts = [segment for o, segment in zip(offsets, segments, strict=True) if _PARTITIVE.match(said.text, o + 1)]
+    rest = [segment for o, segment in zip(offsets, segments, strict=True) if not _PARTITIVE.match(said.text, o + 1)]
+    doing = [segment for segment in parts if segment.shared & keys and segment.asserted and not segment.denied]
+    alone = len({segment.places for segment in doing}) == 1 and not any(segment.shared & keys for segment in rest)
+    return doing[0].places[0] if alone else None
 
 
 def _counts(said: Skeleton, offsets: list[int], place: int, wanted: frozenset[str]) -> bool:
@@ -98,6 +138,7 @@ def _counts(said: Skeleton, offsets: list[int], place: int, wanted: frozenset[st
     return any(stems(" ".join(words)) & wanted or words[:2] == ["of", "them"] for words in behind)
 
 
+_HOW_MANY = re.compile(r"how many|what is the number|wie ?viele|combien|cuánt|quant|hoeveel|ile|сколько|berapa|kaç")
 _NEAR = 3
 _BEGINS_LINE = re.compile(rf"\n (?:[-•·] |\d+ [.)] ?)?{patterns.X}")
 _IDENTIFIED = re.compile(
@@ -115,6 +156,12 @@ def _turns_away(said: Skeleton, offsets: list[int], place: int) -> bool:
     turned = any(first < found.start() < later[-1] for found in turns(said.spoken).finditer(said.text))
     last = patterns.SENTENCE_END.split(said.text[: later[-1] + 1])[-1]
     return turned or (offsets[-1] == later[-1] and _IDENTIFIED.search(last) is not None)
+
+
+def _wanted(said: Skeleton, question: str, asked: OptionIndex) -> frozenset[str]:
+    """The stems of the question's words that are no option's."""
+    idle = COPULAR_STEMS if said.spoken else frozenset[str]()
+    return question_stems(question) - frozenset(word[:4] for word in asked.vocabulary) - idle
 
 
 def _telling(
@@ -157,11 +204,12 @@ def _segments(said: Skeleton, offsets: list[int], wanted: frozenset[str]) -> lis
     text = said.text
     ends = [0, *(found.end() for found in patterns.SENTENCE_END.finditer(text)), len(text)]
     starts = []
+    separator = _FOREIGN_SEPARATOR if said.spoken else _SEPARATOR
     for number, offset in enumerate(offsets):
         start = ends[bisect_right(ends, offset) - 1]
         if number and offsets[number - 1] >= start:
             before = offsets[number - 1]
-            cuts = [found.start() for found in _SEPARATOR.finditer(text, before + 1, offset + 1)]
+            cuts = [found.start() for found in separator.finditer(text, before + 1, offset + 1)]
             start = cuts[-1] if cuts else offset
         starts.append(start)
     found = []

@@ -12,6 +12,7 @@ from snellen.extraction import languages, patterns
 from snellen.extraction.assertion_filters import mentioned, sentences, set_aside
 from snellen.extraction.foreign_patterns import DENSE, dense_pattern, words_pattern
 from snellen.extraction.option_mentions import Skeleton
+from snellen.extraction.patterns import SAYS_NOTHING
 from snellen.extraction.phrases import IDLE
 
 _CLAUSE = r"(?:^|(?<=[.,;:!?\n-] ))"
@@ -56,7 +57,7 @@ _INFERS = (
 )
 # At the end of a reply, behind a whole clause: "one habitat is left: the desert."
 _AFTER_COLON = (
-    rf"(?<=[^\W\d_] [^\W\d_]) ?: (?=(?:it's |it is |it was |this is |that's )?(?:a |an |the )?[{patterns.MENTIONS}](?: [.!])?$)"
+    rf"(?:[^\W\d_]+ ){{4}}: (?=(?:it's |it is |it was |this is |that's )?(?:a |an |the )?[{patterns.MENTIONS}](?: [.!])?$)"
 )
 
 
@@ -254,7 +255,7 @@ _IDENTIFIES = re.compile(
 
 def concluded_before_cut(said: Skeleton) -> bool:
     """Whether a cut reply had said what it is in a whole sentence, or says one sentence over and over."""
-    if _IDENTIFIES.search(said.text):
+    if _IDENTIFIES.search(said.text) or (len(said.at) > 1 and SAYS_NOTHING.fullmatch(said.text)):
         return True
     whole = [said.text[start:end] for start, end, ending in sentences(said) if ending]
     return len(whole) > 1 and len(set(whole)) == 1
@@ -265,7 +266,7 @@ def _result(spoken: tuple[str, ...]) -> Marker:
     """What stands before the result of a calculation in some languages and English."""
     said = frozenset(word for lang in ("en", *spoken) for word in languages.RESULT.get(lang, "").split())
     pattern = re.compile(
-        rf"(?:[=≈]|{words_pattern(said)})(?: (?:a|an|the|of|to|total|sum|in)){{0,4}} "
+        rf"(?:[=≈]|{words_pattern(said)})(?: (?:a|an|the|of|to|total|sum|in|:|is)){{0,4}} "
         rf"(?P<x>[{patterns.MENTIONS}])(?=(?: [a-z]{{3,}})? (?:[.,;:!?\n)]|$)|(?: [a-z]{{3,}})?$)"
     )
     return Marker(pattern, frozenset(word.partition("_")[0] for word in said) | {"=", "≈"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from snellen.extraction.alignment import listed_option
 from snellen.extraction.intervals import interval_option
 from snellen.extraction.joint_options import joint_option, of_two, ticked_option
 from snellen.extraction.option_mentions import Skeleton, skeleton
@@ -26,6 +27,7 @@ class Look(NamedTuple):
 _LOOKS = (
     Look(lambda reply, whole: ticked_option(whole, reply.asked), "ticked in a list of all"),
     Look(lambda reply, whole: ranked_first(reply.text, reply.question, reply.asked), "the first of a ranking"),
+    Look(lambda reply, whole: listed_option(whole, reply.question, reply.asked), "its line of a list alone answers"),
     Look(lambda reply, whole: likeliest_option(whole, reply.question), "given the largest share"),
     Look(lambda reply, whole: of_two(whole), "the former or the latter of two"),
     Look(lambda reply, whole: joint_option(whole, reply.asked), "stands for all that are named"),

@@ -64,25 +64,30 @@ def ranked_first(text: str, question: str, asked: OptionIndex) -> int | None:
     return places[0] if None not in places and len(set(places)) == asked.count else None
 
 
-_BEHIND = re.compile(rf"(?P<x>{patterns.LABEL})(?: [:=-])? (?P<share>\d[\d.]*) %")
-_BEFORE = re.compile(rf"(?P<share>\d[\d.]*) %(?: (?:for|on|that it's|:|-|likely))? (?P<x>{patterns.LABEL})")
+_BEHIND = re.compile(rf"(?P<x>{patterns.LABEL})(?: [:=-])? (?P<share>\d[\d.]* %|[01]\.\d+)")
+_BEFORE = re.compile(rf"(?P<share>\d[\d.]* %)(?: (?:for|on|that it's|:|-|likely))? (?P<x>{patterns.LABEL})")
 _MORE_THAN_HALF = 50.0
 
 
 def likeliest_option(said: Skeleton, question: str) -> int | None:
     """The option that is given more than half of what is shared out: "A: 3 %, B: 7 %, C: 90 %"."""
-    if "%" not in said.words or _LEAST.search(question.lower()):
+    if ("%" not in said.words and " 0." not in said.text) or _LEAST.search(question.lower()):
         return None
     for form in (_BEHIND, _BEFORE):
         shares: dict[int, float] = {}
         found = list(form.finditer(said.text))
         for match in found:
-            shares[said.at[match.start("x")].places[0]] = float(match["share"].rstrip("."))
+            shares[said.at[match.start("x")].places[0]] = _share(match["share"])
         others = {m.places[0] for m in said.at.values()} - set(shares)
         if len(shares) == len(found) > 1 and not others and sum(shares.values()) <= _WHOLE:
             best = max(shares, key=lambda place: shares[place])
             return best if shares[best] > _MORE_THAN_HALF else None
     return None
+
+
+def _share(shown: str) -> float:
+    """A share in per cent."""
+    return float(shown.removesuffix(" %").rstrip(".")) * (1 if shown.endswith("%") else 100)
 
 
 _WHOLE = 101.0

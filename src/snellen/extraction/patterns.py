@@ -111,7 +111,7 @@ POST_VERDICT = re.compile(
     rf"|(?:answer|option|choice)\b|(?:correct|right|best|true|accurate|suitable|appropriate){_NO_NOUN})"
 )
 POST_VERDICT_CJK = re.compile(rf"(?P<group>{X}) ?(?:选项|项)?是?(?:正确|最合适|最符合|对的|符合题意)")
-NAMES_ANSWER = re.compile(r"\b(?:answers?|ans|conclusion|verdict|solution|option|choice|correct)\b|[✓✔✅☑]")
+NAMES_ANSWER = re.compile(r"\b(?:answers?|ans|conclusion|verdict|solution|option|choice|correct|best (?:fit|guess|bet|match|candidate|description|explanation))\b|[✓✔✅☑]")
 ANSWERS_ELSEWHERE = re.compile(rf"\b{_EUROPEAN}|{_CHINESE}")
 
 _PRE = _any(
@@ -351,5 +351,5 @@ UNKNOWN_LABEL = re.compile(r"[(\[\"' ]*(?:[a-z]|\d{1,2})[)\].:\"' ]*")
 OPENINGS = re.compile(r"(?:(?:the )?(?:correct )?answer is:? )?(?:(?:it|this) is |it's )?(?:(?:a|an|the) )?")
 ORDINAL = re.compile(
     r"(?:(?:it is|it's|i (?:would )?(?:choose|pick|say)|i'd say|the answer is|answer:) )?(?:the )?"
-    rf"({'|'.join(ORDINALS)}|last)(?: one| option| choice| answer)[.! ]*"
+    rf"(?:({'|'.join(ORDINALS)}|last)(?: one| option| choice| answer)|(?:option|choice|answer|number|no\.|#) ?(\d{{1,2}}))[.! ]*"
 )

@@ -112,6 +112,10 @@ _SUBJECT = re.compile(
     rf"(?: (?:{FILL}|:)){{0,4}} "
     rf"(?P<x>[{patterns.MENTIONS}]){patterns.END.pattern}"
 )
+_CLEFT = re.compile(
+    rf"(?:(?:so|and|but|thus|therefore|hence)(?: ,)? )?(?:it's|it is|it was) (?:a |an |the )?(?P<x>[{patterns.MENTIONS}])"
+    r" (?:that|who|which) (?P<deed>[^.!?\n,;]*)"
+)
 _THE_ONE = re.compile(r"\b(?:one|option|thing|choice|item|answer|only|statement) (?:that|which|who|to)\b")
 NAMELESS = re.compile(r"\b(?:it|this|that|there|he|she|they|these|those|here|i|we|you|if|not)\b")
 
@@ -121,8 +125,13 @@ def answers_in_its_words(said: Skeleton, question: str) -> list[int]:
     asked = question_stems(question)
     found = []
     for start, end, ending in sentences(said):
+        if ending == "?":
+            continue
+        cleft = _CLEFT.match(said.text, start, end + 1)
+        if cleft is not None and stems(cleft["deed"]) & asked and not denies(cleft[0]) and not asks_for_what_is_not(question):
+            found.append(cleft.start("x"))
         match = _SUBJECT.match(said.text, start, end + 1)
-        if match is None or ending == "?":
+        if match is None:
             continue
         subject = match["subject"]
         the_one = _THE_ONE.search(subject) is not None

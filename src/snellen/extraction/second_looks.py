@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from snellen.extraction import patterns, phrases
@@ -145,7 +146,7 @@ def read_unmentioned(reply: PlainReply, whole: Skeleton) -> ExtractedChoice:
         if place is not None:
             return reply.likely(place, "cut off inside the option's text")
         ordinal = patterns.ORDINAL.fullmatch(text)
-        place = -1 if ordinal is None else _counted(ordinal[1], asked)
+        place = -1 if ordinal is None else _counted(ordinal, asked)
         if 0 <= place < asked.count:
             return reply.likely(place, "by its number in the list")
         said = None if reply.cut else yes_or_no(reply.text, reply.question, asked)
@@ -154,8 +155,11 @@ def read_unmentioned(reply: PlainReply, whole: Skeleton) -> ExtractedChoice:
     return no_option("no match", "a label that was not shown" if patterns.UNKNOWN_LABEL.fullmatch(text) else "")
 
 
-def _counted(ordinal: str, asked: OptionIndex) -> int:
-    return asked.count - 1 if ordinal == "last" else phrases.ORDINALS.index(ordinal)
+def _counted(ordinal: re.Match[str], asked: OptionIndex) -> int:
+    """The place that "the third one", or "option 3" of options without numbers, counts to."""
+    if ordinal[1]:
+        return asked.count - 1 if ordinal[1] == "last" else phrases.ORDINALS.index(ordinal[1])
+    return -1 if asked.numeric or asked.numbered else int(ordinal[2]) - 1
 
 
 _LONGEST_OPTION = 2000

@@ -227,11 +227,12 @@ def _opened_otherwise(asserted: Skeleton, after: int, choice: int) -> bool:
 def _remaining(asserted: Skeleton) -> Settled | None:
     """The option that all remaining mentions agree on; one that may be meant otherwise leaves it open."""
     left: list[Mention] = []
+    nothing_else = patterns.SAYS_NOTHING.fullmatch(asserted.text) is not None
     for found in patterns.GROUP.finditer(asserted.text):
         supposed = _hypothetical(asserted.text, found.start())
         if (
             not supposed
-            and _counts(asserted, found.start(), found.end())
+            and (nothing_else or _counts(asserted, found.start(), found.end()))
             and not _somehow_denied(asserted, found.start())
         ):
             left += [asserted.at[offset] for offset in mentioned(asserted, *found.span())]
