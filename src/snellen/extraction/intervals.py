@@ -92,6 +92,22 @@ def _intervals(options: tuple[str, ...]) -> tuple[Interval | None, ...]:
     return found if len(some) >= max(2, len(options) - 1) and len(set(some)) == len(some) else ()
 
 
+_HOW_MANY = re.compile(r"\bhow many ([a-z]{3,})")
+_NONE_OF_THEM = re.compile(r"\b(?:no|zero|not any|n't any|not see any|not a single)(?: [a-z]+){0,2}? ([a-z]{3,})\b")
+
+
+def none_of_them(text: str, question: str, options: tuple[str, ...]) -> int | None:
+    """The option that says that there is none, where a reply to "how many" says so: "There are no commas"."""
+    asked = _HOW_MANY.search(question[:2000].lower())
+    zeros = [place for place, option in enumerate(options) if option.strip(" .").lower() in ("0", "none", "zero")]
+    found = _NONE_OF_THEM.search(text.lower()) if len(text) < _SHORT else None
+    if asked is None or found is None or len(zeros) != 1 or _DENIES_NONE.search(text.lower()):
+        return None
+    return zeros[0] if english_stem(found[1]) == english_stem(asked[1]) else None
+
+
+_DENIES_NONE = re.compile(r"\d|\b(?:if|but|or|more|fewer|less|other|doubt|way|idea)\b|\?")
+_SHORT = 200
 _ANY_NUMBER = re.compile(rf"(?<![\w.,:/-])(?<!\w )?(?:{_DIGITS}|(?:{_WORDS}))(?![\w:/])(?!,\d)(?!\.\d)")
 _DENIES = re.compile(r"\b(?:not|no|never|if|would|could|might|except|without|or)\b|n't\b|\?")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from snellen.extraction.alignment import listed_option
-from snellen.extraction.intervals import interval_option
+from snellen.extraction.intervals import interval_option, none_of_them
 from snellen.extraction.joint_options import joint_option, of_two, ticked_option
 from snellen.extraction.option_mentions import Skeleton, skeleton
 from snellen.extraction.orderings import likeliest_option, ordered_option, ranked_first
@@ -34,6 +34,10 @@ _LOOKS = (
     Look(lambda reply, whole: undetermined_option(whole, reply.text, reply.asked), "it says that it cannot be told"),
     Look(lambda reply, whole: ordered_option(reply.text, reply.asked.options), "the things in its order"),
     Look(lambda reply, whole: interval_option(reply.text, reply.question, reply.asked.options), "holds the number"),
+    Look(
+        lambda reply, whole: None if whole.at else none_of_them(reply.text, reply.question, reply.asked.options),
+        "none of what is counted",
+    ),
     Look(lambda reply, whole: related_option(reply.text, reply.question, reply.asked.options), "the same relation in other words"),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from unicodedata import normalize
 
 from snellen.extraction import languages, phrases
 
@@ -11,7 +12,7 @@ Words = tuple[str, ...]
 
 def aliases(words: Words, every: Sequence[Words]) -> list[Words]:
     """Other ways to say the words of one option, of the words of all options."""
-    return [*_places(words, every), *_numbers(words), *_other_forms(words, every), *_summing_up(words), *_ordinal(words)]
+    return [*_places(words, every), *_unaccented(words), *_of_subject(words, every), *_numbers(words), *_other_forms(words, every), *_summing_up(words), *_ordinal(words)]
 
 
 def _places(words: Words, every: Sequence[Words]) -> Iterator[Words]:
@@ -29,6 +30,22 @@ def _place(words: Words) -> Words:
     return core if len(core) > 0 and all(word.isalpha() and len(word) > 2 for word in core) else ()
 
 
+def _unaccented(words: Words) -> Iterator[Words]:
+    """ "Emily Bronte" of "Emily Brontë"."""
+    plain = tuple("".join(c for c in normalize("NFD", word) if not "\u0300" <= c <= "\u036f") for word in words)
+    if plain != words and all(word.isascii() for word in plain):
+        yield plain
+
+
+def _of_subject(words: Words, every: Sequence[Words]) -> Iterator[Words]:
+    """ "Bends toward the normal" of "it bends toward the normal", where all options but one begin so."""
+    alike = [one for one in every if one and one[0] == words[0]]
+    if words[0] in _PRONOUNS and len(words) > _FEWEST_BEHIND and len(alike) >= max(2, len(every) - 1):
+        yield words[1:]
+
+
+_PRONOUNS = ("it", "they", "he", "she", "this", "these")
+_FEWEST_BEHIND = 3
 _AT = ("in", "at", "on", "inside", "near")
 
 

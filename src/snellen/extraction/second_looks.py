@@ -18,7 +18,7 @@ from snellen.extraction.option_mentions import Skeleton, skeleton
 from snellen.extraction.other_subjects import said_of_others_too, says_of_another
 from snellen.extraction.partial_texts import framed_option, partial_index, supported_option
 from snellen.extraction.passing_mentions import does_otherwise, in_passing, says_another_in_part, tells_of_itself
-from snellen.extraction.question_words import answering_option, predicates, question_stems
+from snellen.extraction.question_words import answering_option, predicates, question_stems, topic
 from snellen.extraction.reading import ExtractedChoice
 from snellen.extraction.settling import Settled, no_option, settle
 from snellen.extraction.yes_no import contradicts_itself, yes_or_no
@@ -54,7 +54,7 @@ def read_part(reply: PlainReply) -> ExtractedChoice | None:
     partial = partial_index(reply.asked.options, reply.asked.labels, reply.question)
     if partial is None:
         return None
-    whole = skeleton(reply.text, partial, strict=False)
+    whole = skeleton(reply.text, partial, False, topic(reply.question))
     if not whole.at or patterns.REFUSAL.search(whole.text):
         return None
     compared = without_comparisons(whole, reply.question)

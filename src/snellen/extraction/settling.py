@@ -41,6 +41,8 @@ _SEVERAL, _DOUBTED = "several options", "other options may be meant"
 
 def settle(asserted: Skeleton, start: int, cut: bool, question: str = "") -> Settled | None:
     """What the rules make of the assertions, in the order of how plainly these are meant as the answer."""
+    if _BOTH_ARE.search(asserted.text):
+        return Settled(no_option("ambiguous", _SEVERAL), "verdict")
     stated = _verdict(asserted)
     if stated is not None and stated.choice is not None and stated.span is not None:
         by_end = None if cut else _concluded(asserted, cut)
@@ -64,6 +66,9 @@ def settle(asserted: Skeleton, start: int, cut: bool, question: str = "") -> Set
     if by_rule is not None or (cut and not concluded_before_cut(asserted)):
         return by_rule
     return _remaining(asserted)
+
+
+_BOTH_ARE = re.compile(rf"{patterns.X} (?:are|is) both (?:right|correct|true|valid|possible|right answers)\b")
 
 
 def _behind(settled: Settled, offset: int) -> bool:

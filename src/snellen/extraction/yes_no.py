@@ -53,8 +53,11 @@ def yes_or_no(text: str, question: str, asked: OptionIndex) -> int | None:
     if not asks_for_what_is_not(question):
         if _lacks(spoken, question):
             return no
-        if _says_the_contrary(spoken, question):
-            return no
+        side = _side(spoken, question)
+        if side is not None:
+            return yes if side else no
+        if _is_just_so(spoken, question):
+            return yes
         if _affirmed(spoken, question) and not _DENYING.search(_BREAK.split(spoken, maxsplit=1)[0]):
             return yes
     sentence = _BREAK.split(spoken, maxsplit=1)[0]
@@ -85,25 +88,50 @@ _PRONOUN = re.compile(r"(?:it|they|he|she|this|that|both|the two)(?:'s|'re)? ")
 _SIDES = tuple(pair for one, other in languages.OPPOSITES for pair in ((one, other), (other, one)))
 
 
-def _says_the_contrary(spoken: str, question: str) -> bool:
-    """Whether the one sentence of a reply says of what is asked about the opposite: "The shop is closed"."""
+def _side(spoken: str, question: str) -> bool | None:
+    """Whether the one sentence of a reply says of what is asked about the same, or the opposite: "The shop is closed"."""
     asked = question.lower().strip()[:LONGEST_QUESTION]
-    spoken = spoken.strip(" .!")
+    spoken = _REASON.split(spoken.strip(" .!"))[0].strip(" ,")
     if _POLAR.match(asked) is None or _BREAK.search(spoken) or _DENYING.search(spoken) or _ON_THE_ONE.search(spoken):
-        return False
+        return None
+    if any(found not in asked for found in _WHEN.findall(spoken)):
+        return None
     of, said = frozenset(re.findall(r"[a-z]+", asked)), frozenset(re.findall(r"[a-z]+", spoken))
-    if not any(of & one and not of & other and said & other and not said & one for one, other in _SIDES):
+    words, wanted = _words(spoken), _words(question)
+    if (not words or words[0] not in wanted) and _PRONOUN.match(spoken) is None:
+        return None
+    pairs = [(one, other) for one, other in _SIDES if of & one and not of & other]
+    if any(said & other and not said & one for one, other in pairs):
         return False
-    return next(iter(_words(spoken)), "") in _words(question) or _PRONOUN.match(spoken) is not None
+    same = any(said & one and not said & other for one, other in pairs)
+    held = frozenset(wanted) | {english_stem(word) for one, _ in pairs for word in one}
+    return True if same and len(words) > 1 and all(word in held for word in words) else None
 
 
+def _is_just_so(spoken: str, question: str) -> bool:
+    """ "They are parallel to each other" of "Are the two lines parallel?"."""
+    found = _IS_SO.match(spoken)
+    asked = question.lower().strip()
+    wanted = _words(asked[:LONGEST_QUESTION].split("?")[0])
+    first = _BREAK.split(spoken, maxsplit=1)[0]
+    if found is None or not wanted or _POLAR.match(asked) is None or re.search(r"\bor\b", asked):
+        return False
+    return english_stem(found[1]) == wanted[-1] and not _DENYING.search(first) and not _ON_THE_ONE.search(first)
+
+
+_IS_SO = re.compile(
+    r"(?:they|it|he|she|these|both|the two)(?:'re|'s| are| is| were| was)(?: (?:indeed|all|both|clearly|definitely|exactly"
+    r"|certainly|perfectly))* ([a-z]+)\b"
+)
+_REASON = re.compile(r"(?: ,)? (?:since|because|as|so|given)\b")
+_WHEN = re.compile(r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekends?|weekdays?|\d+|mornings?|evenings?|nights?|today|tomorrow)\b")
 _ON_THE_ONE = re.compile(r"\b(?:if|or|and|but|while|would|could|might|may|almost|nearly|half|partly|one|some|other|usually|often)\b")
 
 
 def _lacks(spoken: str, question: str) -> bool:
     """Whether a reply says no, without or kein right before a thing that the question ends with: "and no glasses"."""
     *_, last = _words(question) or [""]
-    return len(last) > 2 and re.search(rf"\b{_NONE} {re.escape(last)}", spoken) is not None
+    return len(last) > 2 and re.search(rf"\b{_NONE}(?: {_SIGN})? {re.escape(last)}", spoken) is not None
 
 
 def _words(text: str) -> list[str]:
@@ -114,6 +142,7 @@ def _words(text: str) -> list[str]:
 _NO_DOUBT = re.compile(r"^no (?:doubt|question|problem|worries)(?: (?:,|that|about it))* ")
 _IS_THERE = re.compile(r"(?:is|are) there\b")
 _THERE_IS = re.compile(r"(?:well , )?there(?:'s| is| are)\b")
+_SIGN = r"(?:[a-z]+ )?(?:sign|signs|evidence|trace|traces|indication)s? of(?: an?| the)?"
 _NONE = r"(?:no|without|without any|kein|keine|keinen|ohne|sans|pas de|sin|sem|senza|geen|zonder|bez|без)"
 _SMALL = (
     phrases.FUNCTION_WORDS
