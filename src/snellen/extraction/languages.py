@@ -83,6 +83,10 @@ OPPOSITES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
     (frozenset(one.split()), frozenset(other.split())) for one, other in _ENGLISH["opposites"]
 )
 """Words of which the one denies the other."""
+SYNONYMS: tuple[frozenset[str], ...] = tuple(
+    frozenset(word.replace("_", " ") for word in words.split()) for words in _ENGLISH["synonyms"]
+)
+"""Words and phrases that mean the same."""
 RELATIONS: dict[str, tuple[str, ...]] = {name: tuple(forms) for name, forms in _ENGLISH["relations"].items()}
 """Of each relation in space the words that mean it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from snellen.extraction import languages
 from snellen.extraction.question_words import stems
@@ -17,6 +18,7 @@ _SMALL = frozenset(
 )
 _DENIES = re.compile(r"\b(?:not|no|never|or|if|either|neither|rather|than|would|could|might)\b|n't\b|\?")
 _LONGEST = 200
+_LONGEST_QUESTION = 2_000
 
 
 def _named(text: str) -> dict[str, tuple[int, int]]:
@@ -34,23 +36,37 @@ def _named(text: str) -> dict[str, tuple[int, int]]:
     return named
 
 
+class _Relations(NamedTuple):
+    """What options say of where one thing is: relation -> place, and the things before and behind it."""
+
+    places: dict[str, int]
+    before: frozenset[str]
+    behind: frozenset[str]
+
+
 @lru_cache(maxsize=4096)
-def _of_options(options: tuple[str, ...]) -> dict[str, int]:
-    """Relation -> place, where every option is one relation to a thing that all share, and no two the same."""
-    relations: dict[str, int] = {}
-    contents = []
+def _of_options(options: tuple[str, ...]) -> _Relations | None:
+    """The options as relations, where all but one are one between the same things, and no two the same."""
+    places: dict[str, int] = {}
+    things = set()
     for place, option in enumerate(options):
         text = option[:_LONGEST].lower()
         named = _named(text)
         if len(named) != 1:
-            return {}
+            continue
         [(name, (start, end))] = named.items()
-        if name in relations:
-            return {}
-        relations[name] = place
-        rest = text[:start] + " " + text[end:]
-        contents.append(frozenset(word for word in _WORD.findall(rest) if word not in _SMALL))
-    return relations if len(set(contents)) == 1 and len(contents[0]) <= 1 else {}
+        if name in places:
+            return None
+        places[name] = place
+        things.add((_things(text[:start]), _things(text[end:])))
+    if len(things) != 1 or len(places) < max(2, len(options) - 1):
+        return None
+    [(before, behind)] = things
+    return _Relations(places, before, behind) if len(before) <= 1 and len(behind) <= 1 else None
+
+
+def _things(text: str) -> frozenset[str]:
+    return frozenset(word for word in _WORD.findall(text) if word not in _SMALL)
 
 
 _IN_THE_PICTURE = re.compile(
@@ -62,12 +78,17 @@ def related_option(text: str, question: str, options: tuple[str, ...]) -> int | 
     """The one option whose relation a short reply of one sentence names, in whatever words, of what is asked about."""
     relations = _of_options(options)
     text = _IN_THE_PICTURE.sub(" ", text.lower().strip()).strip(" .!,")
-    if not relations or len(text) > _LONGEST or _DENIES.search(text) or re.search(r"[.!?;\n]", text):
+    if relations is None or len(text) > _LONGEST or _DENIES.search(text) or re.search(r"[.!?;\n]", text):
         return None
-    named = [(start, relations[name]) for name, (start, _) in _named(text).items() if name in relations]
+    named = [(span, relations.places[name]) for name, span in _named(text).items() if name in relations.places]
     if len(named) != 1:
         return None
-    [(start, place)] = named
-    asked = [stem for word in _WORD.findall(question[:2000].lower()) for stem in stems(word)]
-    before = stems(text[:start])
-    return None if start and not before.isdisjoint(asked) and asked[0] not in before else place
+    [((start, end), place)] = named
+    before, behind = _things(text[:start]), _things(text[end:])
+    if relations.before:
+        return place if relations.before <= before and relations.behind <= behind else None
+    if before & relations.behind:
+        return None
+    asked = [stem for word in _WORD.findall(question[:_LONGEST_QUESTION].lower()) for stem in stems(word)]
+    subject = stems(text[:start])
+    return None if start and not subject.isdisjoint(asked) and asked[0] not in subject else place

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from snellen.extraction import languages
 from snellen.extraction.option_index import OptionIndex
 
 _WORD = re.compile(r"(?<![\w'])(?:[A-Z]\.){2,5}|(?<![\w'])[A-Za-z]+(?:-[A-Za-z]+)?(?:'s)?(?![\w])")
@@ -46,8 +47,25 @@ def with_own_words(text: str, asked: OptionIndex) -> str | None:
         changed = True
         return " ".join(asked.words[place])
 
-    respelt = _WORD.sub(own, text)
-    return respelt if changed else None
+    respelt = _with_synonyms(_WORD.sub(own, text), asked)
+    return respelt if changed or respelt != text else None
+
+
+def _with_synonyms(text: str, asked: OptionIndex) -> str:
+    """The text with words that mean what a word of one option means replaced by that."""
+    for meaning, pattern in _MEANINGS:
+        if pattern.search(text) is None:
+            continue
+        there = [(place, word) for place, words in enumerate(asked.words) for word in words if word in meaning]
+        if len({place for place, _ in there}) == 1:
+            text = pattern.sub(there[0][1], text)
+    return text
+
+
+_MEANINGS = tuple(
+    (meaning, re.compile(rf"\b(?:{'|'.join(sorted(meaning, key=len, reverse=True))})\b", re.IGNORECASE))
+    for meaning in languages.SYNONYMS
+)
 
 
 def _spread(text: str, asked: OptionIndex) -> str:

@@ -116,13 +116,14 @@ def _is_just_so(spoken: str, question: str) -> bool:
     first = _BREAK.split(spoken, maxsplit=1)[0]
     if found is None or not wanted or _POLAR.match(asked) is None or re.search(r"\bor\b", asked):
         return False
-    return english_stem(found[1]) == wanted[-1] and not _DENYING.search(first) and not _ON_THE_ONE.search(first)
+    return english_stem(found[1]) == wanted[-1] and not _DENYING.search(first) and not _HALF.search(first)
 
 
 _IS_SO = re.compile(
     r"(?:they|it|he|she|these|both|the two)(?:'re|'s| are| is| were| was)(?: (?:indeed|all|both|clearly|definitely|exactly"
     r"|certainly|perfectly))* ([a-z]+)\b"
 )
+_HALF = re.compile(r"\b(?:if|or|but|would|could|might|may|almost|nearly|half|partly|usually|often|instead|rather|only)\b")
 _REASON = re.compile(r"(?: ,)? (?:since|because|as|so|given)\b")
 _WHEN = re.compile(r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekends?|weekdays?|\d+|mornings?|evenings?|nights?|today|tomorrow)\b")
 _ON_THE_ONE = re.compile(r"\b(?:if|or|and|but|while|would|could|might|may|almost|nearly|half|partly|one|some|other|usually|often)\b")
@@ -130,7 +131,10 @@ _ON_THE_ONE = re.compile(r"\b(?:if|or|and|but|while|would|could|might|may|almost
 
 def _lacks(spoken: str, question: str) -> bool:
     """Whether a reply says no, without or kein right before a thing that the question ends with: "and no glasses"."""
-    *_, last = _words(question) or [""]
+    words = _words(question)
+    last = words[-1] if words else ""
+    if _IS_THERE.match(question.lower().strip()):
+        last = next((word for word in words if word not in _SIGNS), last)
     return len(last) > 2 and re.search(rf"\b{_NONE}(?: {_SIGN})? {re.escape(last)}", spoken) is not None
 
 
@@ -143,6 +147,7 @@ _NO_DOUBT = re.compile(r"^no (?:doubt|question|problem|worries)(?: (?:,|that|abo
 _IS_THERE = re.compile(r"(?:is|are) there\b")
 _THERE_IS = re.compile(r"(?:well , )?there(?:'s| is| are)\b")
 _SIGN = r"(?:[a-z]+ )?(?:sign|signs|evidence|trace|traces|indication)s? of(?: an?| the)?"
+_SIGNS = frozenset(english_stem(word) for word in ("sign", "evidence", "trace", "indication", "any"))
 _NONE = r"(?:no|without|without any|kein|keine|keinen|ohne|sans|pas de|sin|sem|senza|geen|zonder|bez|без)"
 _SMALL = (
     phrases.FUNCTION_WORDS
