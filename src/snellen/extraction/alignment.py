@@ -90,7 +90,7 @@ def aligned_option(said: Skeleton, question: str, asked: OptionIndex) -> int | N
     place = _of_which(said, segments, offsets, _keys(question))
     if place is not None:
         return place
-    place = _telling(segments, shared, wanted, _keys(question))
+    place = _telling(segments, shared, wanted, _keys(question), counts=_HOW_MANY.match(question.lower()) is not None)
     if place is not None and _HOW_MANY.match(question.lower()) and not _counts(said, offsets, place, wanted):
         return None
     return None if place is None or _turns_away(said, offsets, place) else place
@@ -169,10 +169,12 @@ def _telling(
     shared: dict[tuple[int, ...], frozenset[str]],
     wanted: frozenset[str],
     keys: frozenset[str],
+    *,
+    counts: bool,
 ) -> int | None:
     if any(segment.coordinated and segment.asserted for segment in segments):
         return None
-    brief = len(segments) >= _TABLE and all(segment.brief for segment in segments)
+    brief = not counts and len(segments) >= _TABLE and all(segment.brief for segment in segments)
     restated = _restated(segments, wanted)
     if restated is not None:
         return restated

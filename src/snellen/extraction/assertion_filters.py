@@ -48,7 +48,8 @@ def group_at(said: Skeleton, first: int) -> list[Mention]:
     offsets = mentioned(said, first, found.end() if found else first + 1)
     group = [said.at[first]]
     for before, here in pairwise(offsets):
-        comma = said.text[before + 1 : here].strip() in ("", ",", ";", "-")
+        listed = group[0].kind == TEXT and here != offsets[-1]
+        comma = not listed and said.text[before + 1 : here].strip() in ("", ",", ";", "-")
         if comma and said.at[here].kind == TEXT and not patterns.END.match(said.text, here + 1):
             break  # "B, a cat would be smaller": a new clause
         group.append(said.at[here])

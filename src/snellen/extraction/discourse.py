@@ -199,6 +199,7 @@ _TAKES_BACK = re.compile(
     r"(?:the|a|this|that|it|there|i|we|you|none|nothing|no|neither)\b[^.!?\n]{0,80}?"
     r"(?:(?:doesn't|does not|don't|do not|didn't) (?:say|tell|show|know|mention|specify|indicate|match|fit|have)"
     r"|(?:can't|cannot|couldn't|could not) (?:be |really )?(?:tell|say|know|see|read|told|seen|determined?|sure|certain|confirmed)"
+    r"|(?<=none )of (?:them|these|the options) |(?<=nothing )(?:in|on|here) "
     r"|\b(?:not sure|no idea|no longer sure|isn't clear|is not clear|unclear|illegible|isn't (?:right|correct|true|it)"
     r"|is wrong|may be wrong|might be wrong|was wrong|none of|no way to|isn't listed|is not listed))"
 )
@@ -266,7 +267,7 @@ def _result(spoken: tuple[str, ...]) -> Marker:
     """What stands before the result of a calculation in some languages and English."""
     said = frozenset(word for lang in ("en", *spoken) for word in languages.RESULT.get(lang, "").split())
     pattern = re.compile(
-        rf"(?:[=≈]|{words_pattern(said)})(?: (?:a|an|the|of|to|total|sum|in|:|is)){{0,4}} "
+        rf"(?:(?<!{patterns.LABEL} )[=≈]|{words_pattern(said)})(?: (?:a|an|the|of|to|total|sum|in|:|is)){{0,4}} "
         rf"(?P<x>[{patterns.MENTIONS}])(?=(?: [a-z]{{3,}})? (?:[.,;:!?\n)]|$)|(?: [a-z]{{3,}})?$)"
     )
     return Marker(pattern, frozenset(word.partition("_")[0] for word in said) | {"=", "≈"})

@@ -10,7 +10,7 @@ from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton
 
 _BOTH = re.compile(r"both(?: (?:of (?:them|these|the above|the two)|(?:the )?[a-z]+))?")
-_APART = re.compile(r"\b(?:or|either|neither|nor|but|not|instead|rather|unlike|except|without|than|either|only)\b|n't\b|\?")
+_APART = re.compile(r"\b(?:or|either|neither|nor|but|if|might|may|could|would|maybe|not|instead|rather|unlike|except|without|than|either|only)\b|n't\b|\?")
 
 
 def joint_option(whole: Skeleton, asked: OptionIndex) -> int | None:
@@ -28,8 +28,8 @@ def joint_option(whole: Skeleton, asked: OptionIndex) -> int | None:
         for start, end, _ in sentences(said)
         if {said.at[o].places[0] for o in mentioned(said, start, end)} - {joint[0]} == named - {joint[0]}
     ]
-    naming = [(start, end) for start, end, _ in sentences(said) if mentioned(said, start, end)]
-    plain = together == naming and not any(_APART.search(said.text, *span) for span in together)
+    naming = [(start, end) for start, end, ending in sentences(said) if mentioned(said, start, end) and ending != "?"]
+    plain = bool(naming) and together == naming and not any(_APART.search(said.text, *span) for span in together)
     return joint[0] if plain and "\n" not in said.text.strip() else None
 
 

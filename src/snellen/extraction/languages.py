@@ -91,7 +91,7 @@ RELATIONS: dict[str, tuple[str, ...]] = {name: tuple(forms) for name, forms in _
 """Of each relation in space the words that mean it."""
 
 ENGLISH = frozenset(_ENGLISH["speaking"].split())
-_EITHER = frozenset(_ENGLISH["ambiguous"].split())
+EITHER = frozenset(_ENGLISH["ambiguous"].split())
 """Words of English and of another language too say nothing about the language."""
 _SPEAKING = (
     *(MARKERS, NEGATION, NEGATION_BEHIND, ANSWER, OPTION, CORRECT, WRONG, CHOOSE),
@@ -101,7 +101,7 @@ _SPEAKING = (
 
 def _of_language(language: str) -> frozenset[str]:
     every = " ".join([table.get(language, "") for table in _SPEAKING] + _TABLES[language].get("numbers", [])[:1])
-    words = frozenset(word for word in every.split() if "_" not in word) - ENGLISH - _EITHER
+    words = frozenset(word for word in every.split() if "_" not in word) - ENGLISH - EITHER
     return frozenset(word for word in words if len(word) > 1 or word in "éèàyłw")
 
 

@@ -78,7 +78,20 @@ def _articled(every: Sequence[Words]) -> bool:
     return any(word in languages.SURE_ARTICLES for word in firsts) or sum(w in languages.ARTICLES for w in firsts) > 1
 
 
+_IRREGULAR = dict(
+    pair.split("-")
+    for pair in (
+        "leaf-leaves loaf-loaves wolf-wolves knife-knives shelf-shelves calf-calves half-halves thief-thieves wife-wives "
+        "mouse-mice goose-geese foot-feet tooth-teeth man-men woman-women child-children ox-oxen person-people "
+        "cactus-cacti fungus-fungi"
+    ).split()
+)
+_IRREGULAR |= {plural: single for single, plural in _IRREGULAR.items()}
+
+
 def _other_number(noun: str) -> list[str]:
+    if noun in _IRREGULAR:
+        return [_IRREGULAR[noun]]
     if noun.endswith("s"):
         return [noun[:-1]] if not noun.endswith(("ss", "us", "is")) else [noun + "es"] if noun.endswith("ss") else []
     return [noun + ("es" if noun.endswith(("x", "ch", "sh")) else "s")]

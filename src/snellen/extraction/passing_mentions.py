@@ -52,10 +52,13 @@ _ARTICLE = (
     r"(?:(?:the|a|an|this|der|die|das|ein|eine|el|la|los|las|un|una|le|les|l|une|o|os|as|um|uma|il|lo|i|gli|de|het|een)"
     r" )?"
 )
-_SUBJECT = re.compile(rf"(?:^|(?<=[.!?\n] )){_ARTICLE}(?P<x>[{patterns.MENTIONS}]) (?P<said>[^\W\d_]+ [^.!?\n]+)")
+_SUBJECT = re.compile(rf"(?:^|(?<=[.!?\n;] )|(?<=, and )|(?<=, but )){_ARTICLE}(?P<x>[{patterns.MENTIONS}]) (?P<said>[^\W\d_]+ [^.!?\n]+)")
 _IN_GENERAL = re.compile(
     r"(?:occurs?|happens?|forms?|appears?|is|are|means?|refers?)\b[^.!?\n,]* (?:when|whenever|where|used to|defined|known as)\b"
 )
+
+
+_JUDGES = re.compile(r"\bthan\b|^(?:is|are|seems|looks) (?:the )?(?:right|correct|best|answer|odd|only|one)\b")
 
 
 def tells_of_itself(said: Skeleton, question: str, asked: OptionIndex) -> bool:
@@ -66,12 +69,12 @@ def tells_of_itself(said: Skeleton, question: str, asked: OptionIndex) -> bool:
     offsets = mentioned(said)
     if not question or asks_for_what_is_not(question) or len(offsets) > _MOST_MENTIONS:
         return False
-    if any(said.at[offset].alias or not _is_name(said.at[offset], asked) for offset in offsets):
+    if any(not _is_name(said.at[offset], asked) or (said.spoken and said.at[offset].alias) for offset in offsets):
         return False
     subjects = {found.start("x"): found["said"] for found in _SUBJECT.finditer(said.text)}
     wanted = question_stems(question)
     return all(
-        offset in subjects and (not stems(subjects[offset]) & wanted and " than " not in subjects[offset] or _IN_GENERAL.match(subjects[offset]) is not None)
+        offset in subjects and (not stems(subjects[offset]) & wanted and _JUDGES.search(subjects[offset]) is None or _IN_GENERAL.match(subjects[offset]) is not None)
         for offset in offsets
     )
 

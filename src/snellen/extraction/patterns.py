@@ -29,7 +29,7 @@ def _any(words: str) -> str:
 _JOIN = _any(
     ", / & ; [|] or and nor and_/_or vs versus then 或者 或 和 还是 与 及 "
     "und oder et ou y e o ed en of i oraz lub и или ve veya dan atau và hoặc و أو और या as_well_as "
-    "als_auch sowie ni né nor weder noch como と や か ㆍ 와 과 또는 및"
+    "als_auch sowie together_with along_with in_addition_to but_maybe but_perhaps but_possibly ni né nor weder noch como と や か ㆍ 와 과 또는 및"
 )
 _HEDGE = _any(
     "maybe perhaps possibly also probably even option options choice a an the 选项 un une el la le der die "
@@ -180,7 +180,9 @@ IMAGINED = re.compile(
     r" (?:imagine|picture|find|expect|be (?:found|used|seen|expected))|imagine (?:that|how|if|a|an|the)|would (?:also )?expect)\b"
     r"[^,;.!?\n]{0,160}"
 )
+WOULD_IF = re.compile(r"\bwould (?:be|have|look|seem)\b[^.;!?\n]{0,80}? if\b")
 UNASSERTED = (
+    (WOULD_IF, frozenset(("would",))),
     (IMAGINED, frozenset(("imagine", "find", "expect", "picture", "found", "used", "seen", "expected"))),
     # Each with words of which it needs one.
     (CONCESSION, frozenset(("although", "even", "though", "while"))),
@@ -220,9 +222,11 @@ _ALSO = (
     rf"(?:(?: , {X}){{0,30}}(?: ,)?(?: (?:or|nor|and|any|even|option|a|an|the)){{1,3}} {X}"
     r"(?! (?:is|are|looks|seems|has|must|fits)\b)){0,30}"
 )
+# What is no option may be denied first: "not a lion or a tiger".
+_UNNAMED = r"[^\W\d_][^\s,;:!?]{1,19}"
 PRE_DENIAL = re.compile(
     rf"(?:\bnot{_NOT_ONLY}|\b{WORD}n't{_NOT_ONLY}|\b{_DENIAL}|(?<!no )(?<!out )(?<!any )(?<!out a "
-    rf")\bdoubt(?:ful)?\b)(?: {_FILL}){{0,6}} (?P<group>{X}{_ALSO})"
+    rf")\bdoubt(?:ful)?\b)(?: {_FILL}){{0,6}}(?: {_UNNAMED} (?:or|nor)(?: (?:a|an|the))?)? (?P<group>{X}{_ALSO})"
 )
 PRE_DENIAL_CJK = re.compile(
     r"(?:不是|不选|并非|绝非|而非|不应选|排除|没有|不可能是|除了)(?:选项|\s){0,3}"
@@ -280,6 +284,8 @@ SAID_NO = re.compile(
     rf"{_GROUP}(?: ,)? [:=-] (?:no|nope|nah|not|wrong|incorrect|false|unlikely|impossible|excluded|ruled "
     rf"out)\b(?! (?:doubt|question|other))"
 )
+# "A. taxi (not correct)"
+MARKED_WRONG = re.compile(rf"{_GROUP}(?: -)? not (?:correct|right|true|it|possible|shown|visible)\b")
 SO_IS_DENIED = re.compile(rf"\b{_WRONG}(?: [,;.])?(?: and)? so (?:is|are) {_GROUP}")
 POST_DENIAL_CJK = re.compile(rf"{_GROUP} ?(?:选项)?[是都均]?(?:不对|不正确|错误|错的|不是|不符|不合适|错)")
 
@@ -291,6 +297,7 @@ DENIALS = (
     (BUT_IS_NOT, frozenset(("but", "and", "yet", "though"))),
     (NOT_MATCHING, frozenset(("which",))),
     (SAID_NO, _OF_WRONG | {"no", "nope", "nah"}),
+    (MARKED_WRONG, frozenset(("not",))),
     (PRE_DENIAL_CJK, frozenset[str]()),
     (SO_IS_DENIED, frozenset(("so",))),
     (POST_DENIAL_CJK, frozenset[str]()),
@@ -330,7 +337,7 @@ REFUSED_AT_LAST = re.compile(
 )
 CLAUSE_BREAK = re.compile(r" [,;](?= |$)| (?:but|however|though|although|yet|但是|但|不过)\b|但是|不过")
 ASKS = re.compile(
-    r"(?:^|[.!?\n] )(?:(?:or|so|but) )?(?:is|are|could|might|was|does) (?:it|this|that|they|there|these)\b"
+    r"(?:^|(?<=[.!?\n] ))(?:(?:or|so|but) )?(?:is|are|could|might|was|does) (?:it|this|that|they|there|these)\b"
     r"[^.!?\n]{0,200}\?"
 )
 CLAUSE_START = re.compile(

@@ -23,14 +23,14 @@ _CANNOT_BE_TOLD = re.compile(
 )
 _OF_THE_MODEL = re.compile(
     r"\b(?:sorry|apolog\w+|as an? (?:ai|language)|language model|assist|help|please|upload\w*|attach\w*|provided?"
-    r"|guidelines|polic(?:y|ies)|access|view|load|open the|blank|privacy|personal)\b"
+    r"|guidelines|polic(?:y|ies)|access|view|load|process|images|open the|blank|privacy|personal)\b"
     r"|\b(?:see|have|receive|without) (?:\w+ ){0,2}(?:image|picture|photo)s?\b|\bno (?:image|picture|photo)\b"
 )
 _GOES_ON = re.compile(
     r"\b(?:but|however|though|although|yet|still|probably|likely|perhaps|maybe|appears?|seems?|suggests?|guess|lean\w*"
     r"|most|best|pick|choose|would|might|if|assum\w+|rather)\b"
 )
-_WHETHER = re.compile(r"\b(?:whether|which|who|what|how|where|when|if)\b[^.!?\n]*")
+_WHETHER = re.compile(r"\b(?:whether|which|who|what|how|where|when|if)\b[^.,;!?\n]*")
 
 
 @lru_cache(maxsize=4096)

@@ -1,6 +1,6 @@
 """A reply that names no option, with the words that are another form of an option's words put as the option has them.
 
-"Leaves" of leaf, "happy" of happiness, "the U.S." of United States, "strawman" of straw man, "Congradulations".
+"Happy" of happiness, "the U.S." of United States, "strawman" of straw man, "Congradulations".
 """
 
 from __future__ import annotations
@@ -12,15 +12,6 @@ from snellen.extraction import languages
 from snellen.extraction.option_index import OptionIndex
 
 _WORD = re.compile(r"(?<![\w'])(?:[A-Z]\.){2,5}|(?<![\w'])[A-Za-z]+(?:-[A-Za-z]+)?(?:'s)?(?![\w])")
-_IRREGULAR = {
-    plural: single
-    for single, plural in (
-        pair.split("-")
-        for pair in "leaf-leaves loaf-loaves wolf-wolves knife-knives shelf-shelves calf-calves half-halves thief-thieves "
-        "wife-wives mouse-mice goose-geese foot-feet tooth-teeth man-men woman-women child-children ox-oxen person-people "
-        "cactus-cacti fungus-fungi".split()
-    )
-}
 _SUFFIXES = sorted(
     "iness ness fulness ful fully ily ly ed ing ion ment ic ical y e er ry s es".split(), key=len, reverse=True
 )
@@ -106,9 +97,9 @@ _MOST_INITIALS = 5
 
 
 def _joined(word: str, words: tuple[str, ...]) -> bool:
-    """ "strawman", "straw-man" of "straw man", and the irregular plural of one word."""
+    """ "strawman", "straw-man" of "straw man"."""
     if len(words) == 1:
-        return _IRREGULAR.get(word) == words[0] or _IRREGULAR.get(words[0]) == word or word.replace("-", "") == words[0]
+        return word.replace("-", "") == words[0]
     return len(words) == 2 and word.replace("-", "") == "".join(words)  # noqa: PLR2004
 
 

@@ -30,6 +30,7 @@ _DENIES = words_pattern(
     | set("not no isn't aren't doesn't don't wasn't can't cannot never nothing nobody none without".split())
 )
 _DENYING = re.compile(rf"{_DENIES}|n't\b|不|没|沒|ない|ません|않|없|아닙니다")
+_DOUBTS = re.compile(rf"{_DENYING.pattern}|\bor\b")
 _BREAK = re.compile(r"[.!?\n,;]")
 
 
@@ -58,7 +59,7 @@ def yes_or_no(text: str, question: str, asked: OptionIndex) -> int | None:
             return yes if side else no
         if _is_just_so(spoken, question):
             return yes
-        if _affirmed(spoken, question) and not _DENYING.search(_BREAK.split(spoken, maxsplit=1)[0]):
+        if _affirmed(spoken, question) and not _DOUBTS.search(_BREAK.split(spoken, maxsplit=1)[0]):
             return yes
     sentence = _BREAK.split(spoken, maxsplit=1)[0]
     said, wanted = stems(_DENYING.sub(" ", sentence)), question_stems(question)
