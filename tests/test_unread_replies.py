@@ -187,7 +187,7 @@ def other_orders() -> Iterator[Case]:
             "{s} 1, 2, 3, 4 or 2, 1, 4, 3.",
             "{s} 4, 3, 2.",
         ),
-        s=("Pictures", "It is", "The order is", "I see", "Maybe"),
+        s=("Pictures", "It is", "The order is", "I see", "Maybe", "Perhaps", "Steps", "Well,"),
     )
 
 
@@ -256,6 +256,8 @@ def of_two() -> Iterator[Case]:
             "The latter one, of course.",
             "{0} and {1}: the former is red, the latter is blue.",
             "A, B, C: the latter.",
+            "The latter of the two days was sunny: A, B.",
+            "Not A and not B, so neither the latter nor the former.",
             "Either {0} or {1}; the latter is rarer.",
         ),
     )
@@ -282,6 +284,8 @@ def joint() -> Iterator[Case]:
         (
             ("Which of these are shown?", ("Cats", "Dogs", "Horses", "All of the above")),
             ("Which of these grow here?", ("Apples", "Pears", "Plums", "All of the above")),
+            ("Which of these does he like?", ("Tea", "Coffee", "Juice", "All of these")),
+            ("Which of these are sold?", ("Hats", "Shoes", "Belts", "All of them")),
         ),
         (
             "{0} and {1}.",
@@ -503,6 +507,8 @@ def aligned() -> Iterator[Case]:
             ("What is the child reaching for?", ("Cookie jar", "Toy car", "Light switch", "Cat")),
             ("What is the bird perched on?", ("Wire", "Branch", "Fence", "Roof")),
             ("What is the man holding?", ("Phone", "Book", "Umbrella", "Newspaper")),
+            ("What is the woman holding in her hand?", ("Bag", "Cup", "Key", "Rose")),
+            ("What is the cat reaching for?", ("Ball", "Fish", "Ribbon", "Mouse")),
         ),
         (
             "There is a {0} on the shelf, and a {1} lies on the floor.",
@@ -572,7 +578,9 @@ def test_replies_that_only_come_near_to_an_option_name_none(name: str) -> None:
     read = [
         (case.reply, case.question, reading.choice, reading.detail)
         for case in every
-        if (reading := read_choice(case.reply, case.options, LABELS[: len(case.options)], question=case.question)).choice
+        if (
+            reading := read_choice(case.reply, case.options, LABELS[: len(case.options)], question=case.question)
+        ).choice
         is not None
     ]
     assert len(every) >= 100

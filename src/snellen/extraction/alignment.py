@@ -72,7 +72,9 @@ def aligned_option(said: Skeleton, question: str, asked: OptionIndex) -> int | N
         return None
     if not question or asks_for_what_is_not(question) or DENSE.search(said.text):
         return None
-    naming = " . ".join(said.text[start:end] for start, end, _ in sentences(said) if _MENTION.search(said.text, start, end))
+    naming = " . ".join(
+        said.text[start:end] for start, end, _ in sentences(said) if _MENTION.search(said.text, start, end)
+    )
     if _OF_OTHERS_TOO.search(naming) or _TURNS.search(naming):
         return None
     wanted = _wanted(said, question, asked)
@@ -85,7 +87,7 @@ def aligned_option(said: Skeleton, question: str, asked: OptionIndex) -> int | N
     shared: dict[tuple[int, ...], frozenset[str]] = {}
     for segment in segments:
         shared[segment.places] = shared.get(segment.places, frozenset()) | segment.shared
-    if len(shared) < 2 or any(len(places) != 1 for places in shared):  # noqa: PLR2004
+    if len(shared) < 2 or any(len(places) != 1 for places in shared):
         return None
     place = _of_which(said, segments, offsets, _keys(question))
     if place is not None:
@@ -134,7 +136,9 @@ def _of_which(said: Skeleton, segments: list[_Segment], offsets: list[int], keys
 
 def _counts(said: Skeleton, offsets: list[int], place: int, wanted: frozenset[str]) -> bool:
     """Whether a number stands right before what is counted: "3 windows", "two of them"."""
-    behind = [said.text[offset + 1 : offset + 60].split()[:_NEAR] for offset in offsets if said.at[offset].places == (place,)]
+    behind = [
+        said.text[offset + 1 : offset + 60].split()[:_NEAR] for offset in offsets if said.at[offset].places == (place,)
+    ]
     return any(stems(" ".join(words)) & wanted or words[:2] == ["of", "them"] for words in behind)
 
 
@@ -193,7 +197,9 @@ def _telling(
 
 def _restated(segments: list[_Segment], wanted: frozenset[str]) -> int | None:
     """The option of which all is said that the question has words for, where of no other half of it is."""
-    whole = {segment.places for segment in segments if segment.shared == wanted and segment.asserted and not segment.denied}
+    whole = {
+        segment.places for segment in segments if segment.shared == wanted and segment.asserted and not segment.denied
+    }
     if len(wanted) < _FEWEST_SHARED or len(whole) != 1:
         return None
     [(place,)] = whole
@@ -235,6 +241,8 @@ def _groups(said: Skeleton, offsets: list[int]) -> list[tuple[int, int]]:
     groups = []
     for offset in offsets:
         found = patterns.GROUP.match(said.text, offset)
-        if found and any(offset < other < found.end() and said.at[other].places != said.at[offset].places for other in offsets):
+        if found and any(
+            offset < other < found.end() and said.at[other].places != said.at[offset].places for other in offsets
+        ):
             groups.append((offset, found.end()))
     return groups

@@ -74,7 +74,7 @@ def set_aside(said: Skeleton, spans: list[Span], placeholder: str) -> Skeleton:
 
 def without_lists(said: Skeleton) -> Skeleton:
     """Without repetitions of the option list: all options, or all but one, in the order shown."""
-    places = said.count
+    places = said.offered
     spans: list[Span] = []
     run: list[int] = []
     for offset in [*mentioned(said), -1]:

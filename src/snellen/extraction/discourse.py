@@ -56,9 +56,7 @@ _INFERS = (
     rf"|\b(?:{'|'.join(_MATCHES)})(?: is| to| with)? (?=(?:option|choice|answer|letter) [{patterns.MENTIONS}])"
 )
 # At the end of a reply, behind a whole clause: "one habitat is left: the desert."
-_AFTER_COLON = (
-    rf"(?:[^\W\d_]+ ){{4}}: (?=(?:it's |it is |it was |this is |that's )?(?:a |an |the )?[{patterns.MENTIONS}](?: [.!])?$)"
-)
+_AFTER_COLON = rf"(?:[^\W\d_]+ ){{4}}: (?=(?:it's |it is |it was |this is |that's )?(?:a |an |the )?[{patterns.MENTIONS}](?: [.!])?$)"
 
 
 class Marker(NamedTuple):

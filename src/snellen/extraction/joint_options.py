@@ -5,12 +5,20 @@ from __future__ import annotations
 import re
 
 from snellen.extraction import patterns, phrases
-from snellen.extraction.assertion_filters import mentioned, sentences, without_denials, without_hypotheses, without_questions
+from snellen.extraction.assertion_filters import (
+    mentioned,
+    sentences,
+    without_denials,
+    without_hypotheses,
+    without_questions,
+)
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton
 
 _BOTH = re.compile(r"both(?: (?:of (?:them|these|the above|the two)|(?:the )?[a-z]+))?")
-_APART = re.compile(r"\b(?:or|either|neither|nor|but|if|might|may|could|would|maybe|not|instead|rather|unlike|except|without|than|either|only)\b|n't\b|\?")
+_APART = re.compile(
+    r"\b(?:or|either|neither|nor|but|if|might|may|could|would|maybe|not|instead|rather|unlike|except|without|than|either|only)\b|n't\b|\?"
+)
 
 
 def joint_option(whole: Skeleton, asked: OptionIndex) -> int | None:
@@ -40,7 +48,7 @@ def _parts(place: int, asked: OptionIndex) -> frozenset[int]:
     if place in asked.summing_up and words[:1] == ("all",):
         return frozenset(others) if len(others) > 1 else frozenset()
     if not words or "and" not in words:
-        both = len(others) == 2 and _BOTH.fullmatch(" ".join(words)) is not None  # noqa: PLR2004
+        both = len(others) == 2 and _BOTH.fullmatch(" ".join(words)) is not None
         return frozenset(others) if both else frozenset()
     core = _core(words)
     for one in others:
@@ -74,7 +82,7 @@ def of_two(whole: Skeleton) -> int | None:
     if _DENIED.search(sentence) or _DENIED.search(whole.text, found[0].end()):
         return None
     named = list(dict.fromkeys(whole.at[offset].places for offset in whole.offsets))
-    if len(named) != 2 or any(len(places) != 1 for places in named):  # noqa: PLR2004
+    if len(named) != 2 or any(len(places) != 1 for places in named):
         return None
     return named[found[0]["which"] == "latter"][0]
 
@@ -86,7 +94,7 @@ _NO_TICK = re.compile(r"[✗✘❌✕❎✖☒]|\b(?:incorrect|not|no|wrong)\b|n
 def ticked_option(whole: Skeleton, asked: OptionIndex) -> int | None:
     """The one option that is ticked in a list of all, a line each."""
     lines = [line for line in whole.text.split("\n") if patterns.ASIDE.search(line)]
-    if len(lines) != asked.count or asked.count < 2:  # noqa: PLR2004
+    if len(lines) != asked.count or asked.count < 2:
         return None
     ticked = [number for number, line in enumerate(lines) if _TICK.search(line) and not _NO_TICK.search(line)]
     first = [whole.at[offset].places for offset in _line_starts(whole)]

@@ -17,7 +17,7 @@ GLUED = re.compile(r"(?:option|choice|answer)([A-Z])", re.IGNORECASE)
 _BINDS = ("+", "#", "@", "°", "^", "_", "%", "=")
 
 
-_OPENS = frozenset("$\\{\"")
+_OPENS = frozenset('$\\{"')
 _ANNOUNCES = frozenset(
     word.rpartition("_")[2] for word in languages.union(languages.ANSWER, languages.OPTION) if not word.isascii()
 )

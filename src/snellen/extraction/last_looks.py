@@ -38,7 +38,10 @@ _LOOKS = (
         lambda reply, whole: None if whole.at else none_of_them(reply.text, reply.question, reply.asked.options),
         "none of what is counted",
     ),
-    Look(lambda reply, whole: related_option(reply.text, reply.question, reply.asked.options), "the same relation in other words"),
+    Look(
+        lambda reply, whole: related_option(reply.text, reply.question, reply.asked.options),
+        "the same relation in other words",
+    ),
 )
 
 

@@ -12,14 +12,27 @@ Words = tuple[str, ...]
 
 def aliases(words: Words, every: Sequence[Words]) -> list[Words]:
     """Other ways to say the words of one option, of the words of all options."""
-    return [*_places(words, every), *_unaccented(words), *_of_subject(words, every), *_numbers(words), *_other_forms(words, every), *_summing_up(words), *_ordinal(words)]
+    return [
+        *_places(words, every),
+        *_unaccented(words),
+        *_of_subject(words, every),
+        *_numbers(words),
+        *_other_forms(words, every),
+        *_summing_up(words),
+        *_ordinal(words),
+    ]
 
 
 def _places(words: Words, every: Sequence[Words]) -> Iterator[Words]:
     """ "Train station" of "at a train station", where every option is a place by itself."""
     cores = [_place(one) for one in every]
     core = _place(words)
-    if core and all(cores) and len(set(cores)) == len(cores) and not any(core == other[-len(core):] for other in cores if other != core):
+    if (
+        core
+        and all(cores)
+        and len(set(cores)) == len(cores)
+        and not any(core == other[-len(core) :] for other in cores if other != core)
+    ):
         yield core
 
 

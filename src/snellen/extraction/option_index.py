@@ -63,7 +63,9 @@ def tokens(text: str) -> list[Token]:
     for match in (_ASCII_TOKEN if plain else _TOKEN).finditer(text):
         kind = match.lastgroup or "sign"
         word = match[0]
-        shown = _number(word) if kind == "number" else word.casefold() if len(word) == 1 else word.casefold().rstrip(".")
+        shown = (
+            _number(word) if kind == "number" else word.casefold() if len(word) == 1 else word.casefold().rstrip(".")
+        )
         if kind == "word" and not shown.isascii():
             shown = _UNVOWELLED.sub("", shown).replace("ё", "е")
         found.append(Token(kind, shown, match.start(), match.end()))

@@ -50,7 +50,7 @@ class Skeleton(NamedTuple):
     """The languages other than English that the reply may be in."""
     words: frozenset[str] = frozenset()
     """The tokens of the whole reply, whatever has been set aside."""
-    count: int = 0
+    offered: int = 0
     """How many options the question has."""
 
 
@@ -62,9 +62,7 @@ _OPENS_BRACKET = re.compile(r"[^\S\n]?[(\[][^\S\n]?")
 _CLOSES = frozenset(".,;:!?")
 
 
-def skeleton(
-    text: str, question: OptionIndex, strict: bool, topic: frozenset[str] = frozenset()
-) -> Skeleton:
+def skeleton(text: str, question: OptionIndex, strict: bool, topic: frozenset[str] = frozenset()) -> Skeleton:
     """The skeleton of a plain text. Strict: option texts are seen (they can contradict a label) but name nothing.
 
     `topic` are stems of what is asked about.

@@ -42,7 +42,12 @@ def text_at(
         if follower is not None and follower.text in phrases.ANSWER_NOUNS:
             continue  # "the right answer" is not the option "right"
         if len(phrase.words) == 1 and phrase.words[0] in phrases.FUNCTION_WORDS:
-            if _closed_off(before, follower) or _answers(phrase.words[0], before, follower) or _counts_none(found, at) or _counts_one(follower, phrase, topic):
+            if (
+                _closed_off(before, follower)
+                or _answers(phrase.words[0], before, follower)
+                or _counts_none(found, at)
+                or _counts_one(follower, phrase, topic)
+            ):
                 return TextMatch(phrase, after)
             continue
         named = TextMatch(phrase, after)

@@ -30,7 +30,9 @@ def _orders(options: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
 
 _SENTENCE = re.compile(r"[.!?](?:\s|$)|\n")
-_OTHERWISE = re.compile(r"\b(?:not|never|reverse\w*|backwards?|before|after|follow\w*|preced\w*|or|last to first|if)\b|n't\b")
+_OTHERWISE = re.compile(
+    r"\b(?:not|never|reverse\w*|backwards?|before|after|follow\w*|preced\w*|or|last to first|if)\b|n't\b"
+)
 
 
 def ordered_option(text: str, options: tuple[str, ...]) -> int | None:

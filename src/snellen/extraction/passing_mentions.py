@@ -52,7 +52,9 @@ _ARTICLE = (
     r"(?:(?:the|a|an|this|der|die|das|ein|eine|el|la|los|las|un|una|le|les|l|une|o|os|as|um|uma|il|lo|i|gli|de|het|een)"
     r" )?"
 )
-_SUBJECT = re.compile(rf"(?:^|(?<=[.!?\n;] )|(?<=, and )|(?<=, but )){_ARTICLE}(?P<x>[{patterns.MENTIONS}]) (?P<said>[^\W\d_]+ [^.!?\n]+)")
+_SUBJECT = re.compile(
+    rf"(?:^|(?<=[.!?\n;] )|(?<=, and )|(?<=, but )){_ARTICLE}(?P<x>[{patterns.MENTIONS}]) (?P<said>[^\W\d_]+ [^.!?\n]+)"
+)
 _IN_GENERAL = re.compile(
     r"(?:occurs?|happens?|forms?|appears?|is|are|means?|refers?)\b[^.!?\n,]* (?:when|whenever|where|used to|defined|known as)\b"
 )
@@ -74,7 +76,12 @@ def tells_of_itself(said: Skeleton, question: str, asked: OptionIndex) -> bool:
     subjects = {found.start("x"): found["said"] for found in _SUBJECT.finditer(said.text)}
     wanted = question_stems(question)
     return all(
-        offset in subjects and (not stems(subjects[offset]) & wanted and _JUDGES.search(subjects[offset]) is None or _IN_GENERAL.match(subjects[offset]) is not None)
+        offset in subjects
+        and (
+            (not stems(subjects[offset]) & wanted
+            and _JUDGES.search(subjects[offset]) is None)
+            or _IN_GENERAL.match(subjects[offset]) is not None
+        )
         for offset in offsets
     )
 

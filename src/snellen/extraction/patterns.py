@@ -111,7 +111,9 @@ POST_VERDICT = re.compile(
     rf"|(?:answer|option|choice)\b|(?:correct|right|best|true|accurate|suitable|appropriate){_NO_NOUN})"
 )
 POST_VERDICT_CJK = re.compile(rf"(?P<group>{X}) ?(?:选项|项)?是?(?:正确|最合适|最符合|对的|符合题意)")
-NAMES_ANSWER = re.compile(r"\b(?:answers?|ans|conclusion|verdict|solution|option|choice|correct|best (?:fit|guess|bet|match|candidate|description|explanation))\b|[✓✔✅☑]")
+NAMES_ANSWER = re.compile(
+    r"\b(?:answers?|ans|conclusion|verdict|solution|option|choice|correct|best (?:fit|guess|bet|match|candidate|description|explanation))\b|[✓✔✅☑]"
+)
 ANSWERS_ELSEWHERE = re.compile(rf"\b{_EUROPEAN}|{_CHINESE}")
 
 _PRE = _any(

@@ -91,7 +91,9 @@ CJK_BEFORE = frozenset(
     "がもとにをでるらたうへの见見出中了着到有確确唯独只即あ是为選选择個个只一的有张条匹头辆了在和与或叫像看到案位名种隻台把件本は近于属似该会能应叫做示现更最较很"
 )
 # A number behind these counts them: "step 3".
-COUNTED_THINGS = words("row rows column columns step steps figure fig table equation eq schritt étape paso passo stap krok шаг")
+COUNTED_THINGS = words(
+    "row rows column columns step steps figure fig table equation eq schritt étape paso passo stap krok шаг"
+)
 CJK_PREFIXES = frozenset("おご")
 CJK_AFTER = frozenset("がもでとにをへのだやかはね呢啊色的了在和与或吗吧因是站坐躺跑而们正也都")
 

@@ -23,7 +23,11 @@ _CUT_OFF = "cut off before an answer"
 def read_plain(reply: PlainReply) -> ExtractedChoice:
     """The reading of a text without markup."""
     reading = look_again(reply, _read(reply))
-    if reading.choice is None and (reading.reason == "no match" or reading.detail == ANOTHER_IN_PART) and not (reply.strict or reply.cut or "?" in reply.text):
+    if (
+        reading.choice is None
+        and (reading.reason == "no match" or reading.detail == ANOTHER_IN_PART)
+        and not (reply.strict or reply.cut or "?" in reply.text)
+    ):
         respelt = with_own_words(reply.text, reply.asked)
         again = None if respelt is None else _read(reply._replace(text=respelt))
         if again is not None and again.choice is not None:

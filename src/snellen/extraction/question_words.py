@@ -43,7 +43,9 @@ def question_stems(question: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def topic(question: str) -> frozenset[str]:
     """The stems of a question's words that say something."""
-    return frozenset(english_stem(word) for word in _WORD.findall(question[:LONGEST_QUESTION].casefold()) if word not in _STOP)
+    return frozenset(
+        english_stem(word) for word in _WORD.findall(question[:LONGEST_QUESTION].casefold()) if word not in _STOP
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -128,7 +130,12 @@ def answers_in_its_words(said: Skeleton, question: str) -> list[int]:
         if ending == "?":
             continue
         cleft = _CLEFT.match(said.text, start, end + 1)
-        if cleft is not None and stems(cleft["deed"]) & asked and not denies(cleft[0]) and not asks_for_what_is_not(question):
+        if (
+            cleft is not None
+            and stems(cleft["deed"]) & asked
+            and not denies(cleft[0])
+            and not asks_for_what_is_not(question)
+        ):
             found.append(cleft.start("x"))
         match = _SUBJECT.match(said.text, start, end + 1)
         if match is None:

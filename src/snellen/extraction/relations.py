@@ -91,4 +91,4 @@ def related_option(text: str, question: str, options: tuple[str, ...]) -> int | 
         return None
     asked = [stem for word in _WORD.findall(question[:_LONGEST_QUESTION].lower()) for stem in stems(word)]
     subject = stems(text[:start])
-    return None if start and not subject.isdisjoint(asked) and asked[0] not in subject else place
+    return place if not subject or not asked or asked[0] in subject else None

@@ -112,7 +112,8 @@ def _verdict(asserted: Skeleton) -> ExtractedChoice | None:
         for offset, reading in zip(stated, readings, strict=True)
         if reading.choice != last.choice and not _leaves_open(asserted, offset, last.choice)
     ]
-    if others and _finally(asserted, stated[-1]) and not any(_finally(asserted, offset) for offset in others):
+    finally_only = _finally(asserted, stated[-1]) and not any(_finally(asserted, offset) for offset in others)
+    if others and finally_only and stated[-1] - others[-1] > _REASONED:
         return replace(last, confidence="likely", detail="the final answer")
     if others and (not named[stated[-1]] or any(named[offset] for offset in others)):
         return no_option("ambiguous", "several answers")
@@ -121,7 +122,11 @@ def _verdict(asserted: Skeleton) -> ExtractedChoice | None:
     return last
 
 
-_FINAL = re.compile(rf"\bfinal (?:answer|choice|verdict)(?: (?:is|:|=|-))*(?: (?:option|a|an|the))* $")
+_FINAL = re.compile(r"\bfinal (?:answer|choice|verdict)(?: (?:is|:|=|-))*(?: (?:option|a|an|the))* $")
+
+
+_REASONED = 80
+"""Characters between an answer and the final one that make the first a step on the way."""
 
 
 def _finally(asserted: Skeleton, offset: int) -> bool:

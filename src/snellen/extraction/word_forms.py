@@ -61,12 +61,14 @@ _MEANINGS = tuple(
 
 def _spread(text: str, asked: OptionIndex) -> str:
     """ "Paths 1, 2 and 3" as "path 1, path 2 and path 3", where options are "path 1" and so on."""
-    nouns = {words[0] for words in asked.words if len(words) == 2}  # noqa: PLR2004
-    if len(nouns) != 1 or any(len(words) == 2 and words[0] not in nouns for words in asked.words):  # noqa: PLR2004
+    nouns = {words[0] for words in asked.words if len(words) == 2}
+    if len(nouns) != 1 or any(len(words) == 2 and words[0] not in nouns for words in asked.words):
         return text
     [noun] = nouns
-    items = "|".join(sorted({re.escape(words[1]) for words in asked.words if len(words) == 2}, key=len, reverse=True))  # noqa: PLR2004
-    listed = re.compile(rf"\b{re.escape(noun)}(?:e?s)? ((?:{items})(?:(?:,|,? (?:and|or|&)) (?:{items}))+)\b", re.IGNORECASE)
+    items = "|".join(sorted({re.escape(words[1]) for words in asked.words if len(words) == 2}, key=len, reverse=True))
+    listed = re.compile(
+        rf"\b{re.escape(noun)}(?:e?s)? ((?:{items})(?:(?:,|,? (?:and|or|&)) (?:{items}))+)\b", re.IGNORECASE
+    )
     each = re.compile(rf"(?<!\w)(?:{items})(?!\w)", re.IGNORECASE)
     return listed.sub(lambda found: each.sub(lambda item: f"{noun} {item[0]}", found[1]), text)
 
@@ -100,7 +102,7 @@ def _joined(word: str, words: tuple[str, ...]) -> bool:
     """ "strawman", "straw-man" of "straw man"."""
     if len(words) == 1:
         return word.replace("-", "") == words[0]
-    return len(words) == 2 and word.replace("-", "") == "".join(words)  # noqa: PLR2004
+    return len(words) == 2 and word.replace("-", "") == "".join(words)
 
 
 def _family(word: str, words: tuple[str, ...]) -> bool:
@@ -125,6 +127,13 @@ def _misspelt(word: str, words: tuple[str, ...]) -> bool:
     own = words[0]
     if abs(len(word) - len(own)) > 1 or word == own:
         return False
-    start = next((i for i, (one, other) in enumerate(zip(word, own, strict=False)) if one != other), min(len(word), len(own)))
+    start = next(
+        (i for i, (one, other) in enumerate(zip(word, own, strict=False)) if one != other), min(len(word), len(own))
+    )
     one, other = word[start:], own[start:]
-    return one[1:] == other[1:] or one[1:] == other or one == other[1:] or (one[:2] == other[1::-1] and one[2:] == other[2:])
+    return (
+        one[1:] == other[1:]
+        or one[1:] == other
+        or one == other[1:]
+        or (one[:2] == other[1::-1] and one[2:] == other[2:])
+    )

@@ -124,10 +124,16 @@ _IS_SO = re.compile(
     r"(?:they|it|he|she|these|both|the two)(?:'re|'s| are| is| were| was)(?: (?:indeed|all|both|clearly|definitely|exactly"
     r"|certainly|perfectly))* ([a-z]+)\b"
 )
-_HALF = re.compile(r"\b(?:if|or|but|would|could|might|may|almost|nearly|half|partly|usually|often|instead|rather|only)\b")
+_HALF = re.compile(
+    r"\b(?:if|or|but|would|could|might|may|almost|nearly|half|partly|usually|often|instead|rather|only)\b"
+)
 _REASON = re.compile(r"(?: ,)? (?:since|because|as|so|given)\b")
-_WHEN = re.compile(r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekends?|weekdays?|\d+|mornings?|evenings?|nights?|today|tomorrow)\b")
-_ON_THE_ONE = re.compile(r"\b(?:if|or|and|but|while|would|could|might|may|almost|nearly|half|partly|one|some|other|usually|often)\b")
+_WHEN = re.compile(
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekends?|weekdays?|\d+|mornings?|evenings?|nights?|today|tomorrow)\b"
+)
+_ON_THE_ONE = re.compile(
+    r"\b(?:if|or|and|but|while|would|could|might|may|almost|nearly|half|partly|one|some|other|usually|often)\b"
+)
 
 
 def _lacks(spoken: str, question: str) -> bool:
