@@ -143,7 +143,12 @@ def value(results: Results, metric: str) -> float | None:
 def test_scoring_reads_by_meaning_what_the_rules_left_open(tmp_path: Path) -> None:
     rows = [{**row, "options": ["motorcycle", "tree", "river", "kitchen"], "answer": 0} for row in small.rows(4)]
     made = small.built(rows, tmp_path / "made", name="mine")
-    replies = {"q000": "a scooter with an engine", "q001": "It may be many things", "q002": "not a motorcycle", "q003": ""}
+    replies = {
+        "q000": "a scooter with an engine",
+        "q001": "It may be many things",
+        "q002": "not a motorcycle",
+        "q003": "",
+    }
     evaluate(Scripted(replies), str(made.folder), "circular?all_passes", runs=tmp_path, name="run")
     results = score(tmp_path / "run", semantic=True)
     found = results.runs[0].benchmarks[0].predictions

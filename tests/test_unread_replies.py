@@ -22,7 +22,7 @@ class Case(NamedTuple):
 def cases(
     questions: tuple[tuple[str, tuple[str, ...]], ...], replies: tuple[str, ...], **words: tuple[str, ...]
 ) -> Iterator[Case]:
-    """Each reply to each question; `{0}` to `{3}` are options in lower case, other names stand for each of their words."""
+    """Each reply to each question; `{0}` to `{3}` are options in lower case, others stand for their words."""
     for (question, options), reply in product(questions, replies):
         shown = [option[0].lower() + option[1:] for option in options]
         used = {name: some for name, some in words.items() if "{" + name + "}" in reply}

@@ -24,7 +24,8 @@ _OF_OTHERS_TOO = re.compile(
     r"\b(?:so|neither|nor) (?:do|does|did|is|are|was|were|has|have|can|will)\b|\bas (?:do|does|did|well)\b"
     r"|\b(?:too|also|likewise|both|same|plus|besides|addition|along with|together|equally"
     r"|sowohl|sowie|außerdem|zusammen|ainsi que|en plus|avec|además|junto|tanto|além|com|inoltre|oltre|insieme|evenals"
-    r"|naast|oraz|oprócz|razem|вместе|кроме|а также|bersama|serta|cùng|auch|ebenfalls|ebenso|aussi|également|también|também|anche|pure|ook|też"
+    r"|naast|oraz|oprócz|razem|вместе|кроме|а также|bersama|serta|cùng|auch|ebenfalls|ebenso|aussi|également"
+    r"|también|também|anche|pure|ook|też"
     r"|także|również|тоже|также|juga|cũng|ayrıca)\b|也|も|도 |भी|أيضا"
 )
 _TURNS = re.compile(r"\b(?:actually|wait|no ,|instead|rather|sorry|correction|than|except|unless|otherwise)\b")

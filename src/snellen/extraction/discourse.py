@@ -50,13 +50,17 @@ _RETAINED = re.compile(
 _MATCHES = ("matching", "matches", "corresponds", "corresponding", "which")
 _INFERS = (
     r"\b(?:i'm|i am|is|are|must|can)(?: [a-z]+ly)? (?:therefore|thus|hence)\b"
-    r"|\b(?:i|we|one)(?:'d| would| can| must| could)?(?: safely| reasonably| confidently)? (?:conclude|infer|deduce|settle on)\b"
+    r"|\b(?:i|we|one)(?:'d| would| can| must| could)?(?: safely| reasonably| confidently)? (?:conclude|infer"
+    r"|deduce|settle on)\b"
     r"|\bi(?:'d| would) (?:describe|call|classify|characteri[sz]e|label)\b"
     r"|\bi(?:'m| am)(?: (?:quite|fairly|very|pretty|reasonably))? (?:confident|certain|sure|convinced)(?: that)?\b"
     rf"|\b(?:{'|'.join(_MATCHES)})(?: is| to| with)? (?=(?:option|choice|answer|letter) [{patterns.MENTIONS}])"
 )
 # At the end of a reply, behind a whole clause: "one habitat is left: the desert."
-_AFTER_COLON = rf"(?:[^\W\d_]+ ){{4}}: (?=(?:it's |it is |it was |this is |that's )?(?:a |an |the )?[{patterns.MENTIONS}](?: [.!])?$)"
+_AFTER_COLON = (
+    r"(?:[^\W\d_]+ ){4}: (?=(?:it's |it is |it was |this is |that's )?"
+    rf"(?:a |an |the )?[{patterns.MENTIONS}](?: [.!])?$)"
+)
 
 
 class Marker(NamedTuple):
@@ -126,7 +130,8 @@ def _markers(spoken: tuple[str, ...]) -> Markers:
             rf"|{_INFERS}|{_AFTER_COLON}"
             rf"|[→∴⇒]|{_CLAUSE}{dense_pattern(languages.CONCLUSION_DENSE)}|(?:ですので|なので|ので|므로|니까|이므로)"
             + (r"| (?:dus|więc|also|donc|pues|quindi|nên là)(?= |$)" if spoken else ""),
-            concludes, "→", "∴", "⇒", "but", "i", "i'd", "i'm", ":", *_MATCHES, *("dus więc also donc pues quindi nên".split() if spoken else ()),
+            concludes, "→", "∴", "⇒", "but", "i", "i'd", "i'm", ":", *_MATCHES,
+            *("dus więc also donc pues quindi nên".split() if spoken else ()),
         ),
     )  # fmt: skip
 
@@ -192,11 +197,13 @@ def after_correction(said: Skeleton, cut: bool) -> Corrected:
 
 # "Actually the legend doesn't say."
 _TAKES_BACK = re.compile(
-    r"[.!?\n] (?:but |oh |hmm? |ah |wait |well )?(?:, )?(?:actually|wait|hold on|hang on|on second thoughts?|in fact|hmm?|scratch that"
+    r"[.!?\n] (?:but |oh |hmm? |ah |wait |well )?(?:, )?(?:actually|wait|hold on|hang on|on second thoughts?"
+    r"|in fact|hmm?|scratch that"
     r"|no|looking again|on reflection|then again|come to think of it|however)(?: ,)?(?: but)? "
     r"(?:the|a|this|that|it|there|i|we|you|none|nothing|no|neither)\b[^.!?\n]{0,80}?"
     r"(?:(?:doesn't|does not|don't|do not|didn't) (?:say|tell|show|know|mention|specify|indicate|match|fit|have)"
-    r"|(?:can't|cannot|couldn't|could not) (?:be |really )?(?:tell|say|know|see|read|told|seen|determined?|sure|certain|confirmed)"
+    r"|(?:can't|cannot|couldn't|could not) (?:be |really )?(?:tell|say|know|see|read|told|seen|determined?|sure"
+    r"|certain|confirmed)"
     r"|(?<=none )of (?:them|these|the options) |(?<=nothing )(?:in|on|here) "
     r"|\b(?:not sure|no idea|no longer sure|isn't clear|is not clear|unclear|illegible|isn't (?:right|correct|true|it)"
     r"|is wrong|may be wrong|might be wrong|was wrong|none of|no way to|isn't listed|is not listed))"

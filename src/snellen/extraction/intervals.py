@@ -33,11 +33,13 @@ _SIGN = r"[$€£]?\s?"
 _UNIT = r"(?:\s?(?:%|°\s?[cf]?|[a-z]+))?"
 _BETWEEN = rf"{_SIGN}(?P<low>{_NUMBER}){_UNIT}\s?(?:-|to|through|and)\s?{_SIGN}(?P<high>{_NUMBER})"
 _RANGE = re.compile(
-    rf"(?:\bbetween |\bfrom )?(?<![\d.,/-])(?<!\d )(?<!- ){_SIGN}(?P<low>{_NUMBER}){_UNIT}\s?(?:-|\bto\b|\bthrough\b)\s?"
+    rf"(?:\bbetween |\bfrom )?(?<![\d.,/-])(?<!\d )(?<!- ){_SIGN}(?P<low>{_NUMBER}){_UNIT}\s?(?:-|\bto\b"
+    rf"|\bthrough\b)\s?"
     rf"{_SIGN}(?P<high>{_NUMBER})(?![\d/-])|\bbetween {_BETWEEN.replace('low', 'low2').replace('high', 'high2')}"
 )
 _BELOW = re.compile(
-    rf"(?:(?P<open>(?:fewer|less|lower|smaller|younger|shorter) than|under|below|before|<)|(?:up to|at most|no more than"
+    rf"(?:(?P<open>(?:fewer|less|lower|smaller|younger|shorter) than|under|below|before|<)|(?:up to|at most"
+    rf"|no more than"
     rf"|not more than|≤|maximum)) {_SIGN}(?P<n>{_NUMBER})"
     rf"|{_SIGN}(?P<m>{_NUMBER}){_UNIT} (?:or|and) (?:fewer|less|under|younger|below|lower|earlier)"
 )
@@ -113,7 +115,8 @@ _DENIES = re.compile(r"\b(?:not|no|never|if|would|could|might|except|without|or)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
 _NEXT = re.compile(r"\s?(?P<sign>[%°$€£])?\s?(?P<word>[a-z]+)?")
 _TOTAL = re.compile(
-    rf"(?:total(?: of| is|:)?|altogether|in all|sum(?: of| is)?|=|makes|so|therefore|thus) (?:is |are |there are |it's )?"
+    rf"(?:total(?: of| is|:)?|altogether|in all|sum(?: of| is)?|=|makes|so|therefore|thus) (?:is |are "
+    rf"|there are |it's )?"
     rf"(?:{_SIGN})(?P<x>{_NUMBER})|(?P<y>{_NUMBER})(?: [a-z]+)? (?:in total|altogether|in all|overall)"
 )
 _LONGEST = 600
@@ -143,7 +146,7 @@ def interval_option(text: str, question: str, options: tuple[str, ...]) -> int |
 
 def _numbers(text: str, question: str) -> Iterator[Fraction]:
     """The numbers that are said of what is asked for; one that is denied, or of something else, spoils all."""
-    totals = [found for found in _TOTAL.finditer(text)]
+    totals = list(_TOTAL.finditer(text))
     if totals:
         yield _value(totals[-1]["x"] or totals[-1]["y"])
         return

@@ -94,7 +94,8 @@ def _articled(every: Sequence[Words]) -> bool:
 _IRREGULAR = dict(
     pair.split("-")
     for pair in (
-        "leaf-leaves loaf-loaves wolf-wolves knife-knives shelf-shelves calf-calves half-halves thief-thieves wife-wives "
+        "leaf-leaves loaf-loaves wolf-wolves knife-knives shelf-shelves calf-calves half-halves thief-thieves "
+        "wife-wives "
         "mouse-mice goose-geese foot-feet tooth-teeth man-men woman-women child-children ox-oxen person-people "
         "cactus-cacti fungus-fungi"
     ).split()

@@ -56,7 +56,8 @@ _SUBJECT = re.compile(
     rf"(?:^|(?<=[.!?\n;] )|(?<=, and )|(?<=, but )){_ARTICLE}(?P<x>[{patterns.MENTIONS}]) (?P<said>[^\W\d_]+ [^.!?\n]+)"
 )
 _IN_GENERAL = re.compile(
-    r"(?:occurs?|happens?|forms?|appears?|is|are|means?|refers?)\b[^.!?\n,]* (?:when|whenever|where|used to|defined|known as)\b"
+    r"(?:occurs?|happens?|forms?|appears?|is|are|means?|refers?)\b[^.!?\n,]* (?:when|whenever|where|used to"
+    r"|defined|known as)\b"
 )
 
 
@@ -78,8 +79,7 @@ def tells_of_itself(said: Skeleton, question: str, asked: OptionIndex) -> bool:
     return all(
         offset in subjects
         and (
-            (not stems(subjects[offset]) & wanted
-            and _JUDGES.search(subjects[offset]) is None)
+            (not stems(subjects[offset]) & wanted and _JUDGES.search(subjects[offset]) is None)
             or _IN_GENERAL.match(subjects[offset]) is not None
         )
         for offset in offsets

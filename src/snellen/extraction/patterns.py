@@ -29,7 +29,8 @@ def _any(words: str) -> str:
 _JOIN = _any(
     ", / & ; [|] or and nor and_/_or vs versus then 或者 或 和 还是 与 及 "
     "und oder et ou y e o ed en of i oraz lub и или ve veya dan atau và hoặc و أو और या as_well_as "
-    "als_auch sowie together_with along_with in_addition_to but_maybe but_perhaps but_possibly ni né nor weder noch como と や か ㆍ 와 과 또는 및"
+    "als_auch sowie together_with along_with in_addition_to but_maybe but_perhaps but_possibly ni né nor weder "
+    "noch como と や か ㆍ 와 과 또는 및"
 )
 _HEDGE = _any(
     "maybe perhaps possibly also probably even option options choice a an the 选项 un une el la le der die "
@@ -107,12 +108,14 @@ _NO_NOUN = (
 POST_VERDICT = re.compile(
     rf"{_GROUP}(?: ,)? (?:is|are|would be|should be|seems|seem|appears|must be|looks|has to be)"
     r"(?: (?:to|be|the|my|most|a|clearly|definitely|indeed|likely|also|probably|obviously|therefore|thus|only)){0,4}"
-    r" (?:(?:correct|right|best|true|accurate|suitable|appropriate) (?:answer|option|choice|one|match|fit|guess|bet|candidate|description|explanation)\b"
+    r" (?:(?:correct|right|best|true|accurate|suitable|appropriate) (?:answer|option|choice|one|match|fit|guess"
+    r"|bet|candidate|description|explanation)\b"
     rf"|(?:answer|option|choice)\b|(?:correct|right|best|true|accurate|suitable|appropriate){_NO_NOUN})"
 )
 POST_VERDICT_CJK = re.compile(rf"(?P<group>{X}) ?(?:选项|项)?是?(?:正确|最合适|最符合|对的|符合题意)")
 NAMES_ANSWER = re.compile(
-    r"\b(?:answers?|ans|conclusion|verdict|solution|option|choice|correct|best (?:fit|guess|bet|match|candidate|description|explanation))\b|[✓✔✅☑]"
+    r"\b(?:answers?|ans|conclusion|verdict|solution|option|choice|correct|best (?:fit|guess|bet|match|candidate"
+    r"|description|explanation))\b|[✓✔✅☑]"
 )
 ANSWERS_ELSEWHERE = re.compile(rf"\b{_EUROPEAN}|{_CHINESE}")
 
@@ -178,8 +181,10 @@ OTHERS_SAY = re.compile(
 )
 # "One can imagine X", "which could also be found in X", "you'd find similar ones at X".
 IMAGINED = re.compile(
-    r"\b(?:(?:one|you|we|they|i|it|this|that|which|they)(?:'d| would| can| could| may| might)(?: (?:also|even|easily|often))?"
-    r" (?:imagine|picture|find|expect|be (?:found|used|seen|expected))|imagine (?:that|how|if|a|an|the)|would (?:also )?expect)\b"
+    r"\b(?:(?:one|you|we|they|i|it|this|that|which|they)(?:'d| would| can| could| may| might)(?: (?:also|even"
+    r"|easily|often))?"
+    r" (?:imagine|picture|find|expect|be (?:found|used|seen|expected))|imagine (?:that|how|if|a|an|the)"
+    r"|would (?:also )?expect)\b"
     r"[^,;.!?\n]{0,160}"
 )
 WOULD_IF = re.compile(r"\bwould (?:be|have|look|seem)\b[^.;!?\n]{0,80}? if\b")
@@ -335,7 +340,8 @@ REFUSAL = re.compile(
 )
 # A sentence that begins with a refusal.
 REFUSED_AT_LAST = re.compile(
-    rf"[.!?\n] (?:(?:but|so|therefore|however|overall|unfortunately)(?: ,)? )?i(?:'m| am)? {_UNABLE}(?: {WORD}){{0,2}}? {_DO}\b"
+    rf"[.!?\n] (?:(?:but|so|therefore|however|overall|unfortunately)(?: ,)? )?i(?:'m"
+    rf"| am)? {_UNABLE}(?: {WORD}){{0,2}}? {_DO}\b"
 )
 CLAUSE_BREAK = re.compile(r" [,;](?= |$)| (?:but|however|though|although|yet|但是|但|不过)\b|但是|不过")
 ASKS = re.compile(
@@ -360,5 +366,6 @@ UNKNOWN_LABEL = re.compile(r"[(\[\"' ]*(?:[a-z]|\d{1,2})[)\].:\"' ]*")
 OPENINGS = re.compile(r"(?:(?:the )?(?:correct )?answer is:? )?(?:(?:it|this) is |it's )?(?:(?:a|an|the) )?")
 ORDINAL = re.compile(
     r"(?:(?:it is|it's|i (?:would )?(?:choose|pick|say)|i'd say|the answer is|answer:) )?(?:the )?"
-    rf"(?:({'|'.join(ORDINALS)}|last)(?: one| option| choice| answer)|(?:option|choice|answer|number|no\.|#) ?(\d{{1,2}}))[.! ]*"
+    rf"(?:({'|'.join(ORDINALS)}|last)(?: one| option| choice| answer)|(?:option|choice|answer|number|no\."
+    rf"|#) ?(\d{{1,2}}))[.! ]*"
 )

@@ -45,7 +45,8 @@ RELATIONS = words("left right top bottom front above below before after older yo
 QUANTIFIERS = words("both neither none")
 # What may stand before such a word that stands alone.
 OPENERS = words(
-    "is was are were it's that's answer be says reads say maybe perhaps probably clearly definitely simply option choice or and "
+    "is was are were it's that's answer be says reads say maybe perhaps probably clearly definitely simply "
+    "option choice or and "
     "think believe guess so likely absolutely certainly actually surely most"
 )
 

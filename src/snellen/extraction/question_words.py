@@ -115,7 +115,8 @@ _SUBJECT = re.compile(
     rf"(?P<x>[{patterns.MENTIONS}]){patterns.END.pattern}"
 )
 _CLEFT = re.compile(
-    rf"(?:(?:so|and|but|thus|therefore|hence)(?: ,)? )?(?:it's|it is|it was) (?:a |an |the )?(?P<x>[{patterns.MENTIONS}])"
+    rf"(?:(?:so|and|but|thus|therefore|hence)(?: ,)? )?(?:it's|it is|it was) (?:a |an "
+    rf"|the )?(?P<x>[{patterns.MENTIONS}])"
     r" (?:that|who|which) (?P<deed>[^.!?\n,;]*)"
 )
 _THE_ONE = re.compile(r"\b(?:one|option|thing|choice|item|answer|only|statement) (?:that|which|who|to)\b")

@@ -70,7 +70,8 @@ def _things(text: str) -> frozenset[str]:
 
 
 _IN_THE_PICTURE = re.compile(
-    r"\b(?:in|on|from|at|of) (?:the|this) (?:image|picture|photo|photograph|scene|background|foreground|diagram|figure|drawing)"
+    r"\b(?:in|on|from|at|of) (?:the|this) (?:image|picture|photo|photograph|scene|background|foreground|diagram"
+    r"|figure|drawing)"
 )
 
 

@@ -90,7 +90,7 @@ _SIDES = tuple(pair for one, other in languages.OPPOSITES for pair in ((one, oth
 
 
 def _side(spoken: str, question: str) -> bool | None:
-    """Whether the one sentence of a reply says of what is asked about the same, or the opposite: "The shop is closed"."""
+    """Whether a reply of one sentence says the same of what is asked about, or the opposite: "The shop is closed"."""
     asked = question.lower().strip()[:LONGEST_QUESTION]
     spoken = _REASON.split(spoken.strip(" .!"))[0].strip(" ,")
     if _POLAR.match(asked) is None or _BREAK.search(spoken) or _DENYING.search(spoken) or _ON_THE_ONE.search(spoken):
@@ -121,7 +121,8 @@ def _is_just_so(spoken: str, question: str) -> bool:
 
 
 _IS_SO = re.compile(
-    r"(?:they|it|he|she|these|both|the two)(?:'re|'s| are| is| were| was)(?: (?:indeed|all|both|clearly|definitely|exactly"
+    r"(?:they|it|he|she|these|both|the two)(?:'re|'s| are| is| were| was)(?: (?:indeed|all|both|clearly"
+    r"|definitely|exactly"
     r"|certainly|perfectly))* ([a-z]+)\b"
 )
 _HALF = re.compile(
