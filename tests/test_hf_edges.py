@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 import shutil
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from snellen.errors import ModelError
 from snellen.images import FIRST_FRAME, inspect_image
 from snellen.models.base import Model, load_model
 from snellen.models.hf.conversation import CLOSED
+from snellen.models.hf.devices import unless_out_of_memory
 from snellen.records import Decoding, ImageRef
 from tiny_archs import CHAT, Pictures, ask
 
@@ -34,6 +36,8 @@ PICTURES = Pictures()
 RED = PICTURES.add("red")
 TRIMS = CHAT.replace("{{ c['text'] }}", "{{ c['text'] | trim }}")
 THINKS = CHAT.replace("{{ '<|assistant|>' }}", "{{ '<|assistant|><think>\\n' }}")
+THINKS_AND_TRIMS = THINKS.replace("{{ c['text'] }}", "{{ c['text'] | trim }}")
+REFUSES = "{% if messages[-1]['role'] == 'assistant' %}{{ raise_exception('no opened replies') }}{% endif %}" + CHAT
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +111,37 @@ def test_options_are_scored_after_a_thought_that_the_template_opens(folder: Path
     assert scored.notes == (CLOSED,)
     begun = thinks._conversation.write_scored(ask("Which?", RED, reply="It is").messages)
     assert begun.with_reply("red").endswith("<|assistant|>It is red")
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        (CHAT, ""),
+        (THINKS, "opens a thought, which is closed empty before options are scored but not before replies"),
+        (TRIMS, "trims opened replies, to which their blank is given back"),
+        (REFUSES, "refuses opened replies, so that requests with one fail"),
+        (THINKS_AND_TRIMS, "opens a thought, .*; it trims opened replies"),
+    ],
+    ids=["plain", "thinks", "trims", "refuses", "both"],
+)
+def test_what_a_template_does_to_replies_is_said_once_when_it_is_loaded(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, template: str, words: str
+) -> None:
+    model = with_template(folder, tmp_path / "odd", template)
+    model.loglikelihood([ask("Which?", RED, continuations=("red",)) for _ in range(2)], PICTURES)
+    said = [record.getMessage() for record in caplog.records if "the chat template" in record.getMessage()]
+    assert len(said) == bool(words)
+    assert all(re.search(words, line) and "\n" not in line for line in said)
+
+
+def test_a_conversation_that_the_template_refuses_fails_alone(folder: Path, tmp_path: Path) -> None:
+    model = with_template(folder, tmp_path / "refuses", REFUSES)
+    good, bad = model.generate([ask("Which?", RED), ask("Which?", RED, reply="It is")], PICTURES)
+    assert good.error is None
+    assert (bad.error.kind, bad.error.detail) == (
+        "bad_request",
+        "the chat template refuses the conversation: no opened replies",
+    )
 
 
 @pytest.mark.parametrize("option", ["<image>", "<|end|>", "<eos>"])
@@ -191,6 +226,40 @@ def test_a_request_that_does_not_fit_in_memory_fails_alone(folder: Path, kind: s
     assert first.error is last.error is None
     assert bad.error.kind == "model"
     assert bad.error.detail.startswith("a single question does not fit in memory")
+
+
+@pytest.mark.parametrize("exact", ["", "&scoring=exact"])
+@pytest.mark.parametrize("kind", ["generate", "loglikelihood"])
+def test_a_request_that_does_not_fit_leaves_the_batches_of_the_others_as_large_as_they_were(
+    folder: Path, kind: str, exact: str
+) -> None:
+    model: Any = load_model(f"hf:{folder}?batch_size=8{exact}")
+    engine, first_block = model._engine, model._layout.model.model.language_model.layers[0]
+    budget, room = engine.budget, engine.prefix_cache.room
+
+    def short(module: Any, given: Any, named: dict[str, Any]) -> None:
+        if (given[0] if given else named["hidden_states"]).shape[1] > 60:
+            raise RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory")
+
+    ways: dict[str, Any] = {"continuations": ("red", "no")} if kind == "loglikelihood" else {"decoding": Decoding(2)}
+    asked = [ask(text, RED, **ways) for text in ("Which?", "Which is it " * 12, "Sure?", "And now?")]
+    with first_block.register_forward_pre_hook(short, with_kwargs=True):
+        for _ in range(3):
+            replies = getattr(model, kind)(asked, PICTURES)
+            assert [reply.error is None for reply in replies] == [True, False, True, True]
+            assert (engine.budget, engine.prefix_cache.room) == (budget, room)
+
+
+def test_a_pass_that_ran_out_of_memory_holds_no_tensor_when_the_next_begins() -> None:
+    made = []
+
+    def fails() -> None:
+        tensor = torch.ones(3)
+        made.append(weakref.ref(tensor))
+        raise torch.OutOfMemoryError("out of memory")
+
+    assert unless_out_of_memory(fails) is None
+    assert made[0]() is None
 
 
 class Hostile:

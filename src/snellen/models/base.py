@@ -16,6 +16,7 @@ from snellen.images import Images
 from snellen.models.object_fingerprint import object_fingerprint
 from snellen.records import Kind, Request, Response
 
+NO_CONTINUATIONS = "the request has no continuations; there is nothing to score"
 ALL_KINDS: frozenset[Kind] = frozenset({"generate", "loglikelihood"})
 """The `kinds` of a model that can do both; one that only replies has `frozenset({"generate"})`."""
 

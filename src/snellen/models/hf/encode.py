@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from snellen.images import Images, decode_picture
+from snellen.models.base import NO_CONTINUATIONS
 from snellen.models.hf.conversation import ChatPrompt
 from snellen.records import ImageRef
 
@@ -211,7 +212,7 @@ class Encoder:
 
 def _require_some(continuations: Sequence[str]) -> None:
     if not continuations:
-        raise ValueError("the request has no continuations; there is nothing to score")
+        raise ValueError(NO_CONTINUATIONS)
 
 
 def _nonempty(tails: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:

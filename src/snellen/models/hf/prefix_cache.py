@@ -34,7 +34,8 @@ class PrefixCache:
     """
 
     def __init__(self, room: int) -> None:
-        self._room = room
+        self.room = room
+        """Bytes that may be cached."""
         self._cached: dict[str, _CachedPrefix] = {}
         self._call = 0
         self.served = 0
@@ -53,7 +54,7 @@ class PrefixCache:
         held = bool(self._cached)
         self._cached.clear()
         if held:
-            self._room //= 2
+            self.room //= 2
         return held
 
     def split_cached(
@@ -94,9 +95,9 @@ class PrefixCache:
         """Evict prefixes not used recently, the oldest first, until there is room."""
         stale = sorted((cached.call, key) for key, cached in self._cached.items() if cached.call < self._call - RECENT)
         used = sum(cached.size for cached in self._cached.values())
-        while used + size > self._room and stale:
+        while used + size > self.room and stale:
             used -= self._cached.pop(stale.pop(0)[1]).size
-        return used + size <= self._room
+        return used + size <= self.room
 
 
 def _row(state: CachedState, row: int, length: int, *, alone: bool) -> CachedState:
