@@ -69,6 +69,14 @@ def _memory(device: Any) -> tuple[int, int]:
     return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
 
 
+def sent(values: Any, device: Any) -> Any:
+    """A tensor of the CPU on `device`; where that is possible, the processor goes on while it is copied."""
+    if device.type in PINNED and values.device.type == "cpu":
+        # torch keeps the pinned pages until the copy is done.
+        return values.pin_memory().to(device, non_blocking=True)
+    return values.to(device)
+
+
 def double(values: Any) -> Any:
     """`values` in float64, on the CPU where their device has no such format (MPS)."""
     return (values.cpu() if values.device.type == "mps" else values).double()

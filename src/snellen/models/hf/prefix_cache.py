@@ -108,7 +108,7 @@ def _row(state: CachedState, row: int, length: int, *, alone: bool) -> CachedSta
         layer.keys, layer.values = (keys, values) if alone else (keys.clone(), values.clone())
     row_slice = slice(row, row + 1)
     return CachedState(
-        cache, state.mask[row_slice, :length], state.position[row_slice], state.logits[row_slice].clone()
+        cache, state.mask[row_slice, :length], state.position[row_slice], state.logits[row_slice].clone(), whole=True
     )
 
 
@@ -130,6 +130,7 @@ def _joined(served: Sequence[tuple[SharingGroup, _CachedPrefix]]) -> CachedState
         # Only text is cut off, whose positions increase by one.
         position=torch.cat([state.position for state in states]) - (full_lengths - prefix_lengths),
         logits=torch.cat([state.logits for state in states]),
+        whole=len(set(lengths)) == 1,
     )
 
 
