@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 import shutil
+import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -27,8 +28,10 @@ import tiny_archs
 from snellen.errors import ModelError
 from snellen.images import FIRST_FRAME, inspect_image
 from snellen.models.base import Model, load_model
+from snellen.models.hf import encode
 from snellen.models.hf.conversation import CLOSED
 from snellen.models.hf.devices import unless_out_of_memory
+from snellen.models.hf.lookahead import Lookahead
 from snellen.records import Decoding, ImageRef
 from tiny_archs import CHAT, Pictures, ask
 
@@ -311,3 +314,56 @@ def test_safetensors_that_are_cut_short_are_one_line(folder: Path, tmp_path: Pat
     with pytest.raises(ModelError, match=r"weights of .* are broken") as caught:
         load_model(f"hf:{tmp_path / 'cut'}")
     assert "\n" not in str(caught.value)
+
+
+def test_pictures_that_are_expected_are_made_ready_by_another_thread_and_answered_alike(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, decode = [], encode.decode_picture
+
+    def noted(content: bytes, where: str) -> Any:
+        threads.append(threading.current_thread().name)
+        return decode(content, where)
+
+    shown = [kept(Image.new("RGB", (50 + 9 * i, 40), (40 * i, 9, 200))) for i in range(4)]
+    asked = [ask("Which?", image, continuations=("red", "no")) for image in shown]
+    expected = sums(load_model(f"hf:{folder}"), *asked)
+    model: Any = load_model(f"hf:{folder}")
+    monkeypatch.setattr(encode, "decode_picture", noted)
+    model.expect(shown, PICTURES)
+    for future in model._encoder._lookahead._coming.values():
+        future.result()
+    processor = model._encoder._pixels._processor
+    monkeypatch.setattr(type(processor), "__call__", lambda *_, **__: pytest.fail("pixels were computed again"))
+    assert sums(model, *asked) == expected
+    assert set(threads) == {"snellen-pictures_0"}
+    assert len(threads) == len(shown)
+
+
+def test_a_picture_that_fails_in_the_background_fails_its_own_request(model: Any) -> None:
+    broken = ImageRef("9" * 64, "image/png", 4, 4)
+    PICTURES[broken.digest] = b"no picture"
+    model.expect([broken, RED], PICTURES)
+    bad, good = model.generate([ask("Which?", broken), ask("Which?", RED)], PICTURES)
+    assert good.error is None
+    assert bad.error.detail.startswith("image 999999999999: not a readable image")
+
+
+def test_no_more_pictures_are_expected_than_are_kept() -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def slow(image: ImageRef, images: Any) -> str:
+        begun.set()
+        go.wait()
+        return image.digest
+
+    lookahead = Lookahead(slow, 2)
+    refs = [ImageRef(f"{i}" * 64, "image/png", 4, 4) for i in range(4)]
+    for ref in refs:
+        lookahead.expect(ref, PICTURES)
+        begun.wait()
+    assert lookahead.take(refs[3]) is None  # not begun: the caller is not kept waiting
+    go.set()
+    assert lookahead.take(refs[0]) is None  # given up
+    assert lookahead.take(refs[1]) is None
+    assert lookahead.take(refs[2]) in (None, refs[2].digest)

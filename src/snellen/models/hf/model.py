@@ -29,7 +29,7 @@ from snellen.models.hf.reply_check import REFUSALS
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
 from snellen.models.hf.spot_checks import SpotChecks
 from snellen.models.hf.thresholds import longest_text
-from snellen.records import ContinuationScore, ErrorKind, Failure, Kind, Request, Response, Usage
+from snellen.records import ContinuationScore, ErrorKind, Failure, ImageRef, Kind, Request, Response, Usage
 
 ADAPTER = "hf 3"
 """Version of the adapter; increases when the same model would answer differently."""
@@ -86,6 +86,10 @@ class HFModel:
     def findings(self) -> tuple[str, ...]:
         """What spot checks on the requests so far found, for the manifest of the run."""
         return self._spot_checks.findings if self._spot_checks else ()
+
+    def expect(self, pictures: Sequence[ImageRef], images: Images) -> None:
+        """Decode and resize pictures of later requests while the model works on earlier ones."""
+        self._encoder.expect(pictures, images)
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Replies in the order of the requests: new text without special tokens, stripped of white space."""
