@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="waits for torch")
+pytest.importorskip("torch", reason="waits for torch")
 pytest.importorskip("transformers", reason="waits for transformers")
-pytestmark = pytest.mark.skipif(not torch.accelerator.is_available(), reason="waits for an accelerator")
+
+import torch
 
 import tiny_archs
 import tiny_configs
@@ -35,6 +35,7 @@ from snellen.records import Decoding
 from tiny_archs import Pictures, ask
 from tiny_configs import ARCHITECTURES, asked, make
 
+pytestmark = pytest.mark.skipif(not torch.accelerator.is_available(), reason="waits for an accelerator")
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -149,7 +150,7 @@ def test_a_model_over_two_devices_keeps_its_caches_where_its_blocks_are(name: st
     verdict = choose_fast_paths(engine, window)
     assert verdict.fast_paths == usual, verdict.line
     assert largest_difference(expected, engine.score(window, usual)) < 1e-2
-    more = [replace(extend(window[0].context, tiny_configs.tokens(40 + i, 3 + i), 0)) for i in range(3)]
+    more = [extend(window[0].context, tiny_configs.tokens(40 + i, 3 + i), 0) for i in range(3)]
     assert engine.generate(more, greedy, 6) == engine.generate(more, greedy, 6, PLAIN)
 
 

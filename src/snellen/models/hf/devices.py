@@ -36,6 +36,8 @@ def input_device(model: Any) -> Any:
     """
     import torch
 
+    if not hasattr(model, "hf_device_map"):
+        return model.device
     hooks = (getattr(module, "_hf_hook", None) for module in model.modules())
     places = (getattr(hook, "execution_device", None) for hook in hooks)
     place = next((place for place in places if place is not None), None)
