@@ -186,17 +186,18 @@ def decode_picture(content: bytes, where: str) -> DecodedPicture:
 def to_plain_file(image: ImageRef, content: bytes) -> tuple[str, bytes]:
     """Media type and bytes for a program that decodes by itself: as stored, or a PNG of what a local model is shown.
 
-    Bytes that cannot be read here are left as they are, for that program to judge.
+    Bytes that are no picture here are left as they are, for that program to judge. Raises DataError for a picture
+    that no local model could be shown.
     """
     where = f"image {image.digest[:12]}"
     try:
-        if _is_plain(image, content, where):
-            return image.media_type, content
-        shown = decode_picture(content, where).upright
+        plain = _is_plain(image, content, where)
     except DataError:
+        plain = True
+    if plain:
         return image.media_type, content
     file = io.BytesIO()
-    shown.save(file, "PNG")
+    decode_picture(content, where).upright.save(file, "PNG")
     return "image/png", file.getvalue()
 
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from snellen.errors import DataError, ModelError
 from snellen.images import Images
 from snellen.models import chat, served
-from snellen.models.base import ALL_KINDS, ModelSpec, read_options
+from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, read_options
 from snellen.models.chat import Dialect, ServerFault
 from snellen.models.connections import Connections, HttpReply, check_url
 from snellen.models.limits import AdaptiveLimit
@@ -126,6 +126,8 @@ class OpenAIModel:
         """The response, or a failure in it. Raises ModelError as the class says."""
         if request.kind not in self.kinds:
             return _failed("model", f"{self.name} does not do {request.kind}; {served.OTHERWISE}", 1)
+        if request.kind == "loglikelihood" and not request.continuations:
+            return _failed("bad_request", NO_CONTINUATIONS, 1)
         attempt = 1
         answered_prompts: dict[str, PromptTokens] = {}
         while True:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 
 from snellen.errors import ModelError, SnellenError
 from snellen.images import Images
-from snellen.models.base import AsyncModel, Model
+from snellen.models.base import AsyncModel, ExpectsPictures, Model
 from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
 from snellen.records import Exchange, Failure, Kind, Request, Response, Sample
@@ -148,6 +149,8 @@ def drive(
     Raises ModelError when the model is unusable; what was answered before is stored.
     """
     window = window or model.batch_size
+    if isinstance(model, ExpectsPictures):
+        items = announced(items, model, window)
     live: list[ActiveItem] = []
     waiting = 0
     for item in items:
@@ -162,6 +165,18 @@ def drive(
             waiting = sum(len(active.missing()) for active in live)
     while live:
         live = _serve(model, live, store, progress)
+
+
+def announced(items: Iterator[WorkItem], model: ExpectsPictures, ahead: int) -> Iterator[WorkItem]:
+    """The items in order; `model` is told of the pictures of each while up to `ahead` others are still before it."""
+    coming: deque[WorkItem] = deque()
+    for item in items:
+        if isinstance(item, SampleItem):
+            model.expect(item.sample.images, item.images)
+        coming.append(item)
+        if len(coming) > ahead:
+            yield coming.popleft()
+    yield from coming
 
 
 def _serve(model: Model, live: list[ActiveItem], store: RunStore, progress: ProgressCallback) -> list[ActiveItem]:

@@ -35,11 +35,12 @@ class LastBlock:
 
         if self._places is None or hidden.ndim != 3 or hidden.shape[1] != self._width:
             return self._forward(hidden, *args, **settings)
-        output = self._forward(hidden[:, self._places], *args, **settings)
+        places = self._places.to(hidden.device)
+        output = self._forward(hidden[:, places], *args, **settings)
         if not isinstance(output, torch.Tensor):
             return self._forward(hidden, *args, **settings)
         padded = output.new_zeros((hidden.shape[0], hidden.shape[1], output.shape[2]))
-        padded[:, self._places] = output
+        padded[:, places] = output
         return padded
 
 

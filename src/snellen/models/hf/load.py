@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from snellen.errors import MissingExtraError, ModelError
 from snellen.models.base import ModelSpec
+from snellen.models.hf.devices import accelerator, input_device, kind_of
 
 DTYPES = {"float32": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 STATE_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py")
@@ -112,7 +113,7 @@ def load_pretrained(spec: ModelSpec, options: HfOptions, choose: ClassChooser | 
         "class": type(model).__name__,
         "processor": _processor_names(processor),
         "attention": str(getattr(model.config, "_attn_implementation", "")),
-        "device": model.device.type,
+        "device": input_device(model).type,
         "torch": torch.__version__,
         "transformers": transformers.__version__,
     }
@@ -131,7 +132,7 @@ def quiet_and_single_threaded(model: Any) -> Iterator[None]:
     import torch
 
     threads = torch.get_num_threads()
-    alone = model.device.type == "cpu" and sum(values.numel() for values in model.parameters()) < SMALL
+    alone = kind_of(model) == "cpu" and sum(values.numel() for values in model.parameters()) < SMALL
     with without_warnings():
         if alone:
             torch.set_num_threads(1)
@@ -184,12 +185,17 @@ def _locate(spec: ModelSpec) -> tuple[str, str]:
 def _device(spec: ModelSpec, options: HfOptions) -> str:
     import torch
 
-    device = options.device
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise ModelError(f"{spec.text}: device {device} was asked for, but torch sees no GPU; use device=cpu")
-    return device
+    found = accelerator()
+    if options.device == "auto":
+        return found or "cpu"
+    try:
+        kind = torch.device(options.device).type
+    except RuntimeError:
+        raise ModelError(f"{spec.text}: {options.device!r} is no device; write cpu, cuda, cuda:1, xpu or mps") from None
+    if kind not in ("cpu", found):
+        what = f"sees no GPU but {found}; use device={found}" if found else "sees no GPU; use device=cpu"
+        raise ModelError(f"{spec.text}: device {options.device} was asked for, but torch {what}")
+    return options.device
 
 
 def _placing(spec: ModelSpec, options: HfOptions, device: str) -> dict[str, Any]:
