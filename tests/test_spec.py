@@ -83,8 +83,8 @@ def test_what_is_not_said_is_the_same_in_python_as_in_the_record() -> None:
             if name in defaults and defaults[name] not in (inspect.Parameter.empty, value)
         }
 
-    # A judge is a model, models or a record: none of them is the record that names none.
-    assert differing(sn.evaluate, RunSpec()) == {"report", "judge"}
+    # A judge is a model, models or a record: none of them is the record that names none. Roles are a table of objects.
+    assert differing(sn.evaluate, RunSpec()) == {"report", "judge", "roles"}
     assert differing(sn.score, ScoringSpec()) == set()
 
 
