@@ -109,6 +109,8 @@ def _evaluate_one(
     plan = plan_run(spec, announce)
     outcome = _carry_out(plan, model, cast, progress)
     [scored] = score_folders([outcome.folder], spec.scoring, spec.judge, announce)
+    for use in scored.roles:
+        announce(use.sentence)
     if spec.report:
         announce(f"report: {report_on(scored)}")
     return FinishedRun(outcome, scored)

@@ -126,19 +126,26 @@ def show_results(results: Results, as_json: bool) -> None:
         for row in results.rows:
             out.out(msgspec.json.encode(flat_row(row)).decode(), highlight=False)
         return
-    from snellen.report import capability_table, common_tables, other_tables, suite_tables, summary_table
+    from snellen.report import (
+        capability_table,
+        common_tables,
+        other_tables,
+        step_tables,
+        suite_tables,
+        summary_table,
+    )
 
     out.print(summary_table(results.runs, results.rows))
     if (capable := capability_table(results.runs, results.rows)) is not None:
         out.print()
         out.print(capable)
-    for comparison in common_tables(results.runs, results.rows):
+    for table in (*common_tables(results.runs, results.rows), *step_tables(results.runs, results.rows)):
         out.print()
-        out.print(comparison)
+        out.print(table)
     for subject, suite_own in suite_tables(results.runs, results.rows).items():
-        for table in suite_own[:MAX_SUITE_TABLES]:
+        for suite_table in suite_own[:MAX_SUITE_TABLES]:
             out.print()
-            out.print(table)
+            out.print(suite_table)
         if len(suite_own) > MAX_SUITE_TABLES:
             out.print(f"{len(suite_own) - MAX_SUITE_TABLES} more tables of {subject} are in the report.")
     tables = other_tables(results.runs, results.rows)

@@ -70,9 +70,7 @@ class PromptRenderer(Struct, frozen=True):
             kind="loglikelihood" if continuations else "generate",
             continuations=continuations,
             # A likelihood does not depend on how a reply would be sampled: one key for all.
-            decoding=Decoding(max_new_tokens=0)
-            if continuations
-            else self.sampled(self.max_new_tokens, variant.seed),
+            decoding=Decoding(max_new_tokens=0) if continuations else self.sampled(self.max_new_tokens, variant.seed),
         )
 
     def sampled(self, max_new_tokens: int, seed: int = 0) -> Decoding:

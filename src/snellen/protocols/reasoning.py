@@ -21,7 +21,7 @@ from snellen.protocols.base import ProtocolSettings, RequestGenerator
 from snellen.protocols.declaration import Conclusion, Declaration
 from snellen.protocols.prediction import check_extractor
 from snellen.protocols.reasoning_legacy import LEGACY_PARSER
-from snellen.protocols.reasoning_parsing import STANDARD_PARSER, ReadConclusion, ReasoningParser, folded
+from snellen.protocols.reasoning_parsing import STANDARD_PARSER, ReadConclusion, ReasoningParser, bare_words
 from snellen.protocols.reasoning_requests import ANALYSIS, CONCLUSION, ReasoningRequests, SubAnswer, reply_text
 from snellen.protocols.verdict import ask_twice
 from snellen.records import Exchange, Method, Request, Response, Sample, Variant
@@ -115,8 +115,8 @@ class Reasoning(ProtocolSettings, frozen=True):
         return _RoundEnd(state.caption, answers, read.analysis if read else "", decided=not goes_on)
 
     def _new_questions(self, reply: str, state: _RoundEnd) -> list[str]:
-        known = {folded(answer.question) for answer in state.answers}
-        return [one for one in self._parser.sub_questions(reply) if folded(one) not in known][: self.questions]
+        known = {bare_words(answer.question) for answer in state.answers}
+        return [one for one in self._parser.sub_questions(reply) if bare_words(one) not in known][: self.questions]
 
     @property
     def _parser(self) -> ReasoningParser:

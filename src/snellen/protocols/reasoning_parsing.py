@@ -7,7 +7,7 @@ Generous: list or prose, one line or many, JSON, markup, any case, words around.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -49,7 +49,7 @@ class ReasoningParser(Struct, frozen=True):
 
 _NAMES = r"(?:sub[\s_-]*questions?|questions?|q)"
 _MARKER = re.compile(
-    rf"(?:[-+•·▪◦‣–—>#]+\s+|\d{{1,2}}\s*\|\s*|\(?\d{{1,2}}[.):]\s*|\(?[a-z][.)]\s+|{_NAMES}\s*(?:no\.?\s*|#\s*)?\d{{0,2}}\s*[:.)-]+\s*)",
+    rf"(?:[-+*•·▪◦‣–—>#]+\s+|\d{{1,2}}\s*\|\s*|\(?\d{{1,2}}[.):]\s*|\(?[a-z][.)]\s+|{_NAMES}\s*(?:no\.?\s*|#\s*)?\d{{0,2}}\s*[:.)-]+\s*)",
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(rf"(?<=[?？])[\"'”’)\]*_]*[,;/|]*\s*|\b(?={_NAMES}\s*\d{{1,2}}\s*[:.)])", re.IGNORECASE)
@@ -58,7 +58,7 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _QUOTES = " \t\"'“”‘’`*_[]{},;|"
-_MARKUP = re.compile(r"```[a-z]*|</?[a-z]+>|[*`]+", re.IGNORECASE)
+_MARKUP = re.compile(r"```[a-z]*|</?[a-z]+>|`+|\*{2,}|(?<=\S)\*|\*(?=\S)", re.IGNORECASE)
 _QUESTION_KEYS = re.compile(rf"{_NAMES}$|items?$|list$", re.IGNORECASE)
 
 
@@ -106,14 +106,16 @@ def _text_of(item: Any) -> str:
     return item if isinstance(item, str) else ""
 
 
-def _distinct(questions: Iterator[str] | Sequence[str]) -> list[str]:
-    found = {folded(question): question for question in reversed([q for q in questions if q])}
-    return list(reversed(found.values()))
+def _distinct(questions: Iterable[str]) -> list[str]:
+    found: dict[str, str] = {}
+    for question in filter(None, questions):
+        found.setdefault(bare_words(question), question)
+    return list(found.values())
 
 
-def folded(question: str) -> str:
-    """The same for two questions that differ in case, blanks or punctuation only."""
-    return " ".join(re.findall(r"\w+", question.casefold()))
+def bare_words(text: str) -> str:
+    """The same for two texts that differ in case, blanks or punctuation only."""
+    return " ".join(re.findall(r"\w+", text.casefold()))
 
 
 # --- conclusion ----------------------------------------------------------------------------------------------------
@@ -193,9 +195,10 @@ def _answers(words: str, options: Sequence[str], labels: Sequence[str], extracto
 def _doubt_in(words: str, options: Sequence[str]) -> re.Match[str] | None:
     """Where words say that nobody is sure, unless an option says so: "2. He is not sure where to go"."""
     doubt = _DOUBT.search(words)
-    if doubt is None or any(folded(doubt[0]) in folded(option) for option in options):
+    if doubt is None:
         return None
-    return doubt
+    said = [bare_words(option) for option in options if bare_words(option) in bare_words(words)]
+    return None if any(bare_words(doubt[0]) in option for option in said) else doubt
 
 
 def _without(words: str, doubt: re.Match[str]) -> str:

@@ -20,6 +20,7 @@ from snellen.report.sections import benchmark_tables, dimension_tables, provenan
 from snellen.report.suite_tables import suite_sections
 from snellen.report.summary import summary
 from snellen.report.table import Table
+from snellen.report.talk_tables import talk_tables
 
 RADAR_NOTE = "From the middle, 0%, to the rim, 100%; dotted: guessing."
 
@@ -33,6 +34,7 @@ def html_report(views: Sequence[RunView]) -> str:
     sections = [
         ("summary", "Summary", html_table(summary(views), "matrix summary")),
         ("common", "Common", _tables(common_question_tables(views))),
+        ("talks", "Steps", _tables(talk_tables(views))),
         *_chart_sections(views, figures),
         ("samples", "Samples", _samples(views, gallery)),
         ("counts", "Counts", _counts(views, figures)),

@@ -71,7 +71,8 @@ def run_plan(
         try:
             drive_model(model, work_items(plan), store, roles=roles, window=plan.spec.window, progress=progress)
         finally:
-            _keep_left_as(folder, everybody)
+            if any(is_of_content(use.fingerprint) for use in _models_of(manifest).values()):
+                _keep_left_as(folder, everybody)
         # A model with several roles finds the same in each.
         found = (one.findings() for one in everybody.values() if isinstance(one, HasFindings))
         findings = dict.fromkeys(itertools.chain.from_iterable(found))

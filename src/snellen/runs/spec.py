@@ -160,7 +160,7 @@ _ROLE = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
-    """The record of fields that were given, `scoring` and `judge` as records or tables, `roles` as a table or pairs.
+    """The record of fields that were given, `scoring` and `judge` as records or tables, `roles` as a table.
 
     A fault begins with `where`. Raises DataError for an unknown field, or a value of another type or out of range,
     and UnknownNameError for a name that is none of a field's choices.
@@ -171,12 +171,14 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
         for name, form in _TABLES.items()
         if isinstance(content.get(name), (Mapping, form))
     }
-    roles = {"roles": role_models(content["roles"], where)} if isinstance(content.get("roles"), Mapping) else {}
+    roles = {"roles": role_models(content["roles"], where)} if "roles" in content else {}
     return _converted({**content, **tables, **roles}, RunSpec, where)
 
 
-def role_models(roles: Mapping[str, Any], where: str = "") -> RoleModels:
-    """The pairs of a table, in order of the roles. Raises DataError for what is no role, or no model string."""
+def role_models(roles: Any, where: str = "") -> RoleModels:
+    """The pairs of a table, in order of the roles. Raises DataError for what is no table, no role or no model string."""
+    if not isinstance(roles, Mapping):
+        raise DataError(f"{where}roles: expected a table, got {roles!r}")
     for role, model in roles.items():
         if not _ROLE.fullmatch(role):
             raise DataError(f"{where}{role!r} is no role; write small letters, as in questioner")
