@@ -17,12 +17,12 @@ import small
 import snellen as sn
 from reasoning_roles import PROTOCOL, ROLES, Actor, AsyncActor
 from servers import rate_limited, start_server
+from snellen import registry
 from snellen.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError
 from snellen.models.base import load_model
 from snellen.protocols.base import ProtocolSettings
 from snellen.records import Failure, Message, Request, Response, TextPart, Usage, Variant
-from snellen.registry import register
 from snellen.runs.journal import read_exchanges, read_manifest
 from snellen.runs.plan import plan_run
 from snellen.runs.runner import run_plan
@@ -73,7 +73,9 @@ def test_models_in_batches_and_behind_a_network_play_together(
     assert [one.closed for one in (model, *roles.values()) if isinstance(one, AsyncActor)].count(0) == 0
 
 
-def test_one_model_may_have_several_roles_and_is_loaded_once(questions: Benchmark) -> None:
+def test_one_model_may_have_several_roles_and_is_loaded_once(
+    questions: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loaded = []
 
     class Everybody:
@@ -86,7 +88,8 @@ def test_one_model_may_have_several_roles_and_is_loaded_once(questions: Benchmar
         def generate(self, requests: list[Request], images: object) -> list[str]:
             return [reasoning_roles.reply_to(request) for request in requests]
 
-    register("models", "everybody", lambda spec: load_model(Everybody()))
+    monkeypatch.setitem(registry._NAMES, "models", dict(registry._NAMES["models"]))
+    registry.register("models", "everybody", lambda spec: load_model(Everybody()))
     roles = dict.fromkeys(ROLES, "everybody:x")
     sn.evaluate("everybody:x", str(questions.folder), PROTOCOL, roles=roles, limit=2, name="run")
     assert len(loaded) == 1
@@ -192,7 +195,9 @@ def test_the_error_budget_is_of_each_role_and_what_failed_is_asked_again(questio
     assert row.estimate.errors == 0
 
 
-def test_a_protocol_that_asks_a_role_it_does_not_declare_is_one_line(questions: Benchmark) -> None:
+def test_a_protocol_that_asks_a_role_it_does_not_declare_is_one_line(
+    questions: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Sly(ProtocolSettings, frozen=True):
         method = "generation"
 
@@ -202,7 +207,7 @@ def test_a_protocol_that_asks_a_role_it_does_not_declare_is_one_line(questions: 
         def ask(self, sample: sn.Sample, prompt: Any, history: tuple[str, ...] = ()) -> Any:
             yield [replace(prompt.generate(sample, Variant(template="choice.generation.0")), role="critic")]
 
-    register("protocols", "sly", Sly)
+    monkeypatch.setitem(registry._NAMES, "protocols", {**registry._NAMES["protocols"], "sly": Sly})
     with pytest.raises(ModelError, match="no model has the role critic"):
         sn.evaluate(Actor(), str(questions.folder), "sly", limit=1)
 

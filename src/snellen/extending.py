@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from snellen.protocols.base import Protocol as Protocol
     from snellen.protocols.base import ProtocolSettings as ProtocolSettings
     from snellen.protocols.base import RequestGenerator as RequestGenerator
+    from snellen.protocols.declaration import Conclusion as Conclusion
     from snellen.protocols.declaration import Declaration as Declaration
     from snellen.readers.exclusions import Exclusion as Exclusion
     from snellen.readers.exclusions import without_exclusions as without_exclusions
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from snellen.records import Response as Response
     from snellen.records import Result as Result
     from snellen.records import Sample as Sample
+    from snellen.records import Step as Step
     from snellen.records import TextPart as TextPart
     from snellen.records import Turn as Turn
     from snellen.records import Usage as Usage
@@ -170,7 +172,7 @@ _HOMES = {
     "snellen.prompts.option_labels": ("LabelStyle", "labels_for"),
     "snellen.prompts.rendering": ("EarlierReply", "PromptRenderer"),
     "snellen.protocols.base": ("Protocol", "ProtocolSettings", "RequestGenerator"),
-    "snellen.protocols.declaration": ("Declaration",),
+    "snellen.protocols.declaration": ("Conclusion", "Declaration"),
     "snellen.readers.exclusions": ("Exclusion", "without_exclusions"),
     "snellen.records": (
         "Answer",
@@ -191,6 +193,7 @@ _HOMES = {
         "Response",
         "Result",
         "Sample",
+        "Step",
         "TextPart",
         "Turn",
         "Usage",

@@ -176,7 +176,7 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
 
 
 def role_models(roles: Any, where: str = "") -> RoleModels:
-    """The pairs of a table, in order of the roles. Raises DataError for what is no table, no role or no model string."""
+    """The pairs of a table, in order of the roles. Raises DataError for what is no table, role or model string."""
     if not isinstance(roles, Mapping):
         raise DataError(f"{where}roles: expected a table, got {roles!r}")
     for role, model in roles.items():
