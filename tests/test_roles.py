@@ -280,3 +280,33 @@ def test_planning_by_hand_needs_the_roles_too(questions: Benchmark) -> None:
     )  # fmt: skip
     with pytest.raises(DataError, match="reasoning asks a questioner"):
         run_plan(load_model(Actor()), plan_run(spec))
+
+
+def test_a_language_model_of_transformers_plays_a_role_and_is_shown_no_picture(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    transformers = pytest.importorskip("transformers", reason="waits for transformers")
+    import torch
+
+    from tiny_archs import byte_level
+
+    words = byte_level()
+    words.chat_template = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}assistant:"
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    ends = {"bos_token_id": words.bos_token_id, "eos_token_id": words.eos_token_id, "pad_token_id": words.pad_token_id}
+    made = transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=len(words), **sizes, **ends))
+    made.save_pretrained(tmp_path / "llama")
+    words.save_pretrained(tmp_path / "llama")
+    llama = f"hf:{tmp_path / 'llama'}"
+    results = sn.evaluate(
+        "snellen:uniform", str(questions.folder), "reasoning?rounds=2&role_tokens=8",
+        roles={"questioner": llama, "reasoner": llama}, limit=2, name="llama",
+    )  # fmt: skip
+    uses = {use.role: use for use in results.runs[0].roles}
+    assert all(uses[role].failed == 0 and uses[role].answered > 0 and uses[role].usage for role in ROLES)
+    # What it cannot do is said, request by request.
+    seen = sn.evaluate(llama, str(questions.folder), "vanilla", limit=1, name="blind", error_budget=1)
+    [exchange] = read_exchanges(Path("runs/blind"))
+    assert exchange.response.error and "reads text alone" in exchange.response.error.detail
+    assert seen.value("accuracy", benchmark="mine") is None
