@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from snellen.analysis.capability import headline_metric
+from snellen.analysis.capability import headline_of
 from snellen.analysis.statistics import estimate_mean
 from snellen.metrics.declaration import SHARE, declared
 from snellen.protocols.base import labelled_declaration
@@ -54,7 +54,7 @@ def _costs(places: Sequence[_Place]) -> Table:
             place.view.label,
             place.scored.spec.name,
             protocol,
-            metric_title(headline_metric(place.scored.spec)),
+            metric_title(headline_of(place.scored)),
             _headline(place, protocol),
             _unknown(place.scored, protocol),
             *(_cost(place, protocol, row) for row in COST.names),
@@ -76,7 +76,7 @@ def _costs(places: Sequence[_Place]) -> Table:
 
 
 def _headline(place: _Place, protocol: str) -> Cell:
-    name = headline_metric(place.scored.spec)
+    name = headline_of(place.scored)
     name = place.view.substitutes.get(name, name)
     row = place.view.results_by_key.get((protocol, name, place.scored.spec.name, "", ""))
     if row is None or row.estimate.value is None:
