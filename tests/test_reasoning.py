@@ -31,6 +31,8 @@ from snellen.protocols.reasoning_parsing import ReadConclusion, standard_conclus
 from snellen.records import Exchange, Request
 from snellen.report import summary_rows
 from snellen.runs.journal import read_exchanges
+from snellen.scoring.judges.human_labels import hard_items
+from snellen.scoring.talks import with_conclusions
 
 GOLDEN = Path(__file__).parent / "reasoning_transcript.txt"
 SECONDS_TO_WAIT = 60
@@ -581,6 +583,19 @@ def test_the_single_turn_and_not_the_talk_stands_for_the_model(whole: Path) -> N
     [summary] = summary_rows(results.runs, results.rows)
     assert summary.accuracy.estimate.value == row.estimate.value  # type: ignore[union-attr]
     assert sorted(["reasoning", "vanilla"], key=protocol_preference) == ["vanilla", "reasoning"]
+
+
+def test_whoever_reads_replies_finds_conclusions_in_place_of_steps(whole: Path, three: Benchmark) -> None:
+    samples = {"mine": {sample.id: sample for sample in three.samples()}}
+    found = with_conclusions(read_exchanges(whole), ["vanilla", PROTOCOL], samples)
+    replies = {(e.protocol, e.request.sample_id): e.response.text for e in found}
+    names = ("q000", "q001", "q002")
+    assert [replies["vanilla", name] for name in names] == ["(A)"] * 3
+    assert [replies[PROTOCOL, name] for name in names] == ["(2) dog", "(2) dog", ""]
+
+
+def test_people_label_replies_to_the_question_and_no_steps(whole: Path) -> None:
+    assert {item.unparsed.reply for item in hard_items(whole)} == {"(A)"}
 
 
 def test_the_report_shows_the_whole_talk(whole: Path, tmp_path: Path) -> None:

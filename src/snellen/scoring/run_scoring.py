@@ -193,6 +193,9 @@ def _read(
 
 
 def _is_doubtful(prediction: Prediction, question: Turn) -> bool:
+    """Whether something may read on in a reply; in the doubt with which a talk ended there is no answer."""
+    if prediction.reason == "undecided":
+        return False
     generated = prediction.method == "generation" and prediction.error is None
     return generated and bool(question.options) and prediction.confidence != "certain"
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from snellen.metrics.declaration import Metric, metric_row
 from snellen.protocols.base import labelled_declaration
 from snellen.protocols.declaration import Conclude, Conclusion
-from snellen.records import Exchange, Sample, Score, Variant
+from snellen.records import Exchange, Response, Sample, Score, Variant
 from snellen.scoring.questions import AskedQuestion, Unscored, why_unanswered
 from snellen.scoring.token_counts import sum_usage
 
@@ -52,6 +52,24 @@ class Talks:
             conclusion = self._conclude[protocol](sample, steps) if protocol in self._conclude else None
             if conclusion is not None:
                 yield Talk(protocol, sample, conclusion, _cost(steps))
+
+
+def with_conclusions(
+    exchanges: Iterable[Exchange], protocols: Sequence[str], samples: Mapping[str, Mapping[str, Sample]]
+) -> Iterator[Exchange]:
+    """The presentations of a run, in order of arrival, and in place of steps the conclusions to which they led.
+
+    A talk that ended without an answer replies nothing.
+    """
+    talks = Talks(protocols)
+    for exchange in exchanges:
+        if not exchange.request.variant.step:
+            yield exchange
+        elif exchange.request.sample_id in samples.get(exchange.request.benchmark, {}):
+            talks.add(exchange)
+    for talk in talks.ended(samples):
+        response = Response(text="") if talk.conclusion.undecided else talk.conclusion.response
+        yield Exchange(talk.protocol, talk.conclusion.request, response)
 
 
 def steps_in_order(exchanges: Iterable[Exchange]) -> list[Exchange]:

@@ -75,7 +75,9 @@ def hard_items(run: Path) -> Iterator[HardItem]:
     for exchange in read_exchanges(run):
         request, response = exchange.request, exchange.response
         sample = samples.get((request.benchmark, request.sample_id))
-        if sample is None or request.kind != "generate" or response.error or not shortened(response.text or ""):
+        if sample is None or request.kind != "generate" or request.variant.step:
+            continue  # a step is no reply to the question
+        if response.error or not shortened(response.text or ""):
             continue
         turn = sample.rounds[request.variant.turn]
         if not turn.options:
