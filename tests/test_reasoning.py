@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 import reasoning_roles
 import small
@@ -22,15 +23,16 @@ import snellen as sn
 from reasoning_roles import PROTOCOL, ROLES, Actor, AsyncActor
 from snellen.analysis.capability import protocol_preference
 from snellen.benchmark import Benchmark
-from snellen.errors import DataError, UnknownNameError
+from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.extraction import STANDARD
 from snellen.prompts.reasoning_prompts import default_reasoning_prompts, parse_reasoning_prompts
+from snellen.prompts.templates import default_templates
 from snellen.protocols.base import parse_protocol
 from snellen.protocols.reasoning_legacy import legacy_conclusion, legacy_sub_questions
 from snellen.protocols.reasoning_parsing import ReadConclusion, standard_conclusion, standard_sub_questions
 from snellen.records import Exchange, Request
 from snellen.report import summary_rows
-from snellen.runs.journal import read_exchanges
+from snellen.runs.journal import read_exchanges, read_manifest
 from snellen.scoring.judges.human_labels import hard_items
 from snellen.scoring.talks import with_conclusions
 
@@ -546,6 +548,20 @@ def test_a_template_file_may_bring_its_own_words(three: Benchmark) -> None:
     assert told.messages[0].text == "Ask 5 things." and told.variant.template.startswith("own-")
     reasoner = next(e.request for e in read_exchanges(Path("runs/own")) if e.request.role == "reasoner")
     assert reasoner.messages[0].text.endswith("Answer: Hm")
+
+
+def test_a_run_refuses_to_go_on_in_other_words_of_ours(three: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+    def go_on() -> None:
+        cast = {role: Actor(role) for role in ROLES}
+        sn.evaluate(Actor(), str(three.folder), PROTOCOL, roles=cast, name="run", limit=1)
+
+    go_on()
+    assert read_manifest(Path("runs/run")).words == {PROTOCOL: "snellen-reasoning-1"}
+    ours = default_templates()
+    later = replace(ours, reasoning=replace(ours.reasoning, version="snellen-reasoning-2"))
+    monkeypatch.setattr("snellen.runs.plan.named_templates", lambda name: later)
+    with pytest.raises(StoreError, match="was asked in the words snellen-reasoning-1, now snellen-reasoning-2; choose"):
+        go_on()
 
 
 def test_wrong_words_are_one_line() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from snellen.prompts.templates import Templates
 from snellen.records import Exchange, Request, Response, Sample, Variant
 
 
@@ -47,6 +48,8 @@ class Declaration(Struct, frozen=True):
     """Whether the model is shown the pictures; otherwise its accuracy never stands for the model."""
     roles: tuple[str, ...] = ()
     """The other models that it asks, by role. Its accuracy stands for the model only where nothing else does."""
+    words: Callable[[Templates], str] | None = None
+    """The version of its words besides instructions, so that no run mixes two; None where it has none."""
     conclude: Conclude | None = None
     """How the answer follows from the steps; None where each request asks for the answer itself."""
 

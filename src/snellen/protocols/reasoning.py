@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from snellen.errors import UnknownNameError
 from snellen.extraction import find_extractor
 from snellen.prompts.option_labels import LabelStyle, labels_for
-from snellen.prompts.reasoning_prompts import named_reasoning_prompts
+from snellen.prompts.reasoning_prompts import ReasoningPrompts, named_reasoning_prompts
 from snellen.prompts.rendering import PromptRenderer
+from snellen.prompts.templates import Templates
 from snellen.protocols.base import ProtocolSettings, RequestGenerator
 from snellen.protocols.declaration import Conclusion, Declaration
 from snellen.protocols.prediction import check_extractor
@@ -69,16 +70,22 @@ class Reasoning(ProtocolSettings, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
-        return Declaration(presentations=1, roles=ROLES, conclude=self.conclude)
+        return Declaration(
+            presentations=1,
+            roles=ROLES,
+            words=lambda templates: self._words(templates).version,
+            conclude=self.conclude,
+        )
+
+    def _words(self, templates: Templates) -> ReasoningPrompts:
+        return named_reasoning_prompts(self.prompts) if self.prompts else templates.reasoning
 
     def applies(self, sample: Sample) -> bool:
         return not sample.turns
 
     def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
-        words = named_reasoning_prompts(self.prompts) if self.prompts else prompt.templates.reasoning
-        ask = ReasoningRequests(
-            sample, prompt, words, self._presented(sample), self.questions, self.role_tokens, self.answer_tokens
-        )
+        words, presented = self._words(prompt.templates), self._presented(sample)
+        ask = ReasoningRequests(sample, prompt, words, presented, self.questions, self.role_tokens, self.answer_tokens)
         caption = ""
         if self.caption == "real":
             [response] = yield [ask.caption()]

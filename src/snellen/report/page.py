@@ -36,7 +36,7 @@ def html_report(views: Sequence[RunView]) -> str:
         ("summary", "Summary", html_table(summary(views), "matrix summary")),
         ("common", "Common", _tables(common_question_tables(views))),
         ("comparison", "Comparison", _tables(paired_tables(views))),
-        ("talks", "Steps", _tables(talk_tables(views))),
+        ("talks", "Steps", "".join(html_table(table, "matrix") for table in talk_tables(views))),
         *_chart_sections(views, figures),
         ("samples", "Samples", _samples(views, gallery)),
         ("counts", "Counts", _counts(views, figures)),

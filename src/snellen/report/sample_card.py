@@ -58,7 +58,7 @@ def _talk(exchange: Exchange) -> str:
     sent = [_message(m, i == len(request.messages) - 1) for i, m in enumerate(request.messages)]
     turns = [disclosure("as sent", "".join(sent))] if request.role else sent
     if step := request.variant.step:
-        turns.insert(0, f'<p class="facts">{esc(_place(step, request.role))}</p>')
+        turns.insert(0, f'<p class="step">{esc(_place(step, request.role))}</p>')
     if response.error:
         attempts = f" after {response.error.attempts} attempts" if response.error.attempts > 1 else ""
         turns.append(_said("error", esc(f"{response.error.kind}{attempts}: ") + _long(response.error.detail)))

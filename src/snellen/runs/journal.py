@@ -88,6 +88,8 @@ class RunManifest(Struct, frozen=True):
     """Whether the model looks up which sample asks, so that samples that ask the same may get different replies."""
     roles: dict[str, RoleModel] = {}
     """The other models that the run asks, by role."""
+    words: dict[str, str] = {}
+    """By protocol, the version of its words besides the templates; protocols without such words are not there."""
 
     @property
     def by_sample(self) -> frozenset[str]:

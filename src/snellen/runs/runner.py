@@ -17,6 +17,7 @@ from snellen.errors import ModelError, StoreError
 from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks, answers_by_sample, identity_of
 from snellen.models.object_fingerprint import is_of_content
 from snellen.protocols.base import needed_kind
+from snellen.protocols.declaration import declaration_of
 from snellen.records import EVALUATED
 from snellen.runs.drivers import NO_ROLES, ProgressCallback, Roles, drive_model
 from snellen.runs.journal import (
@@ -136,6 +137,12 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
             role: RoleModel(one.name, identity_of(one).fingerprint, answers_by_sample=answers_by_sample(one))
             for role, one in roles.items()
         },
+        words={
+            protocol.label: words(plan.templates)
+            for use in plan.benchmarks
+            for protocol in protocols_of(use.benchmark.spec, plan)
+            if (words := declaration_of(protocol).words)
+        },
     )
 
 
@@ -190,6 +197,9 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> None:
         manifest.prefix,
     ):
         raise StoreError(f"{folder} holds a run with other templates or decoding; choose another --name")
+    for label, words in manifest.words.items():
+        if (before := earlier.words.get(label, words)) != words:
+            raise StoreError(f"{folder}: {label} was asked in the words {before}, now {words}; choose another --name")
     used = {use.name: use for use in manifest.benchmarks}
     for use in earlier.benchmarks:
         if use.name in used and not use.fits(used[use.name].version, used[use.name].questions):
@@ -197,9 +207,9 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> None:
                 f"{folder} was run on version {use.version} of {use.name}, which is now {used[use.name].version}; "
                 "choose another --name"
             )
-    before = {use.name: use.protocols or earlier.protocols for use in earlier.benchmarks}
+    asked_by = {use.name: use.protocols or earlier.protocols for use in earlier.benchmarks}
     joined = (
-        replace(use, protocols=tuple(dict.fromkeys((*before.get(use.name, ()), *use.protocols))))
+        replace(use, protocols=tuple(dict.fromkeys((*asked_by.get(use.name, ()), *use.protocols))))
         for use in manifest.benchmarks
     )
     grown = replace(
@@ -210,6 +220,7 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> None:
         notes=tuple(dict.fromkeys((*earlier.notes, *manifest.notes))),
         answers_by_sample=earlier.answers_by_sample or manifest.answers_by_sample,
         roles={**manifest.roles, **earlier.roles},
+        words={**manifest.words, **earlier.words},
     )
     if first and grown != earlier:
         write_manifest(folder, grown)
