@@ -64,10 +64,11 @@ def test_every_presentation_that_a_protocol_asks_is_predicted(
 ) -> None:
     task = "dialogue" if label.startswith("dialogue") else "colour"
     # Slow replies nothing that is a question, so other models of the run conclude in the first round.
-    roles = {role: Slow() for role in declaration_of(parse_protocol(label)).roles}
+    protocol = parse_protocol(label)
+    roles = {role: Slow() for role in declaration_of(protocol).roles}
     results = sn.evaluate(Slow(), str(eyechart[task].folder), label, roles=roles, limit=3, runs=tmp_path, name="run")
     samples = {results.runs[0].benchmarks[0].spec.name: results.runs[0].benchmarks[0].samples}
-    presented = presentations_of(list(with_conclusions(read_exchanges(tmp_path / "run"), [label], samples)))
+    presented = presentations_of(list(with_conclusions(read_exchanges(tmp_path / "run"), [protocol.label], samples)))
     predicted = [(p.sample_id, p.variant) for p in predictions_of(results)]
     assert len(presented) == len(predicted) > 0
     assert Counter(presented) == Counter(predicted)
