@@ -25,8 +25,8 @@ NAMES = {
     "ALL_KINDS", "AsyncModel", "ContinuationScore", "Decoding", "Failure", "ImagePart", "ImageRef", "Images", "Kind",
     "Message", "Model", "ModelSpec", "Request", "Response", "TextPart", "Usage", "read_options",
     # protocols
-    "Declaration", "EarlierReply", "LabelStyle", "Method", "PromptRenderer", "Protocol", "ProtocolSettings",
-    "RequestGenerator", "Sample", "Turn", "Variant", "labels_for", "rng_for",
+    "Conclusion", "Declaration", "EarlierReply", "LabelStyle", "Method", "PromptRenderer", "Protocol",
+    "ProtocolSettings", "RequestGenerator", "Sample", "Step", "Turn", "Variant", "labels_for", "rng_for",
     # metrics
     "Answer", "ChoiceMetric", "CorpusCountMetric", "CorpusMetric", "CorpusScore", "Metric", "MetricRow", "Prediction",
     "ReplyMetric", "corpus_metric", "metric_row", "reply_metric", "share",

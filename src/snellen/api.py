@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     import polars
 
 DEFAULT_SCORING = ScoringSpec()
+NOBODY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Results:
@@ -153,6 +155,7 @@ def evaluate(
     benchmarks: str | Iterable[str],
     protocols: str | Iterable[str] = (),
     *,
+    roles: Mapping[str, Any] = NOBODY,
     method: MethodChoice = "generation",
     where: str = "",
     held_out_for: str | Iterable[str] = (),
@@ -184,6 +187,9 @@ def evaluate(
     `benchmarks` are names, globs, suites or folders; `protocols` such as "circular" or "instability?m=5". Without
     protocols each benchmark is asked as its suite is by `method` (generation, likelihood or both), or once.
 
+    `roles` are the other models that a protocol asks, by role: `{"questioner": MODEL, "reasoner": MODEL}`, each a model
+    string or an object (docs/reasoning.md).
+
     The keywords are the fields of a `RunSpec` (docs/runs.md has them one by one, with those of an exam.toml), but
     that `report` is off unless asked for. `workers` are processes, each with the model, which has to be a model string
     then. `scoring` and `judge` say how replies are read, as in `score`. `progress` is called with a `RunProgress`
@@ -204,7 +210,7 @@ def evaluate(
             "allow_same_requests": allow_same_requests, "scoring": scoring, "judge": as_judge(judge),
         }
     )  # fmt: skip
-    finished = evaluate_spec(spec, models, progress=progress, announce=announce)
+    finished = evaluate_spec(spec, models, roles=roles, progress=progress, announce=announce)
     for run in finished:
         check_budget(run.outcome, spec.error_budget)
     return Results([run.scored for run in finished])

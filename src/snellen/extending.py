@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from snellen.protocols.base import Protocol as Protocol
     from snellen.protocols.base import ProtocolSettings as ProtocolSettings
     from snellen.protocols.base import RequestGenerator as RequestGenerator
+    from snellen.protocols.declaration import Conclusion as Conclusion
     from snellen.protocols.declaration import Declaration as Declaration
     from snellen.ratings.study import RatingStudy as RatingStudy
     from snellen.ratings.study import read_study as read_study
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     from snellen.records import Response as Response
     from snellen.records import Result as Result
     from snellen.records import Sample as Sample
+    from snellen.records import Step as Step
     from snellen.records import TextPart as TextPart
     from snellen.records import Turn as Turn
     from snellen.records import Usage as Usage
@@ -172,7 +174,7 @@ _HOMES = {
     "snellen.prompts.option_labels": ("LabelStyle", "labels_for"),
     "snellen.prompts.rendering": ("EarlierReply", "PromptRenderer"),
     "snellen.protocols.base": ("Protocol", "ProtocolSettings", "RequestGenerator"),
-    "snellen.protocols.declaration": ("Declaration",),
+    "snellen.protocols.declaration": ("Conclusion", "Declaration"),
     "snellen.ratings.study": ("RatingStudy", "read_study"),
     "snellen.readers.exclusions": ("Exclusion", "without_exclusions"),
     "snellen.records": (
@@ -194,6 +196,7 @@ _HOMES = {
         "Response",
         "Result",
         "Sample",
+        "Step",
         "TextPart",
         "Turn",
         "Usage",

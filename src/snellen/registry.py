@@ -27,6 +27,7 @@ SuiteGroup = Literal[
     "extractors",
     "judge_prompts",
     "matching_prompts",
+    "reasoning_prompts",
     "table_forms",
     "submission_forms",
     "prediction_forms",
@@ -91,6 +92,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "likelihood": "snellen.protocols.choice:Likelihood",
         "dialogue": "snellen.protocols.dialogue:Dialogue",
         "blind": "snellen.protocols.blind:Blind",
+        "reasoning": "snellen.protocols.reasoning:Reasoning",
     },
     # What each is computed over, and its rows, it declares itself: `snellen.metrics.declaration`.
     "metrics": {
@@ -103,6 +105,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "hit_rate": "snellen.scoring.choice_metrics:HIT_RATE",
         "tie_rate": "snellen.scoring.choice_metrics:TIE_RATE",
         "unparsed_rate": "snellen.scoring.choice_metrics:UNPARSED_RATE",
+        "talk_cost": "snellen.scoring.talks:COST",
         "ranking": "snellen.scoring.option_ranks:RANKING",
         "picture_mean": "snellen.scoring.picture_means:PICTURE_MEAN",
         "word_accuracy": "snellen.metrics.ocr:WORD_ACCURACY",
@@ -155,6 +158,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "extractors": {"standard": "snellen.extraction:STANDARD", "strict": "snellen.extraction:STRICT"},
     "judge_prompts": {},
     "matching_prompts": {"delimited": "snellen.protocols.judge_matching:DELIMITED"},
+    "reasoning_prompts": {},
     "table_forms": {},
     "submission_forms": {},
     "prediction_forms": {

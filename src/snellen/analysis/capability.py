@@ -52,11 +52,11 @@ def first_text_metric(spec: BenchmarkSpec) -> str:
 def protocol_preference(protocol: str) -> tuple[bool, int, bool, str]:
     """Sort key of protocols: the one whose number stands for a model comes first.
 
-    That is one that shows the pictures and whose accuracy rests on the most presentations of a question; of equals,
-    the one that asks no circular passes.
+    That is one that shows the pictures, asks no other model, and whose accuracy rests on the most presentations of a
+    question; of equals, the one that asks no circular passes.
     """
     declared = labelled_declaration(protocol)
-    return not declared.sees_images, -declared.n_unbiased, declared.circular, protocol
+    return not declared.sees_images or bool(declared.roles), -declared.n_unbiased, declared.circular, protocol
 
 
 class _MeanTerm(Struct, frozen=True):

@@ -19,9 +19,9 @@ import msgspec
 from msgspec import Struct
 
 from snellen import registry
-from snellen.catalogue.entries import parse_toml
 from snellen.catalogue.loading import suite_folders
 from snellen.errors import DataError
+from snellen.formats.decoding import parse_toml
 from snellen.records import METHODS, Method
 
 StructT = TypeVar("StructT", bound=Struct)

@@ -132,6 +132,7 @@ def show_results(results: Results, as_json: bool) -> None:
         capability_table,
         common_tables,
         other_tables,
+        step_tables,
         suite_tables,
         summary_table,
     )
@@ -140,13 +141,17 @@ def show_results(results: Results, as_json: bool) -> None:
     if (capable := capability_table(results.runs, results.rows)) is not None:
         out.print()
         out.print(capable)
-    for table in (*both_conventions(results.runs, results.rows), *common_tables(results.runs, results.rows)):
+    for table in (
+        *both_conventions(results.runs, results.rows),
+        *common_tables(results.runs, results.rows),
+        *step_tables(results.runs, results.rows),
+    ):
         out.print()
         out.print(table)
     for subject, suite_own in suite_tables(results.runs, results.rows).items():
-        for table in suite_own[:MAX_SUITE_TABLES]:
+        for suite_table in suite_own[:MAX_SUITE_TABLES]:
             out.print()
-            out.print(table)
+            out.print(suite_table)
         if len(suite_own) > MAX_SUITE_TABLES:
             out.print(f"{len(suite_own) - MAX_SUITE_TABLES} more tables of {subject} are in the report.")
     tables = other_tables(results.runs, results.rows)

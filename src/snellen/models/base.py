@@ -68,6 +68,19 @@ class NeedsBenchmarks(Protocol):
     def prepare(self, benchmarks: Sequence[Path]) -> None: ...
 
 
+class ModelIdentity(Struct, frozen=True):
+    """Who answered."""
+
+    name: str
+    fingerprint: dict[str, str]
+
+
+def identity_of(model: Model | AsyncModel) -> ModelIdentity:
+    """A model's name, with all that its answers depend on."""
+    # A version may be a text of a kind of its own, as torch's is.
+    return ModelIdentity(model.name, {fact: "".join(text) for fact, text in model.fingerprint().items()})
+
+
 def answers_by_sample(model: object) -> bool:
     """Whether a model says, by an attribute `answers_by_sample`, that it looks up which sample asks.
 

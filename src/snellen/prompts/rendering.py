@@ -70,15 +70,17 @@ class PromptRenderer(Struct, frozen=True):
             kind="loglikelihood" if continuations else "generate",
             continuations=continuations,
             # A likelihood does not depend on how a reply would be sampled: one key for all.
-            decoding=Decoding(max_new_tokens=0)
-            if continuations
-            else Decoding(
-                max_new_tokens=self.max_new_tokens,
-                temperature=self.decoding.temperature,
-                top_p=self.decoding.top_p,
-                seed=(variant.seed or self.decoding.seed) if self.decoding.temperature else 0,
-                stop=self.decoding.stop,
-            ),
+            decoding=Decoding(max_new_tokens=0) if continuations else self.sampled(self.max_new_tokens, variant.seed),
+        )
+
+    def sampled(self, max_new_tokens: int, seed: int = 0) -> Decoding:
+        """How a reply of the evaluated model is sampled; another `seed` than the run's is the presentation's own."""
+        return Decoding(
+            max_new_tokens=max_new_tokens,
+            temperature=self.decoding.temperature,
+            top_p=self.decoding.top_p,
+            seed=(seed or self.decoding.seed) if self.decoding.temperature else 0,
+            stop=self.decoding.stop,
         )
 
     def _conversation(self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...]) -> tuple[Message, ...]:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.decoding import parse_toml
+from snellen.prompts.reasoning_prompts import ReasoningPrompts, parse_reasoning_prompts
 from snellen.records import Method
 
 
@@ -46,6 +47,8 @@ class Templates(Struct, frozen=True):
     families: dict[str, dict[Method, Instructions]]
     in_context: InContext
     layout: Layout
+    reasoning: ReasoningPrompts
+    """What the other models of a reasoning are told."""
     of_data: bool = False
     """Whether the instructions in a benchmark's own data, if any, replace Snellen's."""
 
@@ -105,6 +108,7 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
     content = parse_toml(text, f"{where}: not a template file")
     try:
         in_context, layout = content.pop("in_context", None), content.pop("layout", None)
+        reasoning = parse_reasoning_prompts(content.pop("reasoning", {}), where)
         own = msgspec.convert(content, dict[str, dict[Method, Instructions]])
         families = {name: dict(methods) for name, methods in (base.families if base else {}).items()}
         for family, methods in own.items():
@@ -114,6 +118,7 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
             families=families,
             in_context=msgspec.convert(in_context, InContext) if in_context or not base else base.in_context,
             layout=msgspec.convert(layout, Layout) if layout or not base else base.layout,
+            reasoning=reasoning,
         )
     except msgspec.ValidationError as error:
         raise DataError(

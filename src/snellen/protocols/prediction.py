@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from snellen.extraction import NamedExtractor, find_extractor
 from snellen.extraction.grader_address import grader_address
+from snellen.protocols.declaration import Conclusion
 from snellen.reasons import NoMostLikelyReason
 from snellen.records import ContinuationScore, ExtractionMethod, Prediction, Request, Response, Turn
 
@@ -72,6 +73,26 @@ def _rule_version(rule: LikelihoodRule) -> str:
 def holds_shares(prediction: Prediction) -> bool:
     """Whether its scores are shares of the options (rule `softmax`), and not log-likelihoods."""
     return prediction.extractor_version == _rule_version("softmax")
+
+
+def predict_conclusion(
+    protocol: str, question: Turn, conclusion: Conclusion, extractor: str = "standard"
+) -> Prediction:
+    """How the answer to which several steps led is read; one that ended without an answer is `undecided`."""
+    read = predict(protocol, question, conclusion.request, conclusion.response, extractor)
+    if not conclusion.undecided:
+        return read
+    said = conclusion.response.text
+    return replace(
+        read,
+        choice=None,
+        text=None,
+        extraction_method=None,
+        reason="undecided",
+        confidence=None,
+        follows_format=False,
+        unparsed_text=said,
+    )
 
 
 def _by_scores(unread: Prediction, scores: Sequence[ContinuationScore] | None, rule: LikelihoodRule) -> Prediction:

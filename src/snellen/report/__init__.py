@@ -8,6 +8,7 @@ from snellen.report.terminal import (
     common_tables,
     other_tables,
     plain_table,
+    step_tables,
     suite_tables,
     summary_table,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "comparison_tables",
     "other_tables",
     "plain_table",
+    "step_tables",
     "suite_tables",
     "summary_rows",
     "summary_table",

@@ -17,6 +17,7 @@ from snellen.report.sections import benchmark_tables, dimension_tables, provenan
 from snellen.report.suite_tables import suite_sections
 from snellen.report.summary import summary
 from snellen.report.table import Cell, Table, cell_text
+from snellen.report.talk_tables import talk_tables
 
 
 def markdown_report(views: Sequence[RunView]) -> str:
@@ -26,6 +27,7 @@ def markdown_report(views: Sequence[RunView]) -> str:
         "On common questions": common_question_tables(views),
         "By both conventions": convention_tables(views),
         "Comparison": paired_tables(views),
+        "In several steps": talk_tables(views),
         "By dimension": dimension_tables(views),
         "By benchmark": benchmark_tables(views),
         **{section.layout.title: list(section.tables) for section in suite_sections(views)},

@@ -21,6 +21,7 @@ from snellen.report.sections import benchmark_tables, dimension_tables, provenan
 from snellen.report.suite_tables import suite_sections
 from snellen.report.summary import summary
 from snellen.report.table import Table
+from snellen.report.talk_tables import talk_tables
 
 RADAR_NOTE = "From the middle, 0%, to the rim, 100%; dotted: guessing."
 
@@ -36,6 +37,7 @@ def html_report(views: Sequence[RunView]) -> str:
         ("common", "Common", _tables(common_question_tables(views))),
         ("conventions", "Conventions", _tables(convention_tables(views))),
         ("comparison", "Comparison", _tables(paired_tables(views))),
+        ("talks", "Steps", "".join(html_table(table, "matrix") for table in talk_tables(views))),
         *_chart_sections(views, figures),
         ("papers", "Published", _tables(beside_papers(views))),
         ("samples", "Samples", _samples(views, gallery)),

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from snellen.metrics.declaration import declared
 from snellen.protocols.prediction import holds_shares
 from snellen.reasons import word_reason
-from snellen.records import Exchange, ImagePart, ImageRef, Message, Prediction, Variant
+from snellen.records import Exchange, ImagePart, ImageRef, Message, Prediction, Step, Variant
 from snellen.report.formatting import DASH, decimal_text, metric_title
 from snellen.report.gallery import Gallery, GalleryEntry, Outcome, outcome_of
-from snellen.report.markup import esc
+from snellen.report.markup import disclosure, esc
 from snellen.report.svg import shorten
 
 LONGEST = 4000
@@ -21,9 +21,9 @@ SIGNS: dict[Outcome, str] = {"right": "✓", "wrong": "✗", "unparsed": "?", "e
 
 def sample_card(entry: GalleryEntry, gallery: Gallery, label: str, numbers: Mapping[str, int]) -> str:
     """An HTML article; `numbers` gives each picture's index in the page's list."""
-    exchange = gallery.exchanges.get((entry.model, entry.exchange_key))
+    exchanges = gallery.exchanges.get((entry.model, entry.exchange_key), [])
     pictures = "".join(_picture(image, entry, gallery, numbers) for image in entry.sample.images)
-    talk = _talk(exchange) if exchange else '<p class="none">The exchange is no longer in the journal.</p>'
+    talk = "".join(map(_talk, exchanges)) or '<p class="none">The exchange is no longer in the journal.</p>'
     turn = f" · round {entry.turn + 1} of {len(entry.sample.turns)}" if entry.sample.turns else ""
     return (
         f'<article class="entry" data-model="{entry.model}" data-benchmark="{esc(entry.sample.benchmark)}" '
@@ -51,9 +51,12 @@ def _picture(image: ImageRef, entry: GalleryEntry, gallery: Gallery, numbers: Ma
 
 
 def _talk(exchange: Exchange) -> str:
-    """The conversation as sent, then the response."""
-    response = exchange.response
-    turns = [_message(m, i == len(exchange.request.messages) - 1) for i, m in enumerate(exchange.request.messages)]
+    """The conversation as sent, then the response; what other models were sent is folded."""
+    request, response = exchange.request, exchange.response
+    sent = [_message(m, i == len(request.messages) - 1) for i, m in enumerate(request.messages)]
+    turns = [disclosure("as sent", "".join(sent))] if request.role else sent
+    if step := request.variant.step:
+        turns.insert(0, f'<p class="step">{esc(_place(step, request.role))}</p>')
     if response.error:
         attempts = f" after {response.error.attempts} attempts" if response.error.attempts > 1 else ""
         turns.append(_said("error", esc(f"{response.error.kind}{attempts}: ") + _long(response.error.detail)))
@@ -66,6 +69,11 @@ def _talk(exchange: Exchange) -> str:
         *response.notes,
     ]
     return "".join(turns) + (f'<p class="facts">{esc("; ".join(facts))}</p>' if facts else "")
+
+
+def _place(step: Step, role: str) -> str:
+    """`round 2 · sub-questions · questioner`"""
+    return " · ".join(filter(None, (f"round {step.round}" if step.round else "", step.purpose, role)))
 
 
 def _message(message: Message, is_last: bool) -> str:

@@ -230,6 +230,10 @@ def _facts(view: RunView) -> Iterable[tuple[str, str]]:
     yield "protocols", ", ".join(manifest.protocols)
     for name, value in sorted(manifest.fingerprint.items()):
         yield f"model: {name}", value
+    for role, use in manifest.roles.items():
+        yield role, use.model
+        for name, value in sorted(use.fingerprint.items()):
+            yield f"{role}: {name}", value
     yield "templates", manifest.templates
     yield "response prefix", "yes" if manifest.prefix else "no"
     yield (

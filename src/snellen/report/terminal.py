@@ -25,6 +25,7 @@ from snellen.report.sections import other_metrics, scored_benchmarks
 from snellen.report.suite_tables import suite_sections
 from snellen.report.summary import summary
 from snellen.report.table import Cell, NumberCell, Table, cell_text, footnote_of
+from snellen.report.talk_tables import talk_tables
 from snellen.scoring.scored_run import ScoredRun
 from snellen.scoring.text_scoring import rows_of
 
@@ -102,6 +103,11 @@ def common_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[Ric
 def both_conventions(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:
     """Each run that was scored as published beside its standard numbers."""
     return [plain_table(table) for table in convention_tables(run_views(runs, rows))]
+
+
+def step_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:
+    """Answers to which several steps led, beside single-turn ones."""
+    return [plain_table(table) for table in talk_tables(run_views(runs, rows))]
 
 
 def suite_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> dict[str, list[RichTable]]:

@@ -14,7 +14,8 @@ import fcntl
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from msgspec import Struct
 
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.records import Decoding, Exchange, Request, Response
+from snellen.records import EVALUATED, Decoding, Exchange, Request, Response
 from snellen.runs.spec import RunSpec
 
 RUN_FORMAT = 2
@@ -54,6 +55,15 @@ class BenchmarkUse(Struct, frozen=True):
         return self.version == version or "" != self.questions == questions
 
 
+class RoleModel(Struct, frozen=True):
+    """A model of a run besides the evaluated one. The fields are as in the manifest."""
+
+    model: str
+    fingerprint: dict[str, str]
+    left_as: dict[str, str] = {}
+    answers_by_sample: bool = False
+
+
 class RunManifest(Struct, frozen=True):
     """Describes a run: enough to resume it, to score it, and to tell where its numbers come from."""
 
@@ -77,6 +87,16 @@ class RunManifest(Struct, frozen=True):
     (it counts, it keeps a cache): both are of the model that answered."""
     answers_by_sample: bool = False
     """Whether the model looks up which sample asks, so that samples that ask the same may get different replies."""
+    roles: dict[str, RoleModel] = {}
+    """The other models that the run asks, by role."""
+    words: dict[str, str] = {}
+    """By protocol, the version of its words besides the templates; protocols without such words are not there."""
+
+    @property
+    def by_sample(self) -> frozenset[str]:
+        """The roles whose models look up which sample asks."""
+        named = (role for role, use in self.roles.items() if use.answers_by_sample)
+        return frozenset([EVALUATED, *named] if self.answers_by_sample else named)
 
     @property
     def decoding(self) -> Decoding:
@@ -91,14 +111,20 @@ class RunManifest(Struct, frozen=True):
 class RunStore:
     """An open run folder. `worker` names the journal that this process appends to.
 
-    A response is found again by what was asked; with `by_sample` also by the sample that asked.
+    A response is found again by what was asked; for the roles `by_sample` also by the sample that asked.
     """
 
     def __init__(
-        self, folder: Path, worker: int = 0, *, by_sample: bool = False, clock: Callable[[], float] = time.monotonic
+        self,
+        folder: Path,
+        worker: int = 0,
+        *,
+        by_sample: Collection[str] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.folder, self._by_sample = folder, by_sample
-        self.answered = self.failed = 0
+        self.answered, self.failed = Counter[str](), Counter[str]()
+        """Requests of this session, by role."""
         self._clock, self._synced = clock, clock()
         self._places: dict[bytes, int] = {}  # what a response is found by -> offset * 256 + number of the journal
         self._known: set[bytes] = set()
@@ -141,7 +167,7 @@ class RunStore:
 
     def identity(self, request: Request) -> bytes:
         """What the response to a request is found by: two requests with the same share one response."""
-        return sample_identity(request) if self._by_sample else bytes.fromhex(request.key)
+        return sample_identity(request) if request.role in self._by_sample else bytes.fromhex(request.key)
 
     def find(self, protocol: str, request: Request) -> Response | None:
         """The stored response to the same request, if any; it is then recorded under this presentation too.
@@ -168,8 +194,8 @@ class RunStore:
         lines = bytearray()
         for exchange in exchanges:
             self._index(exchange, self._own, self._size + len(lines))
-            self.answered += exchange.response.error is None and not exchange.reused
-            self.failed += exchange.response.error is not None and not exchange.reused
+            if not exchange.reused:
+                (self.failed if exchange.response.error else self.answered)[exchange.request.role] += 1
             lines += _encoder.encode(exchange)
             lines += b"\n"
         view = memoryview(lines)

@@ -31,6 +31,8 @@ MAX_WORKERS = 64
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=1)]
+RoleModels = tuple[tuple[str, str], ...]
+"""Pairs of a role and the model string of who plays it; a table in exam.toml, a dict in Python."""
 TokenPrice = tuple[float, float]
 """Of a million tokens read, and of a million tokens written, in any currency."""
 
@@ -84,6 +86,8 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Names, globs, suites or folders."""
     protocols: tuple[str, ...] = ()
     """None: each benchmark as its suite is asked by `method`."""
+    roles: RoleModels = ()
+    """The other models that a protocol asks, by role: questioner, reasoner."""
     method: MethodChoice = "generation"
     """Without protocols: generation, likelihood or both."""
     where: str = ""
@@ -153,10 +157,11 @@ _PLAIN_TYPES = {
     "object": "a table",
 }
 _TABLES: dict[str, Any] = {"scoring": ScoringSpec, "judge": JudgeSpec}
+_ROLE = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
-    """The record of fields that were given, `scoring` and `judge` as records or tables.
+    """The record of fields that were given, `scoring` and `judge` as records or tables, `roles` as a table.
 
     A fault begins with `where`. Raises DataError for an unknown field, or a value of another type or out of range,
     and UnknownNameError for a name that is none of a field's choices.
@@ -167,10 +172,23 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
         for name, form in _TABLES.items()
         if isinstance(content.get(name), (Mapping, form))
     }
-    spec = _converted({**content, **tables}, RunSpec, where)
+    roles = {"roles": role_models(content["roles"], where)} if "roles" in content else {}
+    spec = _converted({**content, **tables, **roles}, RunSpec, where)
     if spec.name:
         check_folder_name(spec.name, f"{where}name: ")
     return spec
+
+
+def role_models(roles: Any, where: str = "") -> RoleModels:
+    """The pairs of a table, in order of the roles. Raises DataError for what is no table, role or model string."""
+    if not isinstance(roles, Mapping):
+        raise DataError(f"{where}roles: expected a table, got {roles!r}")
+    for role, model in roles.items():
+        if not _ROLE.fullmatch(role):
+            raise DataError(f"{where}{role!r} is no role; write small letters, as in questioner")
+        if not isinstance(model, str):
+            raise DataError(f"{where}roles.{role}: expected a text, got {model!r}")
+    return tuple(sorted(roles.items()))
 
 
 def scoring_spec(content: Mapping[str, Any] | ScoringSpec) -> ScoringSpec:
@@ -197,7 +215,7 @@ def read_run_spec(path: Path) -> dict[str, Any]:
 
 def overlaid(content: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """What a file says with what was given beside it, which wins; tables field by field."""
-    tables = {name: {**content.get(name, {}), **given.get(name, {})} for name in _TABLES}
+    tables = {name: {**content.get(name, {}), **given.get(name, {})} for name in (*_TABLES, "roles")}
     return {**content, **given, **tables}
 
 

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.errors import ModelError, SnellenError
-from snellen.models.base import load_model
+from snellen.runs.casting import load_evaluated, load_roles
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate
 from snellen.runs.plan import RunPlan, plan_run
 from snellen.runs.runner import RunOutcome, note_findings, run_plan
@@ -29,7 +30,7 @@ class _Line(Struct):
     """One line from a worker: progress, or its outcome, or its error."""
 
     update: ProgressUpdate | None = None
-    outcome: tuple[int, int, tuple[str, ...]] | None = None
+    outcome: tuple[dict[str, int], dict[str, int], tuple[str, ...]] | None = None
     error: str = ""
 
 
@@ -57,13 +58,13 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
         raise ModelError(error)
     if any(codes):
         raise ModelError(f"worker {codes.index(next(filter(None, codes)))} died; run the same command to go on")
-    outcomes = [line.outcome for line in lines if line.outcome]
-    outcome = RunOutcome(
-        plan.folder,
-        sum(answered for answered, _, _ in outcomes),
-        sum(failed for _, failed, _ in outcomes),
-        tuple(finding for _, _, findings in outcomes for finding in findings),
-    )
+    answered, failed, findings = Counter[str](), Counter[str](), list[str]()
+    for line in lines:
+        if line.outcome:
+            answered.update(line.outcome[0])
+            failed.update(line.outcome[1])
+            findings += line.outcome[2]
+    outcome = RunOutcome(plan.folder, dict(answered), dict(failed), tuple(findings))
     note_findings(outcome)
     return outcome
 
@@ -110,8 +111,10 @@ def _main() -> None:
 
     try:
         plan = replace(plan_run(spec), worker=number)
-        [model] = spec.models
-        outcome = run_plan(load_model(model), plan, lambda update: write(_Line(update=update)))
+        [name] = spec.models
+        roles = load_roles(dict(spec.roles))
+        model = load_evaluated(name, dict(spec.roles), roles)
+        outcome = run_plan(model, plan, lambda update: write(_Line(update=update)), roles)
         write(_Line(outcome=(outcome.answered, outcome.failed, outcome.findings)))
     except SnellenError as error:
         write(_Line(error=str(error)))

@@ -20,7 +20,7 @@ from snellen.extraction import find_extractor
 from snellen.metrics.corpus import CorpusCountMetric
 from snellen.metrics.declaration import ChoiceMetric, CorpusMetric, ReplyMetric, find_metric
 from snellen.protocols.base import Protocol, duplicate_presentation, parse_protocol
-from snellen.protocols.prediction import LikelihoodRule, predict
+from snellen.protocols.prediction import LikelihoodRule, predict, predict_conclusion
 from snellen.records import Prediction, Sample, Score, Turn, Variant
 from snellen.runs.journal import RunManifest, read_exchanges, read_manifest
 from snellen.runs.plan import reopen_benchmark
@@ -34,7 +34,9 @@ from snellen.scoring.judges.marking import JudgedMetric
 from snellen.scoring.option_ranks import OptionRanking, score_ranks
 from snellen.scoring.picture_means import PictureMean, count_over_pictures
 from snellen.scoring.questions import AskedQuestion
+from snellen.scoring.role_uses import RoleTally, RoleUse
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen.scoring.talks import TalkCost, Talks, score_cost
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, score_texts
 from snellen.scoring.unparsed import NamedStage, UnparsedReply, reading_stages
 
@@ -73,6 +75,7 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
             _Scorable(opened[use.name], _spec(opened[use.name].spec, rules[use.name]), rules[use.name]),
             samples[use.name],
             read.presented[use.name],
+            read.costs[use.name],
             [protocols[text] for text in use.protocols or protocols],
             spec.metrics,
             panel,
@@ -81,7 +84,7 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
     )
     uses = tuple(panel.uses) if panel else ()
     names = tuple(stage.name for stage in stages)
-    return ScoredRun(folder, manifest, spec, names, benchmarks, read.asked, read.reused, uses)
+    return ScoredRun(folder, manifest, spec, names, benchmarks, read.asked, read.reused, uses, read.roles)
 
 
 def check_scoring(spec: ScoringSpec, *, judged: bool) -> None:
@@ -144,6 +147,9 @@ class _Read(Struct):
     presented: dict[str, Presented]
     doubtful: dict[int, UnparsedReply]
     """Replies that the rules left open, or read as likely, by the id of their prediction."""
+    costs: dict[str, dict[tuple[str, str, int], TalkCost]]
+    """What the answers took that several steps led to, by benchmark and question."""
+    roles: tuple[RoleUse, ...] = ()
     asked: int = 0
     reused: int = 0
 
@@ -151,15 +157,20 @@ class _Read(Struct):
 def _read(
     folder: Path, manifest: RunManifest, samples: dict[str, dict[str, Sample]], readings: Mapping[str, _Reading]
 ) -> _Read:
-    read = _Read({name: {} for name in samples}, {})
+    read = _Read({name: {} for name in samples}, {}, {name: {} for name in samples})
+    roles, talks = RoleTally(manifest), Talks(manifest.protocols)
     baselines = Baselines(folder, manifest.protocols)
     for exchange in read_exchanges(folder):
         request = exchange.request
         read.asked += not exchange.reused
         read.reused += exchange.reused
         sample = samples.get(request.benchmark, {}).get(request.sample_id)
+        roles.add(exchange)
         if sample is None or request.variant.baseline:
             continue  # asked under a larger limit or another condition; or found by `baselines`
+        if request.variant.step:
+            talks.add(exchange)
+            continue
         question, reading = sample.rounds[request.variant.turn], readings[request.benchmark]
         prediction = predict(
             exchange.protocol,
@@ -180,10 +191,24 @@ def _read(
             tests[request.variant] = prediction
             if _is_doubtful(prediction, question):
                 read.doubtful[id(prediction)] = UnparsedReply(prediction, question, exchange.response.text or "")
+    for talk in talks.ended(samples):
+        question, extractor = talk.sample.rounds[0], readings[talk.sample.benchmark].extractor
+        prediction = predict_conclusion(talk.protocol, question, talk.conclusion, extractor)
+        key = talk.protocol, talk.sample.id, 0
+        read.presented[talk.sample.benchmark][key] = {prediction.variant: prediction}
+        if _is_doubtful(prediction, question):
+            text = talk.conclusion.response.text or ""
+            read.doubtful[id(prediction)] = UnparsedReply(prediction, question, text)
+        if talk.conclusion.response.error is None:
+            read.costs[talk.sample.benchmark][key] = talk.cost
+    read.roles = roles.uses
     return read
 
 
 def _is_doubtful(prediction: Prediction, question: Turn) -> bool:
+    """Whether something may read on in a reply; in the doubt with which a talk ended there is no answer."""
+    if prediction.reason == "undecided":
+        return False
     generated = prediction.method == "generation" and prediction.error is None
     return generated and bool(question.options) and prediction.confidence != "certain"
 
@@ -215,6 +240,7 @@ def _score_benchmark(
     scorable: _Scorable,
     samples: dict[str, Sample],
     presented: Presented,
+    costs: Mapping[tuple[str, str, int], TalkCost],
     protocols: Sequence[Protocol],
     metrics: Sequence[str],
     panel: JudgeEnsemble | None,
@@ -238,6 +264,8 @@ def _score_benchmark(
         for question in questions:
             if question.turn.options:
                 scores.extend(score_choice(question))
+            if question.declaration.conclude:
+                scores.extend(score_cost(question, costs.get((protocol.label, question.sample.id, question.number))))
         open_questions = [question for question in questions if not question.turn.options]
         for name in dict.fromkeys((*(spec.metrics or DEFAULT_TEXT_METRICS), *metrics)):
             metric = find_metric(name)

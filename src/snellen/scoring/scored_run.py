@@ -16,6 +16,7 @@ from snellen.runs.journal import RunManifest
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.corpus_counts import QuestionCounts
 from snellen.scoring.judges.ensemble import JudgeUse
+from snellen.scoring.role_uses import RoleUse
 
 
 class ScoredBenchmark(Struct, frozen=True):
@@ -54,6 +55,8 @@ class ScoredRun(Struct, frozen=True):
     reused: int
     """Presentations answered by an earlier response to the same request."""
     judges: tuple[JudgeUse, ...] = ()
+    roles: tuple[RoleUse, ...] = ()
+    """What was asked of each model of the run; empty for a run with one model alone."""
     left_out: tuple[ExcludedQuestion, ...] | None = None
     """None but for runs that are compared on the questions which all of them answered."""
     counterpart: ScoredRun | None = None

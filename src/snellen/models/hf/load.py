@@ -22,6 +22,7 @@ from msgspec import Struct
 from snellen.errors import MissingExtraError, ModelError
 from snellen.models.base import ModelSpec
 from snellen.models.hf.devices import accelerator, input_device, kind_of
+from snellen.models.hf.text_models import TextProcessor, reads_text_alone
 
 DTYPES = {"float32": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 STATE_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py")
@@ -64,6 +65,7 @@ class LoadedModel:
     model: Any
     processor: Any
     facts: dict[str, str]
+    sees_pictures: bool = True
 
 
 ClassChooser = Callable[[Any, str, dict[str, Any]], Any]
@@ -87,8 +89,13 @@ def load_pretrained(spec: ModelSpec, options: HfOptions, choose: ClassChooser | 
         common["revision"] = revision
     device = _device(spec, options)
     with without_warnings(), _explained(spec, target):
-        processor = transformers.AutoProcessor.from_pretrained(target, **common)
-        form = choose(transformers, target, common) if choose else transformers.AutoModelForImageTextToText
+        text_alone = choose is None and reads_text_alone(transformers, target, common)
+        if text_alone:
+            processor: Any = TextProcessor(transformers.AutoTokenizer.from_pretrained(target, **common))
+            form = transformers.AutoModelForCausalLM
+        else:
+            processor = transformers.AutoProcessor.from_pretrained(target, **common)
+            form = choose(transformers, target, common) if choose else transformers.AutoModelForImageTextToText
         placing = _placing(spec, options, device)
         with _broken_weights_named(spec, target):
             model, report = form.from_pretrained(
@@ -119,7 +126,7 @@ def load_pretrained(spec: ModelSpec, options: HfOptions, choose: ClassChooser | 
     }
     if options.load_in_4bit or options.load_in_8bit:
         facts["quantised"] = "4bit" if options.load_in_4bit else "8bit"
-    return LoadedModel(model, processor, facts)
+    return LoadedModel(model, processor, facts, not text_alone)
 
 
 @contextlib.contextmanager

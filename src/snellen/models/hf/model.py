@@ -73,7 +73,7 @@ class HFModel:
         exact = options.scoring == "exact"
         self._engine = Engine(self._layout, 1 if exact else self.batch_size, TOKENS[kind])
         self._spot_checks: SpotChecks | None = None
-        self._check(name, exact)
+        self._check(name, exact, loaded.sees_pictures)
 
     def fingerprint(self) -> dict[str, str]:
         return {
@@ -200,11 +200,11 @@ class HFModel:
             "; ".join(checks.findings),
         )
 
-    def _check(self, name: str, exact: bool) -> None:
+    def _check(self, name: str, exact: bool, pictures: bool) -> None:
         """Determine which fast paths the model allows, logging one line if not all."""
         try:
             with quiet_and_single_threaded(self._layout.model):
-                probe = build_probe(self._conversation, self._encoder, self._layout.encoder_decoder)
+                probe = build_probe(self._conversation, self._encoder, self._layout.encoder_decoder, pictures=pictures)
                 if exact:
                     self._engine.fast_paths = plain_paths(self._engine, probe)
                     return

@@ -44,8 +44,11 @@ class _Noise(dict[str, bytes]):
         return self[image.digest]
 
 
-def build_probe(conversation: Conversation, encoder: Encoder, encoder_decoder: bool) -> list[ContinuedPrompt]:
-    """Two questions about one picture and one about another. Raises ValueError when the processor rejects them."""
+def build_probe(
+    conversation: Conversation, encoder: Encoder, encoder_decoder: bool, *, pictures: bool = True
+) -> list[ContinuedPrompt]:
+    """Two questions about one picture and one about another, or of their words alone. Raises ValueError when the
+    processor rejects them."""
     noise = _Noise()
     first_picture, second_picture = noise.add(1), noise.add(2)
     prompts = []
@@ -54,7 +57,8 @@ def build_probe(conversation: Conversation, encoder: Encoder, encoder_decoder: b
         (first_picture, QUESTIONS[1]),
         (second_picture, QUESTIONS[0]),
     ):
-        prompt = conversation.write([Message("user", (ImagePart(image), TextPart(question)))])
+        shown = (ImagePart(image),) if pictures else ()
+        prompt = conversation.write([Message("user", (*shown, TextPart(question)))])
         encoded = encoder.encode(prompt, noise)
         prompts.append(
             encoder.reply_with(encoded, REPLIES) if encoder_decoder else encoder.continue_with(prompt, encoded, REPLIES)
