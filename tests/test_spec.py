@@ -136,7 +136,8 @@ def test_a_file_can_say_what_every_field_holds() -> None:
     spec = RunSpec(
         models=("snellen:oracle",), benchmarks=("eyechart/shape",), protocols=("vanilla",), method="both", where="x",
         held_out_for=("llava-1.5-7b",), cards="cards.toml", limit=3, name="n", runs="r", templates="data",
-        prefix=False, temperature=0.5, top_p=0.9, seed=4, stop=("\n",), max_new_tokens=9, workers=2, window=5,
+        prompt="Look: {question}", prefix=False, temperature=0.5, top_p=0.9, seed=4, stop=("\n",), max_new_tokens=9,
+        workers=2, window=5,
         error_budget=0.1, allow_same_requests=True, report=False,
         scoring=ScoringSpec(
             extractor="strict", likelihood_rule="mean", metrics=("anls",), semantic=True, unparsed="legacy-random",

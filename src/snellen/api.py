@@ -121,6 +121,7 @@ def evaluate(
     name: str = "",
     runs: str | Path = "runs",
     templates: str | Path = "",
+    prompt: str = "",
     prefix: bool = True,
     temperature: float = 0.0,
     top_p: float = 1.0,
@@ -158,10 +159,10 @@ def evaluate(
         {
             "benchmarks": as_names(benchmarks), "protocols": as_names(protocols), "method": method, "where": where,
             "held_out_for": as_names(held_out_for), "cards": str(cards), "limit": limit, "name": name,
-            "runs": str(runs), "templates": str(templates), "prefix": prefix, "temperature": temperature,
-            "top_p": top_p, "seed": seed, "stop": as_names(stop), "max_new_tokens": max_new_tokens,
-            "workers": workers, "window": window, "error_budget": error_budget, "report": report,
-            "allow_same_requests": allow_same_requests, "scoring": scoring, "judge": as_judge(judge),
+            "runs": str(runs), "templates": str(templates), "prompt": prompt, "prefix": prefix,
+            "temperature": temperature, "top_p": top_p, "seed": seed, "stop": as_names(stop),
+            "max_new_tokens": max_new_tokens, "workers": workers, "window": window, "error_budget": error_budget,
+            "report": report, "allow_same_requests": allow_same_requests, "scoring": scoring, "judge": as_judge(judge),
         }
     )  # fmt: skip
     finished = evaluate_spec(spec, models, progress=progress, announce=announce)

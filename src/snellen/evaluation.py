@@ -80,14 +80,15 @@ def _evaluate_one(
     spec: RunSpec, model: Any, progress: ProgressListener, announce: Callable[[str], object]
 ) -> FinishedRun:
     plan = plan_run(spec, announce)
-    outcome = _carry_out(plan, model, progress)
+    outcome = carry_out(plan, model, progress)
     [scored] = score_folders([outcome.folder], spec.scoring, spec.judge, announce)
     if spec.report:
         announce(f"report: {report_on(scored)}")
     return FinishedRun(outcome, scored)
 
 
-def _carry_out(plan: RunPlan, model: Any, progress: ProgressListener) -> RunOutcome:
+def carry_out(plan: RunPlan, model: Any, progress: ProgressListener) -> RunOutcome:
+    """Ask a model, a string or an object, what a plan says and is not answered yet."""
     update = progress_of(plan, progress)
     return run_plan(load_model(model), plan, update) if plan.spec.workers == 1 else run_workers(plan, update)
 

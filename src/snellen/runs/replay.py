@@ -9,7 +9,7 @@ from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec
 from snellen.models.object_fingerprint import NOT_FINGERPRINTED
 from snellen.records import Failure, Kind, Request, Response
-from snellen.runs.journal import read_exchanges, read_manifest, sample_identity
+from snellen.runs.journal import identity_of, read_exchanges, read_manifest
 
 
 class Replay:
@@ -33,7 +33,7 @@ class Replay:
         return {"replay of": self._manifest.model, **known}
 
     def _identity(self, request: Request) -> bytes:
-        return sample_identity(request) if self.answers_by_sample else bytes.fromhex(request.key)
+        return identity_of(request, self.answers_by_sample)
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
         missing = Response(error=Failure("not recorded", "the replayed run was not asked this"))

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from snellen import __version__
 from snellen.errors import ModelError, StoreError
 from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks, answers_by_sample
-from snellen.models.object_fingerprint import is_of_content
+from snellen.models.object_fingerprint import is_of_content, why_not_fingerprinted
 from snellen.protocols.base import needed_kind
 from snellen.runs.drivers import ProgressCallback, drive_model
 from snellen.runs.journal import (
@@ -57,7 +57,8 @@ def run_plan(model: Model | AsyncModel, plan: RunPlan, progress: ProgressCallbac
     _join(folder, manifest, first=plan.worker == 0)
     if isinstance(model, NeedsBenchmarks):
         model.prepare([selected.benchmark.folder for selected in plan.benchmarks])
-    with RunStore(folder, plan.worker, by_sample=answers_by_sample(model)) as store:
+    others = [other for other in plan.others if _answers_alike(other, manifest)]
+    with RunStore(folder, plan.worker, by_sample=answers_by_sample(model), others=others) as store:
         try:
             drive_model(model, work_items(plan), store, window=plan.spec.window, progress=progress)
         finally:
@@ -121,6 +122,18 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan) -> RunManifest:
 def _fingerprint(model: Model | AsyncModel) -> dict[str, str]:
     # A version may be a text of a kind of its own, as torch's is.
     return {name: "".join(value) for name, value in model.fingerprint().items()}
+
+
+def _answers_alike(folder: Path, manifest: RunManifest) -> bool:
+    """Whether the answers in another run's folder are those of this run's model, for all that its fingerprint says."""
+    if not holds_answers(folder) or why_not_fingerprinted(manifest.fingerprint):
+        return False
+    other = read_manifest(folder)
+    return (
+        other.model == manifest.model
+        and manifest.fingerprint in (other.fingerprint, other.left_as)
+        and other.answers_by_sample == manifest.answers_by_sample
+    )
 
 
 def _keep_left_as(folder: Path, model: Model | AsyncModel) -> None:

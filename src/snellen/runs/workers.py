@@ -1,7 +1,7 @@
 """Several processes for one run: each loads the model, takes its share of the pictures, keeps its journal.
 
-`python -m snellen.runs.workers` is one of them: it reads its number and a `RunSpec` from standard input, and writes
-one `ProgressUpdate` per line to standard output.
+`python -m snellen.runs.workers` is one of them: it reads its number, a `RunSpec` and the folders of other runs
+from standard input, and writes one `ProgressUpdate` per line to standard output.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -46,7 +47,7 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
                 else:
                     lines.append(line)
 
-    with _started(plan.spec) as processes:
+    with _started(plan) as processes:
         threads = [threading.Thread(target=listen, args=(process,)) for process in processes]
         for thread in threads:
             thread.start()
@@ -69,8 +70,8 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
 
 
 @contextmanager
-def _started(spec: RunSpec) -> Iterator[list[subprocess.Popen[bytes]]]:
-    processes = []
+def _started(plan: RunPlan) -> Iterator[list[subprocess.Popen[bytes]]]:
+    spec, processes = plan.spec, []
     try:
         for number in range(spec.workers):
             process = subprocess.Popen(
@@ -81,7 +82,9 @@ def _started(spec: RunSpec) -> Iterator[list[subprocess.Popen[bytes]]]:
             )
             processes.append(process)
             if process.stdin:
-                process.stdin.write(msgspec.json.encode((number, spec.of_model())))
+                process.stdin.write(
+                    msgspec.json.encode((number, spec.of_model(), [str(other) for other in plan.others]))
+                )
                 process.stdin.close()
         yield processes
     finally:
@@ -102,14 +105,14 @@ def _share(number: int, workers: int) -> dict[str, str]:
 
 
 def _main() -> None:
-    number, spec = msgspec.json.decode(sys.stdin.buffer.read(), type=tuple[int, RunSpec])
+    number, spec, others = msgspec.json.decode(sys.stdin.buffer.read(), type=tuple[int, RunSpec, tuple[str, ...]])
 
     def write(line: _Line) -> None:
         sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
         sys.stdout.buffer.flush()
 
     try:
-        plan = replace(plan_run(spec), worker=number)
+        plan = replace(plan_run(spec), worker=number, others=tuple(map(Path, others)))
         [model] = spec.models
         outcome = run_plan(load_model(model), plan, lambda update: write(_Line(update=update)))
         write(_Line(outcome=(outcome.answered, outcome.failed, outcome.findings)))
