@@ -76,7 +76,7 @@ def test_variances_that_are_known_are_found_on_average(sizes: dict[str, int]) ->
     """Unbiased: the mean over simulated studies is within 4 standard errors of the truth, 0 included."""
     rng, replicates = np.random.default_rng(7), 300
     subsets = [s for n in range(1, len(sizes) + 1) for s in itertools.combinations(sizes, n)]
-    truth = {subset: (0.0, 0.5, 2.0)[i % 3] for i, subset in enumerate(subsets)}
+    truth = {subset: (0.0, 0.5, 2.0)[i % 3] for i, subset in enumerate(subsets)} | {tuple(sizes): 1.0}
     found: dict[tuple[str, ...], list[float]] = {subset: [] for subset in subsets}
     for _ in range(replicates):
         cube = np.zeros(tuple(sizes.values()))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from snellen.analysis import subset
 from snellen.analysis.aggregate import flat_row, results_of_all
@@ -42,6 +43,10 @@ from snellen.runs.spec import (
 )
 from snellen.scoring.run_scoring import check_metrics
 from snellen.scoring.scored_run import ScoredRun
+from snellen.studies.declaration import find_study
+from snellen.studies.outcome import STUDY_FILES, StudyOutcome, write_study
+from snellen.studies.statistic import StudyRow, flat_study_row
+from snellen.studying import carry_out_study, study_folder
 
 if TYPE_CHECKING:
     import polars
@@ -169,6 +174,82 @@ def evaluate(
     for run in finished:
         check_budget(run.outcome, spec.error_budget)
     return Results([run.scored for run in finished])
+
+
+class StudyResults:
+    """What a study found. `rows` are StudyRow records; `outcome` has tables and charts beside them."""
+
+    def __init__(self, outcome: StudyOutcome) -> None:
+        self.outcome = outcome
+        self.rows: list[StudyRow] = outcome.rows
+
+    def table(self) -> polars.DataFrame:
+        """One row a number: statistic, quantity, model, benchmark, metric, cell, against, value, low, high, n ..."""
+        import polars as pl
+
+        return pl.DataFrame([flat_study_row(row) for row in self.rows], infer_schema_length=None)
+
+    def value(
+        self, quantity: str, *, metric: str = "", benchmark: str = "", model: str = "", cell: str | None = None
+    ) -> float | None:
+        """One number: `value("mean", metric="accuracy")`. Raises DataError when no row or several rows fit."""
+        fitting = [
+            row
+            for row in self.rows
+            if row.quantity == quantity
+            and metric in ("", row.metric)
+            and benchmark in ("", row.benchmark)
+            and model in ("", row.model)
+            and cell in (None, row.cell)
+        ]
+        if len(fitting) != 1:
+            raise DataError(f"{len(fitting)} numbers are a {quantity} of that; name metric, benchmark, model and cell")
+        return fitting[0].estimate.value
+
+    def report(self, path: str | Path) -> Path:
+        """Write the study: `.html` (self-contained), `.md`, `.csv` or `.json`."""
+        return write_study(self.outcome, Path(path))
+
+
+def study(
+    name: str | Path,
+    model: Any,
+    *,
+    benchmarks: str | Iterable[str] = (),
+    source: str | Path | None = None,
+    output: str | Path = "",
+    levels: Mapping[str, Sequence[Any] | str | Path] | None = None,
+    metrics: str | Iterable[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    judge: JudgeSpec | Any = (),
+    progress: ProgressListener = ignore_progress,
+    announce: Announce = silent,
+) -> StudyResults:
+    """Carry out a declared study, or a TOML file of your own (docs/studies.md); the same call goes on with it.
+
+    `model` is as in `evaluate`. `benchmarks` are asked in place of the study's own, those that are not built are built
+    from the folder `source`. `output` is the study's folder (default: `studies/NAME`), in which every cell is a run
+    and the results lie as study.html, study.md, results.csv and results.json. `levels` replace those of a factor: a
+    list, or a text file with one a line. `metrics` are rows of metrics, `settings` other fields of a run (`limit`,
+    `workers`, `scoring` ...). Raises as `evaluate` does.
+    """
+    models = list(model) if isinstance(model, (list, tuple)) else [model]
+    declared = find_study(str(name)).with_metrics(as_names(metrics))
+    own = {"benchmarks": as_names(benchmarks)} if benchmarks else {}
+    given = {name: asdict(x) if isinstance(x, ScoringSpec) else x for name, x in (settings or {}).items()}
+    outcome = carry_out_study(
+        declared.with_settings({**given, **own}),
+        models,
+        Path(output) if output else study_folder(declared),
+        source=Path(source) if source else None,
+        levels=levels,
+        judge=as_judge(judge),
+        progress=progress,
+        announce=announce,
+    )
+    for file in STUDY_FILES:
+        write_study(outcome, outcome.folder / file)
+    return StudyResults(outcome)
 
 
 def build(

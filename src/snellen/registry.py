@@ -34,6 +34,7 @@ SuiteGroup = Literal[
     "scaffolds",
     "report_tables",
     "source_counters",
+    "study_statistics",
 ]
 """What suites bring; `snellen.catalogue.hooks` has the type of each."""
 Group = Literal["models", "readers", "transforms", "protocols", "instruments", "suites", "metrics"] | SuiteGroup
@@ -157,6 +158,14 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "scaffolds": {},
     "report_tables": {},
     "source_counters": {},
+    # What is computed over the cells of a study.
+    "study_statistics": {
+        "cells": "snellen.studies.cell_table:CELLS",
+        "spread": "snellen.studies.spread:SPREAD",
+        "variance": "snellen.studies.variance:VARIANCE",
+        "pairs": "snellen.studies.pairs:PAIRS",
+        "agreement": "snellen.studies.agreement:AGREEMENT",
+    },
 }
 _HOOKS = "snellen.catalogue.loading:hook_targets"
 """Gives what suites add to a group. A string, since the suites themselves are found through this registry."""

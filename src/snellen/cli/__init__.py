@@ -14,7 +14,7 @@ from snellen.errors import SnellenError
 
 _VERBS: dict[str, dict[str, str]] = {
     "Benchmarks": {
-        "list": "Show benchmarks, suites, models, protocols or metrics.",
+        "list": "Show benchmarks, suites, studies, models, protocols or metrics.",
         "build": "Make a benchmark from its source, or from your own questions.",
         "init": "Start a benchmark of your own from questions and pictures.",
         "verify": "Compare what official files contain with the paper's tables.",
@@ -25,6 +25,7 @@ _VERBS: dict[str, dict[str, str]] = {
     "Runs": {
         "demo": "Evaluate the embedded models on the embedded eye chart.",
         "run": "Evaluate a model on benchmarks; the same command resumes a stopped run.",
+        "study": "Carry out a study: many runs that differ in one thing or several, and what they say together.",
         "score": "Read and score a run again, without asking the model.",
         "agree": "Label hard replies, and see how far extractors and judges agree with people.",
         "report": "Write the report of one or several runs.",

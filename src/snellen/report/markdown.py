@@ -32,11 +32,12 @@ def markdown_report(views: Sequence[RunView]) -> str:
         if title and tables:
             lines += [f"## {title}", ""]
         for table in tables:
-            lines += [f"{'###' if title else '##'} {escape(table.title)}", "", *_table(table), ""]
+            lines += [f"{'###' if title else '##'} {escape(table.title)}", "", *markdown_table(table), ""]
     return "\n".join(lines)
 
 
-def _table(table: Table) -> list[str]:
+def markdown_table(table: Table) -> list[str]:
+    """The lines of a table, with its notes."""
     notes = table.footnotes()
     lines = [
         _line([escape(name) for name in table.header]),

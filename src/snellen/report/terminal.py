@@ -94,16 +94,17 @@ def _capability(estimates: MetricEstimates | None, reasons: dict[str, int]) -> T
 def common_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:
     """How runs compare on common questions; only the report lists the questions left out."""
     tables = comparison.common_question_tables(run_views(runs, rows))
-    return [_plain_table(table) for table in tables if table.label_columns != 2]
+    return [terminal_table(table) for table in tables if table.label_columns != 2]
 
 
 def suite_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> dict[str, list[RichTable]]:
     """The tables that suites add, by their subject."""
     sections = suite_sections(run_views(runs, rows))
-    return {section.layout.subject: [_plain_table(table) for table in section.tables] for section in sections}
+    return {section.layout.subject: [terminal_table(table) for table in section.tables] for section in sections}
 
 
-def _plain_table(table: Table) -> RichTable:
+def terminal_table(table: Table) -> RichTable:
+    """A table with its notes below."""
     notes = table.footnotes()
     caption_lines = (*table.notes, *(f"{superscript(i)} {note}" for note, i in notes.items()))
     rich_table = RichTable(
