@@ -137,6 +137,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "instruments": {"oracle": "snellen.scoring.oracle:open_oracle"},
     # Packages with a `suite.toml`, whose `hooks` add to the groups above and below.
     "suites": {
+        "aro": "snellen.suites.aro",
         "eyechart": "snellen.suites.eyechart",
         "easy-vqa": "snellen.suites.easy_vqa",
         "mmbench": "snellen.suites.mmbench",

@@ -26,7 +26,7 @@ from snellen.runs.runner import RunOutcome
 from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, run_spec
 from snellen.scoring.resampling import draw_subset, subset_name
 from snellen.studies.declaration import SAMPLE_SEED, StudySample, StudySpec
-from snellen.studies.levels import CellGrid, CellSpec, cells_of
+from snellen.studies.levels import CellGrid, CellSpec, grid_of
 from snellen.studies.outcome import StudyOutcome
 from snellen.studies.series import StudyCell, study_numbers
 from snellen.studies.statistic import computed
@@ -66,7 +66,7 @@ def carry_out_study(
     `source`. A cell that a model cannot be asked (replies of one that only scores options) is left out and said.
     Raises SnellenError; ErrorBudgetError when all cells were asked and too many requests of one failed.
     """
-    grid = cells_of(study, levels)
+    grid = grid_of(study, levels)
     for note in grid.notes:
         announce(note)
     _claim_folder(study, folder)

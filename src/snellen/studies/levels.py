@@ -44,7 +44,7 @@ class CellGrid(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def cells_of(study: StudySpec, own_levels: Mapping[str, Sequence[Any] | str | Path] | None = None) -> CellGrid:
+def grid_of(study: StudySpec, own_levels: Mapping[str, Sequence[Any] | str | Path] | None = None) -> CellGrid:
     """All combinations of levels, then the baseline; `own_levels` replace those of a factor.
 
     A text or path stands for a file with a level a line. Raises DataError for a level that cannot be read,
