@@ -13,7 +13,7 @@ from snellen.records import Estimate
 from snellen.report.formatting import value_text
 from snellen.report.table import Cell, NumberCell, Table
 from snellen.studies.series import CellScores, Question, StudyNumbers, StudySeries
-from snellen.studies.statistic import StudyPart, StudyRow, StudyStatistic, bare, row_of
+from snellen.studies.statistic import StudyPart, StudyRow, StudyStatistic, bare, study_row
 
 SHOWN = 10
 """Samples that a pair of metrics shows."""
@@ -68,7 +68,7 @@ def _compute(numbers: StudyNumbers) -> StudyPart:
         series, label = pair.first, pair.scores[0].label
         correlation = pair.correlation
         rows.append(
-            row_of(
+            study_row(
                 series, "agreement", "rank correlation", correlation, cell=label, against=pair.second.metric, unit=""
             )
         )
@@ -93,7 +93,7 @@ def _farthest(pair: _Pair) -> tuple[list[StudyRow], list[tuple[Cell, ...]]]:
             break
         sample, turn = pair.questions[place]
         rows.append(
-            row_of(
+            study_row(
                 pair.first, "agreement", "difference of ranks", bare(gaps[place], len(gaps)),
                 cell=f"{pair.scores[0].label} {sample}".strip(), against=pair.second.metric, unit="ranks",
             )

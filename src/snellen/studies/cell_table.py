@@ -14,7 +14,7 @@ from snellen.report.formatting import DASH, capitalised, percent
 from snellen.report.svg import IntervalRow, PlotPoint, axis_of, interval_chart
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
 from snellen.studies.series import CellScores, StudyNumbers, StudySeries
-from snellen.studies.statistic import StudyPart, StudyStatistic, row_of
+from snellen.studies.statistic import StudyPart, StudyStatistic, study_row
 
 NO_CELL = "the cell has no such number"
 ONLY_CELL = "as declared"
@@ -23,7 +23,7 @@ ONLY_CELL = "as declared"
 
 def _compute(numbers: StudyNumbers) -> StudyPart:
     rows = [
-        row_of(series, "cells", "value", scores.estimate, cell=scores.label)
+        study_row(series, "cells", "value", scores.estimate, cell=scores.label)
         for series in numbers.series
         for scores in _scores(series)
     ]

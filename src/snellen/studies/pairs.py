@@ -10,7 +10,7 @@ from snellen.records import Estimate
 from snellen.report.table import Cell, NumberCell, Table
 from snellen.studies.levels import BASELINE
 from snellen.studies.series import Question, StudyNumbers, StudySeries
-from snellen.studies.statistic import StudyPart, StudyRow, StudyStatistic, row_of
+from snellen.studies.statistic import StudyPart, StudyRow, StudyStatistic, study_row
 
 MOST_PAIRED = 6
 """Cells up to which all pairs are compared; of more each is compared with the mean of all."""
@@ -42,7 +42,7 @@ def _compute(numbers: StudyNumbers) -> StudyPart:
             difference: Estimate = series.difference(one, other)
             if difference.value is None:
                 continue
-            rows.append(row_of(series, "pairs", "difference", difference, cell=first, against=second))
+            rows.append(study_row(series, "pairs", "difference", difference, cell=first, against=second))
             number = NumberCell(series.unit, difference)
             table.append((series.model, series.benchmark, series.row.heading, first, second, number))
     tables = (Table("Differences of cells", HEADER, tuple(table), label_columns=5, notes=NOTES),) if table else ()

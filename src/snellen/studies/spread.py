@@ -11,7 +11,7 @@ from snellen.records import Estimate
 from snellen.report.formatting import DASH, interval_text, value_text
 from snellen.report.table import Cell, NumberCell, Table
 from snellen.studies.series import StudyNumbers, StudySeries
-from snellen.studies.statistic import StudyPart, StudyRow, StudyStatistic, bare, row_of
+from snellen.studies.statistic import StudyPart, StudyRow, StudyStatistic, bare, study_row
 from snellen.studies.variance import ITEM, components_of
 
 HEADER = ("model", "benchmark", "metric", "cells", "baseline", "mean [95%] n", "sd", "least", "greatest", "beyond")
@@ -39,10 +39,10 @@ def _compute(numbers: StudyNumbers) -> StudyPart:
             "least": bare(min(values), mean.n),
             "greatest": bare(max(values), mean.n),
         }
-        rows += [row_of(series, "spread", name, estimate) for name, estimate in quantities.items()]
+        rows += [study_row(series, "spread", name, estimate) for name, estimate in quantities.items()]
         base = series.baseline
         if base:
-            rows.append(row_of(series, "spread", "baseline", base.estimate))
+            rows.append(study_row(series, "spread", "baseline", base.estimate))
         unit = series.unit
         table.append(
             (

@@ -57,7 +57,7 @@ def computed(numbers: StudyNumbers, statistics: Iterable[str]) -> dict[str, Stud
     return {statistic.title: statistic.compute(numbers) for statistic in found}
 
 
-def row_of(
+def study_row(
     series: StudySeries,
     statistic: str,
     quantity: str,

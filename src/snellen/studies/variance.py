@@ -10,7 +10,7 @@ from snellen.report.formatting import percent, value_text
 from snellen.report.table import Cell, Table
 from snellen.studies.levels import CellGrid
 from snellen.studies.series import StudyNumbers, StudySeries
-from snellen.studies.statistic import StudyPart, StudyRow, StudyStatistic, bare, row_of
+from snellen.studies.statistic import StudyPart, StudyRow, StudyStatistic, bare, study_row
 
 ITEM = "item"
 """The questions, as a factor beside those of the study."""
@@ -43,7 +43,7 @@ def _compute(numbers: StudyNumbers) -> StudyPart:
             n = len(series.common)
             for quantity, value in (("variance", component.variance), ("share of variance", component.share)):
                 unit = "share" if quantity.startswith("share") else f"{series.unit} squared"
-                rows.append(row_of(series, "variance", quantity, bare(value, n), cell=component.source, unit=unit))
+                rows.append(study_row(series, "variance", quantity, bare(value, n), cell=component.source, unit=unit))
             deviation = Estimate(math.sqrt(max(0.0, component.variance)), None, None, None, n)
             table.append(
                 (
