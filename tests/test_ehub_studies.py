@@ -14,7 +14,8 @@ import mini_aro
 import mini_ehub
 import small
 import snellen as sn
-from snellen.catalogue import study_files
+from snellen.catalogue import entries, study_files
+from snellen.readers import reasked
 from snellen.records import Request, Response
 from snellen.registry import register
 from snellen.studies.declaration import find_study
@@ -75,14 +76,32 @@ def test_the_prompt_sweep_has_eighty_prompts_of_its_own_and_the_paper_s_as_basel
 
 
 def test_the_prompt_sweep_draws_three_pictures_of_each_class(tmp_path: Path) -> None:
-    mini_ehub.official("imagenet-1k", tmp_path / "files" / "imagenet-1k")
+    pictures = [
+        {
+            "id": f"{n}-{i}",
+            "question": "The photo of the",
+            "answer": name,
+            "image": small.cell(9 * n + i),
+            "tag_class": n,
+        }
+        for n, name in enumerate(("cat", "dog", "cat"))  # two classes of one name, as ImageNet has
+        for i in range(5 - n)
+    ]
+    benchmark = small.built(pictures, tmp_path / "made", formulation="text", metrics=("contains_answer",))
     Path("two.txt").write_text("a photo of a {}.\nart of the {}.\n")
-    results = sn.study("prompt-sweep", Talker(), source="files", levels={"prompt": "two.txt"})
-    cells = [row for row in results.rows if row.statistic == "cells"]
-    assert [row.cell for row in cells] == ["a photo of a", "art of the", "baseline"]
+    results = sn.study("prompt-sweep", Talker(), benchmarks=str(benchmark.folder), levels={"prompt": "two.txt"})
+    cells = {row.cell: row.estimate for row in results.rows if row.statistic == "cells"}
+    assert list(cells) == ["a photo of a", "art of the", "baseline"] and cells["baseline"].n == 9
     [part] = Path("studies/lvlm-ehub-prompt-sweep/benchmarks").iterdir()
-    tags = json.loads((part / "benchmark.json").read_text())["tags"]["class"]
-    assert all(count <= 3 for count in tags.values()) and sum(tags.values()) == cells[0].estimate.n
+    assert json.loads((part / "benchmark.json").read_text())["tags"]["class"] == {"0": 3, "1": 3, "2": 3}
+
+
+def test_an_entry_that_re_asks_can_tell_its_strata(tmp_path: Path) -> None:
+    params = {"of": "reform-eval/nocaps", "stratum_tag": "class"}
+    drafts = list(reasked.read(params, mini_ehub.official("nocaps", tmp_path)))
+    assert drafts and {draft.tags["class"] for draft in drafts} == {draft.stratum for draft in drafts} != {""}
+    sample = find_study("prompt-sweep").sample
+    assert sample and entries()["lvlm-ehub/imagenet-1k"].source.params["stratum_tag"] == sample.by
 
 
 @pytest.mark.parametrize("name", ["rounds-captions", "caption-prompts"])

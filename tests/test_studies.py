@@ -21,6 +21,7 @@ import pytest
 
 import small
 import snellen as sn
+from servers import start_server
 from slow_model import Slow, SlowAsync
 from snellen.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError, UnknownNameError
@@ -274,9 +275,10 @@ def test_benchmarks_of_a_study_have_a_mean_in_every_cell(make: Callable[..., Ben
 
 
 def test_workers_carry_a_study_out_too(questions: Benchmark) -> None:
-    in_process = sn.study(declared(questions), "snellen:uniform")
-    by_workers = sn.study(declared(questions), "snellen:uniform", settings={"workers": 2}, output="by-workers")
-    assert by_workers.value("mean") == in_process.value("mean")
+    levels = {"prompt": ["Please: {question}"]}
+    in_process = sn.study(declared(questions), "snellen:uniform", levels=levels)
+    by_workers = sn.study("mine.toml", "snellen:uniform", levels=levels, settings={"workers": 2}, output="by-workers")
+    assert by_workers.rows == in_process.rows
 
 
 # --- stopped and gone on -----------------------------------------------------------------------------------------
@@ -488,3 +490,16 @@ def test_a_study_is_a_frame_and_a_report(questions: Benchmark) -> None:
     with pytest.raises(DataError, match="3 numbers are a value of that"):
         results.value("value")
     assert math.isclose(results.value("value", cell="{question}") or 0, 1.0)
+
+
+# --- models of every kind ----------------------------------------------------------------------------------------
+
+
+def test_a_model_behind_a_server_carries_a_study_out_and_is_asked_each_thing_once(questions: Benchmark) -> None:
+    with start_server() as server:
+        model = f"openai:served@{server.url}"
+        results = sn.study(declared(questions), model)
+        asked = len(server.seen())
+        again = sn.study("mine.toml", model)
+        assert len(server.seen()) == asked == 36 and again.rows == results.rows
+    assert sum(asked_in("studies/mine").values()) == 36

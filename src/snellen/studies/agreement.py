@@ -11,7 +11,7 @@ from msgspec import Struct
 from snellen.analysis.rank_correlation import ranks, spearman
 from snellen.records import Estimate
 from snellen.report.formatting import value_text
-from snellen.report.table import Cell, NumberCell, Table
+from snellen.report.table import AbsentCell, Cell, NumberCell, Table
 from snellen.studies.series import CellScores, Question, StudyNumbers, StudySeries
 from snellen.studies.statistic import StudyPart, StudyRow, StudyStatistic, bare, study_row
 
@@ -21,6 +21,7 @@ LONGEST = 300
 """Characters of a reply or reference that a table shows."""
 HEADER = ("model", "benchmark", "cell", "metrics", "rank correlation [95%] n")
 FARTHEST = ("sample", "reply", "reference", "higher by", "value", "rank", "lower by", "value", "rank")
+ALIKE = "one of the metrics is the same for all replies"
 NOTES = ("Spearman's correlation over replies that have both values; ranks from 1, the best, to n.",)
 
 
@@ -73,9 +74,14 @@ def _compute(numbers: StudyNumbers) -> StudyPart:
             )
         )
         names = f"{series.row.display_name} and {pair.second.row.display_name}"
-        table.append((series.model, series.benchmark, label, names, NumberCell("", correlation)))
+        known = correlation.value is not None
+        table.append(
+            (series.model, series.benchmark, label, names, NumberCell("", correlation) if known else AbsentCell(ALIKE))
+        )
         far, shown = _farthest(pair)
         rows += far
+        if not shown:
+            continue
         title = f"Where {names} differ most: {', '.join(filter(None, (series.model, series.benchmark, label)))}"
         tables.append(Table(title, FARTHEST, tuple(shown)))
     overview = Table("Rank correlation of metrics", HEADER, tuple(table), label_columns=4, notes=NOTES)
