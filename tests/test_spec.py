@@ -90,6 +90,7 @@ def test_what_is_not_said_is_the_same_in_python_as_in_the_record() -> None:
 
 DIFFERENT_THINGS = {
     "--answers": "build takes a file, score a file or the name of a benchmark",
+    "--benchmark": "study asks several, score and submit are about one",
     "--metric": "sample studies one, the others compute several",
     "--output": "report writes several files, submit one",
     "--protocol": "run asks by several, submit writes the replies to one",

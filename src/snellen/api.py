@@ -43,13 +43,12 @@ from snellen.runs.spec import (
 )
 from snellen.scoring.run_scoring import check_metrics
 from snellen.scoring.scored_run import ScoredRun
-from snellen.studies.declaration import find_study
-from snellen.studies.outcome import STUDY_FILES, StudyOutcome, write_study
-from snellen.studies.statistic import StudyRow, flat_study_row
-from snellen.studying import carry_out_study, study_folder
 
 if TYPE_CHECKING:
     import polars
+
+    from snellen.studies.outcome import StudyOutcome
+    from snellen.studies.statistic import StudyRow
 
 DEFAULT_SCORING = ScoringSpec()
 
@@ -187,6 +186,8 @@ class StudyResults:
         """One row a number: statistic, quantity, model, benchmark, metric, cell, against, value, low, high, n ..."""
         import polars as pl
 
+        from snellen.studies.statistic import flat_study_row
+
         return pl.DataFrame([flat_study_row(row) for row in self.rows], infer_schema_length=None)
 
     def value(
@@ -208,6 +209,8 @@ class StudyResults:
 
     def report(self, path: str | Path) -> Path:
         """Write the study: `.html` (self-contained), `.md`, `.csv` or `.json`."""
+        from snellen.studies.outcome import write_study
+
         return write_study(self.outcome, Path(path))
 
 
@@ -233,6 +236,10 @@ def study(
     list, or a text file with one a line. `metrics` are rows of metrics, `settings` other fields of a run (`limit`,
     `workers`, `scoring` ...). Raises as `evaluate` does.
     """
+    from snellen.studies.declaration import find_study
+    from snellen.studies.outcome import STUDY_FILES, write_study
+    from snellen.studying import carry_out_study, study_folder
+
     models = list(model) if isinstance(model, (list, tuple)) else [model]
     declared = find_study(str(name)).with_metrics(as_names(metrics))
     own = {"benchmarks": as_names(benchmarks)} if benchmarks else {}

@@ -26,7 +26,7 @@ MOST_ROWS = 30
 @click.option("--benchmark", "benchmarks", multiple=True, help="Ask this benchmark instead; repeat for more.")
 @click.option(
     "--source",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=click.Path(path_type=Path),
     help="Folder with official files, from which benchmarks that are not built yet are built.",
 )
 @click.option("--output", type=click.Path(path_type=Path), help="The study's folder.  [studies/NAME]")
