@@ -129,6 +129,7 @@ def test_questions_without_a_value_in_some_cell_are_left_out_of_all_and_counted(
     assert (mean.n, mean.unscored, mean.value) == (11, 1, pytest.approx(3 / 11))
     with pytest.raises(ErrorBudgetError):
         sn.study(declared(questions), model, output="again")
+    assert all(Path("again", file).exists() for file in STUDY_FILES)
     assert "1 questions without a value in some cell are left out" in Path("studies/mine/study.md").read_text()
 
 
@@ -322,6 +323,11 @@ def test_a_folder_of_another_study_is_refused(questions: Benchmark) -> None:
     Path("other.toml").write_text(Path("mine.toml").read_text())
     with pytest.raises(StoreError, match="here holds the study mine; choose another --output"):
         sn.study("other.toml", Slow(), output="here")
+
+
+def test_two_models_of_one_name_are_refused(questions: Benchmark) -> None:
+    with pytest.raises(DataError, match="two models are called slow"):
+        sn.study(declared(questions), [Slow(), Slow()])
 
 
 def test_more_models_and_levels_join_a_study_and_only_they_are_asked(questions: Benchmark) -> None:

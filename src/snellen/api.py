@@ -237,7 +237,6 @@ def study(
     `workers`, `scoring` ...). Raises as `evaluate` does.
     """
     from snellen.studies.declaration import find_study
-    from snellen.studies.outcome import STUDY_FILES, write_study
     from snellen.studying import carry_out_study, study_folder
 
     models = list(model) if isinstance(model, (list, tuple)) else [model]
@@ -254,8 +253,6 @@ def study(
         progress=progress,
         announce=announce,
     )
-    for file in STUDY_FILES:
-        write_study(outcome, outcome.folder / file)
     return StudyResults(outcome)
 
 

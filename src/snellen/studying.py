@@ -19,6 +19,7 @@ from snellen.metrics.declaration import ChoiceMetric, find_metric
 from snellen.models.base import load_model
 from snellen.paths import benchmark_folder, slug
 from snellen.protocols.base import needed_kind
+from snellen.records import Kind
 from snellen.runs.journal import RUN_MANIFEST, write_atomically
 from snellen.runs.plan import Announce, RunPlan, find_benchmarks, plan_run, protocols_of, specs_of
 from snellen.runs.progress import ProgressListener, ignore_progress
@@ -27,7 +28,7 @@ from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, run_spec
 from snellen.scoring.resampling import draw_subset, subset_name
 from snellen.studies.declaration import SAMPLE_SEED, StudySample, StudySpec
 from snellen.studies.levels import CellGrid, CellSpec, grid_of
-from snellen.studies.outcome import StudyOutcome
+from snellen.studies.outcome import STUDY_FILES, StudyOutcome, write_study
 from snellen.studies.series import StudyCell, study_numbers
 from snellen.studies.statistic import computed
 
@@ -60,35 +61,44 @@ def carry_out_study(
     progress: ProgressListener = ignore_progress,
     announce: Announce = silent,
 ) -> StudyOutcome:
-    """Ask each model every cell of a study that is not answered yet, score all, and compute the statistics.
+    """Ask each model every cell of a study that is not answered yet, score all, compute the statistics, write them.
 
     `folder` holds the cells' runs; the same call goes on with them. Benchmarks that are not built are built from
     `source`. A cell that a model cannot be asked (replies of one that only scores options) is left out and said.
     Raises SnellenError; ErrorBudgetError when all cells were asked and too many requests of one failed.
     """
+    _check_names(models)
     grid = grid_of(study, levels)
-    for note in grid.notes:
-        announce(note)
     _claim_folder(study, folder)
-    metrics, left_out = _metrics(study, judge)
-    scoring = run_spec(study.fixed).scoring
-    scoring = replace(scoring, metrics=tuple(dict.fromkeys((*scoring.metrics, *metrics))))
+    asked_metrics, left_out = _metrics(study, judge)
+    for note in (*grid.notes, *left_out.values()):
+        announce(note)
+    spec = run_spec(study.fixed)
+    scoring = replace(spec.scoring, metrics=tuple(dict.fromkeys((*spec.scoring.metrics, *asked_metrics))))
     check_judging(scoring, judge)
     _build(study, grid, source, announce)
-    asked = [cell for model in models for cell in _Asking(study, grid, folder, progress, announce).cells(model)]
+    asking = _Asking(study, grid, folder, progress, announce)
+    asked = [cell for model in models for cell in asking.cells(model)]
     cells = _scored(asked, scoring, judge, announce)
-    rows = tuple(row for row in study.metrics if row not in left_out)
+    rows = [row for row in study.metrics if row not in left_out]
     numbers = study_numbers(grid, cells, rows)
     if not numbers.series:
         raise DataError(f"{study.name}: no cell has a value of {', '.join(rows) or 'its headline metric'}")
-    notes = (*grid.notes, *(f"{row} needs a judge and is left out; name one with --judge" for row in left_out))
-    for note in notes[len(grid.notes) :]:
-        announce(note)
-    outcome = StudyOutcome(study, folder, numbers, computed(numbers, study.statistics), (*notes, *_shared(cells)))
+    notes = (*grid.notes, *left_out.values(), *_shared(cells))
+    outcome = StudyOutcome(study, folder, numbers, computed(numbers, study.statistics), notes)
+    for file in STUDY_FILES:
+        write_study(outcome, folder / file)
     for cell in asked:
         if cell.outcome:
-            check_budget(cell.outcome, run_spec(study.fixed).error_budget)
+            check_budget(cell.outcome, spec.error_budget)
     return outcome
+
+
+def _check_names(models: Sequence[Any]) -> None:
+    """Raise DataError when two models have one name, as their cells could not be told apart."""
+    names = [model if isinstance(model, str) else load_model(model).name for model in models]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise DataError(f"two models are called {twice[0]}; give one of them another name, or leave it out")
 
 
 def study_folder(study: StudySpec) -> Path:
@@ -109,14 +119,15 @@ def _claim_folder(study: StudySpec, folder: Path) -> None:
     write_atomically(path, json.dumps({"name": study.name, "title": study.title}, indent=1).encode())
 
 
-def _metrics(study: StudySpec, judge: JudgeSpec) -> tuple[list[str], list[str]]:
-    """The metrics that have to be asked for, and the rows that cannot be had for want of a judge."""
-    asked, left_out = [], []
+def _metrics(study: StudySpec, judge: JudgeSpec) -> tuple[list[str], dict[str, str]]:
+    """The metrics that have to be asked for; and the rows that cannot be had for want of a judge, with what to do."""
+    asked: list[str] = []
+    left_out: dict[str, str] = {}
     for row in study.metrics:
         name = _metric_with(row)
         metric = find_metric(name)
         if metric.computed_over == "judge" and not judge.models:
-            left_out.append(row)
+            left_out[row] = f"{row} needs a judge and is left out; name one with --judge"
         elif not (metric.computed_over == "derived" or (isinstance(metric, ChoiceMetric) and metric.measure is None)):
             asked.append(name)
     return asked, left_out
@@ -160,6 +171,7 @@ class _Asking:
         self._study, self._grid, self._folder = study, grid, folder
         self._progress, self._announce = progress, announce
         self._loaded: tuple[str, Any] = ("", None)
+        self._kinds: dict[str, frozenset[Kind]] = {}
 
     def cells(self, model: Any) -> Iterator[_Asked]:
         """Every cell of a model, asked."""
@@ -175,9 +187,9 @@ class _Asking:
             fields["benchmarks"] = tuple(self._parts(fields["benchmarks"], self._study.sample, cell, wholes))
         spec = run_spec({**fields, "runs": str(self._folder / RUNS), "report": False, "models": (label,)})
         opened = self._open(model, cell, spec)
-        name = opened if isinstance(opened, str) else opened.name
+        name = opened if isinstance(opened, str) else load_model(opened).name
         plan = plan_run(replace(spec, models=(name,)).of_model(), self._announce)
-        if why := _cannot(load_model(opened) if not isinstance(opened, str) else self._model(opened), plan):
+        if why := _cannot(name, self._kinds_of(opened), plan):
             self._announce(f"left out: {why}")
             return _Asked(label, cell, None, why, wholes)
         outcome = carry_out(replace(plan, others=tuple(self._others(plan.folder))), opened, self._progress)
@@ -200,6 +212,14 @@ class _Asking:
             self._loaded = ("", None)  # what it holds is free before the next one is loaded
             self._loaded = (text, load_model(text))
         return self._loaded[1]
+
+    def _kinds_of(self, opened: Any) -> frozenset[Kind]:
+        """What a model can be asked. One that workers will load is loaded for this once, and not kept."""
+        if not isinstance(opened, str):
+            return load_model(opened).kinds
+        if opened not in self._kinds:
+            self._kinds[opened] = load_model(opened).kinds
+        return self._kinds[opened]
 
     def _parts(
         self, patterns: Sequence[str], sample: StudySample, cell: CellSpec, wholes: dict[str, str]
@@ -233,13 +253,13 @@ def _part(whole: Benchmark, sample: StudySample, seed: int, folder: Path) -> Ben
     return draw_subset(whole, sample.sampling, name=name, by=sample.by, seed=seed, to=to)
 
 
-def _cannot(model: Any, plan: RunPlan) -> str:
+def _cannot(name: str, kinds: frozenset[Kind], plan: RunPlan) -> str:
     """Why a model cannot be asked what a plan says; empty when it can."""
     for selected in plan.benchmarks:
         for protocol in protocols_of(selected.benchmark.spec, plan):
-            if (kind := needed_kind(protocol)) not in model.kinds:
+            if (kind := needed_kind(protocol)) not in kinds:
                 wanted = "replies" if kind == "generate" else "log-likelihoods"
-                return f"{model.name} gives no {wanted}, which {protocol.label} needs"
+                return f"{name} gives no {wanted}, which {protocol.label} needs"
     return ""
 
 
