@@ -13,7 +13,7 @@ from msgspec import Struct
 from snellen.errors import DataError
 from snellen.report.document import html_charts, html_legend, offline_document
 from snellen.report.formatting import short_name
-from snellen.report.markdown import escape, markdown_table
+from snellen.report.markdown import escape, markdown_tables
 from snellen.report.markup import disclosure, esc, html_table
 from snellen.report.table import Table
 from snellen.runs.journal import write_atomically
@@ -102,10 +102,8 @@ def _markdown(outcome: StudyOutcome) -> str:
     for fact in _facts(outcome):
         lines += [escape(fact), ""]
     for title, part in outcome.parts.items():
-        lines += [f"## {title}", ""]
-        for table in part.tables:
-            lines += [f"### {escape(table.title)}", "", *markdown_table(table), ""]
-    return "\n".join([*lines, "## Runs", "", *markdown_table(outcome.runs_table()), ""])
+        lines += [f"## {title}", "", *markdown_tables(part.tables, 3)]
+    return "\n".join([*lines, "## Runs", "", *markdown_tables([outcome.runs_table()], 3)])
 
 
 def _csv(outcome: StudyOutcome) -> str:

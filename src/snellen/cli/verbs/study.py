@@ -86,14 +86,14 @@ def command(
 
 
 def _show(outcome: StudyOutcome) -> None:
-    from snellen.report.terminal import terminal_table
+    from snellen.report.terminal import plain_table
 
     for part in outcome.parts.values():
         for table in part.tables:
             if len(table.rows) > MOST_ROWS:
                 out.print(f"{table.title}: {len(table.rows)} rows, in the files\n", highlight=False)
                 continue
-            out.print(terminal_table(table))
+            out.print(plain_table(table))
             out.print()
     for note in (*outcome.study.notes, *outcome.notes):
         announce(f"note: {note}")
