@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from snellen.analysis.capability import ALL
 from snellen.metrics.declaration import SHARE
 from snellen.report.figures import ChartPanel
 from snellen.report.formatting import DASH, capitalised, percent
@@ -59,8 +58,7 @@ def _blocks(numbers: StudyNumbers) -> dict[str, list[_Block]]:
     """The blocks of each metric, benchmarks in order."""
     members: dict[str, dict[str, list[StudySeries]]] = defaultdict(lambda: defaultdict(list))
     for one in numbers.series:
-        name = "mean of the benchmarks" if one.benchmark == ALL else one.benchmark
-        members[one.metric][f"{name}, {one.split}" if one.split else name].append(one)
+        members[one.metric][f"{one.place}, {one.split}" if one.split else one.place].append(one)
     return {
         metric: [_Block(name, tuple(series)) for name, series in by_name.items()] for metric, by_name in members.items()
     }

@@ -76,6 +76,11 @@ class StudySeries(Struct, frozen=True, dict=True):
         return declared(self.metric)
 
     @property
+    def place(self) -> str:
+        """The benchmark, for people."""
+        return "mean of the benchmarks" if self.benchmark == ALL else self.benchmark
+
+    @property
     def bounds(self) -> Bounds:
         """The bounds of a value, in the unit of the series."""
         scale = unit_multiplier(self.unit)

@@ -17,7 +17,7 @@ from snellen.studies.variance import ITEM, components_of
 HEADER = ("model", "benchmark", "metric", "cells", "baseline", "mean [95%] n", "sd", "least", "greatest", "beyond")
 NOTES = (
     "sd: standard deviation of the cells' values (divisor: cells - 1).",
-    "The interval of the mean is for these cells and other pictures; `beyond` is for other levels of what varies too "
+    "The interval of the mean is for these cells and other pictures, that under beyond for other levels of what varies too "
     "(prompts, seeds ... as a sample of many).",
 )
 
@@ -46,7 +46,7 @@ def _compute(numbers: StudyNumbers) -> StudyPart:
         unit = series.unit
         table.append(
             (
-                series.model, series.benchmark, series.row.heading, len(values),
+                series.model, series.place, series.row.heading, len(values),
                 value_text(base.estimate, unit) if base else DASH,
                 NumberCell(unit, mean),
                 *(value_text(bare(value), unit) for value in (spread, min(values), max(values))),
@@ -82,8 +82,10 @@ def _beyond(series: StudySeries, mean: Estimate, components: list[VarianceCompon
     low, high = series.bounds
     if not low + SAME < mean.value < high - SAME:
         return bare(mean.value, mean.n)
-    interval = score_interval(mean.value, variance * (student_t(max(1.0, df)) / z()) ** 2, series.bounds)
-    return Estimate(mean.value, math.sqrt(variance), *interval, mean.n, mean.unscored, mean.errors, mean.groups)
+    low, high = score_interval(mean.value, variance * (student_t(max(1.0, df)) / z()) ** 2, series.bounds)
+    if mean.low is not None and mean.high is not None:
+        low, high = min(low, mean.low), max(high, mean.high)
+    return Estimate(mean.value, math.sqrt(variance), low, high, mean.n, mean.unscored, mean.errors, mean.groups)
 
 
 SPREAD = StudyStatistic("Spread", _compute)
