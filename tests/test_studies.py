@@ -215,7 +215,7 @@ def test_seeds_of_greedy_replies_are_one_observation_and_it_is_said(questions: B
     assert len(model.asked) == 12
     assert results.value("standard deviation") == 0
     assert (
-        "slow: all requests of the cell 2 had been answered in other cells, so it adds no observation of its own"
+        "slow: all requests of the cell round=2 had been answered in other cells, so it adds no observation of its own"
         in (results.outcome.notes)
     )
     sampled = sn.study(declared(questions, text), Slow(), settings={"temperature": 0.7}, output="sampled")
@@ -248,7 +248,7 @@ def test_an_option_of_the_model_varies(questions: Benchmark) -> None:
     text = PROMPTS.partition("[[vary]]")[0] + '[[vary]]\nname = "bias"\noption = "p"\nvalues = [0, 1]\n'
     results = sn.study(declared(questions, text), "snellen:biased?seed=3")
     values = {row.cell: row.estimate.value for row in results.rows if row.statistic == "cells"}
-    assert values["1"] == 0.25 and values.keys() == {"0", "1"}
+    assert values["bias=1"] == 0.25 and values.keys() == {"bias=0", "bias=1"}
     with pytest.raises(ModelError, match="name it by a model string"):
         sn.study(declared(questions, text), Slow(), output="other")
 

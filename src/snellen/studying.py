@@ -77,8 +77,7 @@ def carry_out_study(
     scoring = replace(spec.scoring, metrics=tuple(dict.fromkeys((*spec.scoring.metrics, *asked_metrics))))
     check_judging(scoring, judge)
     _build(study, grid, source, announce)
-    asking = _Asking(study, grid, folder, progress, announce)
-    asked = [cell for model in models for cell in asking.cells(model)]
+    asked = list(_Asking(study, grid, folder, progress, announce).cells(models))
     cells = _scored(asked, scoring, judge, announce)
     rows = [row for row in study.metrics if row not in left_out]
     numbers = study_numbers(grid, cells, rows)
@@ -146,13 +145,13 @@ def _metric_with(row: str) -> str:
 
 def _build(study: StudySpec, grid: CellGrid, source: Path | None, announce: Announce) -> None:
     """Build from `source` what no one has built. Raises DataError for a benchmark that cannot be built."""
-    for pattern in dict.fromkeys(
-        pattern for cell in grid.cells for pattern in _fields(study, cell).get("benchmarks", ())
-    ):
-        for spec in specs_of(pattern) if source else ():
-            if not spec.source.embedded and not (benchmark_folder(spec.name) / MANIFEST).exists():
-                announce(f"building {spec.name}")
-                build_benchmark(spec, source=spec.source_in(source) if source else None)
+    if source is None:
+        return
+    patterns = [pattern for cell in grid.cells for pattern in _fields(study, cell).get("benchmarks", ())]
+    for spec in (spec for pattern in dict.fromkeys(patterns) for spec in specs_of(pattern)):
+        if not spec.source.embedded and not (benchmark_folder(spec.name) / MANIFEST).exists():
+            announce(f"building {spec.name}")
+            build_benchmark(spec, source=spec.source_in(source))
 
 
 def _fields(study: StudySpec, cell: CellSpec) -> dict[str, Any]:
@@ -173,12 +172,13 @@ class _Asking:
         self._loaded: tuple[str, Any] = ("", None)
         self._kinds: dict[str, frozenset[Kind]] = {}
 
-    def cells(self, model: Any) -> Iterator[_Asked]:
-        """Every cell of a model, asked."""
-        label = model if isinstance(model, str) else load_model(model).name
-        for number, cell in enumerate(self._grid.cells, 1):
-            self._announce(f"{label}, cell {number} of {len(self._grid.cells)}: {cell.label or self._study.title}")
-            yield self._ask(model, label, cell)
+    def cells(self, models: Sequence[Any]) -> Iterator[_Asked]:
+        """Every cell of each model, asked."""
+        for model in models:
+            label = model if isinstance(model, str) else load_model(model).name
+            for number, cell in enumerate(self._grid.cells, 1):
+                self._announce(f"{label}, cell {number} of {len(self._grid.cells)}: {cell.label or self._study.title}")
+                yield self._ask(model, label, cell)
 
     def _ask(self, model: Any, label: str, cell: CellSpec) -> _Asked:
         wholes: dict[str, str] = {}

@@ -78,7 +78,7 @@ def _compute(numbers: StudyNumbers) -> StudyPart:
         table.append(
             (series.model, series.benchmark, label, names, NumberCell("", correlation) if known else AbsentCell(ALIKE))
         )
-        far, shown = _farthest(pair)
+        far, shown = _farthest(pair) if known else ([], [])
         rows += far
         if not shown:
             continue

@@ -66,8 +66,13 @@ def _cell(factors: Sequence[Factor], combination: Sequence[tuple[str, Any]]) -> 
     levels = {factor.name: label for factor, (label, _) in zip(factors, combination, strict=True)}
     fields = {f.sets: value for f, (_, value) in zip(factors, combination, strict=True) if not f.option}
     options = {f.option: str(value) for f, (_, value) in zip(factors, combination, strict=True) if f.option}
-    label = ", ".join(f"{name}={level}" if len(levels) > 1 else level for name, level in levels.items())
-    return CellSpec(label, levels, fields, options)
+    return CellSpec(_cell_label(levels), levels, fields, options)
+
+
+def _cell_label(levels: Mapping[str, str]) -> str:
+    """`prompt=a photo of a, seed=1`; of a single factor the level alone, unless it is a bare number."""
+    alone = len(levels) == 1 and any(letter.isalpha() for level in levels.values() for letter in level)
+    return ", ".join(level if alone else f"{name}={level}" for name, level in levels.items())
 
 
 def _levels(

@@ -17,8 +17,8 @@ from snellen.studies.variance import ITEM, components_of
 HEADER = ("model", "benchmark", "metric", "cells", "baseline", "mean [95%] n", "sd", "least", "greatest", "beyond")
 NOTES = (
     "sd: standard deviation of the cells' values (divisor: cells - 1).",
-    "The interval of the mean is for these cells and other pictures, that under beyond for other levels of what varies too "
-    "(prompts, seeds ... as a sample of many).",
+    "The interval of the mean is for these cells and other pictures; that under beyond is for other levels, too, of "
+    "what varies (prompts, seeds ... as a sample of many).",
 )
 
 
