@@ -6,8 +6,9 @@ import pytest
 
 from snellen import registry
 from snellen.catalogue import entries, select, suite_facts, suites
-from snellen.catalogue.entries import parse_entry, parse_toml
+from snellen.catalogue.entries import parse_entry
 from snellen.errors import DataError, UnknownNameError
+from snellen.formats.decoding import parse_toml
 from snellen.metrics.declaration import Metric, find_metric
 from snellen.prompts.templates import default_templates
 from snellen.suites.eyechart.questions import TASKS

@@ -131,15 +131,21 @@ class ImageStore:
         return image
 
     def read(self, image: ImageRef) -> bytes:
-        """The stored bytes, unchanged. Raises DataError when they are missing; BLANK is always available."""
+        """The stored bytes. Raises DataError when they are missing or have changed; BLANK is always available."""
         try:
-            return self.path(image.digest).read_bytes()
+            content = self.path(image.digest).read_bytes()
         except FileNotFoundError:
             if image == BLANK:
                 return BLANK_PNG
             raise DataError(
                 f"image {image.digest[:12]} is missing from {self.root}; build the benchmark again"
             ) from None
+        if hashlib.sha256(content).hexdigest() != image.digest:
+            raise DataError(
+                f"{self.path(image.digest)} is not the picture that was stored: its content has changed; build the "
+                "benchmark again"
+            )
+        return content
 
 
 @dataclass(frozen=True)

@@ -45,12 +45,15 @@ def results_of(run: ScoredRun) -> list[Result]:
 
 
 def results_of_all(runs: Sequence[ScoredRun]) -> list[Result]:
-    """All rows of the runs to compare, with the average rank of each run; rows name their run by `run_labels`."""
+    """All rows of the runs to compare, which they name by `run_labels`; with each run's average rank among those scored
+    by the same rules."""
     tables = [
         [replace(row, model=label) for row in results_of(run)]
         for label, run in zip(run_labels(runs), runs, strict=True)
     ]
-    return [*(row for table in tables for row in table), *average_rank_rows(tables)]
+    conventions = dict.fromkeys(run.convention for run in runs)
+    alike = [[table for table, run in zip(tables, runs, strict=True) if run.convention == one] for one in conventions]
+    return [*(row for table in tables for row in table), *(row for some in alike for row in average_rank_rows(some))]
 
 
 def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -168,14 +167,6 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
             "pictures": self.pictures,
             "licence": self.licence,
         }
-
-
-def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """The tables of a TOML file. Raises DataError naming it."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{where}: {error}") from None
 
 
 def parse_entry(content: Mapping[str, Any], where: str) -> BenchmarkSpec:

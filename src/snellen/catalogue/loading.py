@@ -23,9 +23,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry, parse_toml
+from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry
 from snellen.catalogue.suites import Suite, parse_suite
 from snellen.errors import DataError
+from snellen.formats.decoding import parse_toml
 
 SUITE_FILE = "suite.toml"
 ENTRIES = "entries"
@@ -44,6 +45,8 @@ class SuiteFolder(Struct, frozen=True):
     suite: Suite | None
     where: str
     """Its file, for error messages."""
+    folder: Traversable
+    """The suite's own folder."""
     entry_folder: Traversable
     """Where its benchmark files are, and what they include."""
     entries: tuple[Traversable, ...]
@@ -90,6 +93,11 @@ def add_suites(path: str | Path) -> None:
 def suite_facts() -> Mapping[str, Suite]:
     """All suites by name, Snellen's own first."""
     return _suites(_named_folders())
+
+
+def suite_folders() -> Mapping[str, Traversable]:
+    """The folder of each suite, by the suite's name."""
+    return {folder.suite.name: folder.folder for folder in _folders(_named_folders()) if folder.suite}
 
 
 def entries() -> Mapping[str, BenchmarkSpec]:
@@ -239,7 +247,7 @@ def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
     bare = () if folder in homes else _toml_files(folder)
     studies = () if folder in homes else _toml_files(folder.joinpath(STUDIES))
     if bare or studies:
-        yield SuiteFolder(None, str(folder), folder, bare, studies, named=True)
+        yield SuiteFolder(None, str(folder), folder, folder, bare, studies, named=True)
     if not homes and not bare and not studies:
         raise DataError(f"{folder}: there is neither a suite ({SUITE_FILE}) nor an entry (*.toml)")
 
@@ -248,7 +256,7 @@ def _suite_in(folder: Traversable, text: str, *, named: bool) -> SuiteFolder:
     where = str(folder.joinpath(SUITE_FILE))
     suite = parse_suite(text, where)
     home = folder.joinpath(ENTRIES)
-    return SuiteFolder(suite, where, home, _toml_files(home), _toml_files(folder.joinpath(STUDIES)), named)
+    return SuiteFolder(suite, where, folder, home, _toml_files(home), _toml_files(folder.joinpath(STUDIES)), named)
 
 
 def _toml_files(folder: Traversable) -> tuple[Traversable, ...]:

@@ -6,13 +6,13 @@ docs/suites.md shows each field in use.
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import Literal, get_args
 
 import msgspec
 from msgspec import Struct
 
 from snellen.errors import DataError
+from snellen.formats.decoding import parse_toml
 from snellen.registry import SuiteGroup, unknown
 
 HookGroup = Literal["readers", "metrics", SuiteGroup]
@@ -88,7 +88,7 @@ class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=T
 def parse_suite(text: str, where: str) -> Suite:
     """A suite's facts. Raises DataError naming the file for a wrong or unknown field."""
     try:
-        content = tomllib.loads(text)
+        content = parse_toml(text, where)
         fields = {field.name for field in msgspec.structs.fields(Suite)}
         if strange := set(content) - fields:
             raise DataError(f"{where}: {unknown('field', min(strange), fields)}")
@@ -96,7 +96,7 @@ def parse_suite(text: str, where: str) -> Suite:
         if isinstance(hooks, dict) and (strange := set(hooks) - set(HOOK_GROUPS)):
             raise DataError(f"{where}: {unknown('group of hooks', min(strange), HOOK_GROUPS)}")
         suite = msgspec.convert(content, Suite)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except msgspec.ValidationError as error:
         raise DataError(f"{where}: {error}") from None
     if suite.dimensions and suite.taxonomy:
         raise DataError(f"{where}: a suite has dimensions of its own or another's taxonomy, not both; leave one out")

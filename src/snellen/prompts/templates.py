@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 import string
-import tomllib
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.errors import DataError, UnknownNameError
+from snellen.formats.decoding import parse_toml
 from snellen.records import Method
 
 QUESTION = "{question}"
@@ -127,8 +127,8 @@ def load_templates(path: Path) -> Templates:
 
 
 def parse_templates(text: str, where: str, base: Templates | None = None) -> Templates:
+    content = parse_toml(text, f"{where}: not a template file")
     try:
-        content = tomllib.loads(text)
         in_context, layout = content.pop("in_context", None), content.pop("layout", None)
         own = msgspec.convert(content, dict[str, dict[Method, Instructions]])
         families = {name: dict(methods) for name, methods in (base.families if base else {}).items()}
@@ -140,7 +140,7 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
             in_context=msgspec.convert(in_context, InContext) if in_context or not base else base.in_context,
             layout=msgspec.convert(layout, Layout) if layout or not base else base.layout,
         )
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except msgspec.ValidationError as error:
         raise DataError(
             f"{where}: not a template file ({error}); it needs [FAMILY.METHOD] with instructions = [...]"
         ) from None

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from snellen.errors import DataError
 from snellen.extraction.normalisation import find_final_answer
+from snellen.formats.decoding import JSON_FAULTS
 from snellen.records import ImageRef, Message, Request, Response, TextPart
 
 VerdictOutcome = Literal["given", "none", "malformed", "error", "tie"]
@@ -107,7 +108,7 @@ def verdict_token(text: str) -> str:
     if word.startswith("{"):
         try:
             word = msgspec.json.decode(word, type=_Held).verdict
-        except msgspec.DecodeError:
+        except JSON_FAULTS:
             return word
     word = word.strip(_AROUND)
     for lead in _LEADS:

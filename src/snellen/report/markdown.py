@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from snellen.formats.shown_text import short_name
 from snellen.report.common_questions import common_question_tables
-from snellen.report.formatting import short_name, superscript
+from snellen.report.formatting import superscript
 from snellen.report.paired_tables import paired_tables
+from snellen.report.paper_tables import beside_papers
 from snellen.report.request_counts import count_tables
 from snellen.report.run_view import RunView
 from snellen.report.sections import benchmark_tables, dimension_tables, provenance_tables, slice_tables
@@ -25,6 +27,7 @@ def markdown_report(views: Sequence[RunView]) -> str:
         "By dimension": dimension_tables(views),
         "By benchmark": benchmark_tables(views),
         **{section.layout.title: list(section.tables) for section in suite_sections(views)},
+        "Beside the published models": beside_papers(views),
         "Parts of benchmarks": slice_tables(views),
         "Counts": count_tables(views),
         "Provenance": provenance_tables(views),

@@ -11,6 +11,7 @@ from snellen.report.figures import ChartDrawer
 from snellen.report.gallery import OUTCOMES, Gallery, choose_gallery
 from snellen.report.markup import disclosure, esc, html_table
 from snellen.report.paired_tables import paired_tables
+from snellen.report.paper_tables import beside_papers
 from snellen.report.request_counts import count_replies, count_tables
 from snellen.report.run_view import RunView, benchmarks_of
 from snellen.report.sample_card import sample_card
@@ -34,6 +35,7 @@ def html_report(views: Sequence[RunView]) -> str:
         ("common", "Common", _tables(common_question_tables(views))),
         ("comparison", "Comparison", _tables(paired_tables(views))),
         *_chart_sections(views, figures),
+        ("papers", "Published", _tables(beside_papers(views))),
         ("samples", "Samples", _samples(views, gallery)),
         ("counts", "Counts", _counts(views, figures)),
         ("provenance", "Provenance", _tables(provenance_tables(views))),

@@ -14,10 +14,11 @@ from rich.text import Text
 from snellen.analysis.capability import ALL, CAPABILITY
 from snellen.analysis.ranks import AVERAGE_RANK
 from snellen.catalogue import dimension_titles
+from snellen.formats.shown_text import short_name
 from snellen.metrics.declaration import declared
 from snellen.records import Estimate, Result
 from snellen.report.common_questions import common_question_tables
-from snellen.report.formatting import DASH, figure_parts, short_name, superscript, value_text
+from snellen.report.formatting import DASH, figure_parts, superscript, value_text
 from snellen.report.run_view import MetricEstimates, dimensions_of, method_rows, run_views
 from snellen.report.sections import other_metrics, scored_benchmarks
 from snellen.report.suite_tables import suite_sections

@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.errors import StoreError
+from snellen.formats.decoding import JSON_FAULTS
 from snellen.records import Decoding, Exchange, Request, Response
 from snellen.runs.spec import RunSpec
 
@@ -241,7 +242,7 @@ def read_journal(path: Path) -> Iterator[tuple[int, Exchange]]:
             if line.endswith(b"\n"):
                 try:
                     yield offset, _exchanges.decode(line)
-                except msgspec.DecodeError as error:
+                except JSON_FAULTS as error:
                     raise StoreError(
                         f"{path}:{number}: not an exchange of this version ({error}); remove the line to go on"
                     ) from None
@@ -268,7 +269,7 @@ def read_manifest(folder: Path) -> RunManifest:
                 "choose another --name, or use the Snellen that made it"
             )
         return msgspec.json.decode(raw, type=RunManifest)
-    except msgspec.DecodeError as error:
+    except JSON_FAULTS as error:
         raise StoreError(f"{path}: {error}") from None
 
 

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
@@ -20,6 +19,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict, fields, replace
 
 from snellen.errors import DataError, UnknownNameError
+from snellen.formats.decoding import parse_toml
+from snellen.paths import check_folder_name
 from snellen.protocols.prediction import LikelihoodRule
 from snellen.records import METHODS, Decoding, Method
 from snellen.registry import unknown
@@ -168,7 +169,10 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
         for name, form in _TABLES.items()
         if isinstance(content.get(name), (Mapping, form))
     }
-    return _converted({**content, **tables}, RunSpec, where)
+    spec = _converted({**content, **tables}, RunSpec, where)
+    if spec.name:
+        check_folder_name(spec.name, f"{where}name: ")
+    return spec
 
 
 def scoring_spec(content: Mapping[str, Any] | ScoringSpec) -> ScoringSpec:
@@ -184,8 +188,8 @@ def judge_spec(content: Mapping[str, Any] | JudgeSpec) -> JudgeSpec:
 def read_run_spec(path: Path) -> dict[str, Any]:
     """What a TOML file says of a run, to be laid below flags. Raises DataError or UnknownNameError naming the file."""
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        content = parse_toml(path.read_text("utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: {error}") from None
     spec = run_spec(content, f"{path}: ")
     if wrong := [model for model in spec.judge.models if not isinstance(model, str)]:

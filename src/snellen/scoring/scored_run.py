@@ -70,9 +70,13 @@ class ScoredRun(Struct, frozen=True):
 
 
 def run_labels(runs: Sequence[ScoredRun]) -> list[str]:
-    """What to call each run beside the others: its model's name, with its folder where several runs share the model."""
-    models = Counter(run.manifest.model for run in runs)
+    """What to call each run beside the others: its model's name, with its folder where several runs share the model,
+    and `as published` where other runs are not."""
+    models = Counter((run.manifest.model, run.convention) for run in runs)
+    mixed = len({run.convention for run in runs}) > 1
     return [
-        run.manifest.model if models[run.manifest.model] == 1 else f"{run.manifest.model} ({run.folder.name})"
+        run.manifest.model
+        + (f" ({run.folder.name})" if models[run.manifest.model, run.convention] > 1 else "")
+        + (" as published" if mixed and run.convention != "standard" else "")
         for run in runs
     ]

@@ -5,7 +5,6 @@ docs/studies.md shows each field in use.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -18,6 +17,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.catalogue import study_files
 from snellen.errors import DataError, UnknownNameError
+from snellen.formats.decoding import parse_toml
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.spec import RunSpec, overlaid, run_spec
 
@@ -136,10 +136,7 @@ def studies() -> dict[str, StudySpec]:
 
 def parse_study(text: str, name: str, where: str, folder: Path | None = None) -> StudySpec:
     """A study from the text of its file. Raises DataError or UnknownNameError, beginning with `where`."""
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{where}: {error}") from None
+    content = parse_toml(text, where)
     if strange := set(content) - set(_Declared.__struct_fields__):
         raise DataError(f"{where}: {registry.unknown('field', min(strange), _Declared.__struct_fields__)}")
     declared = _converted(content, _Declared, where)

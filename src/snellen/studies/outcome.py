@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from snellen.errors import DataError
+from snellen.formats.shown_text import short_name
 from snellen.report.document import html_charts, html_legend, offline_document
-from snellen.report.formatting import short_name
 from snellen.report.markdown import escape, markdown_tables
 from snellen.report.markup import disclosure, esc, html_table
 from snellen.report.table import Table

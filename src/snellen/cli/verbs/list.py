@@ -10,7 +10,7 @@ from snellen import registry
 from snellen.cli.flags import json_flag
 from snellen.metrics.declaration import MetricInput
 
-WHAT = ("benchmarks", "suites", "studies", "models", "protocols", "metrics")
+WHAT = ("benchmarks", "suites", "studies", "models", "protocols", "metrics", "cards")
 Rows = list[tuple[str, ...]]
 
 
@@ -19,7 +19,7 @@ Rows = list[tuple[str, ...]]
 @click.option("--where", default="", help="A condition on facts, e.g. \"dimension == 'CG'\".")
 @json_flag
 def command(what: str, where: str, as_json: bool) -> None:
-    """Show what there is: benchmarks (default), suites, studies, models, protocols or metrics."""
+    """Show what there is: benchmarks (default), suites, studies, models, protocols, metrics or model cards."""
     from snellen.cli.show import show_table
 
     header, rows = _LISTS[what](where)
@@ -125,6 +125,25 @@ def _metrics(where: str) -> tuple[tuple[str, ...], Rows]:
     return ("metric", "over", "unit", "better", "what it is"), sorted(rows, key=lambda row: _OVER.index(row[1]))
 
 
+def _cards(where: str) -> tuple[tuple[str, ...], Rows]:
+    from snellen.catalogue.cards import model_cards
+
+    rows: Rows = [
+        (
+            name,
+            card.vision,
+            card.backbone,
+            card.connection,
+            *("" if count is None else f"{count:,}" for count in (card.parameters, card.trainable_parameters)),
+            "" if card.visual_tokens is None else str(card.visual_tokens),
+            "not known" if card.trained_on is None else ", ".join(card.trained_on),
+        )
+        for name, card in model_cards().items()
+    ]
+    header = ("card", "vision", "language model", "connection", "parameters", "trained", "visual tokens", "trained on")
+    return header, rows
+
+
 _OVER: tuple[MetricInput, ...] = ("choices", "ranks", "reply", "corpus", "counts", "judge", "derived")
 
 
@@ -135,4 +154,5 @@ _LISTS: dict[str, Callable[[str], tuple[tuple[str, ...], Rows]]] = {
     "models": _models,
     "protocols": _protocols,
     "metrics": _metrics,
+    "cards": _cards,
 }

@@ -16,8 +16,9 @@ from snellen.api import score
 from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out
 from snellen.errors import DataError
+from snellen.formats.shown_text import short_name
 from snellen.reformulation.sampling import Rule, Sampling
-from snellen.report.formatting import DASH, decimal_text, percent, short_name
+from snellen.report.formatting import DASH, decimal_text, percent
 from snellen.runs.plan import find_benchmarks, specs_of
 from snellen.scoring.resampling import draw_subset, subset_name
 
@@ -72,7 +73,6 @@ def command(
     out.print(
         f"drew {subset.manifest.counts.samples:,} of {whole.manifest.counts.samples:,} samples of {whole.name}: "
         f"{subset.name} version {subset.manifest.version}\n  {subset.folder}",
-        highlight=False,
         soft_wrap=True,
     )
 
@@ -96,7 +96,7 @@ def _sampling(rule: str, amounts: dict[str, float | int | None]) -> Sampling:
 
 def _print_lines(rows: Sequence[SampleStability]) -> None:
     for row in rows:
-        out.out(msgspec.json.encode(msgspec.structs.asdict(row)).decode(), highlight=False)
+        out.out(msgspec.json.encode(msgspec.structs.asdict(row)).decode())
 
 
 def _print_table(rows: Sequence[SampleStability]) -> None:

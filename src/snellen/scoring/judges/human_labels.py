@@ -16,6 +16,7 @@ from msgspec import Struct
 from snellen.benchmark import Benchmark, Selection
 from snellen.errors import DataError, StoreError
 from snellen.extraction import named_extractors, semantic_matching
+from snellen.formats.decoding import JSON_FAULTS
 from snellen.prompts.judge_prompts import shortened
 from snellen.protocols.judge_matching import matching_prompts
 from snellen.protocols.prediction import predict
@@ -104,7 +105,7 @@ def read_labels(path: Path) -> dict[tuple[str, str], HumanLabel]:
     for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
         try:
             label = msgspec.json.decode(line, type=HumanLabel)
-        except msgspec.DecodeError as error:
+        except JSON_FAULTS as error:
             raise StoreError(f"{path}:{number}: not a label ({error}); mend or remove the line") from None
         found[label.item, label.by] = label
     return {key: label for key, label in found.items() if label.label is not None}
@@ -152,7 +153,7 @@ class _Row(Struct):
 def _row(line: bytes, where: str) -> _Row:
     try:
         row = msgspec.json.decode(line, type=_Row)
-    except msgspec.DecodeError as error:
+    except JSON_FAULTS as error:
         raise DataError(f"{where}: not a label ({error})") from None
     if not row.item and not row.sample_id:
         raise DataError(f"{where}: names no reply; give item or sample_id")
