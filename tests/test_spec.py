@@ -90,6 +90,7 @@ def test_what_is_not_said_is_the_same_in_python_as_in_the_record() -> None:
 
 DIFFERENT_THINGS = {
     "--answers": "build takes a file, score a file or the name of a benchmark",
+    "--benchmark": "study asks several, score and submit are about one",
     "--metric": "sample studies one, the others compute several",
     "--output": "report writes several files, submit one",
     "--protocol": "run asks by several, submit writes the replies to one",
@@ -137,7 +138,8 @@ def test_a_file_can_say_what_every_field_holds() -> None:
         models=("snellen:oracle",), benchmarks=("eyechart/shape",), protocols=("vanilla",), method="both", where="x",
         roles=(("questioner", "snellen:uniform"), ("reasoner", "hf:org/name")),
         held_out_for=("llava-1.5-7b",), cards="cards.toml", limit=3, name="n", runs="r", templates="data",
-        prefix=False, temperature=0.5, top_p=0.9, seed=4, stop=("\n",), max_new_tokens=9, workers=2, window=5,
+        prompt="Look: {question}", prefix=False, temperature=0.5, top_p=0.9, seed=4, stop=("\n",), max_new_tokens=9,
+        workers=2, window=5,
         error_budget=0.1, allow_same_requests=True, report=False,
         scoring=ScoringSpec(
             extractor="strict", likelihood_rule="mean", metrics=("anls",), semantic=True, unparsed="legacy-random",

@@ -71,7 +71,7 @@ def evaluate_spec(
     for model in (*asked, *played.values()):
         _check_model(model, spec)
     check_judging(spec.scoring, spec.judge)
-    cast = _Cast(played)
+    cast = Cast(played)
     return [
         _evaluate_one(named.for_model(number, names[number]), model, cast, progress, announce)
         for number, model in enumerate(asked)
@@ -82,7 +82,7 @@ def _name_of(model: Any) -> str:
     return model if isinstance(model, str) else load_model(model).name
 
 
-class _Cast:
+class Cast:
     """Who plays the roles: loaded when first needed, and then for all models of a call."""
 
     def __init__(self, models: Mapping[str, Any]) -> None:
@@ -104,10 +104,10 @@ def _check_model(model: Any, spec: RunSpec) -> None:
 
 
 def _evaluate_one(
-    spec: RunSpec, model: Any, cast: _Cast, progress: ProgressListener, announce: Callable[[str], object]
+    spec: RunSpec, model: Any, cast: Cast, progress: ProgressListener, announce: Callable[[str], object]
 ) -> FinishedRun:
     plan = plan_run(spec, announce)
-    outcome = _carry_out(plan, model, cast, progress)
+    outcome = carry_out(plan, model, cast, progress)
     [scored] = score_folders([outcome.folder], spec.scoring, spec.judge, announce)
     for use in scored.roles:
         announce(use.sentence)
@@ -116,7 +116,8 @@ def _evaluate_one(
     return FinishedRun(outcome, scored)
 
 
-def _carry_out(plan: RunPlan, model: Any, cast: _Cast, progress: ProgressListener) -> RunOutcome:
+def carry_out(plan: RunPlan, model: Any, cast: Cast, progress: ProgressListener) -> RunOutcome:
+    """Ask a model, a string or an object, what a plan says and is not answered yet."""
     update = progress_of(plan, progress)
     if plan.spec.workers > 1:
         return run_workers(plan, update)

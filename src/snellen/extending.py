@@ -117,6 +117,13 @@ if TYPE_CHECKING:
     from snellen.runs.journal import read_manifest as read_manifest
     from snellen.runs.plan import find_benchmarks as find_benchmarks
     from snellen.seeds import rng_for as rng_for
+    from snellen.studies.series import CellScores as CellScores
+    from snellen.studies.series import StudyNumbers as StudyNumbers
+    from snellen.studies.series import StudySeries as StudySeries
+    from snellen.studies.statistic import StudyPart as StudyPart
+    from snellen.studies.statistic import StudyRow as StudyRow
+    from snellen.studies.statistic import StudyStatistic as StudyStatistic
+    from snellen.studies.statistic import study_row as study_row
 
 _HOMES = {
     "snellen.building.source_counts": ("SourceCounts", "count_source"),
@@ -214,6 +221,8 @@ _HOMES = {
     "snellen.runs.journal": ("RunManifest", "read_exchanges", "read_manifest"),
     "snellen.runs.plan": ("find_benchmarks",),
     "snellen.seeds": ("rng_for",),
+    "snellen.studies.series": ("CellScores", "StudyNumbers", "StudySeries"),
+    "snellen.studies.statistic": ("StudyPart", "StudyRow", "StudyStatistic", "study_row"),
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -36,6 +36,7 @@ SuiteGroup = Literal[
     "report_tables",
     "source_counters",
     "rating_studies",
+    "study_statistics",
 ]
 """What suites bring; `snellen.catalogue.hooks` has the type of each."""
 Group = Literal["models", "readers", "transforms", "protocols", "instruments", "suites", "metrics"] | SuiteGroup
@@ -146,6 +147,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "instruments": {"oracle": "snellen.scoring.oracle:open_oracle"},
     # Packages with a `suite.toml`, whose `hooks` add to the groups above and below.
     "suites": {
+        "aro": "snellen.suites.aro",
         "eyechart": "snellen.suites.eyechart",
         "easy-vqa": "snellen.suites.easy_vqa",
         "mmbench": "snellen.suites.mmbench",
@@ -171,6 +173,14 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "report_tables": {},
     "source_counters": {},
     "rating_studies": {},
+    # What is computed over the cells of a study.
+    "study_statistics": {
+        "cells": "snellen.studies.cell_table:CELLS",
+        "spread": "snellen.studies.spread:SPREAD",
+        "variance": "snellen.studies.variance:VARIANCE",
+        "pairs": "snellen.studies.pairs:PAIRS",
+        "agreement": "snellen.studies.agreement:AGREEMENT",
+    },
 }
 _HOOKS = "snellen.catalogue.loading:hook_targets"
 """Gives what suites add to a group. A string, since the suites themselves are found through this registry."""

@@ -16,7 +16,7 @@ from snellen.formats.shown_text import strip_controls
 
 _VERBS: dict[str, dict[str, str]] = {
     "Benchmarks": {
-        "list": "Show benchmarks, suites, models, protocols, metrics or model cards.",
+        "list": "Show benchmarks, suites, studies, models, protocols, metrics or model cards.",
         "build": "Make a benchmark from its source, or from your own questions.",
         "init": "Start a benchmark of your own from questions and pictures.",
         "verify": "Compare what official files contain with the paper's tables.",
@@ -29,6 +29,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "demo": "Evaluate the embedded models on the embedded eye chart.",
         "check": "See whether a model sees: what changes when the picture does.",
         "run": "Evaluate a model on benchmarks; the same command resumes a stopped run.",
+        "study": "Carry out a study: many runs that differ in one thing or several, and what they say together.",
         "score": "Read and score a run again, without asking the model.",
         "compare": "Compare runs question by question: differences, tests, ranks, flips.",
         "agree": "Label hard replies, and see how far extractors and judges agree with people.",

@@ -112,10 +112,11 @@ class PromptRenderer(Struct, frozen=True):
 
     def _question(self, turn: Turn, order: tuple[int, ...], labels: tuple[str, ...]) -> str:
         """The question, and its options where there are labels to show them with."""
+        question = self.templates.worded(turn.question)
         if not (turn.options and labels):
-            return turn.question
+            return question
         options = tuple(turn.options[i] for i in order) if order else turn.options
-        return f"{turn.question} {lay_out(self.templates.layout, options, labels)}"
+        return f"{question} {lay_out(self.templates.layout, options, labels)}"
 
     def _in_context(self, variant: Variant) -> tuple[str, str]:
         """The question that shows the format, with options of its own and labels like those of the real one."""

@@ -19,6 +19,9 @@ from snellen.formats.decoding import parse_toml
 from snellen.prompts.reasoning_prompts import ReasoningPrompts, parse_reasoning_prompts
 from snellen.records import Method
 
+QUESTION = "{question}"
+"""Stands for a sample's own question in a prompt."""
+
 
 class InContext(Struct, frozen=True):
     question: str
@@ -51,9 +54,13 @@ class Templates(Struct, frozen=True):
     """What the other models of a reasoning are told."""
     of_data: bool = False
     """Whether the instructions in a benchmark's own data, if any, replace Snellen's."""
+    prompt: str = ""
+    """What is asked in place of every instruction and question; `{question}` in it stands for the question."""
 
     def instructions(self, family: str, method: Method) -> tuple[str, ...]:
         """The instructions of a family under a method. Raises UnknownNameError."""
+        if self.prompt:
+            return ("",)
         try:
             return self.families[family][method].instructions
         except KeyError:
@@ -68,8 +75,26 @@ class Templates(Struct, frozen=True):
         }
         return replace(self, families={**self.families, family: own})
 
+    def with_prompt(self, prompt: str) -> Templates:
+        """These templates with one text asked in place of every instruction and question.
+
+        Raises DataError for a field in braces other than `{question}`.
+        """
+        if not prompt:
+            return self
+        if fields := [field for field in re.findall(r"\{\w*\}", prompt) if field != QUESTION]:
+            raise DataError(f"prompt {prompt!r}: {fields[0]} stands for nothing; the one field is {QUESTION}")
+        digest = hashlib.sha256(prompt.encode()).hexdigest()[:12]
+        return replace(self, id=f"{self.id}, prompt {digest}", prompt=prompt)
+
+    def worded(self, question: str) -> str:
+        """What is asked for a question: the prompt where there is one."""
+        return self.prompt.replace(QUESTION, question) if self.prompt else question
+
     def named(self, name: str) -> str:
         """The instruction behind a template id such as `choice.generation.2`."""
+        if self.prompt:
+            return ""
         family, method, number = name.rsplit(".", 2)
         return self.families[family][cast(Method, method)].instructions[int(number)]
 

@@ -8,10 +8,10 @@ import json
 
 
 def _policy(style: str, script: str) -> str:
-    """The content security policy of a page with this one style and this one script: nothing is requested."""
+    """The content security policy of a page with this one style and this one script, or none: nothing is requested."""
+    scripts = f"script-src '{_digest(script)}'; " if script else ""
     return (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; {scripts}style-src '{_digest(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 

@@ -15,9 +15,11 @@ import hashlib
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 from msgspec import Struct
@@ -111,7 +113,8 @@ class RunManifest(Struct, frozen=True):
 class RunStore:
     """An open run folder. `worker` names the journal that this process appends to.
 
-    A response is found again by what was asked; for the roles `by_sample` also by the sample that asked.
+    A response is found again by what was asked; for the roles `by_sample` also by the sample that asked. It may also
+    stand in one of the `others`, folders of finished runs of the same models, which are only read.
     """
 
     def __init__(
@@ -120,9 +123,13 @@ class RunStore:
         worker: int = 0,
         *,
         by_sample: Collection[str] = (),
+        others: Sequence[Path] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.folder, self._by_sample = folder, by_sample
+        self.folder, self._by_sample = folder, frozenset(by_sample)
+        self._others = [
+            (path, _places_in(path, path.stat().st_size, self._by_sample)) for one in others for path in journals(one)
+        ]
         self.answered, self.failed = Counter[str](), Counter[str]()
         """Requests of this session, by role."""
         self._clock, self._synced = clock, clock()
@@ -167,20 +174,28 @@ class RunStore:
 
     def identity(self, request: Request) -> bytes:
         """What the response to a request is found by: two requests with the same share one response."""
-        return sample_identity(request) if request.role in self._by_sample else bytes.fromhex(request.key)
+        return request_identity(request, self._by_sample)
 
     def find(self, protocol: str, request: Request) -> Response | None:
         """The stored response to the same request, if any; it is then recorded under this presentation too.
 
         Failures are never returned, so they are asked again.
         """
-        place = self._places.get(self.identity(request))
-        if place is None:
+        response = self._stored(self.identity(request))
+        if response is None:
             return None
-        response = _read_at(self._journals[place & 255], place >> 8).response
         if _presentation(protocol, request) not in self._known:
             self.append([Exchange(protocol, request, response, reused=True)])
         return response
+
+    def _stored(self, identity: bytes) -> Response | None:
+        place = self._places.get(identity)
+        if place is not None:
+            return _read_at(self._journals[place & 255], place >> 8).response
+        for path, places in self._others:
+            if identity in places:
+                return _read_at(path, places[identity]).response
+        return None
 
     def share(self, protocol: str, request: Request, response: Response) -> Response:
         """Record under this presentation too the response, or failure, that another just got for the same request."""
@@ -300,6 +315,21 @@ def _unwritable(folder: Path, error: OSError) -> StoreError:
     if error.errno == errno.ENOSPC:
         return StoreError(f"{folder}: the disk is full; free some space, then run the same command to go on")
     return StoreError(f"{folder}: cannot write ({error.strerror}); choose a folder you can write with --runs")
+
+
+def request_identity(request: Request, by_sample: Collection[str]) -> bytes:
+    """What the response to a request is found by; for the roles `by_sample` also by the sample that asks."""
+    return sample_identity(request) if request.role in by_sample else bytes.fromhex(request.key)
+
+
+@lru_cache(maxsize=1024)
+def _places_in(path: Path, size: int, by_sample: frozenset[str]) -> Mapping[bytes, int]:
+    """Where the first answer to each request stands in a journal of that size: read once, however many runs ask."""
+    places: dict[bytes, int] = {}
+    for offset, exchange in read_journal(path):
+        if exchange.response.error is None:
+            places.setdefault(request_identity(exchange.request, by_sample), offset)
+    return MappingProxyType(places)
 
 
 def sample_identity(request: Request) -> bytes:

@@ -51,6 +51,8 @@ class RunPlan(Struct, frozen=True):
     templates: Templates
     worker: int = 0
     """Which of the spec's workers this is; samples of one picture stay together."""
+    others: tuple[Path, ...] = ()
+    """Folders of runs whose answers to the same requests serve too, where the same model gave them."""
 
     @property
     def folder(self) -> Path:
@@ -71,7 +73,7 @@ def plan_run(spec: RunSpec, announce: Announce = lambda line: None) -> RunPlan:
     if not spec.benchmarks:
         raise DataError("name a benchmark to run; `snellen list` shows all")
     protocols = tuple(parse_protocol(text) for text in spec.protocols)
-    templates = named_templates(spec.templates)
+    templates = named_templates(spec.templates).with_prompt(spec.prompt)
     without = held_out_benchmarks(spec.benchmarks, spec.held_out_for, spec.cards, announce)
     benchmarks = find_benchmarks(spec.benchmarks, spec.where, spec.limit, announce, without=without, partial=True)
     check_roles(RunPlan(spec, tuple(benchmarks), protocols, templates), dict(spec.roles))

@@ -9,7 +9,7 @@ from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec
 from snellen.models.object_fingerprint import NOT_FINGERPRINTED
 from snellen.records import Failure, Kind, Request, Response
-from snellen.runs.journal import read_exchanges, read_manifest, sample_identity
+from snellen.runs.journal import read_exchanges, read_manifest, request_identity
 
 
 class Replay:
@@ -36,7 +36,7 @@ class Replay:
         return {name: text for name, text in facts.items() if not name.endswith(NOT_FINGERPRINTED)}
 
     def _identity(self, request: Request) -> bytes:
-        return sample_identity(request) if request.role in self._manifest.by_sample else bytes.fromhex(request.key)
+        return request_identity(request, self._manifest.by_sample)
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
         missing = Response(error=Failure("not recorded", "the replayed run was not asked this"))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from snellen import __version__
 from snellen.errors import ModelError, StoreError
 from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks, answers_by_sample, identity_of
-from snellen.models.object_fingerprint import is_of_content
+from snellen.models.object_fingerprint import is_of_content, why_not_fingerprinted
 from snellen.protocols.base import needed_kind
 from snellen.protocols.declaration import declaration_of
 from snellen.records import EVALUATED
@@ -68,7 +68,8 @@ def run_plan(
     for one in everybody.values():
         if isinstance(one, NeedsBenchmarks):
             one.prepare([selected.benchmark.folder for selected in plan.benchmarks])
-    with RunStore(folder, plan.worker, by_sample=manifest.by_sample) as store:
+    others = [other for other in plan.others if _answers_alike(other, manifest)]
+    with RunStore(folder, plan.worker, by_sample=manifest.by_sample, others=others) as store:
         try:
             drive_model(model, work_items(plan), store, roles=roles, window=plan.spec.window, progress=progress)
         finally:
@@ -169,6 +170,20 @@ def _with_model(manifest: RunManifest, role: str, use: RoleModel) -> RunManifest
     if role == EVALUATED:
         return replace(manifest, left_as=use.left_as)
     return replace(manifest, roles={**manifest.roles, role: use})
+
+
+def _answers_alike(folder: Path, manifest: RunManifest) -> bool:
+    """Whether the answers in another run's folder are those of this run's models, for all their fingerprints say."""
+    models = _models_of(manifest)
+    if not holds_answers(folder) or any(why_not_fingerprinted(use.fingerprint) for use in models.values()):
+        return False
+    others = _models_of(read_manifest(folder))
+    return others.keys() == models.keys() and all(
+        others[role].model == use.model
+        and use.fingerprint in (others[role].fingerprint, others[role].left_as)
+        and others[role].answers_by_sample == use.answers_by_sample
+        for role, use in models.items()
+    )
 
 
 def _versions() -> dict[str, str]:

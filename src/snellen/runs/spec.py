@@ -103,6 +103,8 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     runs: str = "runs"
     templates: str = ""
     """A TOML file with your own wording, or `data` for that of the benchmarks' own data."""
+    prompt: str = ""
+    """Asked in place of every instruction and question; `{question}` in it stands for the question."""
     prefix: bool = True
     """Open the reply to a question with options by the template's words, `The answer is`."""
     temperature: Annotated[float, Meta(ge=0)] = 0.0

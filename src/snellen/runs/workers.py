@@ -1,7 +1,7 @@
 """Several processes for one run: each loads the model, takes its share of the pictures, keeps its journal.
 
-`python -m snellen.runs.workers` is one of them: it reads its number and a `RunSpec` from standard input, and writes
-one `ProgressUpdate` per line to standard output.
+`python -m snellen.runs.workers` is one of them: it reads its number, a `RunSpec` and the folders of other runs
+from standard input, and writes one `ProgressUpdate` per line to standard output.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -47,7 +48,7 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
                 else:
                     lines.append(line)
 
-    with _started(plan.spec) as processes:
+    with _started(plan) as processes:
         threads = [threading.Thread(target=listen, args=(process,)) for process in processes]
         for thread in threads:
             thread.start()
@@ -70,8 +71,8 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
 
 
 @contextmanager
-def _started(spec: RunSpec) -> Iterator[list[subprocess.Popen[bytes]]]:
-    processes = []
+def _started(plan: RunPlan) -> Iterator[list[subprocess.Popen[bytes]]]:
+    spec, processes = plan.spec, []
     try:
         for number in range(spec.workers):
             process = subprocess.Popen(
@@ -82,7 +83,9 @@ def _started(spec: RunSpec) -> Iterator[list[subprocess.Popen[bytes]]]:
             )
             processes.append(process)
             if process.stdin:
-                process.stdin.write(msgspec.json.encode((number, spec.of_model())))
+                process.stdin.write(
+                    msgspec.json.encode((number, spec.of_model(), [str(other) for other in plan.others]))
+                )
                 process.stdin.close()
         yield processes
     finally:
@@ -103,14 +106,14 @@ def _share(number: int, workers: int) -> dict[str, str]:
 
 
 def _main() -> None:
-    number, spec = msgspec.json.decode(sys.stdin.buffer.read(), type=tuple[int, RunSpec])
+    number, spec, others = msgspec.json.decode(sys.stdin.buffer.read(), type=tuple[int, RunSpec, tuple[str, ...]])
 
     def write(line: _Line) -> None:
         sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
         sys.stdout.buffer.flush()
 
     try:
-        plan = replace(plan_run(spec), worker=number)
+        plan = replace(plan_run(spec), worker=number, others=tuple(map(Path, others)))
         [name] = spec.models
         roles = load_roles(dict(spec.roles))
         model = load_evaluated(name, dict(spec.roles), roles)

@@ -10,7 +10,7 @@ from snellen import registry
 from snellen.cli.flags import json_flag
 from snellen.metrics.declaration import MetricInput
 
-WHAT = ("benchmarks", "suites", "models", "protocols", "metrics", "cards")
+WHAT = ("benchmarks", "suites", "studies", "models", "protocols", "metrics", "cards")
 Rows = list[tuple[str, ...]]
 
 
@@ -19,7 +19,7 @@ Rows = list[tuple[str, ...]]
 @click.option("--where", default="", help="A condition on facts, e.g. \"dimension == 'CG'\".")
 @json_flag
 def command(what: str, where: str, as_json: bool) -> None:
-    """Show what there is: benchmarks (default), suites, models, protocols, metrics or model cards."""
+    """Show what there is: benchmarks (default), suites, studies, models, protocols, metrics or model cards."""
     from snellen.cli.show import show_table
 
     header, rows = _LISTS[what](where)
@@ -63,6 +63,21 @@ def _suites(where: str) -> tuple[tuple[str, ...], Rows]:
         for name, specs in suites().items()
     ]
     return ("suite", "benchmarks", "dimensions"), rows
+
+
+def _studies(where: str) -> tuple[tuple[str, ...], Rows]:
+    from snellen.studies.declaration import studies
+
+    rows: Rows = [
+        (
+            name,
+            study.title,
+            ", ".join(factor.name for factor in study.vary) or "-",
+            ", ".join(study.fixed["benchmarks"]),
+        )
+        for name, study in studies().items()
+    ]
+    return ("study", "title", "varies", "benchmarks"), rows
 
 
 def _models(where: str) -> tuple[tuple[str, ...], Rows]:
@@ -135,6 +150,7 @@ _OVER: tuple[MetricInput, ...] = ("choices", "ranks", "pictures", "reply", "corp
 _LISTS: dict[str, Callable[[str], tuple[tuple[str, ...], Rows]]] = {
     "benchmarks": _benchmarks,
     "suites": _suites,
+    "studies": _studies,
     "models": _models,
     "protocols": _protocols,
     "metrics": _metrics,

@@ -51,6 +51,7 @@ from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read
 @click.option("--name", help="Name of the run's folder.  [from what is asked]")
 @click.option("--runs", help="Folder of runs.  [runs]")
 @click.option("--templates", help="A TOML file with your own wording, or `data` for the benchmarks' own wording.")
+@click.option("--prompt", help="Text to ask in place of every question; '{question}' in it stands for the question.")
 @click.option("--prefix/--no-prefix", default=None, help="Open the reply with 'The answer is'.  [yes]")
 @click.option("--temperature", type=click.FloatRange(0), help="Sampling temperature.  [0, greedy]")
 @click.option("--top-p", type=click.FloatRange(0, 1), help="Nucleus sampling.  [1]")

@@ -20,7 +20,7 @@ from snellen.formats.shown_text import short_name
 from snellen.reformulation.sampling import Rule, Sampling
 from snellen.report.formatting import DASH, decimal_text, percent
 from snellen.runs.plan import find_benchmarks, specs_of
-from snellen.scoring.resampling import draw_subset
+from snellen.scoring.resampling import draw_subset, subset_name
 
 STUDY_HEADER = (
     "benchmark", "protocol", "metric", "ratio", "samples", "models", "rho", "rank rho", "deviation", "variance", "time",
@@ -69,7 +69,7 @@ def command(
         raise DataError(f"{', '.join(what)} stands for {count_of_benchmarks} benchmarks; draw from them one by one")
     [use] = find_benchmarks(what, announce=announce)
     whole = use.benchmark
-    subset = draw_subset(whole, sampling, name=name or _named(whole.name, sampling), by=by, seed=seed, to=to)
+    subset = draw_subset(whole, sampling, name=name or subset_name(whole.name, sampling), by=by, seed=seed, to=to)
     out.print(
         f"drew {subset.manifest.counts.samples:,} of {whole.manifest.counts.samples:,} samples of {whole.name}: "
         f"{subset.name} version {subset.manifest.version}\n  {subset.folder}",
@@ -92,15 +92,6 @@ def _sampling(rule: str, amounts: dict[str, float | int | None]) -> Sampling:
         return Sampling(cast(Rule, rule), **amounts)  # type: ignore[arg-type]
     except ValueError as error:
         raise DataError(f"{error}; say how much to draw with --ratio, --count, --each or --step") from None
-
-
-def _named(whole: str, sampling: Sampling) -> str:
-    """`mscoco-count-10p`, `-500`, `-5-each`, `-every-40`."""
-    if sampling.ratio:
-        return f"{whole}-{100 * sampling.ratio:g}p"
-    if sampling.each:
-        return f"{whole}-{sampling.each}-each"
-    return f"{whole}-every-{sampling.step}" if sampling.step else f"{whole}-{sampling.count}"
 
 
 def _print_lines(rows: Sequence[SampleStability]) -> None:
