@@ -45,7 +45,7 @@ LAYERS = (
     ("scoring", "metrics"),
     ("analysis", "report", "predictions", "ratings", "studies"),
     ("suites",),
-    ("api", "cli", "evaluation", "studying", "extending", "__init__", "__main__"),
+    ("api", "cli", "server", "evaluation", "studying", "extending", "__init__", "__main__"),
 )
 """A module imports from its own layer or from earlier ones: the table of docs/architecture.md."""
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}

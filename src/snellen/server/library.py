@@ -1,0 +1,198 @@
+"""The runs that a session shows: found in folders, indexed when they are new or have grown, and read."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import threading
+import time
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from snellen.errors import SnellenError, StoreError
+from snellen.paths import home
+from snellen.records import Result
+from snellen.runs.journal import RUN_MANIFEST, RunManifest, journals, read_manifest
+from snellen.server.filters import QuestionFilter, select_questions
+from snellen.server.indexing import forget_runs, index_run, join_runs, open_index, reading, run_stamp
+
+REST = 10
+"""A run that grows is indexed again after at least so many times the seconds that this took."""
+LEAST_REST = 2.0
+KEPT_SELECTIONS = 32
+
+
+class ShownRun(Struct, frozen=True):
+    """One run of the session, as its folder and the index have it."""
+
+    name: str
+    """Its folder's name, with as much of the path as it takes to tell it from others."""
+    folder: Path
+    manifest: RunManifest | None
+    """None for a folder that cannot be read, for which `fault` says why."""
+    id: int = -1
+    """In the index; -1 before it is indexed."""
+    fault: str = ""
+    headlines: tuple[Result, ...] = ()
+    indexed: float = 0.0
+    """Seconds since 1970; 0 before it is indexed."""
+    seconds: float = 0.0
+    stamp: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.manifest.model if self.manifest else self.name
+
+
+class Library:
+    """All runs at or below some folders, and their index. Safe for several threads.
+
+    Raises StoreError when there is no run at all.
+    """
+
+    def __init__(self, roots: Sequence[Path], index: Path | None = None) -> None:
+        self.roots = [root.absolute() for root in roots]
+        digest = hashlib.blake2b("\0".join(sorted(map(str, self.roots))).encode(), digest_size=8).hexdigest()
+        self.index = index or home() / "views" / f"{digest}.sqlite"
+        self._indexing, self._reading = threading.Lock(), threading.Lock()
+        self._selections: dict[QuestionFilter, array[int]] = {}
+        self._generation = 0
+        open_index(self.index).close()
+        if not find_runs(self.roots):
+            places = ", ".join(map(str, roots))
+            raise StoreError(
+                f"{places}: no run here ({RUN_MANIFEST} is missing); name the folder of a run, or one above runs"
+            )
+
+    def runs(self) -> list[ShownRun]:
+        """The runs that are there now, the latest first."""
+        folders = find_runs(self.roots)
+        with self._connection() as connection:
+            rows = connection.execute("SELECT folder, id, fault, headlines, indexed, seconds, stamp FROM run")
+            known = {folder: _Row(*row) for folder, *row in rows}
+        named = zip(run_names(folders), folders, strict=True)
+        shown = [_shown(name, folder, known.get(str(folder))) for name, folder in named]
+        return sorted(shown, key=lambda run: run.manifest.started if run.manifest else "", reverse=True)
+
+    def refresh(self, *, rested: bool = False) -> None:
+        """Index what is new or has grown; with `rested` only runs that had their rest since. One thread at a time."""
+        if not self._indexing.acquire(blocking=not rested):
+            return
+        try:
+            with closing(open_index(self.index)) as connection:
+                runs = self.runs()
+                stale = [(run, run_stamp(run.folder)) for run in runs if run.manifest and (not rested or _rested(run))]
+                stale = [(run, stamp) for run, stamp in stale if run.stamp != stamp]
+                forget_runs(connection, [run.folder for run in runs])
+                for run, stamp in stale:
+                    index_run(connection, run.folder, stamp)
+                if stale:
+                    join_runs(connection)
+            if stale:
+                with self._reading:
+                    self._selections.clear()
+                    self._generation += 1
+        finally:
+            self._indexing.release()
+
+    def refresh_in_background(self) -> None:
+        """The same, for runs that had their rest, without waiting."""
+        threading.Thread(target=self.refresh, kwargs={"rested": True}, daemon=True).start()
+
+    @property
+    def is_indexing(self) -> bool:
+        return self._indexing.locked()
+
+    def selection(self, chosen: QuestionFilter, runs: Sequence[ShownRun]) -> array[int]:
+        """The ids of the chosen questions in order; kept, so that turning a page costs nothing."""
+        key = chosen.selection
+        with self._reading:
+            if key in self._selections:
+                return self._selections[key]
+            generation = self._generation
+        query, values = select_questions(key, {run.name: run.id for run in runs})
+        with self._connection() as connection:
+            found = array("q", (row[0] for row in connection.execute(query, values)))
+        with self._reading:
+            if generation != self._generation:
+                return found
+            while len(self._selections) >= KEPT_SELECTIONS:
+                del self._selections[next(iter(self._selections))]
+            self._selections[key] = found
+        return found
+
+    def _connection(self) -> closing[sqlite3.Connection]:
+        return reading(self.index)
+
+    def rows(self, query: str, *values: object) -> list[Any]:
+        """The rows of a query that stands in this room."""
+        with self._connection() as connection:
+            return connection.execute(query, values).fetchall()
+
+
+def find_runs(roots: Sequence[Path]) -> list[Path]:
+    """The folders of runs at or below these folders, once each."""
+    found = (path.parent for root in roots for path in _manifests(root))
+    return list(dict.fromkeys(found))
+
+
+def _manifests(root: Path) -> Iterator[Path]:
+    own = root / RUN_MANIFEST
+    if own.is_file():
+        yield own
+    elif root.is_dir():
+        yield from (path for path in sorted(root.rglob(RUN_MANIFEST)) if journals(path.parent) or _is_run(path))
+
+
+def _is_run(manifest: Path) -> bool:
+    try:
+        read_manifest(manifest.parent)
+    except SnellenError:
+        return False
+    return True
+
+
+def run_names(folders: Sequence[Path]) -> list[str]:
+    """The shortest ends of their paths that tell them apart."""
+    names = [folder.name for folder in folders]
+    for depth in range(2, max((len(folder.parts) for folder in folders), default=0) + 1):
+        twice = {name for name in names if names.count(name) > 1}
+        if not twice:
+            break
+        names = [
+            "/".join(folder.parts[-depth:]) if name in twice else name
+            for name, folder in zip(names, folders, strict=True)
+        ]
+    return names
+
+
+def _shown(name: str, folder: Path, row: _Row | None) -> ShownRun:
+    try:
+        manifest = read_manifest(folder)
+    except SnellenError as error:
+        return ShownRun(name, folder, None, fault=str(error))
+    if row is None:
+        return ShownRun(name, folder, manifest)
+    headlines = msgspec.json.decode(row.headlines, type=tuple[Result, ...])
+    return ShownRun(name, folder, manifest, row.id, row.fault, headlines, row.indexed, row.seconds, row.stamp)
+
+
+class _Row(Struct, frozen=True):
+    """What the index says of a run."""
+
+    id: int
+    fault: str
+    headlines: bytes
+    indexed: float
+    seconds: float
+    stamp: str
+
+
+def _rested(run: ShownRun) -> bool:
+    return time.time() - run.indexed > max(LEAST_REST, REST * run.seconds)
