@@ -35,9 +35,10 @@ from snellen.report.sample_card import (
     scores_html,
     talk_html,
 )
-from snellen.server.changes import changes_of
+from snellen.server.changes import RunChanges, changes_of
 from snellen.server.filters import PAGE, SORTS, QuestionFilter
 from snellen.server.library import Library, ShownRun
+from snellen.server.numbers import number_table
 from snellen.server.progress import Progress
 from snellen.server.questions import (
     find_picture,
@@ -132,6 +133,7 @@ def _environment() -> Environment:
         "outcomes": OUTCOMES,
         "sorts": {name: words for name, (words, _) in SORTS.items()},
         "figure_parts": figure_parts,
+        "number_table": number_table,
         "metric_title": metric_title,
         "value_text": value_text,
         "page_size": PAGE,
@@ -163,9 +165,10 @@ class _Pages:
         chosen = QuestionFilter.from_query(request.query_params)
         runs = self._library.runs()
         found = list_questions(self._library, chosen, runs)
+        choices = self._library.once("choices", lambda: self._choices(runs))
         return self._page(
             "questions.html",
-            {"chosen": chosen, "found": found, "labels": _labels(runs), "choices": self._choices(runs)},
+            {"chosen": chosen, "found": found, "labels": _labels(runs), "choices": choices},
         )
 
     def question(self, request: Request) -> Response:
@@ -236,20 +239,29 @@ class _Pages:
         for run in runs:
             if run.manifest is not None and not run.fault:
                 states[run.name] = self._progress.of(run.folder, run.manifest)
-        rows = self._library.rows("SELECT run, protocol, outcome, count(*) FROM entry GROUP BY run, protocol, outcome")
-        counts: dict[tuple[int, str], dict[str, int]] = {}
-        for run_id, protocol, outcome, count in rows:
-            counts.setdefault((run_id, protocol), {})[OUTCOMES[outcome]] = count
-        [(questions,)] = self._library.rows("SELECT count(*) FROM question")
         return {
             "runs": runs,
             "states": states,
-            "counts": counts,
-            "questions": questions,
-            "changes": {run.name: changes_of(self._library, run, runs) for run in runs},
+            "counts": self._library.once("counts", self._counts),
+            "questions": self._library.once(
+                "questions", lambda: self._library.rows("SELECT count(*) FROM question")[0][0]
+            ),
+            "changes": self._library.once("changes", lambda: self._changes(runs)),
             "is_indexing": self._library.is_indexing,
             "is_live": self._library.is_indexing or any(state.state == "under way" for state in states.values()),
         }
+
+    def _counts(self) -> dict[tuple[int, str], dict[str, int]]:
+        """How many questions have each outcome, by run and protocol."""
+        counts: dict[tuple[int, str], dict[str, int]] = {}
+        rows = self._library.rows("SELECT run, protocol, outcome, count(*) FROM entry GROUP BY run, protocol, outcome")
+        for run, protocol, outcome, count in rows:
+            counts.setdefault((run, protocol), {})[OUTCOMES[outcome]] = count
+        return counts
+
+    def _changes(self, runs: Sequence[ShownRun]) -> dict[str, RunChanges]:
+        changed = ((run.name, changes_of(self._library, run, runs)) for run in runs)
+        return {name: changes for name, changes in changed if changes}
 
     def _choices(self, runs: Sequence[ShownRun]) -> dict[str, list[tuple[str, str]]]:
         """What each list of the filter offers: values and their words."""

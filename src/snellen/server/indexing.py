@@ -20,12 +20,13 @@ from snellen.errors import SnellenError
 from snellen.extraction import STANDARD
 from snellen.records import Exchange, Prediction, Result, Turn
 from snellen.report.gallery import OUTCOMES, GalleryEntry, question_entries
+from snellen.report.run_view import CHOICE_ROWS
 from snellen.report.svg import shorten
 from snellen.runs.journal import RUN_MANIFEST, BenchmarkUse, RunManifest, journals, read_journal, read_manifest
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 
-INDEX_FORMAT = 1
+INDEX_FORMAT = 2
 LONGEST_READING = 48
 RIGHT, WRONG, UNPARSED = (OUTCOMES.index(name) for name in ("right", "wrong", "unparsed"))
 
@@ -147,7 +148,8 @@ def _forget_rows(connection: sqlite3.Connection, run: int) -> None:
 
 
 def _headlines(scored: ScoredRun) -> list[Result]:
-    names = {one.spec.name: headlines_of(one) for one in scored.benchmarks}
+    """The results of whole benchmarks by their headline metrics, and by those of all questions with options."""
+    names = {one.spec.name: (*headlines_of(one), *CHOICE_ROWS) for one in scored.benchmarks}
     return [row for row in results_of(scored) if not row.slice and row.metric in names.get(row.benchmark, ())]
 
 

@@ -7,10 +7,10 @@ import sqlite3
 import threading
 import time
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -22,10 +22,11 @@ from snellen.runs.journal import RUN_MANIFEST, RunManifest, journals, read_manif
 from snellen.server.filters import QuestionFilter, select_questions
 from snellen.server.indexing import forget_runs, index_run, join_runs, open_index, reading, run_stamp
 
+T = TypeVar("T")
 REST = 10
 """A run that grows is indexed again after at least so many times the seconds that this took."""
 LEAST_REST = 2.0
-KEPT_SELECTIONS = 32
+MOST_KEPT = 64
 
 
 class ShownRun(Struct, frozen=True):
@@ -61,8 +62,9 @@ class Library:
         digest = hashlib.blake2b("\0".join(sorted(map(str, self.roots))).encode(), digest_size=8).hexdigest()
         self.index = index or home() / "views" / f"{digest}.sqlite"
         self._indexing, self._reading = threading.Lock(), threading.Lock()
-        self._selections: dict[QuestionFilter, array[int]] = {}
+        self._kept: dict[Hashable, Any] = {}
         self._generation = 0
+        self.is_indexing = False
         open_index(self.index).close()
         if not find_runs(self.roots):
             places = ", ".join(map(str, roots))
@@ -89,6 +91,7 @@ class Library:
                 runs = self.runs()
                 stale = [(run, run_stamp(run.folder)) for run in runs if run.manifest and (not rested or _rested(run))]
                 stale = [(run, stamp) for run, stamp in stale if run.stamp != stamp]
+                self.is_indexing = bool(stale)
                 forget_runs(connection, [run.folder for run in runs])
                 for run, stamp in stale:
                     index_run(connection, run.folder, stamp)
@@ -96,36 +99,37 @@ class Library:
                     join_runs(connection)
             if stale:
                 with self._reading:
-                    self._selections.clear()
+                    self._kept.clear()
                     self._generation += 1
         finally:
+            self.is_indexing = False
             self._indexing.release()
 
     def refresh_in_background(self) -> None:
         """The same, for runs that had their rest, without waiting."""
         threading.Thread(target=self.refresh, kwargs={"rested": True}, daemon=True).start()
 
-    @property
-    def is_indexing(self) -> bool:
-        return self._indexing.locked()
-
     def selection(self, chosen: QuestionFilter, runs: Sequence[ShownRun]) -> array[int]:
-        """The ids of the chosen questions in order; kept, so that turning a page costs nothing."""
-        key = chosen.selection
+        """The ids of the chosen questions in order."""
+        query, values = select_questions(chosen, {run.name: run.id for run in runs})
+        return self.once(
+            ("selection", chosen.selection), lambda: array("q", (row[0] for row in self.rows(query, *values)))
+        )
+
+    def once(self, name: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, kept under a name until the index changes: turning a page costs nothing."""
         with self._reading:
-            if key in self._selections:
-                return self._selections[key]
+            if name in self._kept:
+                kept: T = self._kept[name]
+                return kept
             generation = self._generation
-        query, values = select_questions(key, {run.name: run.id for run in runs})
-        with self._connection() as connection:
-            found = array("q", (row[0] for row in connection.execute(query, values)))
+        made = make()
         with self._reading:
-            if generation != self._generation:
-                return found
-            while len(self._selections) >= KEPT_SELECTIONS:
-                del self._selections[next(iter(self._selections))]
-            self._selections[key] = found
-        return found
+            if generation == self._generation:
+                while len(self._kept) >= MOST_KEPT:
+                    del self._kept[next(iter(self._kept))]
+                self._kept[name] = made
+        return made
 
     def _connection(self) -> closing[sqlite3.Connection]:
         return reading(self.index)

@@ -66,7 +66,7 @@ def list_questions(library: Library, chosen: QuestionFilter, runs: Sequence[Show
     lines = _lines(library, ids[start : start + PAGE], runs)
     found = {column for line in lines for column in line.cells}
     order = {run.name: place for place, run in enumerate(runs)}
-    columns = sorted(found, key=lambda column: (order[column[0]], column[1]))
+    columns = sorted(found, key=lambda column: (column[1], order[column[0]]))
     wanted = [
         (run, protocol)
         for run, protocol in columns

@@ -61,6 +61,9 @@ filters?.addEventListener("submit", (event) => {
   show();
 });
 
+// On a small screen the questions come first.
+if (matchMedia("(max-width: 48rem)").matches) document.getElementById("more")?.removeAttribute("open");
+
 // Only what a reader has opened or closed is kept from one state of the overview to the next.
 async function keepUp() {
   const shown = document.getElementById("runs");
