@@ -73,7 +73,7 @@ _json = msgspec.json.Encoder().encode
 def make_application(library: Library, *, hosts: Sequence[str] = HOSTS) -> Starlette:
     """The application over a library. It indexes what is new while it serves."""
     pages = _Pages(library)
-    return Starlette(
+    application = Starlette(
         routes=[
             Route("/", pages.overview),
             Route("/runs", pages.runs),
@@ -86,6 +86,8 @@ def make_application(library: Library, *, hosts: Sequence[str] = HOSTS) -> Starl
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)), Middleware(_Headers)],
         exception_handlers={HTTPException: pages.not_there, SnellenError: pages.not_there},
     )
+    application.router.redirect_slashes = False
+    return application
 
 
 class _Headers:
@@ -162,6 +164,7 @@ class _Pages:
         return self._page("runs.html", self._overview())
 
     def questions(self, request: Request) -> Response:
+        self._library.refresh_in_background()
         chosen = QuestionFilter.from_query(request.query_params)
         runs = self._library.runs()
         found = list_questions(self._library, chosen, runs)

@@ -114,7 +114,7 @@ def select_questions(chosen: QuestionFilter, runs: Mapping[str, int]) -> tuple[s
 
 def search_texts(query: str) -> list[str]:
     """The words and phrases of a search."""
-    return [phrase or word for phrase, word in _WORDS.findall(query)]
+    return [phrase or word for phrase, word in _WORDS.findall(query.replace("\0", " "))]
 
 
 def _entry_conditions(chosen: QuestionFilter, runs: Mapping[str, int]) -> tuple[list[str], list[object]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 
 import uvicorn
 
@@ -35,4 +36,5 @@ def make_server(library: Library) -> uvicorn.Server:
 def serve_pages(library: Library, listener: socket.socket) -> None:
     """Serve until Ctrl-C."""
     library.refresh_in_background()
-    make_server(library).run(sockets=[listener])
+    with suppress(KeyboardInterrupt):
+        make_server(library).run(sockets=[listener])
