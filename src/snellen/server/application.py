@@ -63,7 +63,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
-ASSETS = {"view.css": "text/css", "view.js": "text/javascript"}
+ASSETS = {"view.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
 MOST_CHOICES = 500
 """Most tags that the filter offers."""
 _DIGEST = re.compile("[0-9a-f]{64}")
