@@ -18,6 +18,7 @@ from pathlib import Path
 import httpx
 
 import snellen as sn
+from snellen.api import build_table
 from snellen.images import Images
 from snellen.models.base import ALL_KINDS
 from snellen.records import Request, Response
@@ -27,17 +28,17 @@ from snellen.server.serving import listen, make_server
 
 PAGES = {
     "first page": "/questions",
-    "page 1000": "/questions?page=1000",
+    "page 100": "/questions?page=100",
     "wrong": "/questions?outcome=wrong",
     "wrong in one run, by share": "/questions?outcome=wrong&run=run0&sort=hardest",
     "models disagree": "/questions?disagree=1",
     "right here, not there": "/questions?better=run0&worse=run1",
-    "a rare word": "/questions?q=number+77777",
+    "a rare word": "/questions?q=number+777+here",
     "a word of every question": "/questions?q=animal",
     "two letters": "/questions?q=77",
     "a word of half the replies": "/questions?q=unsure",
     "a tag": "/questions?tag=level%3Dhard",
-    "a question": "/question?of=many&sample=q077777&outcome=wrong",
+    "a question": "/question?of=many&sample=q000777&outcome=wrong",
     "runs": "/runs",
 }
 
@@ -89,10 +90,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_table(folder / "many.tsv", asked.questions)
-        benchmark = sn.build_table(folder / "many.tsv", name="many", folder=folder / "many")
+        benchmark = build_table(folder / "many.tsv", name="many", to=folder / "many")
         for number in range(asked.models):
             sn.evaluate(
-                Quick(number), str(benchmark), "vanilla", runs=folder / "runs", name=f"run{number}", report=False
+                Quick(number), str(benchmark.folder), "vanilla", runs=folder / "runs", name=f"run{number}", report=False
             )
         library = Library([folder / "runs"], folder / "index.sqlite")
         start = time.perf_counter()
