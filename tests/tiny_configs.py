@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import transformers as tf
 
-from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, as_long_as, extend
 
 # Waking threads takes longer than a forward of these models, much longer on busy cores.
 torch.set_num_threads(1)
@@ -53,7 +53,7 @@ def tokens(seed: int, count: int) -> tuple[int, ...]:
 def begun(images: int, before: int = 3, after: tuple[int, ...] = (), **extras: Any) -> EncodedPrompt:
     """A prompt up to and with its picture: `before` tokens of text, `images` tokens of picture, `after`."""
     ids = (*tokens(0, before), *(IMAGE,) * images, *after)
-    return EncodedPrompt(ids, extras, ("cat",))
+    return EncodedPrompt(ids, extras, ("cat",), per_token=as_long_as(extras, len(ids)))
 
 
 def sharpen(model: Any) -> Any:
@@ -153,7 +153,7 @@ def _qwen(config: Any, model: Any, vision: dict[str, Any], **text: Any) -> Made:
         vision_start_token_id=3,
         vision_end_token_id=4,
     )
-    return model(settings), EncodedPrompt(ids, extras, ("cat",))
+    return model(settings), EncodedPrompt(ids, extras, ("cat",), per_token=as_long_as(extras, len(ids)))
 
 
 def qwen2_vl() -> Made:

@@ -6,20 +6,16 @@ hole in the cache, which masks hide and explicit positions skip.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+from snellen.models.hf.cache_layers import copy_cache, select_cache_rows
 from snellen.models.hf.collate import pad_rows, to_device
 from snellen.models.hf.encode import EncodedPrompt
 from snellen.models.hf.full_forward import logits_to_keep
 from snellen.models.hf.model_layout import ModelLayout
-
-GROWN_BY_NEW_TENSORS = ("DynamicLayer", "DynamicSlidingWindowLayer")
-"""Kinds of cache layers that never change a tensor in place."""
-
 
 @dataclass(frozen=True)
 class CachedState:
@@ -63,9 +59,8 @@ def select_rows(state: CachedState, rows: Sequence[int]) -> CachedState:
     import torch
 
     index = torch.tensor(rows, device=state.mask.device)
-    cache = copy_cache(state.cache)
-    if rows != list(range(state.mask.shape[0])):
-        cache.batch_select_indices(index)
+    every = list(rows) == list(range(state.mask.shape[0]))
+    cache = copy_cache(state.cache) if every else select_cache_rows(state.cache, index)
     tile_mask = None if state.tile_mask is None else state.tile_mask[index]
     return CachedState(cache, state.mask[index], state.position[index], state.logits[index], tile_mask)
 
@@ -91,39 +86,6 @@ def advance(
     logits = torch.where(lengths[:, None] > 0, last, state.logits)
     grown = replace(state, cache=cache_of(output), mask=mask, position=state.position + lengths, logits=logits)
     return grown, output.logits
-
-
-def copy_cache(cache: Any) -> Any:
-    """A cache that can grow without changing `cache`.
-
-    Keys and values are shared until growth makes new ones; other states, which may be updated in place, are copied.
-    """
-    twin = copy.copy(cache)
-    others = {name: copy.deepcopy(value) for name, value in vars(cache).items() if name != "layers"}
-    vars(twin).update(others)
-    twin.layers = [
-        copy.copy(layer) if type(layer).__name__ in GROWN_BY_NEW_TENSORS else copy.deepcopy(layer)
-        for layer in cache.layers
-    ]
-    return twin
-
-
-def crop_cache(cache: Any, length: int) -> Any:
-    """The first `length` tokens of `cache`, sharing its tensors; None if a layer does not hold all tokens."""
-    if not plain_layers(cache):
-        return None
-    twin = copy_cache(cache)
-    for layer in twin.layers:
-        layer.keys, layer.values = layer.keys[:, :, :length], layer.values[:, :, :length]
-    return twin
-
-
-def plain_layers(cache: Any) -> bool:
-    """Whether each layer holds the keys and values of all tokens and nothing else, such as a window or a picture."""
-    layers = cache.layers
-    return all(type(layer).__name__ == "DynamicLayer" for layer in layers) and (
-        len({layer.keys.shape[2] for layer in layers}) == 1
-    )
 
 
 def run_language_model(
