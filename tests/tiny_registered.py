@@ -32,6 +32,7 @@ WIDTH, PATCH, SIDE, HEAD = 64, 8, 32, 16
 TOKEN_SETTING = re.compile(r"^(\w*_token)_(?:id|index)$")
 TOKEN_IN_CODE = re.compile(r"tokenizer\.(\w+_token)(?:_id)?\b|getattr\(tokenizer, \"(\w+_token)\"")
 TOKEN_SPELLED = re.compile(r"[\"'](<[^\s\"'{}]+>|\[[A-Z_]+\]|\|[A-Z_]+\||\]<\][^\"']+)[\"']")
+TOKEN_WRITTEN = re.compile(r"self\.(\w+_token) = \"(<[^\s\"{}]+>|\|[A-Z_]+\|)\"$", re.MULTILINE)
 ORDINARY = {"pad_token": "<pad>", "bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>"}
 
 SIZES: tuple[tuple[str, int], ...] = (
@@ -50,7 +51,7 @@ SIZES: tuple[tuple[str, int], ...] = (
     (r"^image_size$|^resolution$", SIDE),
     (r"^(patch_size)$", PATCH),
     (r"intermediate_size|ffn_dim$|^d_ff$|mlp_dim$|ff_dim$|expert_dim$", 2 * WIDTH),
-    (r"hidden_size$|^hidden_dim$|d_model$|^embed_dim$|embed_dim$|projection_dim$|projection_hidden_dim$|out(put)?_dim$", WIDTH),
+    (r"hidden_size$|^hidden_dim$|d_model$|^embed_dim$|embed_dim$|embed_proj_dim$|projection_dim$|projection_hidden_dim$|out(put)?_dim$", WIDTH),
     (r"(output|vision_output|input)_dim$|out_channels$|output_channels$|adapter_in", WIDTH),
     (r"^num_position_embeddings$|^num_patches$|^num_image_tokens$", (SIDE // PATCH) ** 2),
     (r"^mm_tokens_per_image$|soft_tokens_per_image$|^image_seq_length$|^num_query_tokens$|^latent_query_num$", 4),
@@ -86,6 +87,7 @@ class Overrides:
     processor: dict[str, Any] = field(default_factory=dict)
     attributes: dict[str, Any] = field(default_factory=dict)
     """What published image processors have beside their settings."""
+    processor_attributes: dict[str, Any] = field(default_factory=dict)
     picture: str = ""
     """What the chat template writes for a picture, where that is not the processor's token for it."""
     vocabulary: dict[str, Any] = field(default_factory=dict)
@@ -230,8 +232,11 @@ def _number(key: str, value: int, token: Any, words: int, count: int, rotary: fl
 
 
 def _token(name: str, owners: tuple[Any, ...]) -> int:
-    """The id of a token, as the first of `owners` that knows it says; 0, which pads, if none does."""
-    found = (getattr(owner, f"{name}_id", None) for owner in owners)
+    """The id of a token, as the first of `owners`, a processor and a tokenizer, that knows it says; 0 if none does."""
+    found = [getattr(owner, f"{name}_id", None) for owner in owners]
+    words = next(owner for owner in owners if hasattr(owner, "convert_tokens_to_ids"))
+    spelled = [str(getattr(owner, name)) for owner in owners if getattr(owner, name, None)]
+    found += [words.convert_tokens_to_ids(text) for text in spelled]
     return next((number for number in found if isinstance(number, int)), 0)
 
 
@@ -270,11 +275,12 @@ def _processor(name: str, settings: dict[str, Any], given: Overrides) -> tuple[A
     named = {part for part in coded | _names(settings) if part not in ORDINARY and not part.startswith("add_")}
     if "AddedToken(" in code and 'hasattr(tokenizer, "image_token")' in code:
         named.discard("image_token")
-    extra = {part: f"<|{part}|>" for part in sorted(named - {"mask_token", "cls_token", "sep_token"})}
+    written = dict(TOKEN_WRITTEN.findall(code))
+    extra = {part: written.get(part, f"<|{part}|>") for part in sorted(named - {"mask_token", "cls_token", "sep_token"})}
     code += "".join(f'"{text}"' for name, text in vars(kind).items() if name.endswith("TOKEN") and isinstance(text, str))
-    spelled = sorted({text for text in TOKEN_SPELLED.findall(code)} - set(ORDINARY.values()))
+    spelled = sorted({text for text in TOKEN_SPELLED.findall(code)} - {*ORDINARY.values(), *extra.values()})
     words = byte_level(
-        [*ORDINARY.values(), *extra.values(), *(text for text in spelled if text not in extra.values()), *ROLES],
+        [*ORDINARY.values(), *dict.fromkeys(extra.values()), *spelled, *ROLES],
         unk_token="<unk>",
         sep_token="<|end|>",
         extra_special_tokens=extra,
@@ -294,6 +300,8 @@ def _processor(name: str, settings: dict[str, Any], given: Overrides) -> tuple[A
     if "feature_extractor" in wanted:
         parts["feature_extractor"] = getattr(tf, sizes.get(part := "feature_extractor") or FEATURE_EXTRACTOR_MAPPING_NAMES[name])()
     made = form(**parts)
+    for key, value in given.processor_attributes.items():
+        setattr(made, key, value)
     if given.picture:
         made.chat_template = CHAT.replace("<image>", given.picture)
     return made, needs, coded
@@ -303,7 +311,7 @@ def _image_processor(name: str, given: Overrides) -> tuple[Any, str]:
     names = {"pil": given.classes[1]} if given.classes else IMAGE_PROCESSOR_MAPPING_NAMES.get(name)
     if not names:
         raise CannotBuildError("no image processor is registered for it")
-    needs = "" if "pil" in names else "torchvision"
+    needs = "" if names.get("pil", "").endswith(("Pil", "Emu3ImageProcessor", "VideoLlavaImageProcessor")) else "torchvision"
     kind = getattr(tf, names.get("pil") or names["torchvision"], None)
     if kind is None:
         kind = _pil(names["pil"])

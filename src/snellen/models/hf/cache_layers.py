@@ -34,17 +34,26 @@ def select_cache_rows(cache: Any, rows: Any) -> Any:
     a state that it does not select."""
     twin = copy_cache(cache)
     count = cache_rows(cache)
+    for name in states_beside_layers(cache):
+        setattr(twin, name, [part[rows] if _has_rows(part, count) else part for part in getattr(twin, name)])
     for number, layer in enumerate(twin.layers):
         # Every kind of layer can reorder all that it holds, for beams; few can select.
         layer.reorder_cache(rows)
-        if any(tensor.shape[0] == count != len(rows) for tensor in layer_tensors(layer)):
+        if count != len(rows) and any(_has_rows(tensor, count) for tensor in layer_tensors(layer)):
             raise ValueError(f"layer {number} of its cache, a {type(layer).__name__}, keeps a state of all rows")
     return twin
 
 
+def states_beside_layers(cache: Any) -> tuple[str, ...]:
+    """Names of the lists of tensors that a cache keeps for its rows beside its layers, as MiniMax's does."""
+    count = cache_rows(cache)
+    lists = {name: value for name, value in vars(cache).items() if name != "layers" and isinstance(value, list)}
+    return tuple(name for name, value in lists.items() if any(_has_rows(part, count) for part in value))
+
+
 def cache_rows(cache: Any) -> int | None:
     """Number of rows of a cache; None if it is empty."""
-    return next((tensor.shape[0] for layer in cache.layers for tensor in layer_tensors(layer)), None)
+    return next((int(tensor.shape[0]) for layer in cache.layers for tensor in layer_tensors(layer)), None)
 
 
 def crop_cache(cache: Any, length: int) -> Any:
@@ -60,9 +69,16 @@ def crop_cache(cache: Any, length: int) -> Any:
 def plain_layers(cache: Any) -> bool:
     """Whether each layer holds the keys and values of all tokens and nothing else, such as a window or a picture."""
     layers = cache.layers
+    if states_beside_layers(cache):
+        return False
     return all(type(layer).__name__ == "DynamicLayer" for layer in layers) and (
         len({layer.keys.shape[2] for layer in layers}) == 1
     )
+
+
+def _has_rows(value: Any, count: int | None) -> bool:
+    """Whether `value` is a tensor with an entry for each of `count` rows."""
+    return getattr(value, "ndim", 0) > 1 and value.shape[0] == count
 
 
 def layer_tensors(layer: Any) -> list[Any]:

@@ -123,10 +123,11 @@ def pruned_to_logit_positions(
 
 
 def cache_of(output: Any) -> Any:
-    """The cache that a forward returns."""
-    cache = getattr(output, "past_key_values", None)
+    """The cache that a forward returns. Raises ValueError if it returns none."""
+    outputs = (output, getattr(output, "language_model_outputs", None))
+    cache = next((found for part in outputs if (found := getattr(part, "past_key_values", None)) is not None), None)
     if cache is None:
-        cache = output.language_model_outputs.past_key_values
+        raise ValueError("it returns no cache")
     return cache
 
 
