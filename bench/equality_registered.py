@@ -1,4 +1,4 @@
-"""One registered architecture, asked through its own processor: the rung chosen, and how far it is from the reference."""
+"""One registered architecture, asked through its own processor: its rung, and how far that is from the reference."""
 
 from __future__ import annotations
 
@@ -118,7 +118,15 @@ def _replies_off(
     rows = [prompt.context for prompt in window]
     off = 0.0
     for batch in [rows] if fast_paths.writing in ("shared", "generate in batches") else [[row] for row in rows]:
-        off = max([off, *(_off(engine.layout, row, reply) for row, reply in zip(batch, _written(engine, batch, fast_paths), strict=True))])
+        off = max(
+            [
+                off,
+                *(
+                    _off(engine.layout, row, reply)
+                    for row, reply in zip(batch, _written(engine, batch, fast_paths), strict=True)
+                ),
+            ]
+        )
     return off, tolerance.token
 
 
@@ -136,7 +144,9 @@ def _off(layout: Any, row: EncodedPrompt, reply: ProbeReply) -> float:
     if not count:
         return 0.0
     reference = reference_reply(layout, row, reply.tokens[:count])
-    return max([*reference.deficits, *(abs(a - b) for a, b in zip(reference.scores, reply.scores[:count], strict=True))])
+    return max(
+        [*reference.deficits, *(abs(a - b) for a, b in zip(reference.scores, reply.scores[:count], strict=True))]
+    )
 
 
 def _plain(error: Exception) -> str:

@@ -1,8 +1,8 @@
 """Small random models of whatever transformers registers as image-text models, with their real processors.
 
 Nothing here is written for one architecture but what `OVERRIDES` says. A tiny configuration is the default one with its
-sizes shrunk by the names of the settings; a processor is the registered class with its Pillow image processor (or, where
-there is none, its torchvision one) and a small tokenizer that has every token that the processor's code asks for.
+sizes shrunk by the names of the settings; a processor is the registered class with its Pillow image processor (or its
+torchvision one, where there is no other) and a small tokenizer that has every token that the processor's code asks for.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ WIDTH, PATCH, SIDE, HEAD = 64, 8, 32, 16
 TOKEN_SETTING = re.compile(r"^(\w*_token)_(?:id|index)$")
 TOKEN_IN_CODE = re.compile(r"tokenizer\.(\w+_token)(?:_id)?\b|getattr\(tokenizer, \"(\w+_token)\"")
 TOKEN_SPELLED = re.compile(r"[\"'](<[^\s\"'{}]+>|\[[A-Z_]+\]|\|[A-Z_]+\||\]<\][^\"']+)[\"']")
-TOKEN_WRITTEN = re.compile(r"self\.(\w+_token) = \"(<[^\s\"{}]+>|\|[A-Z_]+\|)\"$", re.MULTILINE)
+TOKEN_WRITTEN = re.compile(r"^ *(?:self\.)?(\w+_(?:token|TOKEN)) = \"(<[^\s\"{}]+>|\|[A-Z_]+\|)\"$", re.MULTILINE)
 ORDINARY = {"pad_token": "<pad>", "bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>"}
 
 SIZES: tuple[tuple[str, int], ...] = (
     (r"^(num_)?(key_value|kv)_heads$|num_key_value_heads$|linear_num_key_heads|^n_groups$", 2),
-    (r"(num|n)_(attention_|linear_|resampler_|conf_)?.*heads?$|_attention_heads$|^attention_heads$|_n_heads$|_heads$", 4),
+    (
+        r"(num|n)_(attention_|linear_|resampler_|conf_)?.*heads?$|_attention_heads$|^attention_heads$|_n_heads$|_heads$",
+        4,
+    ),
     (r"head_dim$|_head_dim$|^d_kv$|dim_head$|^ssm_state_size$|^d_rel$", HEAD),
     (r"qk_rope_head_dim|^rotary_dim$", 8),
     (r"experts_per_tok|moe_topk|moe_k$", 2),
@@ -51,7 +54,10 @@ SIZES: tuple[tuple[str, int], ...] = (
     (r"^image_size$|^resolution$", SIDE),
     (r"^(patch_size)$", PATCH),
     (r"intermediate_size|ffn_dim$|^d_ff$|mlp_dim$|ff_dim$|expert_dim$", 2 * WIDTH),
-    (r"hidden_size$|^hidden_dim$|d_model$|^embed_dim$|embed_dim$|embed_proj_dim$|projection_dim$|projection_hidden_dim$|out(put)?_dim$", WIDTH),
+    (
+        r"hidden_size$|^hidden_dim$|d_model$|^embed_dim$|embed_dim$|embed_proj_dim$|projection_dim$|projection_hidden_dim$|out(put)?_dim$",
+        WIDTH,
+    ),
     (r"(output|vision_output|input)_dim$|out_channels$|output_channels$|adapter_in", WIDTH),
     (r"^num_position_embeddings$|^num_patches$|^num_image_tokens$", (SIDE // PATCH) ** 2),
     (r"^mm_tokens_per_image$|soft_tokens_per_image$|^image_seq_length$|^num_query_tokens$|^latent_query_num$", 4),
@@ -129,13 +135,19 @@ def make_registered(name: str) -> Small:
     settings = kind().to_dict()
     processor, needs, coded = _processor(name, settings, given)
     words = getattr(processor, "tokenizer", processor)
-    small = shrunk(settings, lambda key: _token(key, (words, processor) if key in coded else (processor, words)), len(words))
+    small = shrunk(
+        settings, lambda key: _token(key, (words, processor) if key in coded else (processor, words)), len(words)
+    )
     architecture = sys.modules[tf.AutoModelForImageTextToText._model_mapping[kind].__module__]
     if "mrope_section" in inspect.getsource(architecture):
         _with_sections(small.get("text_config", small))
     if given.vocabulary:
         small |= _vocabulary(**given.vocabulary, words=len(words), image=_token("image_token", (processor, words)))
-        _put(small, "text_config.vocab_size" if "text_config" in small else "vocab_size", len(words) + given.vocabulary["count"])
+        _put(
+            small,
+            "text_config.vocab_size" if "text_config" in small else "vocab_size",
+            len(words) + given.vocabulary["count"],
+        )
     for path, value in given.config.items():
         spelled = isinstance(value, str) and value.startswith("token:")
         _put(small, path, words.convert_tokens_to_ids(value.removeprefix("token:")) if spelled else value)
@@ -161,10 +173,16 @@ def shrunk(settings: dict[str, Any], token: Any, words: int) -> dict[str, Any]:
             continue
         if key == "per_layer_config" and "layer_types" in settings:
             kinds = {settings["layer_types"][int(layer)]: part for layer, part in value.items()}
-            small[key] = {i: shrunk(kinds[kind], token, words) for i, kind in enumerate(_cycled(settings["layer_types"], count)) if kind in kinds}
+            small[key] = {
+                i: shrunk(kinds[kind], token, words)
+                for i, kind in enumerate(_cycled(settings["layer_types"], count))
+                if kind in kinds
+            }
             continue
         if isinstance(value, dict):
-            small[key] = shrunk(value, token, words) if key.endswith(("_config", "encoder", "decoder")) else _rope(value, rotary)
+            small[key] = (
+                shrunk(value, token, words) if key.endswith(("_config", "encoder", "decoder")) else _rope(value, rotary)
+            )
         elif value is None and re.match(r"image_token_(id|index)$", key):
             small[key] = token("image_token")
         elif isinstance(value, bool) or value is None:
@@ -246,7 +264,9 @@ def _vocabulary(first: str, count: int, words: int, image: int) -> dict[str, Any
         names = ["IMGIMG" + "".join(chr(ord("A") + int(digit)) for digit in str(i)) + "Z" for i in range(count)]
     else:
         names = [first.replace("000000", f"{i:06d}") for i in range(count)]
-    return {"vocabulary_map": {"<image>": image, "<|extra_200|>": 3, **{name: words + i for i, name in enumerate(names)}}}
+    return {
+        "vocabulary_map": {"<image>": image, "<|extra_200|>": 3, **{name: words + i for i, name in enumerate(names)}}
+    }
 
 
 def _put(settings: dict[str, Any], path: str, value: Any) -> None:
@@ -275,10 +295,14 @@ def _processor(name: str, settings: dict[str, Any], given: Overrides) -> tuple[A
     named = {part for part in coded | _names(settings) if part not in ORDINARY and not part.startswith("add_")}
     if "AddedToken(" in code and 'hasattr(tokenizer, "image_token")' in code:
         named.discard("image_token")
-    written = dict(TOKEN_WRITTEN.findall(code))
-    extra = {part: written.get(part, f"<|{part}|>") for part in sorted(named - {"mask_token", "cls_token", "sep_token"})}
-    code += "".join(f'"{text}"' for name, text in vars(kind).items() if name.endswith("TOKEN") and isinstance(text, str))
-    spelled = sorted({text for text in TOKEN_SPELLED.findall(code)} - {*ORDINARY.values(), *extra.values()})
+    written = {part.lower(): text for part, text in TOKEN_WRITTEN.findall(code)}
+    extra = {
+        part: written.get(part, f"<|{part}|>") for part in sorted(named - {"mask_token", "cls_token", "sep_token"})
+    }
+    code += "".join(
+        f'"{text}"' for name, text in vars(kind).items() if name.endswith("TOKEN") and isinstance(text, str)
+    )
+    spelled = sorted(set(TOKEN_SPELLED.findall(code)) - {*ORDINARY.values(), *extra.values()})
     words = byte_level(
         [*ORDINARY.values(), *dict.fromkeys(extra.values()), *spelled, *ROLES],
         unk_token="<unk>",
@@ -298,7 +322,9 @@ def _processor(name: str, settings: dict[str, Any], given: Overrides) -> tuple[A
     sizes = PROCESSOR_SIZES | given.processor
     parts |= {part: value for part, value in sizes.items() if part in wanted}
     if "feature_extractor" in wanted:
-        parts["feature_extractor"] = getattr(tf, sizes.get(part := "feature_extractor") or FEATURE_EXTRACTOR_MAPPING_NAMES[name])()
+        parts["feature_extractor"] = getattr(
+            tf, sizes.get("feature_extractor") or FEATURE_EXTRACTOR_MAPPING_NAMES[name]
+        )()
     made = form(**parts)
     for key, value in given.processor_attributes.items():
         setattr(made, key, value)
@@ -311,7 +337,11 @@ def _image_processor(name: str, given: Overrides) -> tuple[Any, str]:
     names = {"pil": given.classes[1]} if given.classes else IMAGE_PROCESSOR_MAPPING_NAMES.get(name)
     if not names:
         raise CannotBuildError("no image processor is registered for it")
-    needs = "" if names.get("pil", "").endswith(("Pil", "Emu3ImageProcessor", "VideoLlavaImageProcessor")) else "torchvision"
+    needs = (
+        ""
+        if names.get("pil", "").endswith(("Pil", "Emu3ImageProcessor", "VideoLlavaImageProcessor"))
+        else "torchvision"
+    )
     kind = getattr(tf, names.get("pil") or names["torchvision"], None)
     if kind is None:
         kind = _pil(names["pil"])

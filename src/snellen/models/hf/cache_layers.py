@@ -85,5 +85,7 @@ def layer_tensors(layer: Any) -> list[Any]:
     """The tensors that a layer holds for its rows: keys, values and states, in lists and mappings too."""
     import torch
 
-    values = [part for value in vars(layer).values() for part in (value.values() if isinstance(value, dict) else [value])]
+    values = [
+        part for value in vars(layer).values() for part in (value.values() if isinstance(value, dict) else [value])
+    ]
     return [value for value in values if isinstance(value, torch.Tensor) and value.ndim > 1]

@@ -17,6 +17,7 @@ from snellen.models.hf.encode import EncodedPrompt
 from snellen.models.hf.full_forward import logits_to_keep
 from snellen.models.hf.model_layout import ModelLayout
 
+
 @dataclass(frozen=True)
 class CachedState:
     """What a model has read so far, row by row."""

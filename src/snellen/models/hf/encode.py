@@ -19,6 +19,7 @@ Tensors = dict[str, Any]
 LAST = 8
 """Tokens at the end of a prompt by which it is recognised."""
 
+
 @dataclass(frozen=True)
 class EncodedPrompt:
     """A prompt as the model takes it: ids, and all other inputs with a batch dimension of 1."""
@@ -104,7 +105,8 @@ class PixelCache:
         self._cached.move_to_end(key)
         features = self._cached[key]
         # Some processors take entries out of the mapping; Idefics' gives a tensor.
-        return type(features)(dict(features)) if isinstance(features, Mapping) else features
+        kind: Any = type(features)
+        return kind(dict(features)) if isinstance(features, Mapping) else features
 
     def _named(self, images: Any) -> Any:
         """The nested digests of nested pictures, or None when one of them is unknown."""
@@ -171,7 +173,9 @@ class Encoder:
         if encoded.ids[-max(dropped, 1) :] != prompt_ids[-max(dropped, 1) :]:
             if not self._marks_reply(encoded.ids, prompt_ids):
                 raise ValueError("the processor ends the prompt with other tokens than the tokenizer does")
-            return ContinuedPrompt(encoded, _nonempty([self._words(prompt.with_reply(t), opened) for t in continuations]))
+            return ContinuedPrompt(
+                encoded, _nonempty([self._words(prompt.with_reply(t), opened) for t in continuations])
+            )
         context = extend(shared, unclosed[0].ids[shared_length:count], 0)
         return ContinuedPrompt(context, _nonempty([text.ids[count:] for text in unclosed]))
 
@@ -179,7 +183,9 @@ class Encoder:
         """Whether the processor put a control token behind the prompt, as Fuyu's and Chameleon's do, so that nothing of
         a reply is one token with the prompt's last word."""
         end = tuple(prompt_ids[-LAST:])
-        special = ids[-1] in self.tokenizer.all_special_ids or ids[-1] in getattr(self.tokenizer, "added_tokens_decoder", {})
+        special = ids[-1] in self.tokenizer.all_special_ids or ids[-1] in getattr(
+            self.tokenizer, "added_tokens_decoder", {}
+        )
         return special and tuple(ids[-len(end) - 1 : -1]) == end
 
     def _words(self, text: str, opened: str) -> tuple[int, ...]:
@@ -206,9 +212,7 @@ class Encoder:
         kept = inputs if self._named is None else self._named & inputs.keys()
         return ids, {name: inputs[name] for name in inputs if name in kept and name not in dropped}
 
-    def _entries_per_token(
-        self, pictures: Sequence[Any], text: str, length: int, extras: Tensors
-    ) -> frozenset[str]:
+    def _entries_per_token(self, pictures: Sequence[Any], text: str, length: int, extras: Tensors) -> frozenset[str]:
         """Names of the inputs with one entry per token: as long as the ids, and also when the text is longer."""
         names = frozenset(extras)
         if names not in self._per_token:

@@ -64,7 +64,8 @@ class ModelLayout:
     def places(self, batch: Tensors, read: Any, per_token: frozenset[str]) -> tuple[Any, Any]:
         """Positions of the first tokens of `batch`, and of the next one in each row.
 
-        `read` [rows, tokens] is 1 for a token; `per_token` names inputs with one entry per token. Positions are [rows, tokens], or [3, rows, tokens] for
+        `read` [rows, tokens] is 1 for a token; `per_token` names the inputs with one entry per token. Positions are
+        [rows, tokens], or [3, rows, tokens] for
         M-RoPE, where a picture's tokens lie in a plane.
         """
         import torch
@@ -75,8 +76,8 @@ class ModelLayout:
             return standing, lengths + self.origin
         standing = standing.expand(3, -1, -1)
         if "image_grid_thw" in batch:
-            per_token = {name: batch[name][:, : read.shape[1]] for name in per_token | {"input_ids"}}
-            inputs = {**batch, **per_token, "attention_mask": read.long()}
+            own = {name: batch[name][:, : read.shape[1]] for name in per_token | {"input_ids"}}
+            inputs = {**batch, **own, "attention_mask": read.long()}
             parameters = inspect.signature(self.rotary.get_rope_index).parameters
             standing, _ = self.rotary.get_rope_index(**{name: inputs[name] for name in parameters if name in inputs})
         return standing, standing.masked_fill(~read.bool(), -1).amax(dim=(0, 2)) + 1
