@@ -11,6 +11,9 @@ import msgspec
 
 from snellen.analysis import subset
 from snellen.analysis.aggregate import flat_row, results_of_all
+from snellen.analysis.paired.comparison import RESAMPLES, compare_runs
+from snellen.analysis.paired.records import Comparison
+from snellen.analysis.paired.significance import Correction
 from snellen.benchmark import Benchmark
 from snellen.building.builder import DEFAULT as DEFAULT_RECIPE
 from snellen.building.builder import Progress
@@ -100,6 +103,42 @@ class Results:
         `common_answered`, the ones that every run answered. Raises DataError when none is left."""
         runs: Sequence[ScoredRun] = subset.filter_runs(self.runs, where) if where else self.runs
         return Results(subset.common_answered(runs) if common_answered else runs)
+
+    def compare(
+        self,
+        *,
+        metrics: str | Iterable[str] = (),
+        baseline: str = "",
+        correction: Correction = "holm",
+        resamples: int = RESAMPLES,
+        seed: int = 0,
+        to: str | Path | None = None,
+    ) -> Comparison:
+        """The runs compared question by question: differences with intervals and p-values, ranks with intervals, and
+        the questions on which they differ. `to` is a `.md`, `.csv` or `.json` file to write.
+
+        Each benchmark counts by its headline metric, or by `metrics`. All pairs are compared, or with the label of a
+        run as `baseline` that one with each other. p-values are corrected by `holm`, `bh` or not (`none`). Without
+        `resamples` there are no ranks. Raises DataError for fewer than two runs, for different builds of a benchmark,
+        or where nothing is common; UnknownNameError for a wrong label; MissingExtraError without numpy.
+        """
+        found = compare_runs(
+            self.runs,
+            metrics=as_names(metrics),
+            baseline=baseline,
+            correction=correction,
+            resamples=resamples,
+            seed=seed,
+        )
+        if not found.differences:
+            raise DataError(
+                "these runs have no benchmark, protocol and metric in common; run the models on the same benchmarks"
+            )
+        if to is not None:
+            from snellen.report import write_comparison
+
+            write_comparison(found, Path(to))
+        return found
 
     def report(self, path: str | Path) -> Path:
         """Write one report: `.html` (self-contained), `.md`, `.csv` or `.json`."""

@@ -36,7 +36,7 @@ def headline_metric(spec: BenchmarkSpec) -> str:
     return "accuracy" if spec.formulation != "text" else first_text_metric(spec)
 
 
-def _headline(scored: ScoredBenchmark) -> str:
+def headline_of(scored: ScoredBenchmark) -> str:
     """The same, or the metric that the suite's paper prints if the run was scored as published."""
     published = scored.published.headline if scored.published and scored.spec.formulation == "choice" else ""
     return published or headline_metric(scored.spec)
@@ -70,7 +70,7 @@ def capability_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
     The overall value is the mean of the dimensions' values (ReForm-Eval, section 4.2). Each benchmark enters with its
     preferred protocol, so these rows name the method in place of a protocol.
     """
-    headlines = {scored.spec.name: _headline(scored) for scored in run.benchmarks if scored.spec.dimension}
+    headlines = {scored.spec.name: headline_of(scored) for scored in run.benchmarks if scored.spec.dimension}
     headline_rows: dict[Method, dict[str, Result]] = defaultdict(dict)
     for row in sorted(rows, key=lambda row: protocol_preference(row.protocol)):
         if row.metric == headlines.get(row.benchmark) and not row.slice and row.estimate.value is not None:

@@ -138,29 +138,42 @@ def linearised_estimates(
     """
     if not counts:
         return [Estimate(None, None, None, None, 0)] * rows
-    sums = _summed(counts)
-    values = compute(sums)
-    gradients = _gradients(compute, sums, rows)
+    values = compute(_summed(counts))
     return [
-        _estimate(value, gradient, counts, groups, bounds) for value, gradient in zip(values, gradients, strict=True)
+        _estimate(linearised, groups, bounds)
+        if linearised
+        else Estimate(value, None, None, None, len(counts), groups=len(set(groups)))
+        for linearised, value in zip(linearised_deviations(counts, compute, rows), values, strict=True)
     ]
 
 
-def _estimate(
-    value: float | None,
-    gradient: Sequence[float] | None,
-    counts: Sequence[Counts],
-    groups: Sequence[Hashable],
-    bounds: Bounds,
-) -> Estimate:
-    n = len(counts)
-    if value is None or gradient is None:
-        return Estimate(value, None, None, None, n, groups=len(set(groups)))
-    shifts = [sum(map(mul, gradient, question_counts)) for question_counts in counts]
-    middle = math.fsum(shifts) / n
-    spread = group_spread([shift - middle for shift in shifts], groups)
+def linearised_deviations(
+    counts: Sequence[Counts], compute: RowFunction, rows: int
+) -> list[tuple[float, list[float]] | None]:
+    """Each row's value, and how each question's deviation changes it; the deviations of all questions sum to zero.
+
+    None for a row that is undefined, or undefined nearby, and where nothing was counted.
+    """
+    if not counts:
+        return [None] * rows
+    sums = _summed(counts)
+    linearised: list[tuple[float, list[float]] | None] = []
+    for value, gradient in zip(compute(sums), _gradients(compute, sums, rows), strict=True):
+        if value is None or gradient is None:
+            linearised.append(None)
+            continue
+        shifts = [sum(map(mul, gradient, question_counts)) for question_counts in counts]
+        middle = math.fsum(shifts) / len(counts)
+        linearised.append((value, [shift - middle for shift in shifts]))
+    return linearised
+
+
+def _estimate(linearised: tuple[float, list[float]], groups: Sequence[Hashable], bounds: Bounds) -> Estimate:
+    value, deviations = linearised
+    spread = group_spread(deviations, groups)
     low, high = interval_of(value, spread, bounds if bounds[0] <= value <= bounds[1] else NO_BOUNDS)
-    return Estimate(value, spread.error if spread.groups > 1 else None, low, high, n, groups=spread.groups)
+    error = spread.error if spread.groups > 1 else None
+    return Estimate(value, error, low, high, len(deviations), groups=spread.groups)
 
 
 def _gradients(compute: RowFunction, sums: Counts, rows: int) -> list[list[float] | None]:

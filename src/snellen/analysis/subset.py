@@ -54,7 +54,7 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
     `left_out` of each run says what was left out and why. A reply that names no option still is an answer. Raises
     DataError for runs on different builds of a benchmark, and when no question is left.
     """
-    _check_same(runs)
+    check_same_builds(runs)
     reasons = [_reasons(run) for run in runs]
     everything = dict.fromkeys(
         (scored.spec.name, sample) for run in runs for scored in run.benchmarks for sample in scored.samples
@@ -116,7 +116,7 @@ def _reason(prediction: Prediction) -> Shortfall:
     return ("refused", "") if prediction.reason == "refused" else None
 
 
-def _check_same(runs: Sequence[ScoredRun]) -> None:
+def check_same_builds(runs: Sequence[ScoredRun]) -> None:
     first_uses = {use.name: (use, run) for run in reversed(runs) for use in run.manifest.benchmarks}
     for run in runs:
         for use in run.manifest.benchmarks:

@@ -26,6 +26,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "demo": "Evaluate the embedded models on the embedded eye chart.",
         "run": "Evaluate a model on benchmarks; the same command resumes a stopped run.",
         "score": "Read and score a run again, without asking the model.",
+        "compare": "Compare runs question by question: differences, tests, ranks, flips.",
         "agree": "Label hard replies, and see how far extractors and judges agree with people.",
         "report": "Write the report of one or several runs.",
         "submit": "Write the replies of a run as the file that an evaluation server takes.",

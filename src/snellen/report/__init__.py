@@ -1,16 +1,28 @@
 """Reports: the same tables in a terminal, as Markdown and as one self-contained HTML page; rows as CSV and JSON."""
 
+from snellen.report.paired_tables import comparison_tables
 from snellen.report.summary import SummaryRow, summary_rows
-from snellen.report.terminal import capability_table, common_tables, other_tables, suite_tables, summary_table
+from snellen.report.terminal import (
+    capability_table,
+    common_tables,
+    other_tables,
+    plain_table,
+    suite_tables,
+    summary_table,
+)
 from snellen.report.write import write_report
+from snellen.report.write_comparison import write_comparison
 
 __all__ = [
     "SummaryRow",
     "capability_table",
     "common_tables",
+    "comparison_tables",
     "other_tables",
+    "plain_table",
     "suite_tables",
     "summary_rows",
     "summary_table",
+    "write_comparison",
     "write_report",
 ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from snellen.report.comparison import common_question_tables
+from snellen.report.common_questions import common_question_tables
 from snellen.report.formatting import short_name, superscript
+from snellen.report.paired_tables import paired_tables
 from snellen.report.request_counts import count_tables
 from snellen.report.run_view import RunView
 from snellen.report.sections import benchmark_tables, dimension_tables, provenance_tables, slice_tables
@@ -20,6 +21,7 @@ def markdown_report(views: Sequence[RunView]) -> str:
     sections = {
         "": [summary(views)],
         "On common questions": common_question_tables(views),
+        "Comparison": paired_tables(views),
         "By dimension": dimension_tables(views),
         "By benchmark": benchmark_tables(views),
         **{section.layout.title: list(section.tables) for section in suite_sections(views)},
@@ -31,9 +33,13 @@ def markdown_report(views: Sequence[RunView]) -> str:
     for title, tables in sections.items():
         if title and tables:
             lines += [f"## {title}", ""]
-        for table in tables:
-            lines += [f"{'###' if title else '##'} {escape(table.title)}", "", *_table(table), ""]
+        lines += markdown_tables(tables, 3 if title else 2)
     return "\n".join(lines)
+
+
+def markdown_tables(tables: Sequence[Table], level: int) -> list[str]:
+    """Lines of tables, each under a heading of that level."""
+    return [line for table in tables for line in (f"{'#' * level} {escape(table.title)}", "", *_table(table), "")]
 
 
 def _table(table: Table) -> list[str]:

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from snellen.report import svg
-from snellen.report.comparison import common_question_tables
+from snellen.report.common_questions import common_question_tables
 from snellen.report.figures import ChartDrawer, ChartPanel
 from snellen.report.gallery import OUTCOMES, Gallery, choose_gallery
 from snellen.report.markup import disclosure, esc, html_table
+from snellen.report.paired_tables import paired_tables
 from snellen.report.request_counts import count_replies, count_tables
 from snellen.report.run_view import RunView, benchmarks_of
 from snellen.report.sample_card import sample_card
@@ -33,6 +34,7 @@ def html_report(views: Sequence[RunView]) -> str:
     sections = [
         ("summary", "Summary", html_table(summary(views), "matrix summary")),
         ("common", "Common", _tables(common_question_tables(views))),
+        ("comparison", "Comparison", _tables(paired_tables(views))),
         *_chart_sections(views, figures),
         ("samples", "Samples", _samples(views, gallery)),
         ("counts", "Counts", _counts(views, figures)),

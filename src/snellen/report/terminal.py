@@ -16,7 +16,7 @@ from snellen.analysis.ranks import AVERAGE_RANK
 from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import declared
 from snellen.records import Estimate, Result
-from snellen.report import comparison
+from snellen.report.common_questions import common_question_tables
 from snellen.report.formatting import DASH, figure_parts, short_name, superscript, value_text
 from snellen.report.run_view import MetricEstimates, dimensions_of, method_rows, run_views
 from snellen.report.sections import other_metrics, scored_benchmarks
@@ -93,17 +93,18 @@ def _capability(estimates: MetricEstimates | None, reasons: dict[str, int]) -> T
 
 def common_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:
     """How runs compare on common questions; only the report lists the questions left out."""
-    tables = comparison.common_question_tables(run_views(runs, rows))
-    return [_plain_table(table) for table in tables if table.label_columns != 2]
+    tables = common_question_tables(run_views(runs, rows))
+    return [plain_table(table) for table in tables if table.label_columns != 2]
 
 
 def suite_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> dict[str, list[RichTable]]:
     """The tables that suites add, by their subject."""
     sections = suite_sections(run_views(runs, rows))
-    return {section.layout.subject: [_plain_table(table) for table in section.tables] for section in sections}
+    return {section.layout.subject: [plain_table(table) for table in section.tables] for section in sections}
 
 
-def _plain_table(table: Table) -> RichTable:
+def plain_table(table: Table) -> RichTable:
+    """Any table, with its title above, and notes and footnotes below."""
     notes = table.footnotes()
     caption_lines = (*table.notes, *(f"{superscript(i)} {note}" for note, i in notes.items()))
     rich_table = RichTable(

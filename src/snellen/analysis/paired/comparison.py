@@ -1,0 +1,125 @@
+"""Several runs compared on common questions, in one record."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from msgspec.structs import replace
+
+from snellen.analysis.capability import headline_of
+from snellen.analysis.paired.differences import Paired, flips, mean_differences, pair
+from snellen.analysis.paired.questions import QuestionMeasures, measures_of, shared_protocol
+from snellen.analysis.paired.records import Comparison, PairedDifference, QuestionFlip, RankInterval
+from snellen.analysis.paired.significance import Correction, adjusted
+from snellen.analysis.subset import check_same_builds
+from snellen.errors import DataError, MissingExtraError
+from snellen.records import METHODS, Method
+from snellen.registry import unknown
+from snellen.scoring.scored_run import ScoredRun, run_labels
+
+RESAMPLES = 10_000
+Place = tuple[str, Method]
+"""Benchmark and method."""
+
+
+def compare_runs(
+    runs: Sequence[ScoredRun],
+    *,
+    metrics: Sequence[str] = (),
+    baseline: str = "",
+    correction: Correction = "holm",
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Comparison:
+    """Compare runs question by question.
+
+    Each benchmark counts by its headline metric, or by each of `metrics`, under the preferred protocol that both runs
+    have. All pairs are compared, or with the label of a run as `baseline` that one with each other. Without `resamples`
+    there are no ranks, which need numpy. Raises DataError for fewer than two runs and for runs on different builds of a
+    benchmark, UnknownNameError for a label that no run has, MissingExtraError without numpy.
+    """
+    if len(runs) < 2:
+        raise DataError("a comparison needs two runs or more; name another run's folder")
+    check_same_builds(runs)
+    labels = run_labels(runs)
+    if baseline and baseline not in labels:
+        raise unknown("run", baseline, labels)
+    pairs = [(i, j) for i, j in combinations(range(len(runs)), 2) if baseline in ("", labels[i], labels[j])]
+    pairs = [(j, i) if labels[j] == baseline else (i, j) for i, j in pairs]
+    differences: list[PairedDifference] = []
+    flipped: list[QuestionFlip] = []
+    ranks: list[RankInterval] = []
+    for metric in metrics or ("",):
+        tables = [_measures(run, metric) for run in runs]
+        for i, j in pairs:
+            names = labels[i], labels[j]
+            common = list(_common([tables[i], tables[j]]))
+            paired = [pair(names, first, second) for first, second in common]
+            differences += [*(one.result for one in paired), *_means(paired)]
+            flipped += [flip for first, second in common for flip in flips(names, first, second)]
+        for method in METHODS if resamples else ():
+            everywhere = [measures for measures in _common(tables) if measures[0].method == method]
+            ranks += _rank_intervals(labels, everywhere, resamples, seed)
+    return Comparison(
+        tuple(labels), tuple(_corrected(differences, correction)), tuple(ranks), tuple(flipped), correction, resamples,
+        _partial(labels, runs),
+    )  # fmt: skip
+
+
+def _rank_intervals(
+    labels: Sequence[str], benchmarks: Sequence[Sequence[QuestionMeasures]], resamples: int, seed: int
+) -> list[RankInterval]:
+    try:
+        from snellen.analysis.paired.rank_intervals import rank_intervals
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise MissingExtraError("numpy", "metrics", "rank intervals") from error
+    return rank_intervals(labels, benchmarks, resamples, seed)
+
+
+def _measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeasures]]:
+    """What a run measured on each benchmark by each method, by protocol: one metric, or the benchmark's headline."""
+    table: dict[Place, dict[str, QuestionMeasures]] = defaultdict(dict)
+    for scored in run.benchmarks:
+        for measures in measures_of(scored):
+            if measures.metric == (metric or headline_of(scored)):
+                table[scored.spec.name, measures.method][measures.protocol] = measures
+    return table
+
+
+def _common(tables: Sequence[dict[Place, dict[str, QuestionMeasures]]]) -> Iterator[tuple[QuestionMeasures, ...]]:
+    """What runs have in common, each place under one protocol of all."""
+    for place in tables[0]:
+        if all(place in table for table in tables):
+            protocol = shared_protocol([table[place] for table in tables])
+            if protocol is not None:
+                yield tuple(table[place][protocol] for table in tables)
+
+
+def _means(paired: Sequence[Paired]) -> Iterator[PairedDifference]:
+    for method in METHODS:
+        yield from mean_differences([one for one in paired if one.result.method == method])
+
+
+def _corrected(differences: Sequence[PairedDifference], correction: Correction) -> Iterator[PairedDifference]:
+    """p-values adjusted within each scope: all benchmarks, all dimensions, all overall differences."""
+    by_scope: dict[str, list[int]] = defaultdict(list)
+    for i, one in enumerate(differences):
+        if one.p is not None:
+            by_scope[one.scope].append(i)
+    corrected: dict[int, float] = {}
+    for places in by_scope.values():
+        corrected |= zip(places, adjusted([differences[i].p or 0.0 for i in places], correction), strict=True)
+    for i, one in enumerate(differences):
+        yield replace(one, p_adjusted=corrected.get(i))
+
+
+def _partial(labels: Sequence[str], runs: Sequence[ScoredRun]) -> dict[str, tuple[str, ...]]:
+    holders: dict[str, list[str]] = defaultdict(list)
+    for label, run in zip(labels, runs, strict=True):
+        for scored in run.benchmarks:
+            holders[scored.spec.name].append(label)
+    return {name: tuple(has) for name, has in holders.items() if len(has) < len(labels)}

@@ -1,0 +1,147 @@
+"""The difference of two runs on the questions that both have a value for: by benchmark, by dimension, overall."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from snellen.analysis.capability import ALL, bounded_mean
+from snellen.analysis.paired.questions import QuestionKey, QuestionMeasures, by_group, difference_bounds
+from snellen.analysis.paired.records import PairedDifference, QuestionFlip
+from snellen.analysis.paired.significance import questions_needed, sign_flip_test
+from snellen.analysis.statistics import estimate_mean, group_spread, interval_of
+from snellen.metrics.declaration import MetricRow, declared
+from snellen.records import Estimate
+
+
+class Paired(Struct, frozen=True):
+    """A difference with what means over benchmarks need."""
+
+    result: PairedDifference
+    contributions: dict[str, float]
+    """By picture; they add up to the difference."""
+
+
+def pair(labels: tuple[str, str], first: QuestionMeasures, second: QuestionMeasures) -> Paired:
+    """The difference of two runs in one metric of one benchmark."""
+    keys = sorted(first.keys & second.keys)
+    spec, n = first.scored.spec, len(keys)
+    groups = [first.group(key) for key in keys]
+    values = first.spread_over(keys), second.spread_over(keys)
+    first_value, second_value = (value[0] if value else None for value in values)
+    difference = Estimate(None, None, None, None, n, groups=len(set(groups)))
+    p, contributions = None, {}
+    if values[0] and values[1]:
+        gap = values[0][0] - values[1][0]
+        deviations = [a - b for a, b in zip(values[0][1], values[1][1], strict=True)]
+        difference = _estimate(first, second, keys, groups, gap, deviations)
+        contributions = by_group([gap / n + deviation for deviation in deviations], groups)
+        p = sign_flip_test(list(contributions.values()))
+    better = _counted(first, second, keys)
+    return Paired(
+        PairedDifference(
+            *labels, spec.name, spec.dimension, spec.suite, first.protocol, first.method, first.metric,
+            first_value, second_value, difference, p, None, *better,
+            only_one_has_value=len(first.keys ^ second.keys),
+            unit=first.row.unit,
+            better=first.row.better,
+            needed=questions_needed(difference.value or 0.0, difference.stderr or 0.0, n),
+            reason=None if contributions else "not asked" if not n else "metric undefined",
+        ),
+        contributions,
+    )  # fmt: skip
+
+
+def _estimate(
+    first: QuestionMeasures,
+    second: QuestionMeasures,
+    keys: Sequence[QuestionKey],
+    groups: Sequence[str],
+    gap: float,
+    deviations: Sequence[float],
+) -> Estimate:
+    bounds = difference_bounds(first.row)
+    if not first.counted_by:
+        return estimate_mean([first.values[key] - second.values[key] for key in keys], groups, bounds=bounds)
+    spread = group_spread(deviations, groups)
+    low, high = interval_of(gap, spread, bounds)
+    return Estimate(gap, spread.error, low, high, len(keys), groups=spread.groups)
+
+
+def _counted(
+    first: QuestionMeasures, second: QuestionMeasures, keys: Sequence[QuestionKey]
+) -> tuple[int | None, int | None]:
+    """On how many questions the first did better, and the second."""
+    if first.counted_by:
+        return None, None
+    sign = -1 if first.row.better == "lower" else 1
+    gaps = [sign * (first.values[key] - second.values[key]) for key in keys]
+    return sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
+
+
+def flips(labels: tuple[str, str], first: QuestionMeasures, second: QuestionMeasures) -> Iterator[QuestionFlip]:
+    """The common questions on which two runs have different values."""
+    if first.counted_by:
+        return
+    for key in sorted(first.keys & second.keys):
+        if first.values[key] != second.values[key]:
+            yield QuestionFlip(
+                *labels, first.scored.spec.name, *key, first.protocol, first.method, first.metric,
+                first.values[key], second.values[key],
+            )  # fmt: skip
+
+
+def mean_differences(pairs: Sequence[Paired]) -> Iterator[PairedDifference]:
+    """Unweighted means over the benchmarks of each dimension and over the dimensions, as for a capability.
+
+    Of the same two runs and the same method; only over metrics that share a scale.
+    """
+    usable = [paired for paired in pairs if paired.result.difference.value is not None]
+    by_dimension: dict[str, list[Paired]] = defaultdict(list)
+    for paired in usable:
+        if paired.result.dimension:
+            by_dimension[paired.result.dimension].append(paired)
+    means = {name: _mean(members, name) for name, members in by_dimension.items()}
+    yield from (mean.result for mean in means.values() if mean)
+    defined = [mean for mean in means.values() if mean]
+    if len(defined) > 1 and len(defined) == len(means) and (overall := _mean(defined, ALL)):
+        yield overall.result
+
+
+def _mean(members: Sequence[Paired], dimension: str) -> Paired | None:
+    rows = [declared(member.result.metric) for member in members]
+    if len({(row.scale, row.better) for row in rows}) > 1 or (len(rows) > 1 and not rows[0].scale):
+        return None
+    results, m = [member.result for member in members], len(members)
+    contributions = {
+        f"{member.result.benchmark} {member.result.dimension} {group}": value / m
+        for member in members
+        for group, value in member.contributions.items()
+    }
+    difference = bounded_mean([result.difference for result in results], _difference_row(rows[0]))
+    metrics = {result.metric for result in results}
+    return Paired(
+        PairedDifference(
+            results[0].first, results[0].second, ALL, dimension,
+            results[0].suite if len({result.suite for result in results}) == 1 else "",
+            results[0].method, results[0].method, metrics.pop() if len(metrics) == 1 else rows[0].scale,
+            _fmean([result.first_value for result in results]), _fmean([result.second_value for result in results]),
+            difference, sign_flip_test(list(contributions.values())),
+            only_one_has_value=sum(result.only_one_has_value for result in results),
+            unit=rows[0].unit,
+            better=rows[0].better,
+        ),
+        contributions,
+    )  # fmt: skip
+
+
+def _difference_row(row: MetricRow) -> MetricRow:
+    low, high = difference_bounds(row)
+    return MetricRow(name=row.name, low=None if math.isinf(low) else low, high=None if math.isinf(high) else high)
+
+
+def _fmean(values: Sequence[float | None]) -> float:
+    return math.fsum(value for value in values if value is not None) / len(values)

@@ -1,0 +1,98 @@
+"""`snellen compare`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from snellen.api import Results
+from snellen.cli.flags import json_flag, judge_from_flags, scoring_flags, scoring_from_flags, subset_flags
+from snellen.cli.show import announce, out
+from snellen.evaluation import score_folders
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--baseline", default="", metavar="RUN", help="The run that each other is compared with.  [all pairs]")
+@click.option(
+    "--correction",
+    type=click.Choice(["holm", "bh", "none"]),
+    default="holm",
+    show_default=True,
+    help="How p-values are corrected for their number: Holm, Benjamini-Hochberg, or not.",
+)
+@click.option(
+    "--resamples", type=click.IntRange(0), default=10_000, show_default=True, help="Resamples for ranks; 0 for none."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resamples.")
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="File to write: .md, .csv, or .json, which also has the questions that flipped; repeat for more.",
+)
+@subset_flags
+@scoring_flags
+@json_flag
+def command(
+    runs: tuple[Path, ...],
+    baseline: str,
+    correction: Any,
+    resamples: int,
+    seed: int,
+    outputs: tuple[Path, ...],
+    where: str,
+    common_answered: bool,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Compare RUNS question by question.
+
+    \b
+      snellen compare runs/a runs/b
+      snellen compare runs/* --baseline runs/a -o comparison.json
+
+    Differences are taken on the questions that both runs have a value for, by benchmark, dimension and overall, with
+    intervals and p-values by picture. Ranks have intervals from resampled pictures. --metric names metrics to compare
+    in place of each benchmark's headline. docs/comparison.md says how to read them.
+    """
+    metrics = flags.pop("metrics")
+    scoring = scoring_from_flags({**flags, "metrics": metrics})
+    results = Results(score_folders(runs, scoring, judge_from_flags(flags), announce))
+    narrowed = results.only(where=where, common_answered=common_answered)
+    found = narrowed.compare(
+        metrics=metrics,
+        baseline=_label(baseline, runs, narrowed),
+        correction=correction,
+        resamples=resamples,
+        seed=seed,
+    )
+    from snellen.report import comparison_tables, plain_table, write_comparison
+
+    for path in outputs:
+        announce(f"wrote {write_comparison(found, path)}")
+    if as_json:
+        import msgspec
+
+        from snellen.analysis.paired.records import flat_difference
+
+        for one in found.differences:
+            out.out(msgspec.json.encode(flat_difference(one)).decode(), highlight=False)
+        return
+    for table in comparison_tables(found):
+        out.print(plain_table(table))
+        out.print()
+    flipped = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in found.flips})
+    out.print(f"{flipped:,} questions on which runs differ; -o FILE.json lists them.", highlight=False)
+
+
+def _label(baseline: str, runs: tuple[Path, ...], results: Results) -> str:
+    """The label of a run that is named by its folder; any other name is a label itself."""
+    from snellen.scoring.scored_run import run_labels
+
+    labels = dict(zip(runs, run_labels(results.runs), strict=True))
+    return labels.get(Path(baseline), baseline) if baseline else ""

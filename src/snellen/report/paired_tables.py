@@ -1,0 +1,137 @@
+"""Tables of a comparison: paired differences, ranks with intervals, and how many questions flipped."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from snellen.analysis.capability import ALL
+from snellen.analysis.paired.comparison import compare_runs
+from snellen.analysis.paired.records import Comparison, PairedDifference, RankInterval
+from snellen.catalogue import dimension_titles
+from snellen.errors import DataError, MissingExtraError
+from snellen.reasons import word_reason
+from snellen.records import Estimate
+from snellen.report.formatting import DASH, decimal_text, metric_title, percent, value_text
+from snellen.report.run_view import RunView
+from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+
+COLUMNS = ("metric", "models", "first", "second", "difference", "p", "p corrected")
+CORRECTIONS = {
+    "holm": "corrected by Holm for the comparisons of their kind (benchmarks, dimensions, overall)",
+    "bh": "corrected by Benjamini and Hochberg for the comparisons of their kind (benchmarks, dimensions, overall)",
+    "none": "not corrected for their number",
+}
+
+
+def comparison_tables(comparison: Comparison) -> list[Table]:
+    """Differences by benchmark, means of them, and ranks."""
+    single = [one for one in comparison.differences if one.scope == "benchmark"]
+    means = [one for one in comparison.differences if one.scope != "benchmark"]
+    tables = [_differences("Paired differences", single, comparison)]
+    if means:
+        tables.append(_differences("Paired differences, means over benchmarks", means, comparison))
+    if comparison.ranks:
+        tables.append(_ranks(comparison))
+    return tables
+
+
+def paired_tables(views: Sequence[RunView]) -> list[Table]:
+    """Each run of a report compared with the first, and ranks; none where runs have nothing in common."""
+    if len(views) < 2:
+        return []
+    try:
+        comparison = compare_runs([view.run for view in views], baseline=views[0].label)
+    except (DataError, MissingExtraError) as error:
+        return [Table("Paired differences", ("runs",), (), notes=(f"Not compared: {error}",))]
+    return comparison_tables(comparison) if comparison.differences else []
+
+
+def _differences(title: str, differences: Sequence[PairedDifference], comparison: Comparison) -> Table:
+    header, rows = _mean_rows(differences) if differences[0].scope != "benchmark" else _benchmark_rows(differences)
+    lost = sum(one.only_one_has_value for one in differences)
+    notes = [
+        "Differences are taken question by question, over those that both have a value for, so what is hard for all "
+        "cancels out; intervals and p-values go by picture.",
+        f"p: sign-flip test, for single right or wrong answers McNemar's; {CORRECTIONS[comparison.correction]}.",
+        "needed: questions that would show a difference of this size at the 5 % level four times in five.",
+    ]
+    if lost:
+        notes.append(f"{lost:,} questions have a value in only one of two runs, and are left out.")
+    for name, holders in comparison.partial.items():
+        notes.append(f"{name}: only in {', '.join(holders)}.")
+    return Table(title, header, rows, label_columns=3, notes=tuple(notes))
+
+
+def _mean_rows(differences: Sequence[PairedDifference]) -> tuple[tuple[str, ...], tuple[tuple[Cell, ...], ...]]:
+    return ("dimension", *COLUMNS), tuple((_dimension(one.dimension), *_cells(one)) for one in differences)
+
+
+def _benchmark_rows(differences: Sequence[PairedDifference]) -> tuple[tuple[str, ...], tuple[tuple[Cell, ...], ...]]:
+    rows = tuple(
+        (
+            one.benchmark,
+            *_cells(one),
+            *(DASH if count is None else count for count in (one.only_first, one.only_second, one.needed)),
+        )
+        for one in differences
+    )
+    return ("benchmark", *COLUMNS, "only first better", "only second better", "needed"), rows
+
+
+def _cells(one: PairedDifference) -> tuple[Cell, ...]:
+    return (
+        f"{metric_title(one.metric)}, {one.protocol}",
+        f"{one.first} - {one.second}",
+        _value(one, one.first_value),
+        _value(one, one.second_value),
+        _difference(one),
+        _p(one.p),
+        _p(one.p_adjusted),
+    )
+
+
+def _dimension(name: str) -> str:
+    return "mean of the dimensions" if name == ALL else dimension_titles().get(name, name)
+
+
+def _value(one: PairedDifference, value: float | None) -> str:
+    return value_text(Estimate(value, None, None, None, 0), one.unit)
+
+
+def _difference(one: PairedDifference) -> NumberCell | AbsentCell:
+    if one.difference.value is None:
+        return AbsentCell(word_reason(one.reason))
+    return NumberCell(one.unit, one.difference)
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return DASH
+    return "<0.0001" if p < 0.0001 else decimal_text(p, 4 if p < 0.01 else 3)
+
+
+def _ranks(comparison: Comparison) -> Table:
+    places: dict[tuple[str, str, str], dict[str, RankInterval]] = defaultdict(dict)
+    for one in comparison.ranks:
+        places[one.benchmark, one.dimension, f"{metric_title(one.metric)}, {one.method}"][one.model] = one
+    rows = tuple(
+        (
+            benchmark if benchmark != ALL else "average rank" if dimension == ALL else _dimension(dimension),
+            metric,
+            *(_rank(by_model[label]) for label in comparison.labels),
+        )
+        for (benchmark, dimension, metric), by_model in places.items()
+    )
+    notes = (
+        "Rank [between these in 95% of resamples] and how often nobody is better, on the questions that all have a "
+        f"value for; {comparison.resamples:,} resamples of pictures, the same ones for all.",
+    )
+    return Table("Ranks", ("of", "metric", *comparison.labels), rows, label_columns=2, notes=notes)
+
+
+def _rank(one: RankInterval) -> str:
+    rank = f"{one.rank:g}" if one.rank == int(one.rank) else decimal_text(one.rank, 2)
+    if one.low is None or one.high is None or one.best is None:
+        return f"{rank} [no interval]"
+    return f"{rank} [{one.low:.3g}, {one.high:.3g}] {percent(one.best)}"

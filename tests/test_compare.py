@@ -1,0 +1,255 @@
+"""Runs compared question by question, each number against a pencil, SciPy or a simulation."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import snellen as sn
+from small import built, rows
+from snellen.analysis.paired.rank_intervals import UNITS
+from snellen.analysis.paired.significance import adjusted, questions_needed, sign_flip_test
+from snellen.api import Results
+from snellen.benchmark import Benchmark
+from snellen.cli import cli
+from snellen.records import Failure
+
+
+def answering(right: Callable[[int], bool], name: str) -> sn.Scripted:
+    """A model that is right on the questions that `right` says, by number; the gold of question i is i mod 4."""
+
+    def reply(request: sn.Request) -> str:
+        number = int(request.sample_id.removeprefix("q"))
+        return "ABCD"[number % 4 if right(number) else (number + 1) % 4]
+
+    return sn.Scripted(reply, name=name)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("comparison")
+
+
+@pytest.fixture(scope="module")
+def single(folder: Path) -> Benchmark:
+    """40 questions, each about a picture of its own."""
+    return built(rows(40, pictures=40), folder / "single", name="single", dimension="FGP")
+
+
+@pytest.fixture(scope="module")
+def compared(folder: Path, single: Benchmark) -> Results:
+    """Right on 0-29 and on 10-31: each alone right on 10 and 2, together on 20."""
+    models = [answering(lambda i: i < 30, "early"), answering(lambda i: 10 <= i < 32, "late")]
+    return sn.evaluate(models, str(single.folder), runs=folder / "runs")
+
+
+def test_two_runs_are_compared_as_a_pencil_does(compared: Results) -> None:
+    [one] = [d for d in compared.compare().differences if d.scope == "benchmark"]
+    assert (one.first, one.second, one.first_value, one.second_value) == ("early", "late", 0.75, 0.55)
+    assert one.difference.value == pytest.approx(0.2)
+    assert (one.only_first, one.only_second, one.difference.n) == (10, 2, 40)
+    assert one.p == pytest.approx(stats.binomtest(2, 12).pvalue)  # McNemar's exact test
+    assert one.difference.low is not None and one.difference.low > 0
+
+
+def test_flips_name_the_questions(compared: Results) -> None:
+    flips = compared.compare().flips
+    assert [flip.sample_id for flip in flips] == [f"q{i:03d}" for i in (*range(10), 30, 31)]
+    assert [flip.first_value for flip in flips] == [1.0] * 10 + [0.0] * 2
+
+
+def test_the_baseline_comes_first_and_other_pairs_are_left_out(folder: Path, single: Benchmark) -> None:
+    models = [answering(lambda i, k=k: i % k == 0, f"every {k}") for k in (2, 3, 5)]
+    results = sn.evaluate(models, str(single.folder), runs=folder / "three")
+    pairs = {(d.first, d.second) for d in results.compare(baseline="every 3", resamples=0).differences}
+    assert pairs == {("every 3", "every 2"), ("every 3", "every 5")}
+    assert len({(d.first, d.second) for d in results.compare(resamples=0).differences}) == 3
+    with pytest.raises(sn.UnknownNameError, match="every 4"):
+        results.compare(baseline="every 4")
+
+
+def test_what_only_one_run_has_a_value_for_is_left_out_and_counted(folder: Path, single: Benchmark) -> None:
+    def sometimes(request: sn.Request) -> str | sn.Response:
+        number = int(request.sample_id.removeprefix("q"))
+        return sn.Response(error=Failure("server", "gone")) if number < 5 else "ABCD"[number % 4]
+
+    whole = sn.evaluate(answering(lambda i: i >= 5, "whole"), str(single.folder), runs=folder / "errors")
+    part = sn.evaluate(
+        sn.Scripted(sometimes, name="part"), str(single.folder), runs=folder / "errors", error_budget=1.0
+    )
+    [one] = [d for d in Results([*whole.runs, *part.runs]).compare().differences if d.scope == "benchmark"]
+    assert (one.difference.n, one.only_one_has_value, one.difference.value) == (35, 5, 0.0)
+    assert one.needed is None
+
+
+def test_a_mean_of_benchmarks_weighs_them_alike(folder: Path) -> None:
+    small, large = (built(rows(n, pictures=n), folder / f"of{n}", name=f"of{n}", dimension="FGP") for n in (10, 30))
+    models = [answering(lambda i: True, "right"), answering(lambda i: i >= 5, "late")]
+    results = sn.evaluate(models, [str(small.folder), str(large.folder)], runs=folder / "means")
+    found = {(d.benchmark, d.dimension): d for d in results.compare().differences}
+    assert found["of10", "FGP"].difference.value == 0.5
+    assert found["of30", "FGP"].difference.value == pytest.approx(5 / 30)
+    assert found["*", "FGP"].difference.value == pytest.approx((0.5 + 5 / 30) / 2)
+    assert {d.scope for d in found.values()} == {"benchmark", "dimension"}
+
+
+def test_a_metric_of_summed_counts_is_compared_too(folder: Path) -> None:
+    """F1 of yes: 2 p r / (p + r) for both runs, and no count of better questions."""
+    questions = [
+        {"id": f"q{i:03d}", "question": "Is there a cat?", "answer": "yes" if i % 2 else "no", "image": row["image"]}
+        for i, row in enumerate(rows(40, pictures=20))
+    ]
+    benchmark = built(questions, folder / "presence", name="presence", formulation="text", metrics=("pope",))
+    says_yes, says_gold = (
+        sn.Scripted(lambda request: "yes", name="agreeable"),
+        sn.Scripted(lambda request: "yes" if int(request.sample_id[1:]) % 2 else "no", name="seeing"),
+    )
+    results = sn.evaluate([says_gold, says_yes], str(benchmark.folder), runs=folder / "f1")
+    [one] = results.compare(metrics="pope_f1").differences
+    assert (one.first_value, one.second_value) == (1.0, pytest.approx(2 / 3))
+    assert one.difference.value == pytest.approx(1 / 3)
+    assert one.only_first is None and one.p is not None and one.p < 0.01
+
+
+def test_runs_on_different_builds_are_refused(folder: Path) -> None:
+    found = []
+    for n in (8, 9):
+        benchmark = built(rows(n), folder / f"build{n}", name="same")
+        found += sn.evaluate(answering(lambda i: True, f"m{n}"), str(benchmark.folder), runs=folder / "builds").runs
+    with pytest.raises(sn.DataError, match="different builds of same"):
+        Results(found).compare()
+    with pytest.raises(sn.DataError, match="two runs or more"):
+        Results(found[:1]).compare()
+
+
+def test_ranks_have_intervals_that_a_clear_winner_does_not_need(compared: Results, single: Benchmark) -> None:
+    ranks = {(one.model, one.benchmark): one for one in compared.compare(resamples=2000).ranks}
+    early, late = ranks["early", "single"], ranks["late", "single"]
+    assert (early.rank, late.rank) == (1, 2)
+    # Late is not behind where its 2 questions are drawn as often as the other's 10, or more often.
+    behind = stats.skellam(2, 10).sf(-0.5)
+    assert late.best == pytest.approx(behind, abs=4 * math.sqrt(behind / 2000))
+    assert (early.low, early.high) == (1, 1)
+
+
+def test_many_pictures_are_drawn_in_lots_with_the_same_spread() -> None:
+    """The chance that the better of two is ahead, against the normal approximation, on more pictures than lots."""
+    from snellen.analysis.paired.questions import QuestionMeasures
+    from snellen.analysis.paired.rank_intervals import rank_intervals
+    from snellen.catalogue import BenchmarkSpec, SourceSpec
+    from snellen.records import Sample
+    from snellen.scoring.scored_run import ScoredBenchmark
+
+    n, rng = 4 * UNITS, random.Random(3)
+    spec = BenchmarkSpec(name="many", title="many", formulation="choice", source=SourceSpec("table"))
+    samples = {f"q{i}": Sample(f"q{i}", "many", group=f"q{i}") for i in range(n)}
+    scored = ScoredBenchmark(spec, samples, (), (), {})
+    values = [{(name, 0): float(rng.random() < share) for name in samples} for share in (0.5, 0.51)]
+    measures = [QuestionMeasures(scored, "vanilla", "generation", "accuracy", values=one) for one in values]
+    gaps = [b - a for a, b in zip(values[0].values(), values[1].values(), strict=True)]
+    mean, variance = sum(gaps) / n, sum(gap * gap for gap in gaps) / n
+    ahead = stats.norm.cdf(mean / math.sqrt((variance - mean * mean) / n))
+    second = next(one for one in rank_intervals(["a", "b"], [measures], 4000, 0) if one.model == "b")
+    assert second.best == pytest.approx(ahead, abs=0.04)
+
+
+@given(st.lists(st.sampled_from([-1.0, 1.0, 0.0]), min_size=1, max_size=60))
+def test_single_answers_have_the_p_value_of_mcnemar(sums: list[float]) -> None:
+    better, moved = sums.count(1.0), len(sums) - sums.count(0.0)
+    expected = stats.binomtest(better, moved).pvalue if moved else 1.0
+    assert sign_flip_test(sums) == pytest.approx(expected)
+
+
+@given(st.lists(st.floats(-3, 3, allow_subnormal=False), min_size=2, max_size=8).filter(lambda v: len(set(v)) > 1))
+def test_few_groups_have_the_p_value_of_all_permutations(sums: list[float]) -> None:
+    def total(values: list[float], axis: int) -> float:
+        return values.sum(axis=axis)  # type: ignore[attr-defined, no-any-return]
+
+    if len({abs(value) for value in sums if value}) < 2:
+        return
+    expected = stats.permutation_test((sums,), total, permutation_type="samples", n_resamples=10**6).pvalue
+    assert sign_flip_test(sums) == pytest.approx(expected, abs=1e-9)
+
+
+def test_many_groups_have_the_p_value_of_durkalski() -> None:
+    sums = [float(i % 5 - 1) for i in range(50)]
+    statistic = sum(sums) ** 2 / sum(value * value for value in sums)
+    assert sign_flip_test(sums) == pytest.approx(stats.chi2(1).sf(statistic))
+
+
+def test_equal_models_are_told_apart_in_five_percent_at_most() -> None:
+    """Two systems as good as each other, 60 pictures of 1 to 4 questions, answers of a picture alike."""
+    rng, found, trials = random.Random(11), 0, 1500
+    for _ in range(trials):
+        sums = []
+        for _ in range(60):
+            hard = rng.random()
+            sums.append(sum((rng.random() > hard) - (rng.random() > hard) for _ in range(rng.randint(1, 4))))
+        found += sign_flip_test([float(value) for value in sums]) < 0.05
+    assert found / trials < 0.05 + 3 * math.sqrt(0.05 * 0.95 / trials)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_corrections_agree_with_other_programs(p_values: list[float]) -> None:
+    assert adjusted(p_values, "bh") == pytest.approx(list(stats.false_discovery_control(p_values)))
+    assert adjusted(p_values, "none") == p_values
+    holm, m = adjusted(p_values, "holm"), len(p_values)
+    # Holm's own procedure: step down until the first that is not below level / (m - j + 1).
+    for level in (0.01, 0.05, 0.2):
+        rejected: set[int] = set()
+        for step, i in enumerate(sorted(range(m), key=p_values.__getitem__)):
+            if p_values[i] > level / (m - step):
+                break
+            rejected.add(i)
+        assert {i for i in range(m) if holm[i] <= level * (1 + 1e-12)} >= rejected
+        assert {i for i in range(m) if holm[i] <= level * (1 - 1e-12)} <= rejected
+
+
+def test_so_many_questions_do_find_the_difference_four_times_in_five() -> None:
+    """McNemar's question: 30 % and 20 % only one right; the normal formula by hand, and a simulation."""
+    gap, variance = 0.1, 0.5 - 0.1**2
+    needed = questions_needed(gap, math.sqrt(variance / 100), 100)
+    assert needed == math.ceil((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) ** 2 * variance / gap**2)
+    rng, found = random.Random(5), 0
+    for _ in range(400):
+        sums = [rng.choices([1.0, -1.0, 0.0], [0.3, 0.2, 0.5])[0] for _ in range(needed)]
+        found += sign_flip_test(sums) < 0.05
+    assert found / 400 == pytest.approx(0.8, abs=0.06)
+
+
+def test_the_command_prints_tables_and_writes_files(
+    compared: Results, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [str(run.folder) for run in compared.runs]
+    files = [folder / f"comparison.{suffix}" for suffix in ("md", "csv", "json")]
+    outputs = [word for file in files for word in ("-o", str(file))]
+    cli.main(["compare", *runs, "--resamples", "200", *outputs], standalone_mode=False)
+    text = " ".join(capsys.readouterr().out.split())
+    assert "early - late" in text and "20.0% [" in text and "12 questions on which runs differ" in text
+    markdown, table, everything = (file.read_text("utf-8") for file in files)
+    assert "## Paired differences" in markdown and "## Ranks" in markdown
+    assert table.startswith("first,second,benchmark")
+    assert len(json.loads(everything)["flips"]) == 12
+    with pytest.raises(sn.DataError, match="snellen report"):
+        cli.main(["compare", *runs, "-o", str(folder / "comparison.html")], standalone_mode=False)
+
+
+def test_a_report_of_several_runs_compares_each_with_the_first(compared: Results, folder: Path) -> None:
+    page = compared.report(folder / "report.html").read_text("utf-8")
+    assert 'id="comparison"' in page and "early - late" in page
+    alone = Results(compared.runs[:1]).report(folder / "alone.html").read_text("utf-8")
+    assert 'id="comparison"' not in alone
+
+
+def test_frames_have_a_row_a_difference_a_rank_and_a_flip(compared: Results) -> None:
+    found = compared.compare(resamples=100)
+    assert found.table()["difference"].to_list() == pytest.approx([0.2, 0.2])
+    assert found.rank_table().height == 4 and found.flip_table().height == 12
