@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from snellen.analysis.linearisation import linearised_estimates
-from snellen.analysis.statistics import NO_BOUNDS, estimate_mean, mean_of_estimates
+from snellen.analysis.statistics import NO_BOUNDS, UNIT_INTERVAL, estimate_mean, mean_of_estimates
 from snellen.analysis.template_spread import template_spread
 from snellen.metrics.corpus import BLEU_4, POPE
 from snellen.records import Estimate
@@ -267,7 +267,9 @@ def _corpus(cell: Cell, rng: np.random.Generator, replicates: int) -> Coverage:
         counts, expected = draw(rng, ids)
         metric, place = (BLEU_4, 0) if cell.truth_label == "BLEU-4" else (POPE, 3)
         rows = [tuple(row) for row in counts.astype(float).tolist()]
-        estimates.append(linearised_estimates(rows, ids.tolist(), metric.compute, len(metric.rows))[place])
+        estimates.append(
+            linearised_estimates(rows, ids.tolist(), metric.compute, [UNIT_INTERVAL] * len(metric.rows))[place]
+        )
     truth = metric.compute(tuple(map(float, expected)))[place]
     assert truth is not None
     return tallied(cell, len(ids), truth, estimates)

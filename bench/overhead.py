@@ -108,9 +108,9 @@ def measure_served(folder: Path, url: str) -> dict[str, float]:
         outcome = run_plan(load_model(model), plan)
         seconds, used = time.perf_counter() - clock, cpu() - begun
     return {
-        "failed": outcome.failed,
-        "rate": outcome.answered / seconds / (CONCURRENCY / LATENCY),
-        "cpu_ms": 1000 * used / outcome.answered,
+        "failed": sum(outcome.failed.values()),
+        "rate": sum(outcome.answered.values()) / seconds / (CONCURRENCY / LATENCY),
+        "cpu_ms": 1000 * used / sum(outcome.answered.values()),
     }
 
 

@@ -4,9 +4,9 @@
     python tests/built_digests.py --compare digests.json    # after it; exits with 1 when one differs
 
 Built are: the embedded eye chart, easy-VQA, the miniatures of all 61 official layouts of ReForm-Eval (complete and as
-sampled), of the published data, of the hub's datasets, VisDial's candidates, LVLM-eHub's 47 data sets, and a file of
-MMBench's form. The version
-digests every question, answer and picture, so a reader that was rewritten is the same when its digest is.
+sampled), of the published data, of the hub's datasets, VisDial's candidates, LVLM-eHub's 47 data sets, ARO's four,
+and a file of MMBench's form. The version digests every question, answer and picture, so a reader that was rewritten is
+the same when its digest is.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import mini_aro
 import mini_ehub
 import mini_hub
 import mmbench_rows
@@ -88,6 +89,11 @@ def ehub(folder: Path) -> Iterator[tuple[str, str]]:
     yield from _built(folder / "ehub", "build", "lvlm-ehub", "--source", str(folder / "ehub-files"))
 
 
+def aro(folder: Path) -> Iterator[tuple[str, str]]:
+    files = mini_aro.official(folder / "aro-files")
+    yield from _built(folder / "aro", "build", "aro", "--source", str(files))
+
+
 def mmbench(folder: Path) -> Iterator[tuple[str, str]]:
     rows = [mmbench_rows.row(number) for number in range(12)]
     rows += [mmbench_rows.rotation(row, turn) for row in rows for turn in (1, 2, 3)]
@@ -95,7 +101,7 @@ def mmbench(folder: Path) -> Iterator[tuple[str, str]]:
     yield from _built(folder / "mmbench", "build", "mmbench/dev-en", "--source", str(file))
 
 
-ROUTES = (embedded, official, published, hub, candidates, ehub, mmbench)
+ROUTES = (embedded, official, published, hub, candidates, ehub, aro, mmbench)
 
 if __name__ == "__main__":
     what, path = sys.argv[1], Path(sys.argv[2])

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 
@@ -20,3 +24,42 @@ def test_the_rooms_of_the_mutation_bench_name_modules_and_test_files_that_exist(
     assert {
         name for _, tests in modules for name in tests if not (ROOT / "tests" / f"test_{name}.py").is_file()
     } == set()
+
+
+@pytest.fixture
+def whitebox(monkeypatch: pytest.MonkeyPatch) -> Any:
+    pytest.importorskip("transformers", reason="waits for transformers")
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    import whitebox
+
+    yield whitebox
+    del sys.modules["whitebox"]
+
+
+def test_the_white_box_bench_counts_what_each_way_runs(whitebox: Any) -> None:
+    import torch
+
+    made, work = whitebox.model(whitebox.SIZES["tiny"], 64, torch.float32, "cpu"), whitebox.Work(64)
+    rows = {name: whitebox.rows_of(made, work)[name] for name in list(whitebox.TARGETS)[:2]}
+    prompt, tails = 5 + 64 + 55, (1, 3, 5, 8)
+    one, five = whitebox.counts(rows, made).values()
+    assert one["naive"] == {"passes": 4, "tokens": 4 * prompt + sum(tails), "pictures": 4}
+    # The last token of an option predicts nothing, and the picture and the question are read once.
+    assert one["fast"] == {"passes": 1, "tokens": prompt + sum(tails) - 4, "pictures": 1}
+    assert five["naive"] == {"passes": 20, "tokens": 5 * (4 * prompt + sum(tails)), "pictures": 20}
+    assert five["fast"] == {"passes": 2, "tokens": 5 + 64 + 5 * (55 + sum(tails) - 4), "pictures": 1}
+    whitebox.show_throughput(made, work, 1)
+
+
+def test_the_white_box_bench_has_a_model_of_seven_billion_parameters(whitebox: Any) -> None:
+    import torch
+
+    made = whitebox.model(whitebox.SIZES["7b"], 576, torch.bfloat16, "meta")
+    assert made.dtype == torch.bfloat16
+    assert sum(part.numel() for part in made.parameters()) == pytest.approx(7.06e9, rel=0.01)
+
+
+@pytest.mark.parametrize(("image_tokens", "crops", "side"), [(64, 1, 112), (576, 1, 336), (2880, 5, 336)])
+def test_a_picture_of_the_bench_has_the_tokens_it_says(whitebox: Any, image_tokens: int, crops: int, side: int) -> None:
+    assert tuple(whitebox.Work(image_tokens).pixels.shape) == (crops, 3, side, side)
+    assert crops * (side // whitebox.PATCH) ** 2 == image_tokens

@@ -105,11 +105,12 @@ def test_answers_lie_in_a_file_of_their_own(questions: Benchmark) -> None:
     assert all(not hasattr(sample, "answer") for sample in questions.samples())
 
 
-def test_a_benchmark_without_its_answers_can_still_be_read(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_benchmark_without_its_answers_can_be_asked_but_not_scored(questions: Benchmark, tmp_path: Path) -> None:
     folder = shutil.copytree(questions.folder, tmp_path / "copy")
     (folder / ANSWERS).unlink()
     assert len(list(Benchmark(folder).samples())) == 12
-    assert open_answers(folder) == {}
+    with pytest.raises(DataError, match=r"answers.parquet cannot be read \(No such file"):
+        open_answers(folder)
 
 
 # --- counts and warnings -----------------------------------------------------------------------------------------
@@ -273,7 +274,7 @@ def test_a_folder_that_is_no_benchmark_says_so(tmp_path: Path) -> None:
     [
         (b"{", "benchmark.json: .*; build the benchmark again"),
         (b"{}", "benchmark.json: .*; build the benchmark again"),
-        (None, "built in format 0, this Snellen reads 1; build it again"),
+        (None, "built in format 0, this Snellen reads 2; build it again"),
     ],
 )
 def test_a_manifest_of_another_kind_is_one_line(
@@ -291,11 +292,13 @@ def test_a_damaged_table_of_samples_is_one_line(questions: Benchmark, tmp_path: 
     whole = (folder / "samples.parquet").read_bytes()
     for damaged in (b"", whole[:-1], whole[: len(whole) // 2], whole[:40] + bytes(200) + whole[240:], b"hello"):
         (folder / "samples.parquet").write_bytes(damaged)
-        with pytest.raises(DataError, match=r"samples.parquet cannot be read .*; build the benchmark again") as caught:
+        with pytest.raises(
+            DataError, match=r"samples.parquet is not the file that was built.*build .* again"
+        ) as caught:
             list(Benchmark(folder).samples())
         assert "\n" not in str(caught.value)
     (folder / "samples.parquet").unlink()
-    with pytest.raises(DataError, match=r"samples.parquet is missing; build the benchmark again"):
+    with pytest.raises(DataError, match=r"samples.parquet cannot be read \(No such file.*; build .* again"):
         list(Benchmark(folder).samples())
 
 

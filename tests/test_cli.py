@@ -161,7 +161,7 @@ def test_a_toml_file_says_what_flags_say_and_flags_win(capsys: pytest.CaptureFix
         ("snellen:uniform", 10),
     }
     Path("exam.toml").write_text('modles = ["snellen:oracle"]')
-    assert "exam.toml: unknown field 'modles'; did you mean models?" in run(capsys, "run", "exam.toml")[2]
+    assert "exam.toml: unknown field 'modles'; did you mean models or roles?" in run(capsys, "run", "exam.toml")[2]
 
 
 def test_own_questions_become_a_benchmark_with_one_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -152,6 +152,12 @@ def test_a_plain_picture_is_sent_as_it_is_stored(form: str) -> None:
     assert to_plain_file(image, content) == (image.media_type, content)
 
 
+def test_what_a_local_model_cannot_be_shown_is_sent_to_no_server() -> None:
+    content = saved(Image.fromarray(np.array([[0, np.nan]], dtype=np.float32)), "TIFF")
+    with pytest.raises(DataError, match="values that are no numbers"):
+        to_plain_file(inspect_image(content, "here"), content)
+
+
 def test_a_server_is_sent_what_a_local_model_is_shown() -> None:
     content = saved(Image.fromarray(np.array([[0, 25_700, 65_535]], dtype=np.uint16)))
     part = bytes(ImagePartCache().part(inspect_image(content, "here"), lambda image: content))

@@ -19,7 +19,7 @@ from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError, 
 from snellen.images import Images
 from snellen.models.base import load_model
 from snellen.models.instruments import Scripted
-from snellen.records import ContinuationScore, Failure, Request, Response, Variant
+from snellen.records import ContinuationScore, Failure, ImageRef, Request, Response, Variant
 from snellen.runs.drivers import check_response
 from snellen.runs.journal import read_exchanges, read_manifest
 from snellen.runs.plan import find_benchmarks
@@ -54,6 +54,29 @@ def test_a_batch_holds_one_kind_and_all_presentations_of_a_sample(questions: Ben
         assert len({request.kind for request in batch}) == 1
         samples = [request.sample_id for request in batch]
         assert all(samples.count(sample) == 5 for sample in samples)
+
+
+def test_a_model_that_prepares_pictures_is_told_of_them_a_window_before_they_are_asked_about(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    class Preparing(Watching):
+        def __init__(self) -> None:
+            super().__init__(batch_size=4)
+            self.told: list[str] = []
+            self.known: list[list[str]] = []
+
+        def expect(self, pictures: Sequence[ImageRef], images: Images) -> None:
+            self.told += [image.digest for image in pictures]
+
+        def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+            self.known.append(list(self.told))
+            return super().generate(requests, images)
+
+    model = Preparing()
+    run(model, questions, ["vanilla"], tmp_path)
+    asked = [[request.images[0].digest for request in batch] for batch in model.batches]
+    assert [len(known) for known in model.known] == [8, 12, 12]
+    assert model.told == [digest for batch in asked for digest in batch]
 
 
 def test_presentations_of_a_picture_come_one_after_the_other(questions: Benchmark, tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ NAMES = {
     "ALL_KINDS", "AsyncModel", "ContinuationScore", "Decoding", "Failure", "ImagePart", "ImageRef", "Images", "Kind",
     "Message", "Model", "ModelSpec", "Request", "Response", "TextPart", "Usage", "read_options",
     # protocols
-    "Declaration", "EarlierReply", "LabelStyle", "Method", "PromptRenderer", "Protocol", "ProtocolSettings",
-    "RequestGenerator", "Sample", "Turn", "Variant", "labels_for", "rng_for",
+    "Conclusion", "Declaration", "EarlierReply", "LabelStyle", "Method", "PromptRenderer", "Protocol",
+    "ProtocolSettings", "RequestGenerator", "Sample", "Step", "Turn", "Variant", "labels_for", "rng_for",
     # metrics
     "Answer", "ChoiceMetric", "CorpusCountMetric", "CorpusMetric", "CorpusScore", "Metric", "MetricRow", "Prediction",
     "ReplyMetric", "corpus_metric", "metric_row", "reply_metric", "share",
@@ -36,10 +36,12 @@ NAMES = {
     # suites
     "AbsentCell", "AsPublished", "BenchmarkSpec", "Estimate", "Exchange", "Expected", "ExtractedChoice", "Extractor",
     "ImportedPredictions", "Importer", "JudgePrompt", "NamedExtractor", "NumberCell", "PredictedRow",
-    "PredictionFile", "PredictionForm", "Result", "RunManifest",
+    "PredictionFile", "PredictionForm", "RatingStudy", "Result", "RunManifest",
     "RunView", "Scaffold", "ScaffoldedTable", "SourceCounts", "SourceSpec", "SubmissionWriter", "Suite",
+    "CellScores", "StudyNumbers", "StudyPart", "StudyRow", "StudySeries", "StudyStatistic", "study_row",
     "SuiteTables", "Table", "TableForm", "WrittenSubmission", "check_import", "count_source", "find_benchmarks",
-    "imported_run_folder", "no_choice", "read_exchanges", "read_manifest", "write_imported_run",
+    "imported_run_folder", "no_choice", "read_exchanges", "read_manifest", "read_study",
+    "write_imported_run",
     # errors
     "DataError", "MissingExtraError", "ModelError", "SnellenError", "StoreError", "UnknownNameError",
 }  # fmt: skip

@@ -7,6 +7,8 @@ import os
 import pickle
 import re
 import shutil
+import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,10 @@ import tiny_archs
 from snellen.errors import ModelError
 from snellen.images import FIRST_FRAME, inspect_image
 from snellen.models.base import Model, load_model
+from snellen.models.hf import encode
 from snellen.models.hf.conversation import CLOSED
+from snellen.models.hf.devices import unless_out_of_memory
+from snellen.models.hf.lookahead import Lookahead
 from snellen.records import Decoding, ImageRef
 from tiny_archs import CHAT, Pictures, ask
 
@@ -34,6 +39,8 @@ PICTURES = Pictures()
 RED = PICTURES.add("red")
 TRIMS = CHAT.replace("{{ c['text'] }}", "{{ c['text'] | trim }}")
 THINKS = CHAT.replace("{{ '<|assistant|>' }}", "{{ '<|assistant|><think>\\n' }}")
+THINKS_AND_TRIMS = THINKS.replace("{{ c['text'] }}", "{{ c['text'] | trim }}")
+REFUSES = "{% if messages[-1]['role'] == 'assistant' %}{{ raise_exception('no opened replies') }}{% endif %}" + CHAT
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +114,37 @@ def test_options_are_scored_after_a_thought_that_the_template_opens(folder: Path
     assert scored.notes == (CLOSED,)
     begun = thinks._conversation.write_scored(ask("Which?", RED, reply="It is").messages)
     assert begun.with_reply("red").endswith("<|assistant|>It is red")
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        (CHAT, ""),
+        (THINKS, "opens a thought, which is closed empty before options are scored but not before replies"),
+        (TRIMS, "trims opened replies, to which their blank is given back"),
+        (REFUSES, "refuses opened replies, so that requests with one fail"),
+        (THINKS_AND_TRIMS, "opens a thought, .*; it trims opened replies"),
+    ],
+    ids=["plain", "thinks", "trims", "refuses", "both"],
+)
+def test_what_a_template_does_to_replies_is_said_once_when_it_is_loaded(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, template: str, words: str
+) -> None:
+    model = with_template(folder, tmp_path / "odd", template)
+    model.loglikelihood([ask("Which?", RED, continuations=("red",)) for _ in range(2)], PICTURES)
+    said = [record.getMessage() for record in caplog.records if "the chat template" in record.getMessage()]
+    assert len(said) == bool(words)
+    assert all(re.search(words, line) and "\n" not in line for line in said)
+
+
+def test_a_conversation_that_the_template_refuses_fails_alone(folder: Path, tmp_path: Path) -> None:
+    model = with_template(folder, tmp_path / "refuses", REFUSES)
+    good, bad = model.generate([ask("Which?", RED), ask("Which?", RED, reply="It is")], PICTURES)
+    assert good.error is None
+    assert (bad.error.kind, bad.error.detail) == (
+        "bad_request",
+        "the chat template refuses the conversation: no opened replies",
+    )
 
 
 @pytest.mark.parametrize("option", ["<image>", "<|end|>", "<eos>"])
@@ -193,6 +231,40 @@ def test_a_request_that_does_not_fit_in_memory_fails_alone(folder: Path, kind: s
     assert bad.error.detail.startswith("a single question does not fit in memory")
 
 
+@pytest.mark.parametrize("exact", ["", "&scoring=exact"])
+@pytest.mark.parametrize("kind", ["generate", "loglikelihood"])
+def test_a_request_that_does_not_fit_leaves_the_batches_of_the_others_as_large_as_they_were(
+    folder: Path, kind: str, exact: str
+) -> None:
+    model: Any = load_model(f"hf:{folder}?batch_size=8{exact}")
+    engine, first_block = model._engine, model._layout.model.model.language_model.layers[0]
+    budget, room = engine.budget, engine.prefix_cache.room
+
+    def short(module: Any, given: Any, named: dict[str, Any]) -> None:
+        if (given[0] if given else named["hidden_states"]).shape[1] > 60:
+            raise RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory")
+
+    ways: dict[str, Any] = {"continuations": ("red", "no")} if kind == "loglikelihood" else {"decoding": Decoding(2)}
+    asked = [ask(text, RED, **ways) for text in ("Which?", "Which is it " * 12, "Sure?", "And now?")]
+    with first_block.register_forward_pre_hook(short, with_kwargs=True):
+        for _ in range(3):
+            replies = getattr(model, kind)(asked, PICTURES)
+            assert [reply.error is None for reply in replies] == [True, False, True, True]
+            assert (engine.budget, engine.prefix_cache.room) == (budget, room)
+
+
+def test_a_pass_that_ran_out_of_memory_holds_no_tensor_when_the_next_begins() -> None:
+    made = []
+
+    def fails() -> None:
+        tensor = torch.ones(3)
+        made.append(weakref.ref(tensor))
+        raise torch.OutOfMemoryError("out of memory")
+
+    assert unless_out_of_memory(fails) is None
+    assert made[0]() is None
+
+
 class Hostile:
     def __init__(self, to: Path) -> None:
         self._to = to
@@ -242,3 +314,56 @@ def test_safetensors_that_are_cut_short_are_one_line(folder: Path, tmp_path: Pat
     with pytest.raises(ModelError, match=r"weights of .* are broken") as caught:
         load_model(f"hf:{tmp_path / 'cut'}")
     assert "\n" not in str(caught.value)
+
+
+def test_pictures_that_are_expected_are_made_ready_by_another_thread_and_answered_alike(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, decode = [], encode.decode_picture
+
+    def noted(content: bytes, where: str) -> Any:
+        threads.append(threading.current_thread().name)
+        return decode(content, where)
+
+    shown = [kept(Image.new("RGB", (50 + 9 * i, 40), (40 * i, 9, 200))) for i in range(4)]
+    asked = [ask("Which?", image, continuations=("red", "no")) for image in shown]
+    expected = sums(load_model(f"hf:{folder}"), *asked)
+    model: Any = load_model(f"hf:{folder}")
+    monkeypatch.setattr(encode, "decode_picture", noted)
+    model.expect(shown, PICTURES)
+    for future in model._encoder._lookahead._coming.values():
+        future.result()
+    processor = model._encoder._pixels._processor
+    monkeypatch.setattr(type(processor), "__call__", lambda *_, **__: pytest.fail("pixels were computed again"))
+    assert sums(model, *asked) == expected
+    assert set(threads) == {"snellen-pictures_0"}
+    assert len(threads) == len(shown)
+
+
+def test_a_picture_that_fails_in_the_background_fails_its_own_request(model: Any) -> None:
+    broken = ImageRef("9" * 64, "image/png", 4, 4)
+    PICTURES[broken.digest] = b"no picture"
+    model.expect([broken, RED], PICTURES)
+    bad, good = model.generate([ask("Which?", broken), ask("Which?", RED)], PICTURES)
+    assert good.error is None
+    assert bad.error.detail.startswith("image 999999999999: not a readable image")
+
+
+def test_no_more_pictures_are_expected_than_are_kept() -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def slow(image: ImageRef, images: Any) -> str:
+        begun.set()
+        go.wait()
+        return image.digest
+
+    lookahead = Lookahead(slow, 2)
+    refs = [ImageRef(f"{i}" * 64, "image/png", 4, 4) for i in range(4)]
+    for ref in refs:
+        lookahead.expect(ref, PICTURES)
+        begun.wait()
+    assert lookahead.take(refs[3]) is None  # not begun: the caller is not kept waiting
+    go.set()
+    assert lookahead.take(refs[0]) is None  # given up
+    assert lookahead.take(refs[1]) is None
+    assert lookahead.take(refs[2]) in (None, refs[2].digest)

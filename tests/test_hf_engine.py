@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ pytest.importorskip("torch", reason="waits for torch")
 pytest.importorskip("transformers", reason="waits for transformers")
 
 import torch
+from accelerate import dispatch_model
 
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
 from snellen.models.hf.engine import Engine, batches_in_order
@@ -19,6 +22,7 @@ from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.noise import largest_difference
 from snellen.models.hf.prefix_cache import RECENT, PrefixCache
+from snellen.models.hf.reference import write_token_by_token
 from snellen.models.hf.selfcheck import choose_fast_paths
 from tiny_configs import ARCHITECTURES, asked, make, normal, tokens
 
@@ -164,6 +168,58 @@ def test_replies_that_end_early_leave_the_others_as_they_are(name: str) -> None:
     alone.fast_paths = FastPaths(cache=True)
     assert together == [alone.generate([prompt], greedy, 12)[0] for prompt in prompts]
     assert len({len(reply) for reply in together}) > 1
+
+
+@pytest.mark.parametrize("able", [ALL, FastPaths(cache=True, batch=True, ragged=True)], ids=["tree", "rows"])
+def test_no_mask_is_made_for_a_token_that_sees_all_before_it(able: FastPaths) -> None:
+    model, head = make("LLaVA")
+    engine = engine_of(model)
+    engine.fast_paths = able
+    one, short = (extend(head, tokens(5, length), 0) for length in (6, 3))
+    others = [replace(one, digests=(name,)) for name in ("cat", "dog")]
+    masks: list[Any] = []
+
+    def note(module: Any, given: Any, named: dict[str, Any]) -> None:
+        if named["position_ids"].shape[-1] == 1:
+            masks.append(named["attention_mask"])
+
+    with model.model.language_model.layers[0].register_forward_pre_hook(note, with_kwargs=True):
+        for window, whole in (([one], True), (others, True), ([replace(short, digests=("cat",)), others[1]], False)):
+            masks.clear()
+            alone = [reply for row in window for reply in write_token_by_token(engine.layout, [row], greedy, 6)]
+            assert engine.generate(window, greedy, 6) == alone
+            assert masks
+            assert all((mask is None) == whole for mask in masks)
+
+
+@pytest.mark.parametrize("name", ["LLaVA", "BLIP-2 OPT"])
+def test_a_model_that_accelerate_has_spread_is_as_fast_and_as_exact(name: str, tmp_path: Path) -> None:
+    model, head = make(name)
+    window, whole = asked(head), engine_of(model)
+    expected, usual = whole.score(window, PLAIN), choose_fast_paths(whole, window).fast_paths
+    said = whole.generate([one.context for one in window], greedy, 5, usual)
+    model, _ = make(name)
+    places = {part: "disk" if part.endswith("1") or "vision" in part else "cpu" for part in parts_of(model)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of parameters that are no modules, and stay where they are
+        spread = dispatch_model(model, places, main_device="cpu", offload_dir=tmp_path)
+    assert {part.device.type for part in spread.parameters()} == {"cpu", "meta"}
+    engine = engine_of(spread)
+    verdict = choose_fast_paths(engine, window)
+    assert verdict.fast_paths == usual
+    assert verdict.tolerance.noise is None  # the weights are not here to be widened
+    assert largest_difference(expected, engine.score(window, usual)) < 1e-4
+    assert engine.generate([one.context for one in window], greedy, 5, usual) == said
+
+
+def parts_of(module: Any, prefix: str = "") -> list[str]:
+    """Names of the blocks of a model, and of what is in no block."""
+    tensors = (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False))
+    own = [f"{prefix}{name}" for name, _ in tensors]
+    for name, part in module.named_children():
+        deeper = any(True for _ in part.children()) and not name.isdigit() and "vision" not in name
+        own += parts_of(part, f"{prefix}{name}.") if deeper else [f"{prefix}{name}"]
+    return own
 
 
 @pytest.mark.parametrize("name", ["GIT", "BLIP-2 FlanT5", "LLaVA"])

@@ -59,7 +59,7 @@ def test_what_was_appended_is_found_in_this_and_in_the_next_session(tmp_path: Pa
         assert store.find(P, ask("Which?")) is None
     with RunStore(tmp_path) as store:
         assert store.find(P, ask("What?")) == Response(text="a cat")
-        assert (store.answered, store.failed) == (0, 0)
+        assert (store.answered, store.failed) == ({}, {})
     assert len(replies(tmp_path)) == 1
 
 
@@ -85,7 +85,7 @@ def test_failures_are_kept_but_never_found(tmp_path: Path) -> None:
     with RunStore(tmp_path) as store:
         store.append([failed])
         assert store.find(P, ask("What?")) is None
-        assert (store.answered, store.failed) == (0, 1)
+        assert (store.answered, store.failed) == ({}, {"": 1})
     with RunStore(tmp_path) as store:
         assert store.find(P, ask("What?")) is None
         store.append([told("What?", "a cat")])
@@ -293,3 +293,27 @@ def test_a_journal_is_json_lines_that_anyone_can_read(tmp_path: Path) -> None:
     assert first["protocol"] == P
     assert first["request"]["messages"][0] == {"role": "user", "content": [{"type": "text", "text": "0-0"}]}
     assert first["response"] == {"text": "reply 0"}
+
+
+# --- answers of other runs ---------------------------------------------------------------------------------------
+
+
+def test_an_answer_that_another_run_has_is_taken_over_and_not_counted_as_asked(tmp_path: Path) -> None:
+    with RunStore(tmp_path / "first") as store:
+        store.append([told("What?", "a cat"), Exchange(P, ask("Where?"), Response(error=Failure("server", "500")))])
+    with RunStore(tmp_path / "second", others=[tmp_path / "first"]) as store:
+        assert store.find(P, ask("What?", "other sample")) == Response(text="a cat")
+        assert store.find(P, ask("Where?")) is None
+        assert (store.answered, store.failed) == (0, 0)
+    [taken] = read_exchanges(tmp_path / "second")
+    assert taken.reused and taken.request.sample_id == "other sample"
+    with RunStore(tmp_path / "second") as store:
+        assert store.find(P, ask("What?")) == Response(text="a cat")
+
+
+def test_an_answer_of_one_s_own_goes_before_that_of_another_run(tmp_path: Path) -> None:
+    for name, reply in (("first", "a cat"), ("second", "a dog")):
+        with RunStore(tmp_path / name) as store:
+            store.append([told("What?", reply)])
+    with RunStore(tmp_path / "second", others=[tmp_path / "first"]) as store:
+        assert store.find(P, ask("What?", "new")) == Response(text="a dog")

@@ -43,9 +43,9 @@ LAYERS = (
     ("models",),
     ("runs",),
     ("scoring", "metrics"),
-    ("analysis", "report", "predictions"),
+    ("analysis", "report", "predictions", "ratings", "studies"),
     ("suites",),
-    ("api", "cli", "evaluation", "extending", "__init__", "__main__"),
+    ("api", "cli", "evaluation", "studying", "extending", "__init__", "__main__"),
 )
 """A module imports from its own layer or from earlier ones: the table of docs/architecture.md."""
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
@@ -155,12 +155,12 @@ PROTOCOL_CLASSES = {
     for node in ast.walk(tree(module))
     if isinstance(node, ast.ClassDef) and any(isinstance(n, ast.FunctionDef) and n.name == "ask" for n in node.body)
 } - {"Protocol"}
-KNOWS_NO_PROTOCOL = ("runs", "scoring", "metrics", "analysis", "report", "api", "cli")
+KNOWS_NO_PROTOCOL = ("runs", "scoring", "metrics", "analysis", "report", "studies", "studying", "api", "cli")
 TEXT_TESTS = {"startswith", "endswith", "partition", "rpartition", "split", "removeprefix", "removesuffix", "find"}
 
 
 def test_the_classes_of_protocols_are_found() -> None:
-    assert {"Vanilla", "Circular", "Instability", "Likelihood", "Dialogue", "Blind"} == PROTOCOL_CLASSES
+    assert {"Vanilla", "Circular", "Instability", "Likelihood", "Dialogue", "Blind", "Reasoning"} == PROTOCOL_CLASSES
 
 
 @pytest.mark.parametrize("module", [module for module in FILES if room(module) != "protocols"])

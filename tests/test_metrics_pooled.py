@@ -17,7 +17,7 @@ from msgspec.structs import replace
 import small
 from snellen import registry
 from snellen.analysis.linearisation import linearised_estimates, trend_estimates
-from snellen.analysis.statistics import estimate_mean
+from snellen.analysis.statistics import UNIT_INTERVAL, estimate_mean
 from snellen.api import Results, evaluate, score
 from snellen.benchmark import Benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
@@ -394,7 +394,7 @@ def mean_of_estimates(sums: tuple[float, ...]) -> tuple[float]:
 def test_a_mean_as_a_ratio_of_sums_has_the_interval_of_a_mean(pairs: list[tuple[int, int]]) -> None:
     """The linear case: the same estimate but for the variance of a single answer, which a mean of 0 and 1 tells."""
     values, groups = [float(value) for value, _ in pairs], [group for _, group in pairs]
-    [one] = linearised_estimates([(value, 1.0) for value in values], groups, mean_of_estimates, 1)
+    [one] = linearised_estimates([(value, 1.0) for value in values], groups, mean_of_estimates, [UNIT_INTERVAL])
     expected = estimate_mean(values, groups)
     assert one.value == pytest.approx(expected.value)
     assert one.groups == expected.groups
@@ -413,7 +413,9 @@ def test_the_interval_covers_as_often_as_it_says(pictures: int, questions: int) 
         for _ in range(pictures * questions):
             said = draw.random() < 0.8
             counts.append((float(said and draw.random() < 0.75), float(said), 1.0))
-        [one, *_] = linearised_estimates(counts, [i // questions for i in range(len(counts))], ENTITY_F1.compute, 3)
+        [one, *_] = linearised_estimates(
+            counts, [i // questions for i in range(len(counts))], ENTITY_F1.compute, [UNIT_INTERVAL] * 3
+        )
         covered += one.low <= 2 * 0.6 / 1.8 <= one.high
     error = 3 * (0.95 * 0.05 / 1000) ** 0.5
     assert 0.95 - error <= covered / 1000 <= (1.0 if pictures < 30 else 0.97 + error)
@@ -429,24 +431,26 @@ def test_the_error_of_f1_is_that_of_leaving_out_each_picture_in_turn() -> None:
     parts = [ENTITY_F1.compute(tuple(s - c for s, c in zip(sums, one, strict=True)))[0] for one in counts]
     middle = statistics.fmean(parts)
     jackknife = (199 / 200 * sum((part - middle) ** 2 for part in parts)) ** 0.5
-    [one, *_] = linearised_estimates(counts, range(200), ENTITY_F1.compute, 3)
+    [one, *_] = linearised_estimates(counts, range(200), ENTITY_F1.compute, [UNIT_INTERVAL] * 3)
     assert one.stderr == pytest.approx(jackknife, rel=0.01)
 
 
 def test_one_group_has_no_interval_and_certainty_has_wilson_s() -> None:
-    [one] = linearised_estimates([(1.0, 1.0), (0.0, 1.0)], ["a", "a"], mean_of_estimates, 1)
+    [one] = linearised_estimates([(1.0, 1.0), (0.0, 1.0)], ["a", "a"], mean_of_estimates, [UNIT_INTERVAL])
     assert (one.value, one.low, one.high) == (0.5, None, None)
-    [none] = linearised_estimates([(0.0, 1.0)] * 30, range(30), mean_of_estimates, 1)
+    [none] = linearised_estimates([(0.0, 1.0)] * 30, range(30), mean_of_estimates, [UNIT_INTERVAL])
     assert (none.low, none.high) == (0.0, pytest.approx(estimate_mean([0.0] * 30, list(range(30))).high))
-    [one] = linearised_estimates([(1.0, 1.0)] * 30, range(30), mean_of_estimates, 1)
+    [one] = linearised_estimates([(1.0, 1.0)] * 30, range(30), mean_of_estimates, [UNIT_INTERVAL])
     assert one.high == 1.0
     assert one.low == pytest.approx(estimate_mean([1.0] * 30, list(range(30))).low)
-    [none] = linearised_estimates([], [], mean_of_estimates, 1)
+    [none] = linearised_estimates([], [], mean_of_estimates, [UNIT_INTERVAL])
     assert (none.value, none.n) == (None, 0)
 
 
 def test_a_value_that_is_undefined_nearby_has_no_interval() -> None:
-    [one] = linearised_estimates([(1.0,), (2.0,)], "ab", lambda sums: (sums[0] if sums[0] == 3 else None,), 1)
+    [one] = linearised_estimates(
+        [(1.0,), (2.0,)], "ab", lambda sums: (sums[0] if sums[0] == 3 else None,), [UNIT_INTERVAL]
+    )
     assert (one.value, one.low, one.high) == (3.0, None, None)
 
 
@@ -454,6 +458,6 @@ def test_bleu_of_five_thousand_pictures_needs_its_counts_only() -> None:
     draw = random.Random(5)
     replies = [draw.choice(CAPTIONS) for _ in range(5000)]
     counts = BLEU_4.count(replies, [[draw.choice(CAPTIONS)] for _ in replies])
-    [one] = linearised_estimates(counts, range(5000), BLEU_4.compute, 1)
+    [one] = linearised_estimates(counts, range(5000), BLEU_4.compute, [UNIT_INTERVAL])
     assert one.low < one.value < one.high
     assert one.high - one.low < 0.05

@@ -21,6 +21,7 @@ from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols import Declaration, RequestGenerator
 from snellen.protocols.base import parse_protocol
 from snellen.protocols.choice import Vanilla
+from snellen.protocols.declaration import declaration_of
 from snellen.records import (
     ContinuationScore,
     Exchange,
@@ -34,6 +35,7 @@ from snellen.records import (
     Variant,
 )
 from snellen.runs.journal import RunStore, read_exchanges
+from snellen.scoring.talks import with_conclusions
 from test_docs import ROOT, blocks
 
 DOCUMENTED = re.compile(rf"\b(?:{'|'.join(registry.names('protocols'))})\?[a-z_]+=[\w,.=&-]*\w")
@@ -61,8 +63,12 @@ def test_every_presentation_that_a_protocol_asks_is_predicted(
     label: str, eyechart: Mapping[str, Benchmark], tmp_path: Path
 ) -> None:
     task = "dialogue" if label.startswith("dialogue") else "colour"
-    results = sn.evaluate(Slow(), str(eyechart[task].folder), label, limit=3, runs=tmp_path, name="run")
-    presented = presentations_of(list(read_exchanges(tmp_path / "run")))
+    # Slow replies nothing that is a question, so other models of the run conclude in the first round.
+    protocol = parse_protocol(label)
+    roles = {role: Slow() for role in declaration_of(protocol).roles}
+    results = sn.evaluate(Slow(), str(eyechart[task].folder), label, roles=roles, limit=3, runs=tmp_path, name="run")
+    samples = {results.runs[0].benchmarks[0].spec.name: results.runs[0].benchmarks[0].samples}
+    presented = presentations_of(list(with_conclusions(read_exchanges(tmp_path / "run"), [protocol.label], samples)))
     predicted = [(p.sample_id, p.variant) for p in predictions_of(results)]
     assert len(presented) == len(predicted) > 0
     assert Counter(presented) == Counter(predicted)

@@ -174,7 +174,7 @@ def test_a_hundred_options_are_built_asked_and_scored(protocol: str, tmp_path: P
 
 def test_every_family_has_six_different_instructions_for_each_method() -> None:
     templates = default_templates()
-    open_questions = {"text", "caption", "ocr", "grounded-ocr", "kie", "ocr-vqa", "caption-text"}
+    open_questions = {"text", "caption", "ocr", "grounded-ocr", "kie", "ocr-vqa", "caption-text", "plan"}
     assert {family for family, methods in templates.families.items() if "likelihood" not in methods} == open_questions
     assert all("generation" in methods for methods in templates.families.values())
     assert {"choice", "dialogue", *(spec.family for spec in entries().values() if spec.family)} <= set(
@@ -252,3 +252,26 @@ def test_a_template_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None
     (tmp_path / "latin.toml").write_bytes("[café]".encode("latin-1"))
     with pytest.raises(DataError, match="cannot read the templates"):
         load_templates(tmp_path / "latin.toml")
+
+
+# --- a prompt in place of every question -------------------------------------------------------------------------
+
+
+def test_a_prompt_is_asked_in_place_of_instruction_and_question_and_options_follow() -> None:
+    prompt = replace(prompt_for("choice"), templates=default_templates().with_prompt("The photo shows"))
+    assert prompt.template_ids("generation") == ("choice.generation.0",)
+    assert prompt.generate(SAMPLE, SHOWN).messages[0].text == "The photo shows Options: (A) cow; (B) cat; (C) dog."
+    assert prompt.loglikelihood(SAMPLE, SHOWN).messages[0].text == "The photo shows"
+
+
+def test_the_question_stands_where_a_prompt_says_so() -> None:
+    templates = default_templates().with_prompt("Be brief. {question} Answer:")
+    assert templates.worded("Is it {red}?") == "Be brief. Is it {red}? Answer:"
+    assert templates.id != default_templates().id == default_templates().with_prompt("").id
+
+
+def test_a_field_that_stands_for_nothing_is_refused_in_a_prompt() -> None:
+    with pytest.raises(
+        DataError, match=r"prompt 'a {} and {name}': {} stands for nothing; the one field is {question}"
+    ):
+        default_templates().with_prompt("a {} and {name}")

@@ -30,6 +30,7 @@ from snellen.runs.journal import journals, read_exchanges
 from snellen.runs.plan import RunPlan, plan_run
 from snellen.runs.runner import run_plan
 from snellen.runs.spec import RunSpec
+from snellen.runs.workers import run_workers
 
 SECONDS_TO_WAIT = 60
 
@@ -317,3 +318,32 @@ def test_a_full_disk_is_one_line_and_loses_nothing_that_was_answered(
     assert sum(answered(tmp_path / "run").values()) >= 10
     evaluate(SlowAsync(), str(questions.folder), PROTOCOLS, runs=tmp_path, name="run")
     same_as(whole, tmp_path / "run")
+
+
+# --- other runs of the same model --------------------------------------------------------------------------------
+
+
+class NewerSlow(Slow):
+    """The same by name, with other weights."""
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"model": "newer"}
+
+
+@pytest.mark.parametrize(("model", "asked"), [(Slow(), 0), (NewerSlow(), 12)])
+def test_what_another_run_of_the_same_model_has_is_not_asked_again(
+    model: Slow, asked: int, questions: Benchmark, tmp_path: Path
+) -> None:
+    evaluate(Slow(), str(questions.folder), runs=tmp_path, name="first")
+    spec = RunSpec(models=("slow",), benchmarks=(str(questions.folder),), runs=str(tmp_path), name="second")
+    outcome = run_plan(model, replace(plan_run(spec), others=(tmp_path / "first",)))
+    assert (outcome.answered, len(model.asked)) == (asked, asked)
+    assert sum(presented(tmp_path / "second").values()) == 12
+
+
+def test_workers_too_take_over_what_another_run_has(questions: Benchmark, tmp_path: Path) -> None:
+    model = "snellen:uniform"
+    evaluate(model, str(questions.folder), runs=tmp_path, name="first")
+    spec = RunSpec(models=(model,), benchmarks=(str(questions.folder),), runs=str(tmp_path), name="second", workers=2)
+    outcome = run_workers(replace(plan_run(spec), others=(tmp_path / "first",)), lambda update: None)
+    assert outcome.answered == 0 and sum(presented(tmp_path / "second").values()) == 12

@@ -101,7 +101,7 @@ def test_on_the_labelled_replies_that_no_rule_reads_it_is_as_right_as_the_page_s
     found = semantic_matching.nearest([(shortened(case.reply), case.options) for case in unparsed])
     named = [(case, place) for case, near in zip(unparsed, found, strict=True) if (place := near.chosen()) is not None]
     right = sum(case.expected == place for case, place in named)
-    assert (right, len(named)) == (3, 4)
+    assert (right, len(named)) == (2, 3)
 
 
 @real
@@ -121,10 +121,13 @@ def test_the_hard_replies_are_hard_and_many_and_fall_in_two_halves() -> None:
     assert len(some) == len({one.id for one in some}) >= 400
     assert len({(one.question, one.options, one.reply) for one in some}) == len(some)
     assert 100 <= sum(one.expected is None for one in some) <= len(some) / 2
+    read = 0
     for one in some:
         assert one.expected is None or 0 <= one.expected < len(one.options)
         reading = STANDARD.read(one.reply, one.options, [*"ABCDEF"][: len(one.options)])
-        assert reading.choice is None, one
+        assert reading.choice in (None, one.expected), one
+        read += reading.choice is not None
+    assert read <= len(some) / 50
     tuning, held_out = hard_replies(held_out=False), hard_replies(held_out=True)
     assert set(tuning) | set(held_out) == set(some)
     assert not {one.question + str(one.options) for one in tuning} & {
@@ -140,7 +143,12 @@ def value(results: Results, metric: str) -> float | None:
 def test_scoring_reads_by_meaning_what_the_rules_left_open(tmp_path: Path) -> None:
     rows = [{**row, "options": ["motorcycle", "tree", "river", "kitchen"], "answer": 0} for row in small.rows(4)]
     made = small.built(rows, tmp_path / "made", name="mine")
-    replies = {"q000": "a motorbike", "q001": "It may be many things", "q002": "not a motorcycle", "q003": ""}
+    replies = {
+        "q000": "a scooter with an engine",
+        "q001": "It may be many things",
+        "q002": "not a motorcycle",
+        "q003": "",
+    }
     evaluate(Scripted(replies), str(made.folder), "circular?all_passes", runs=tmp_path, name="run")
     results = score(tmp_path / "run", semantic=True)
     found = results.runs[0].benchmarks[0].predictions

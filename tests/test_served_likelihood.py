@@ -21,7 +21,7 @@ from snellen.benchmark import Benchmark
 from snellen.errors import ModelError
 from snellen.images import inspect_image
 from snellen.models import served
-from snellen.models.base import load_model
+from snellen.models.base import NO_CONTINUATIONS, load_model
 from snellen.models.chat import ServerFault
 from snellen.models.openai import OpenAIModel, OpenAIOptions
 from snellen.models.served import PromptTokens, border_scores
@@ -127,6 +127,15 @@ def test_what_was_gained_before_a_fault_is_not_asked_again() -> None:
         texts = [one.asked["messages"][-1]["content"] for one in server.seen()]
     assert response.error is None
     assert texts[:-1] == ["cat", "cat", "cat", "dog", "dog"]
+
+
+@pytest.mark.parametrize("likelihood", ["extension", "prompt_logprobs", "letters"])
+def test_a_request_without_continuations_fails_alone_and_is_not_sent(likelihood: str) -> None:
+    with start_server(flavour="vllm") as server:
+        response = ask_one(model_at(server, likelihood=likelihood), question())
+        assert not server.seen()
+    assert response.error is not None
+    assert (response.error.kind, response.error.detail) == ("bad_request", NO_CONTINUATIONS)
 
 
 @pytest.mark.parametrize("flavour", ["plain", "sglang"])

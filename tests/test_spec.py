@@ -83,13 +83,14 @@ def test_what_is_not_said_is_the_same_in_python_as_in_the_record() -> None:
             if name in defaults and defaults[name] not in (inspect.Parameter.empty, value)
         }
 
-    # A judge is a model, models or a record: none of them is the record that names none.
-    assert differing(sn.evaluate, RunSpec()) == {"report", "judge"}
+    # A judge is a model, models or a record: none of them is the record that names none. Roles are a table of objects.
+    assert differing(sn.evaluate, RunSpec()) == {"report", "judge", "roles"}
     assert differing(sn.score, ScoringSpec()) == set()
 
 
 DIFFERENT_THINGS = {
     "--answers": "build takes a file, score a file or the name of a benchmark",
+    "--benchmark": "study asks several, score and submit are about one",
     "--metric": "sample studies one, the others compute several",
     "--output": "report writes several files, submit one",
     "--protocol": "run asks by several, submit writes the replies to one",
@@ -135,8 +136,10 @@ def test_the_example_of_the_page_runs() -> None:
 def test_a_file_can_say_what_every_field_holds() -> None:
     spec = RunSpec(
         models=("snellen:oracle",), benchmarks=("eyechart/shape",), protocols=("vanilla",), method="both", where="x",
+        roles=(("questioner", "snellen:uniform"), ("reasoner", "hf:org/name")),
         held_out_for=("llava-1.5-7b",), cards="cards.toml", limit=3, name="n", runs="r", templates="data",
-        prefix=False, temperature=0.5, top_p=0.9, seed=4, stop=("\n",), max_new_tokens=9, workers=2, window=5,
+        prompt="Look: {question}", prefix=False, temperature=0.5, top_p=0.9, seed=4, stop=("\n",), max_new_tokens=9,
+        workers=2, window=5,
         error_budget=0.1, allow_same_requests=True, report=False,
         scoring=ScoringSpec(
             extractor="strict", likelihood_rule="mean", metrics=("anls",), semantic=True, unparsed="legacy-random",
@@ -150,9 +153,11 @@ def test_a_file_can_say_what_every_field_holds() -> None:
     unsaid = RunSpec()
     assert not [name for name in RUN if getattr(spec, name) == getattr(unsaid, name)]
     content = json.loads(msgspec.json.encode(spec))
-    tables = [content, *(content.pop(name) for name in ("scoring", "judge"))]
+    tables = [content, *(dict(content.pop(name)) for name in ("scoring", "judge", "roles"))]
     lines = [[f"{name} = {json.dumps(value)}" for name, value in table.items()] for table in tables]
-    Path("exam.toml").write_text("\n".join((*lines[0], "[scoring]", *lines[1], "[judge]", *lines[2])))
+    Path("exam.toml").write_text(
+        "\n".join((*lines[0], "[scoring]", *lines[1], "[judge]", *lines[2], "[roles]", *lines[3]))
+    )
     assert run_spec(read_run_spec(Path("exam.toml"))) == spec
     assert msgspec.json.decode(msgspec.json.encode(spec), type=RunSpec) == spec
 
@@ -160,7 +165,7 @@ def test_a_file_can_say_what_every_field_holds() -> None:
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        ('modles = ["snellen:oracle"]', "unknown field 'modles'; did you mean models?"),
+        ('modles = ["snellen:oracle"]', "unknown field 'modles'; did you mean models or roles?"),
         ("[judge]\npromt = 'paper'", "unknown field of [judge] 'promt'; did you mean prompt"),
         ("limit = 'ten'", "limit: expected a whole number, got a text"),
         ("limit = 0", "limit: expected a whole number >= 1"),
@@ -170,6 +175,9 @@ def test_a_file_can_say_what_every_field_holds() -> None:
         ("[scoring]\nmetrics = [3]", "scoring.metrics[0]: expected a text, got a whole number"),
         ("[scoring]\nlikelihood_rule = 'men'", "unknown value of scoring.likelihood_rule 'men'; did you mean mean?"),
         ("judge = 'hf:org/name'", "judge: expected a table, got a text"),
+        ("[roles]\nQuestioner = 'hf:org/name'", "'Questioner' is no role; write small letters, as in questioner"),
+        ("[roles]\nquestioner = 3", "roles.questioner: expected a text, got 3"),
+        ("roles = 'hf:org/name'", "roles: expected a table, got 'hf:org/name'"),
         ("[judge]\nmodels = [3]", "judge.models: expected a text, got 3"),
         ("method = 'likelyhood'", "unknown value of method 'likelyhood'; did you mean likelihood?"),
         ("models = [", "Invalid value"),

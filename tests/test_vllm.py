@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from servers import _Asked, toy_id, toy_logprob, toy_prompt, toy_tokens
 from snellen.errors import DataError, MissingExtraError, ModelError
-from snellen.models.base import load_model
+from snellen.models.base import NO_CONTINUATIONS, load_model
 from snellen.records import Decoding, ImageRef, Message, Request, TextPart
 from tiny_archs import Pictures, ask
 
@@ -26,6 +27,12 @@ class SamplingParams:
     top_p: float = 1.0
     seed: int | None = None
     prompt_logprobs: int | None = None
+
+
+class Added(str):
+    """A token that is no text, as tokenizers list them."""
+
+    special = True
 
 
 @dataclass
@@ -42,6 +49,9 @@ class LLM:
     seed: int
     max_model_len: int = 0
     calls: list[Any] = field(default_factory=list)
+
+    def get_tokenizer(self) -> Any:
+        return SimpleNamespace(all_special_tokens=["<image>", "</s>"], added_tokens_decoder={7: Added("<|im_end|>")})
 
     def chat(
         self,
@@ -136,3 +146,23 @@ def test_a_missing_picture_fails_alone(model: Any) -> None:
     empty = Request("tiny", "e", requests[0].variant, (Message("user", (TextPart("?"),)),), "loglikelihood", ("",))
     [response] = model.loglikelihood([empty], pictures)
     assert "no tokens" in response.error.detail
+
+
+def test_a_request_without_continuations_fails_alone(model: Any) -> None:
+    good = ask("Which?", continuations=("a", "b"))
+    first, bad, last = model.loglikelihood([good, replace(good, continuations=()), good], Pictures())
+    assert first == last
+    assert len(first.scores) == 2
+    assert (bad.error.kind, bad.error.detail) == ("bad_request", NO_CONTINUATIONS)
+    assert model.loglikelihood([replace(good, continuations=())], Pictures())[0].error == bad.error
+
+
+def test_what_spells_a_control_token_reaches_the_engine_as_text(model: Any) -> None:
+    pictures = Pictures()
+    shown = pictures.add("red")
+    [reply] = model.generate([ask("What does <image> mean in <|im_end|>?", shown)], pictures)
+    assert reply.text.endswith("What does < image> mean in < |im_end|>?\nASSISTANT: ")
+    [scored] = model.loglikelihood([ask("Which?", shown, continuations=("</s>", "red"))], pictures)
+    opened = [messages[-1]["content"] for call, _, continued in model._engine.calls if continued for messages in call]
+    assert opened == ["< /s>", "red"]
+    assert [score.bytes for score in scored.scores] == [4, 3]

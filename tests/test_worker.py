@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import base64
+import io
 import json
 import os
 import signal
@@ -15,8 +17,10 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -25,6 +29,9 @@ from small import picture
 from snellen import worker
 from snellen.benchmark import Benchmark
 from snellen.errors import ModelError
+from snellen.images import decode_picture, inspect_image
+from snellen.models.base import AsyncModel, load_model
+from snellen.records import ImagePart, Message, Request, Response, TextPart, Variant
 
 FILE = Path(worker.__file__)
 MODEL = '''
@@ -64,6 +71,37 @@ class Scorer(Talker):
     def loglikelihood(self, messages: list[Any], images: list[Any], continuations: list[str]) -> Any:
         self.asked.append((messages, images, continuations))
         return self.says
+
+
+def saved(image: Image.Image, form: str = "PNG", **settings: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, form, **settings)
+    return file.getvalue()
+
+
+def turned() -> bytes:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    return saved(Image.open(io.BytesIO(picture(2))), "JPEG", quality=100, exif=exif)
+
+
+def clear_palette() -> bytes:
+    image = Image.new("P", (4, 4), 1)
+    image.putpalette([255, 0, 0, 0, 0, 0])
+    return saved(image, transparency=1)
+
+
+BLUE = Image.new("RGB", (4, 4), "blue")
+ODD = {
+    "grey of 16 bits": (saved(Image.fromarray(np.full((4, 4), 25_700, np.uint16))), "has the mode I;16"),
+    "floats": (saved(Image.fromarray(np.full((4, 4), 0.5, np.float32)), "TIFF"), "has the mode F"),
+    "turned by EXIF": (turned(), "is to be turned, by its EXIF"),
+    "CMYK": (saved(Image.new("CMYK", (4, 4), (0, 255, 255, 0)), "JPEG"), "has the mode CMYK"),
+    "half clear": (saved(Image.new("RGBA", (4, 4), (255, 0, 0, 51))), "has the mode RGBA"),
+    "a palette with a clear colour": (clear_palette(), "is transparent"),
+    "frames": (saved(BLUE, "GIF", save_all=True, append_images=[BLUE.copy().point(lambda v: 9)]), "has several frames"),
+}
+"""Pictures that programs decode in different ways, and what the worker says of them."""
 
 
 @contextmanager
@@ -213,6 +251,37 @@ def test_the_opening_of_a_reply_goes_to_a_class_that_continues_it(
     assert [len(messages) for messages, _, _ in model.asked] == [sent]
 
 
+@pytest.mark.parametrize("content", [*(content for content, _ in ODD.values()), picture(2)], ids=[*ODD, "plain"])
+def test_a_class_sees_every_picture_as_a_local_model_does(content: bytes, tmp_path: Path) -> None:
+    image, model = inspect_image(content, "test"), Scorer([-1.0])
+    message = Message("user", (ImagePart(image), TextPart("what?")))
+    request = Request("made", "q", Variant(), (message,), kind="loglikelihood", continuations=("a",))
+    shelf = SimpleNamespace(read=lambda _: content)
+
+    async def ask(url: str) -> Response:
+        asked = load_model(f"openai:mine@{url}")
+        assert isinstance(asked, AsyncModel)
+        try:
+            return await asked.ask(request, shelf)
+        finally:
+            await asked.close()
+
+    with served(model) as url:
+        assert asyncio.run(ask(url)).error is None
+    [(_, [shown], _)] = model.asked
+    assert np.array_equal(np.asarray(shown), np.asarray(decode_picture(content, "test").upright))
+
+
+@pytest.mark.parametrize(("content", "words"), ODD.values(), ids=ODD)
+def test_a_picture_that_snellen_did_not_decode_is_refused_not_guessed(content: bytes, words: str) -> None:
+    with served(Talker()) as url:
+        status, reply = post(url, "/chat/completions", chat([image_part(content)]))
+    assert (status, reply["error"]["message"]) == (
+        400,
+        f"a picture {words}; send 8-bit RGB as it is to be seen, as Snellen does",
+    )
+
+
 # --- what goes wrong ---------------------------------------------------------------------------------------------
 
 NOT_A_PICTURE = image_part(b"no picture")
@@ -230,6 +299,7 @@ ELSEWHERE = {"type": "image_url", "image_url": {"url": "http://127.0.0.1:1/x.png
         ([(1, 2, 3)], "/loglikelihood", chat(continuations=["a"]), 500, "pair"),
         (7, "/loglikelihood", chat(continuations=["a"]), 500, "not iterable"),
         ("", "/loglikelihood", chat(), 400, "continuations must be a list"),
+        ([], "/loglikelihood", chat(continuations=[]), 400, "a list of texts that is not empty"),
         ("", "/chat/completions", {"model": "other", "messages": []}, 404, "no model 'other'"),
         ("", "/chat/completions", {"messages": []}, 400, "not empty"),
         ("", "/chat/completions", {"messages": ["x"]}, 400, "role and content"),

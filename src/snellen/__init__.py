@@ -14,9 +14,11 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from snellen.api import Results as Results
+    from snellen.api import StudyResults as StudyResults
     from snellen.api import build as build
     from snellen.api import evaluate as evaluate
     from snellen.api import score as score
+    from snellen.api import study as study
     from snellen.catalogue import add_suites as add_suites
     from snellen.errors import DataError as DataError
     from snellen.errors import ErrorBudgetError as ErrorBudgetError
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from snellen.runs.spec import ScoringSpec as ScoringSpec
 
 _HOMES = {
-    "snellen.api": ("Results", "build", "evaluate", "score"),
+    "snellen.api": ("Results", "StudyResults", "build", "evaluate", "score", "study"),
     "snellen.catalogue": ("add_suites",),
     "snellen.errors": (
         "DataError",
@@ -75,6 +77,7 @@ __all__ = [  # noqa: RUF022 - sorted as written in the table above
     "Scripted",
     "SnellenError",
     "StoreError",
+    "StudyResults",
     "UnknownNameError",
     "add_suites",
     "build",
@@ -83,6 +86,7 @@ __all__ = [  # noqa: RUF022 - sorted as written in the table above
     "load_model",
     "parse_protocol",
     "score",
+    "study",
 ]
 
 

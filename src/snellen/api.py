@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from snellen.analysis import subset
 from snellen.analysis.aggregate import flat_row, results_of_all
@@ -20,13 +22,14 @@ from snellen.building.builder import Progress
 from snellen.building.builder import build_benchmark as build_spec
 from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, select
+from snellen.catalogue.choices import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.hooks import params_with
 from snellen.errors import DataError
 from snellen.evaluation import check_budget, evaluate_spec, score_folders, silent
 from snellen.models.base import load_model
 from snellen.protocols.base import parse_protocol
-from snellen.protocols.prediction import LikelihoodRule
+from snellen.protocols.prediction import RuleChoice
 from snellen.readers.hub import from_hub
 from snellen.records import Result
 from snellen.registry import unknown
@@ -49,7 +52,11 @@ from snellen.scoring.scored_run import ScoredRun
 if TYPE_CHECKING:
     import polars
 
+    from snellen.studies.outcome import StudyOutcome
+    from snellen.studies.statistic import StudyRow
+
 DEFAULT_SCORING = ScoringSpec()
+NOBODY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Results:
@@ -152,6 +159,7 @@ def evaluate(
     benchmarks: str | Iterable[str],
     protocols: str | Iterable[str] = (),
     *,
+    roles: Mapping[str, Any] = NOBODY,
     method: MethodChoice = "generation",
     where: str = "",
     held_out_for: str | Iterable[str] = (),
@@ -160,6 +168,7 @@ def evaluate(
     name: str = "",
     runs: str | Path = "runs",
     templates: str | Path = "",
+    prompt: str = "",
     prefix: bool = True,
     temperature: float = 0.0,
     top_p: float = 1.0,
@@ -183,6 +192,9 @@ def evaluate(
     `benchmarks` are names, globs, suites or folders; `protocols` such as "circular" or "instability?m=5". Without
     protocols each benchmark is asked as its suite is by `method` (generation, likelihood or both), or once.
 
+    `roles` are the other models that a protocol asks, by role: `{"questioner": MODEL, "reasoner": MODEL}`, each a model
+    string or an object (docs/reasoning.md).
+
     The keywords are the fields of a `RunSpec` (docs/runs.md has them one by one, with those of an exam.toml), but
     that `report` is off unless asked for. `workers` are processes, each with the model, which has to be a model string
     then. `scoring` and `judge` say how replies are read, as in `score`. `progress` is called with a `RunProgress`
@@ -197,16 +209,97 @@ def evaluate(
         {
             "benchmarks": as_names(benchmarks), "protocols": as_names(protocols), "method": method, "where": where,
             "held_out_for": as_names(held_out_for), "cards": str(cards), "limit": limit, "name": name,
-            "runs": str(runs), "templates": str(templates), "prefix": prefix, "temperature": temperature,
-            "top_p": top_p, "seed": seed, "stop": as_names(stop), "max_new_tokens": max_new_tokens,
-            "workers": workers, "window": window, "error_budget": error_budget, "report": report,
-            "allow_same_requests": allow_same_requests, "scoring": scoring, "judge": as_judge(judge),
+            "runs": str(runs), "templates": str(templates), "prompt": prompt, "prefix": prefix,
+            "temperature": temperature, "top_p": top_p, "seed": seed, "stop": as_names(stop),
+            "max_new_tokens": max_new_tokens, "workers": workers, "window": window, "error_budget": error_budget,
+            "report": report, "allow_same_requests": allow_same_requests, "scoring": scoring, "judge": as_judge(judge),
         }
     )  # fmt: skip
-    finished = evaluate_spec(spec, models, progress=progress, announce=announce)
+    finished = evaluate_spec(spec, models, roles=roles, progress=progress, announce=announce)
     for run in finished:
         check_budget(run.outcome, spec.error_budget)
     return Results([run.scored for run in finished])
+
+
+class StudyResults:
+    """What a study found. `rows` are StudyRow records; `outcome` has tables and charts beside them."""
+
+    def __init__(self, outcome: StudyOutcome) -> None:
+        self.outcome = outcome
+        self.rows: list[StudyRow] = outcome.rows
+
+    def table(self) -> polars.DataFrame:
+        """One row a number: statistic, quantity, model, benchmark, metric, cell, against, value, low, high, n ..."""
+        import polars as pl
+
+        from snellen.studies.statistic import flat_study_row
+
+        return pl.DataFrame([flat_study_row(row) for row in self.rows], infer_schema_length=None)
+
+    def value(
+        self, quantity: str, *, metric: str = "", benchmark: str = "", model: str = "", cell: str | None = None
+    ) -> float | None:
+        """One number: `value("mean", metric="accuracy")`. Raises DataError when no row or several rows fit."""
+        fitting = [
+            row
+            for row in self.rows
+            if row.quantity == quantity
+            and metric in ("", row.metric)
+            and benchmark in ("", row.benchmark)
+            and model in ("", row.model)
+            and cell in (None, row.cell)
+        ]
+        if len(fitting) != 1:
+            raise DataError(f"{len(fitting)} numbers are a {quantity} of that; name metric, benchmark, model and cell")
+        return fitting[0].estimate.value
+
+    def report(self, path: str | Path) -> Path:
+        """Write the study: `.html` (self-contained), `.md`, `.csv` or `.json`."""
+        from snellen.studies.outcome import write_study
+
+        return write_study(self.outcome, Path(path))
+
+
+def study(
+    name: str | Path,
+    model: Any,
+    *,
+    benchmarks: str | Iterable[str] = (),
+    source: str | Path | None = None,
+    output: str | Path = "",
+    levels: Mapping[str, Sequence[Any] | str | Path] | None = None,
+    metrics: str | Iterable[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    judge: JudgeSpec | Any = (),
+    progress: ProgressListener = ignore_progress,
+    announce: Announce = silent,
+) -> StudyResults:
+    """Carry out a declared study, or a TOML file of your own (docs/studies.md); the same call goes on with it.
+
+    `model` is as in `evaluate`. `benchmarks` are asked in place of the study's own, those that are not built are built
+    from the folder `source`. `output` is the study's folder (default: `studies/NAME`), in which every cell is a run
+    and the results lie as study.html, study.md, results.csv and results.json. `levels` replace those of a factor: a
+    list, or a text file with one a line. `metrics` are rows of metrics, `settings` other fields of a run (`limit`,
+    `workers`, `scoring` ...). Raises as `evaluate` does.
+    """
+    from snellen.studies.declaration import find_study
+    from snellen.studying import carry_out_study, study_folder
+
+    models = list(model) if isinstance(model, (list, tuple)) else [model]
+    declared = find_study(str(name)).with_metrics(as_names(metrics))
+    own = {"benchmarks": as_names(benchmarks)} if benchmarks else {}
+    given = {name: asdict(x) if isinstance(x, ScoringSpec) else x for name, x in (settings or {}).items()}
+    outcome = carry_out_study(
+        declared.with_settings({**given, **own}),
+        models,
+        Path(output) if output else study_folder(declared),
+        source=Path(source) if source else None,
+        levels=levels,
+        judge=as_judge(judge),
+        progress=progress,
+        announce=announce,
+    )
+    return StudyResults(outcome)
 
 
 def build(
@@ -216,6 +309,7 @@ def build(
     hub: bool = False,
     revision: str = "",
     to: str | Path | None = None,
+    params: Mapping[str, Any] | None = None,
     recipe: Recipe = DEFAULT_RECIPE,
     writer: Any = None,
     progress: Progress | None = None,
@@ -224,7 +318,8 @@ def build(
 
     `source` is the folder with its official files, `to` the folder to make (default: under
     $SNELLEN_HOME). With `hub` it is built from its dataset on the Hugging Face hub, fetched at `revision` (the
-    entry's, else the newest) unless `source` is a folder with that dataset's files. `recipe` says how it is
+    entry's, else the newest) unless `source` is a folder with that dataset's files. `params` are choices and parameters
+    of the entry's source, by name (docs/datasets.md, Choices). `recipe` says how it is
     sampled and how many options there are, where the entry is not to decide; `writer` is a model
     string or object that writes distractors where the paper had a model write them. Raises DataError naming file
     and line of wrong rows; nothing half-built is left. ModelError when the writer does not answer: what it wrote
@@ -235,6 +330,7 @@ def build(
         if len(chosen) != 1:
             raise DataError(f"{benchmark} stands for {len(chosen)} benchmarks; build them one by one")
         benchmark = chosen[0]
+    benchmark = with_params(benchmark, params or {})
     folder = Path(source) if source else None
     if hub:
         benchmark, folder = from_hub(benchmark, folder, revision)
@@ -291,7 +387,7 @@ def score(
     folder: str | Path,
     *,
     extractor: str = "standard",
-    likelihood_rule: LikelihoodRule = "sum",
+    likelihood_rule: RuleChoice = "own",
     metrics: str | Iterable[str] = (),
     semantic: bool = False,
     unparsed: Unparsed = "not-right",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ from msgspec import Struct
 from snellen.catalogue import BenchmarkSpec
 from snellen.conditions import Condition
 from snellen.errors import DataError
+from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.parquet import read_records
 from snellen.images import ImageStore
 from snellen.records import History, IndistinguishableQuestion, Sample, SourceRows
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "benchmark.json"
 SAMPLES = "samples.parquet"
 HISTORY = "history.parquet"
@@ -65,6 +66,8 @@ class BenchmarkManifest(Struct, frozen=True):
     """A digest of everything but the answers: the same for a build that hides them."""
     indistinguishable: int = 0
     """Questions that nothing tells apart from another one with another answer."""
+    files: dict[str, str] = {}
+    """SHA-256 of each file of records; those of pictures are their names."""
 
 
 class Selection(Struct, frozen=True):
@@ -90,7 +93,7 @@ class Benchmark:
             raise DataError(f"{folder} is not a built benchmark ({MANIFEST} is missing); run `snellen build`") from None
         try:
             self.manifest = msgspec.json.decode(raw, type=BenchmarkManifest)
-        except msgspec.DecodeError as error:
+        except JSON_FAULTS as error:
             raise DataError(f"{path}: {error}; build the benchmark again") from None
         if self.manifest.format != FORMAT:
             raise DataError(
@@ -106,10 +109,32 @@ class Benchmark:
     def name(self) -> str:
         return self.manifest.spec.name
 
+    def part(self, name: str) -> Path | None:
+        """One of the files of records, as it was built; None if the benchmark was built without it.
+
+        Raises DataError if it is missing or has changed since.
+        """
+        built = self.manifest.files.get(name)
+        if built is None:
+            return None
+        path = self.folder / name
+        try:
+            status = path.stat()
+            is_built = _is_built(path, built, status.st_ino, status.st_size, status.st_mtime_ns)
+        except OSError as error:
+            raise DataError(f"{path} cannot be read ({error.strerror}); build {self.name} again") from None
+        if not is_built:
+            raise DataError(f"{path} is not the file that was built: its content has changed; build {self.name} again")
+        return path
+
+    def _samples(self) -> Iterator[Sample]:
+        path = self.part(SAMPLES)
+        return read_records(path, Sample) if path else iter(())
+
     def samples(self, selection: Selection = ALL) -> Iterator[Sample]:
         """The chosen samples; those of one group (picture) are consecutive."""
         chosen = self._chosen(selection)
-        for sample in read_records(self.folder / SAMPLES, Sample):
+        for sample in self._samples():
             if chosen is None or sample.id in chosen:
                 yield sample
 
@@ -130,9 +155,7 @@ class Benchmark:
         condition = Condition(selection.where) if selection.where else None
         facts = self.spec.facts()
         ids = (
-            sample.id
-            for sample in read_records(self.folder / SAMPLES, Sample)
-            if condition is None or condition.holds({**facts, **sample.tags})
+            sample.id for sample in self._samples() if condition is None or condition.holds({**facts, **sample.tags})
         )
         if selection.limit is None:
             return frozenset(ids)
@@ -140,20 +163,32 @@ class Benchmark:
 
     def histories(self) -> dict[str, tuple[str, ...]]:
         """The published replies of dialogues, for a protocol with gold history."""
-        path = self.folder / HISTORY
-        if not path.exists():
+        path = self.part(HISTORY)
+        if path is None:
             raise DataError(f"{self.name} has no published dialogue history; use history=online")
         return {history.sample_id: history.replies for history in read_records(path, History)}
 
     def indistinguishable(self) -> list[IndistinguishableQuestion]:
         """The questions that nothing tells apart from another one with another answer, group by group."""
-        path = self.folder / INDISTINGUISHABLE
-        return list(read_records(path, IndistinguishableQuestion)) if path.exists() else []
+        path = self.part(INDISTINGUISHABLE)
+        return list(read_records(path, IndistinguishableQuestion)) if path else []
 
     def origins(self) -> dict[str, SourceRows]:
         """For each sample the file rows it was built from; empty for a benchmark that does not store them."""
-        path = self.folder / ORIGINS
-        return {origin.sample_id: origin for origin in read_records(path, SourceRows)} if path.exists() else {}
+        path = self.part(ORIGINS)
+        return {origin.sample_id: origin for origin in read_records(path, SourceRows)} if path else {}
+
+
+@lru_cache(maxsize=4096)
+def _is_built(path: Path, built: str, inode: int, size: int, changed: int) -> bool:
+    """Whether a file has the digest with which it was built, computed again only when either is another one."""
+    return file_digest(path) == built
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _place(sample_id: str) -> bytes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -16,11 +18,13 @@ from snellen.errors import ErrorBudgetError, ModelError
 from snellen.models.base import AsyncModel, Model, load_model, parse_spec
 from snellen.records import Result
 from snellen.registry import find
+from snellen.runs.casting import load_evaluated, load_roles
+from snellen.runs.drivers import Roles
 from snellen.runs.journal import write_atomically
 from snellen.runs.plan import Announce, RunPlan, plan_run
 from snellen.runs.progress import ProgressListener, ignore_progress, progress_of
 from snellen.runs.runner import RunOutcome, run_plan
-from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec
+from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, role_models
 from snellen.runs.workers import run_workers
 from snellen.scoring.judges.agreement import agreement_sentence
 from snellen.scoring.judges.calibration import calibrate
@@ -47,23 +51,46 @@ def evaluate_spec(
     spec: RunSpec,
     models: Sequence[Any] | None = None,
     *,
+    roles: Mapping[str, Any] = MappingProxyType({}),
     progress: ProgressListener = ignore_progress,
     announce: Announce = silent,
 ) -> list[FinishedRun]:
     """Ask each model what a spec says, and score it; a run for each.
 
-    `models` stand in the place of the spec's model strings, one for each, and may be objects. Faults of the spec's
-    names are raised before anything is asked; requests that failed are for `check_budget`. Raises SnellenError.
+    `models` stand in the place of the spec's model strings, one for each, and may be objects; so do `roles`, by role.
+    Faults of the spec's names are raised before anything is asked; requests that failed are for `check_budget`.
+    Raises SnellenError.
     """
-    names = [model if isinstance(model, str) else load_model(model).name for model in models or spec.models]
-    named = replace(spec, models=tuple(names))
-    for model in models or spec.models:
+    asked, played = models or spec.models, roles or dict(spec.roles)
+    names = [_name_of(model) for model in asked]
+    named = replace(
+        spec,
+        models=tuple(names),
+        roles=role_models({role: _name_of(model) for role, model in played.items()}),
+    )
+    for model in (*asked, *played.values()):
         _check_model(model, spec)
     check_judging(spec.scoring, spec.judge)
+    cast = Cast(played)
     return [
-        _evaluate_one(named.for_model(number, names[number]), model, progress, announce)
-        for number, model in enumerate(models or spec.models)
+        _evaluate_one(named.for_model(number, names[number]), model, cast, progress, announce)
+        for number, model in enumerate(asked)
     ]
+
+
+def _name_of(model: Any) -> str:
+    return model if isinstance(model, str) else load_model(model).name
+
+
+class Cast:
+    """Who plays the roles: loaded when first needed, and then for all models of a call."""
+
+    def __init__(self, models: Mapping[str, Any]) -> None:
+        self.models = models
+
+    @cached_property
+    def roles(self) -> Roles:
+        return load_roles(self.models)
 
 
 def _check_model(model: Any, spec: RunSpec) -> None:
@@ -77,19 +104,24 @@ def _check_model(model: Any, spec: RunSpec) -> None:
 
 
 def _evaluate_one(
-    spec: RunSpec, model: Any, progress: ProgressListener, announce: Callable[[str], object]
+    spec: RunSpec, model: Any, cast: Cast, progress: ProgressListener, announce: Callable[[str], object]
 ) -> FinishedRun:
     plan = plan_run(spec, announce)
-    outcome = _carry_out(plan, model, progress)
+    outcome = carry_out(plan, model, cast, progress)
     [scored] = score_folders([outcome.folder], spec.scoring, spec.judge, announce)
+    for use in scored.roles:
+        announce(use.sentence)
     if spec.report:
         announce(f"report: {report_on(scored)}")
     return FinishedRun(outcome, scored)
 
 
-def _carry_out(plan: RunPlan, model: Any, progress: ProgressListener) -> RunOutcome:
+def carry_out(plan: RunPlan, model: Any, cast: Cast, progress: ProgressListener) -> RunOutcome:
+    """Ask a model, a string or an object, what a plan says and is not answered yet."""
     update = progress_of(plan, progress)
-    return run_plan(load_model(model), plan, update) if plan.spec.workers == 1 else run_workers(plan, update)
+    if plan.spec.workers > 1:
+        return run_workers(plan, update)
+    return run_plan(load_evaluated(model, cast.models, cast.roles), plan, update, cast.roles)
 
 
 def report_on(scored: ScoredRun) -> Path:
@@ -100,13 +132,15 @@ def report_on(scored: ScoredRun) -> Path:
 
 
 def check_budget(outcome: RunOutcome, budget: float) -> None:
-    """Raise ErrorBudgetError when too large a share of this session's requests failed."""
-    total, failed = outcome.answered + outcome.failed, outcome.failed
-    if failed and failed > budget * total:
-        raise ErrorBudgetError(
-            f"{failed} of {total} requests failed ({failed / total:.1%}, --error-budget {budget:.1%}); they are "
-            f"counted as errors in {outcome.folder}; run the same command to ask them again"
-        )
+    """Raise ErrorBudgetError when too large a share of this session's requests to one of its models failed."""
+    for role, failed in outcome.failed.items():
+        total = outcome.answered.get(role, 0) + failed
+        if failed > budget * total:
+            to_whom = f" to the {role}" if role else ""
+            raise ErrorBudgetError(
+                f"{failed} of {total} requests{to_whom} failed ({failed / total:.1%}, --error-budget {budget:.1%}); "
+                f"they are counted as errors in {outcome.folder}; run the same command to ask them again"
+            )
 
 
 # --- scoring -----------------------------------------------------------------------------------------------------
@@ -148,7 +182,7 @@ def _score_folder(folder: Path, scoring: ScoringSpec, panel: JudgeEnsemble | Non
         return scored
     published = score_run(folder, scoring, panel)
     _write_scored(scored, [*results_of(scored), *results_of(published)])
-    return published
+    return replace(published, counterpart=scored)
 
 
 def _write_scored(scored: ScoredRun, results: Sequence[Result]) -> None:

@@ -74,7 +74,10 @@ if TYPE_CHECKING:
     from snellen.protocols.base import Protocol as Protocol
     from snellen.protocols.base import ProtocolSettings as ProtocolSettings
     from snellen.protocols.base import RequestGenerator as RequestGenerator
+    from snellen.protocols.declaration import Conclusion as Conclusion
     from snellen.protocols.declaration import Declaration as Declaration
+    from snellen.ratings.study import RatingStudy as RatingStudy
+    from snellen.ratings.study import read_study as read_study
     from snellen.readers.exclusions import Exclusion as Exclusion
     from snellen.readers.exclusions import without_exclusions as without_exclusions
     from snellen.records import Answer as Answer
@@ -95,6 +98,7 @@ if TYPE_CHECKING:
     from snellen.records import Response as Response
     from snellen.records import Result as Result
     from snellen.records import Sample as Sample
+    from snellen.records import Step as Step
     from snellen.records import TextPart as TextPart
     from snellen.records import Turn as Turn
     from snellen.records import Usage as Usage
@@ -113,6 +117,13 @@ if TYPE_CHECKING:
     from snellen.runs.journal import read_manifest as read_manifest
     from snellen.runs.plan import find_benchmarks as find_benchmarks
     from snellen.seeds import rng_for as rng_for
+    from snellen.studies.series import CellScores as CellScores
+    from snellen.studies.series import StudyNumbers as StudyNumbers
+    from snellen.studies.series import StudySeries as StudySeries
+    from snellen.studies.statistic import StudyPart as StudyPart
+    from snellen.studies.statistic import StudyRow as StudyRow
+    from snellen.studies.statistic import StudyStatistic as StudyStatistic
+    from snellen.studies.statistic import study_row as study_row
 
 _HOMES = {
     "snellen.building.source_counts": ("SourceCounts", "count_source"),
@@ -170,7 +181,8 @@ _HOMES = {
     "snellen.prompts.option_labels": ("LabelStyle", "labels_for"),
     "snellen.prompts.rendering": ("EarlierReply", "PromptRenderer"),
     "snellen.protocols.base": ("Protocol", "ProtocolSettings", "RequestGenerator"),
-    "snellen.protocols.declaration": ("Declaration",),
+    "snellen.protocols.declaration": ("Conclusion", "Declaration"),
+    "snellen.ratings.study": ("RatingStudy", "read_study"),
     "snellen.readers.exclusions": ("Exclusion", "without_exclusions"),
     "snellen.records": (
         "Answer",
@@ -191,6 +203,7 @@ _HOMES = {
         "Response",
         "Result",
         "Sample",
+        "Step",
         "TextPart",
         "Turn",
         "Usage",
@@ -208,6 +221,8 @@ _HOMES = {
     "snellen.runs.journal": ("RunManifest", "read_exchanges", "read_manifest"),
     "snellen.runs.plan": ("find_benchmarks",),
     "snellen.seeds": ("rng_for",),
+    "snellen.studies.series": ("CellScores", "StudyNumbers", "StudySeries"),
+    "snellen.studies.statistic": ("StudyPart", "StudyRow", "StudyStatistic", "study_row"),
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -131,15 +131,21 @@ class ImageStore:
         return image
 
     def read(self, image: ImageRef) -> bytes:
-        """The stored bytes, unchanged. Raises DataError when they are missing; BLANK is always available."""
+        """The stored bytes. Raises DataError when they are missing or have changed; BLANK is always available."""
         try:
-            return self.path(image.digest).read_bytes()
+            content = self.path(image.digest).read_bytes()
         except FileNotFoundError:
             if image == BLANK:
                 return BLANK_PNG
             raise DataError(
                 f"image {image.digest[:12]} is missing from {self.root}; build the benchmark again"
             ) from None
+        if hashlib.sha256(content).hexdigest() != image.digest:
+            raise DataError(
+                f"{self.path(image.digest)} is not the picture that was stored: its content has changed; build the "
+                "benchmark again"
+            )
+        return content
 
 
 @dataclass(frozen=True)
@@ -180,17 +186,18 @@ def decode_picture(content: bytes, where: str) -> DecodedPicture:
 def to_plain_file(image: ImageRef, content: bytes) -> tuple[str, bytes]:
     """Media type and bytes for a program that decodes by itself: as stored, or a PNG of what a local model is shown.
 
-    Bytes that cannot be read here are left as they are, for that program to judge.
+    Bytes that are no picture here are left as they are, for that program to judge. Raises DataError for a picture
+    that no local model could be shown.
     """
     where = f"image {image.digest[:12]}"
     try:
-        if _is_plain(image, content, where):
-            return image.media_type, content
-        shown = decode_picture(content, where).upright
+        plain = _is_plain(image, content, where)
     except DataError:
+        plain = True
+    if plain:
         return image.media_type, content
     file = io.BytesIO()
-    shown.save(file, "PNG")
+    decode_picture(content, where).upright.save(file, "PNG")
     return "image/png", file.getvalue()
 
 

@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from snellen.errors import DataError
+
+LONGEST_NAME = 200
+"""Bytes of the name of a folder; file systems end at 255, and several models of one run add to it."""
+DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
 
 def home() -> Path:
     if chosen := os.environ.get("SNELLEN_HOME"):
@@ -17,6 +23,16 @@ def home() -> Path:
 def benchmark_folder(name: str) -> Path:
     """Where the benchmark called `name` is, or would be, built."""
     return home() / "benchmarks" / name
+
+
+def check_folder_name(name: str, where: str = "") -> None:
+    """Raise DataError, which begins with `where`, for a name that is a path, too long, or cannot be printed."""
+    if name in (".", "..") or "/" in name or "\\" in name:
+        raise DataError(f"{where}{name!r} is a path, not the name of a folder; give the folder around it apart")
+    if not name.isprintable() or set(name) & DIRECTION_MARKS:
+        raise DataError(f"{where}{name!r} holds signs that cannot be printed; use letters, digits, dots and dashes")
+    if len(name.encode("utf-8", "replace")) > LONGEST_NAME:
+        raise DataError(f"{where}{name[:40]!r}... is longer than {LONGEST_NAME} bytes; give a shorter one")
 
 
 def slug(text: str) -> str:

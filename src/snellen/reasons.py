@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-NoChoiceReason = Literal["empty", "refused", "ambiguous", "negated", "cut off", "no match"]
+NoChoiceReason = Literal["empty", "refused", "ambiguous", "negated", "cut off", "no match", "undecided"]
 """Why the rules find no option in a reply.
 
 - `empty`: the reply says nothing, or never came out of its reasoning.
@@ -17,6 +17,7 @@ NoChoiceReason = Literal["empty", "refused", "ambiguous", "negated", "cut off", 
 - `negated`: options are named only to be denied.
 - `cut off`: the length limit ended the reply before it had concluded.
 - `no match`: the reply says something that is none of the options.
+- `undecided`: a protocol of several steps came to its end without an answer.
 """
 
 NoMostLikelyReason = Literal["no baseline", "not a number", "all alike"]

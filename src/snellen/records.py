@@ -131,6 +131,17 @@ class IndistinguishableQuestion(Struct, frozen=True, gc=False):
     """Questions of a group that have the same answer have the same kind; kinds are numbered as they appear."""
 
 
+class Step(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Where a request stands on the way to an answer, in a protocol that needs several for one."""
+
+    number: int
+    """From 1, in the order in which the protocol asks."""
+    purpose: str
+    """What is asked for, in words of the protocol: a caption, sub-questions ..."""
+    round: int = 0
+    """From 1; 0 before the first round."""
+
+
 class Variant(Struct, frozen=True, gc=False, omit_defaults=True):
     """Which presentation of a sample a request is."""
 
@@ -149,6 +160,8 @@ class Variant(Struct, frozen=True, gc=False, omit_defaults=True):
     baseline: str = ""
     """What replaces the picture (text: nothing, blank: a grey image) in a request that measures how likely
     the options are without it."""
+    step: Step | None = None
+    """Which step on the way to an answer the request is; None for one whose response is the answer."""
 
 
 class TextPart(Struct, frozen=True, gc=False, tag="text", tag_field="type"):
@@ -193,8 +206,12 @@ class Decoding(Struct, frozen=True, gc=False, omit_defaults=True):
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
+EVALUATED = ""
+"""The role of the model that is evaluated. Other models of a run have roles with names: questioner, reasoner."""
+
+
 class Request(Struct, frozen=True, omit_defaults=True, dict=True):
-    """What a model is asked. `key` is a digest of everything that the model sees, and nothing else."""
+    """What a model is asked. `key` is a digest of which model is asked and of everything that it sees."""
 
     benchmark: str
     sample_id: str
@@ -204,10 +221,12 @@ class Request(Struct, frozen=True, omit_defaults=True, dict=True):
     continuations: tuple[str, ...] = ()
     """For log-likelihood: the texts to score, in the sample's order of options."""
     decoding: Decoding = Decoding()
+    role: str = EVALUATED
+    """Which model of the run is asked."""
 
     @cached_property
     def key(self) -> str:
-        seen = (self.messages, self.kind, self.continuations, self.decoding)
+        seen = (self.messages, self.kind, self.continuations, self.decoding, *filter(None, [self.role]))
         return hashlib.blake2b(_encode(seen), digest_size=16).hexdigest()
 
     @property
@@ -320,6 +339,8 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
     """Under likelihood, each option's value by the rule, in the sample's order of options."""
     unparsed_text: str | None = None
     """The reply as it came, where it names no option."""
+    mentioned: tuple[int, ...] = ()
+    """All options that the reply names, by identity, where a published rule read it by which a mention is enough."""
     addresses_grader: str = ""
     """The words by which the reply speaks to whoever grades it, if it does; they change nothing of how it is read."""
 

@@ -27,6 +27,7 @@ SuiteGroup = Literal[
     "extractors",
     "judge_prompts",
     "matching_prompts",
+    "reasoning_prompts",
     "table_forms",
     "submission_forms",
     "prediction_forms",
@@ -34,6 +35,8 @@ SuiteGroup = Literal[
     "scaffolds",
     "report_tables",
     "source_counters",
+    "rating_studies",
+    "study_statistics",
 ]
 """What suites bring; `snellen.catalogue.hooks` has the type of each."""
 Group = Literal["models", "readers", "transforms", "protocols", "instruments", "suites", "metrics"] | SuiteGroup
@@ -42,6 +45,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "models": {
         "clip": "snellen.models.clip:open_clip",
         "hf": "snellen.models.hf:open_hf",
+        "ocr": "snellen.models.ocr:open_ocr",
         "openai": "snellen.models.openai:open_openai",
         "replay": "snellen.runs.replay:open_replay",
         "snellen": "snellen.models.embedded:open_embedded",
@@ -57,6 +61,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "classes": "snellen.readers.classes:read",
         "dialogues": "snellen.readers.dialogues:read",
         "key-information": "snellen.readers.key_information:read",
+        "object-presence": "snellen.readers.object_presence:read",
         "table": "snellen.readers.own_table:read",
         "text-boxes": "snellen.readers.text_boxes:read",
         "text-crops": "snellen.readers.text_crops:read",
@@ -88,6 +93,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "likelihood": "snellen.protocols.choice:Likelihood",
         "dialogue": "snellen.protocols.dialogue:Dialogue",
         "blind": "snellen.protocols.blind:Blind",
+        "reasoning": "snellen.protocols.reasoning:Reasoning",
     },
     # What each is computed over, and its rows, it declares itself: `snellen.metrics.declaration`.
     "metrics": {
@@ -100,7 +106,9 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "hit_rate": "snellen.scoring.choice_metrics:HIT_RATE",
         "tie_rate": "snellen.scoring.choice_metrics:TIE_RATE",
         "unparsed_rate": "snellen.scoring.choice_metrics:UNPARSED_RATE",
+        "talk_cost": "snellen.scoring.talks:COST",
         "ranking": "snellen.scoring.option_ranks:RANKING",
+        "picture_mean": "snellen.scoring.picture_means:PICTURE_MEAN",
         "word_accuracy": "snellen.metrics.ocr:WORD_ACCURACY",
         "contains_answer": "snellen.metrics.ocr:CONTAINS_ANSWER",
         "exact_match": "snellen.metrics.ocr:EXACT_MATCH",
@@ -122,10 +130,13 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "meteor": "snellen.metrics.corpus:METEOR",
         "pope": "snellen.metrics.corpus:POPE",
         "entity_f1": "snellen.metrics.corpus:ENTITY_F1",
+        "counting": "snellen.metrics.counting:COUNTING",
+        "mean_class_accuracy": "snellen.metrics.ocr:MEAN_CLASS_ACCURACY",
         "judged_correct": "snellen.scoring.judges.marking:CORRECT",
         "judged_caption": "snellen.scoring.judges.marking:CAPTION",
         "legacy_vqa_accuracy": "snellen.metrics.legacy:LEGACY_VQA_ACCURACY",
         "legacy_pope": "snellen.metrics.corpus:LEGACY_POPE",
+        "legacy_counting": "snellen.metrics.counting:LEGACY_COUNTING",
         "round_trend": "snellen.analysis.linearisation:ROUND_TREND",
         "field_exact_match_macro": "snellen.analysis.linearisation:FIELD_MACRO",
         "template_spread": "snellen.analysis.aggregate:TEMPLATE_SPREAD",
@@ -136,16 +147,20 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "instruments": {"oracle": "snellen.scoring.oracle:open_oracle"},
     # Packages with a `suite.toml`, whose `hooks` add to the groups above and below.
     "suites": {
+        "aro": "snellen.suites.aro",
         "eyechart": "snellen.suites.eyechart",
         "easy-vqa": "snellen.suites.easy_vqa",
         "mmbench": "snellen.suites.mmbench",
         "reform-eval": "snellen.suites.reform_eval",
         "lvlm-ehub": "snellen.suites.lvlm_ehub",
+        "pope": "snellen.suites.pope",
+        "tiny-lvlm-ehub": "snellen.suites.tiny_lvlm_ehub",
         "visdial": "snellen.suites.visdial",
     },
     "extractors": {"standard": "snellen.extraction:STANDARD", "strict": "snellen.extraction:STRICT"},
     "judge_prompts": {},
     "matching_prompts": {"delimited": "snellen.protocols.judge_matching:DELIMITED"},
+    "reasoning_prompts": {},
     "table_forms": {},
     "submission_forms": {},
     "prediction_forms": {
@@ -157,6 +172,15 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "scaffolds": {},
     "report_tables": {},
     "source_counters": {},
+    "rating_studies": {},
+    # What is computed over the cells of a study.
+    "study_statistics": {
+        "cells": "snellen.studies.cell_table:CELLS",
+        "spread": "snellen.studies.spread:SPREAD",
+        "variance": "snellen.studies.variance:VARIANCE",
+        "pairs": "snellen.studies.pairs:PAIRS",
+        "agreement": "snellen.studies.agreement:AGREEMENT",
+    },
 }
 _HOOKS = "snellen.catalogue.loading:hook_targets"
 """Gives what suites add to a group. A string, since the suites themselves are found through this registry."""
@@ -184,7 +208,7 @@ def own_targets(group: Group) -> Mapping[str, Any]:
 
 def singular(group: Group) -> str:
     """The singular of a group's name, for error messages."""
-    return group[:-1].replace("_", " ")
+    return (f"{group[:-3]}y" if group.endswith("ies") else group[:-1]).replace("_", " ")
 
 
 def find(group: Group, name: str) -> Any:

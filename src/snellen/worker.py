@@ -23,6 +23,7 @@ import importlib.util
 import io
 import json
 import math
+import struct
 import sys
 import threading
 import time
@@ -39,6 +40,10 @@ VERSION = 1
 """Version of the extension announced by /v1/models and served by /v1/loglikelihood."""
 MOST_BYTES = 256 << 20
 """Largest request body accepted."""
+PLAIN_MODES = frozenset({"1", "L", "P", "RGB"})
+"""Pillow's modes of the pictures that every program decodes to the same pixels."""
+ORIENTATION = 0x0112
+"""The EXIF tag that says how a picture is to be turned; 1 is upright."""
 
 
 class RequestError(Exception):
@@ -139,8 +144,8 @@ class Service:
             raise RequestError(404, f"{type(self.model).__name__} has no method loglikelihood")
         messages, images = self._conversation(request)
         continuations = request.get("continuations")
-        if not isinstance(continuations, list) or not all(isinstance(text, str) for text in continuations):
-            raise RequestError(400, "continuations must be a list of texts")
+        if not isinstance(continuations, list) or not continuations or not all(map(_is_text, continuations)):
+            raise RequestError(400, "continuations must be a list of texts that is not empty")
         with self._lock:
             values = _call(lambda: list(self.model.loglikelihood(messages, images, continuations)))
         scores = [_score(value) for value in values]
@@ -182,7 +187,11 @@ def _message(message: Any, images: list[Any]) -> dict[str, Any]:
 
 
 def _picture(url: Any) -> Any:
-    """The RGB picture of a data URL; nothing is fetched from anywhere."""
+    """The RGB picture of a data URL; nothing is fetched from anywhere.
+
+    Snellen decodes pictures on its own side and sends what a model is to be shown. What could be decoded in more than
+    one way did not come from it, and is refused: shown otherwise here than to other models, it would be scored unseen.
+    """
     head, comma, coded = url.partition(",") if isinstance(url, str) else ("", "", "")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         raise RequestError(400, "send pictures as base64 data URLs: data:image/png;base64,...")
@@ -190,9 +199,33 @@ def _picture(url: Any) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(io.BytesIO(base64.b64decode(coded, validate=True))) as picture:
-                return picture.convert("RGB")
+                oddity = _oddity(picture)
+                shown = None if oddity else picture.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise RequestError(400, f"a picture cannot be read: {_line(error)}") from None
+    if oddity:
+        raise RequestError(400, f"a picture {oddity}; send 8-bit RGB as it is to be seen, as Snellen does")
+    return shown
+
+
+def _oddity(picture: Any) -> str:
+    """What of a picture could be shown in more than one way; empty if nothing."""
+    if picture.mode not in PLAIN_MODES:
+        return f"has the mode {picture.mode}"
+    if "transparency" in picture.info or getattr(picture.palette, "mode", "").endswith("A"):
+        return "is transparent"
+    # The frames of an MPO, a kind of JPEG, are views of one scene, or a thumbnail.
+    if picture.format != "MPO" and getattr(picture, "n_frames", 1) > 1:
+        return "has several frames"
+    try:
+        turned = picture.getexif().get(ORIENTATION, 1) in range(2, 9)
+    except (OSError, SyntaxError, ValueError, KeyError, TypeError, EOFError, struct.error):
+        turned = False  # damaged EXIF turns nothing
+    return "is to be turned, by its EXIF" if turned else ""
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _score(value: Any) -> dict[str, Any]:

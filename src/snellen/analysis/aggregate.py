@@ -18,10 +18,11 @@ from snellen.analysis.linearisation import (
     macro_estimate,
     trend_estimates,
 )
+from snellen.analysis.pools import pooled_benchmarks
 from snellen.analysis.ranks import average_rank_rows
 from snellen.analysis.statistics import Bounds, estimate_mean
 from snellen.analysis.template_spread import template_spread
-from snellen.metrics.declaration import Metric, MetricRow, declared, share
+from snellen.metrics.declaration import Metric, MetricRow, ReplyMetric, declared, metric_of, share
 from snellen.records import Estimate, Method, Prediction, Result, Score
 from snellen.scoring.corpus_counts import QuestionCounts
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
@@ -38,19 +39,23 @@ TEMPLATE_SPREAD = Metric(
 
 
 def results_of(run: ScoredRun) -> list[Result]:
-    """All rows of a run: per benchmark, per tag and template, per dimension, overall."""
+    """All rows of a run: per benchmark, per tag and template, per dimension, overall, per pool of benchmarks."""
     rows = [row for benchmark in run.benchmarks for row in _benchmark_rows(run.manifest.model, benchmark)]
-    rows += [*_means(rows), *capability_rows(run, rows)]
+    pooled = [row for pool in pooled_benchmarks(run) for row in _benchmark_rows(run.manifest.model, pool)]
+    rows += [*_means(rows), *capability_rows(run, rows), *pooled]
     return rows if run.convention == "standard" else as_printed(run, rows)
 
 
 def results_of_all(runs: Sequence[ScoredRun]) -> list[Result]:
-    """All rows of the runs to compare, with the average rank of each run; rows name their run by `run_labels`."""
+    """All rows of the runs to compare, which they name by `run_labels`; with each run's average rank among those scored
+    by the same rules."""
     tables = [
         [replace(row, model=label) for row in results_of(run)]
         for label, run in zip(run_labels(runs), runs, strict=True)
     ]
-    return [*(row for table in tables for row in table), *average_rank_rows(tables)]
+    conventions = dict.fromkeys(run.convention for run in runs)
+    alike = [[table for table, run in zip(tables, runs, strict=True) if run.convention == one] for one in conventions]
+    return [*(row for table in tables for row in table), *(row for some in alike for row in average_rank_rows(some))]
 
 
 def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
@@ -59,10 +64,14 @@ def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
         scores_by_row[score.protocol, score.method, score.metric].append(score)
     corpus_rows = {row for tally in scored.tallies for row in rows_of(tally.metric)}
     for (protocol, method, metric), scores in scores_by_row.items():
-        for slice_name, members in (("", scores), *_slices(scored, scores)) if metric not in corpus_rows else ():
-            yield _row(model, scored, protocol, method, metric, mean_estimate(scored, members, metric), slice_name)
+        if metric not in corpus_rows:
+            whole = ("", scores)
+            for slice_name, members in (whole, *_slices(scored, scores), *_by_answer(scored, scores, metric)):
+                value = _estimate(scored, members, metric)
+                yield _row(model, scored, protocol, method, metric, value, slice_name)
         if metric == BY_FIELD:
-            yield _row(model, scored, protocol, method, f"{metric}_macro", macro_estimate(scored, scores))
+            macro = macro_estimate(scored, scores, lambda score: document_field(scored.samples[score.sample_id]))
+            yield _row(model, scored, protocol, method, f"{metric}_macro", macro)
             for slice_name, members in _fields(scored, scores):
                 yield _row(model, scored, protocol, method, metric, mean_estimate(scored, members, metric), slice_name)
         if metric == "accuracy":
@@ -78,8 +87,9 @@ def _pooled_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
     tallies_by_metric: dict[tuple[str, Method, str], list[QuestionCounts]] = defaultdict(list)
     for tally in scored.tallies:
         tallies_by_metric[tally.protocol, tally.method, tally.metric].append(tally)
-    for (protocol, method, _), tallied in tallies_by_metric.items():
-        for slice_name, members in (("", tallied), *_slices(scored, tallied)):
+    for (protocol, method, metric), tallied in tallies_by_metric.items():
+        by_answer = _by_answer(scored, tallied, rows_of(metric)[0])
+        for slice_name, members in (("", tallied), *_slices(scored, tallied), *by_answer):
             for name, value in corpus_estimates(scored, members).items():
                 yield _row(model, scored, protocol, method, name, value, slice_name)
 
@@ -97,6 +107,36 @@ def _row(
     return Result(
         model, spec.name, protocol, method, metric, value, spec.dimension, spec.suite, slice_, row.unit, row.better
     )
+
+
+def _estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> Estimate:
+    """The number of one metric over these scores, by the mean that it declares."""
+    declaring = metric_of(metric)
+    if isinstance(declaring, ReplyMetric) and declaring.mean_over == "answers":
+        return macro_estimate(scored, scores, lambda score: _first_gold(scored, score))
+    return mean_estimate(scored, scores, metric)
+
+
+def _by_answer(scored: ScoredBenchmark, records: Sequence[RecordT], metric: str) -> Iterator[tuple[str, list[RecordT]]]:
+    """Records by the first gold of their question, for a metric that declares it; none with too many golds."""
+    declaring = metric_of(metric)
+    if declaring is None or not declaring.by_answer:
+        return
+    by_gold: dict[str, list[RecordT]] = defaultdict(list)
+    for record in records:
+        if gold := _first_gold(scored, record):
+            by_gold[gold].append(record)
+    if len(by_gold) <= MAX_SLICES:
+        yield from ((f"answer={gold}", members) for gold, members in sorted(by_gold.items()))
+
+
+def _first_gold(scored: ScoredBenchmark, record: Score | QuestionCounts) -> str:
+    """The gold that stands for a question's class; empty when it is hidden."""
+    answer = scored.answers.get((record.sample_id, record.turn))
+    if answer is None:
+        return ""
+    options = scored.samples[record.sample_id].rounds[record.turn].options
+    return options[answer.options[0]] if answer.options else answer.texts[0]
 
 
 def mean_estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> Estimate:

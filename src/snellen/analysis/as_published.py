@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from snellen.analysis.capability import ALL
+from snellen.analysis.pools import pooled_benchmarks
+from snellen.analysis.statistics import scaled_estimate
 from snellen.metrics.declaration import printed_unit
-from snellen.records import Estimate, Result
+from snellen.records import Result
 from snellen.scoring.scored_run import ScoredRun
 
 
@@ -17,7 +19,8 @@ def as_printed(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
 
     A mean over benchmarks is on their scale if they share one, else unscaled.
     """
-    scales = {scored.spec.name: scored.published.scale if scored.published else {} for scored in run.benchmarks}
+    everything = (*run.benchmarks, *pooled_benchmarks(run))
+    scales = {scored.spec.name: scored.published.scale if scored.published else {} for scored in everything}
 
     def factor(row: Result) -> float:
         factors = {scale.get(row.unit, 1.0) for name, scale in scales.items() if row.benchmark in (name, ALL)}
@@ -29,10 +32,4 @@ def as_printed(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
 def _printed(row: Result, factor: float) -> Result:
     if factor == 1:
         return row
-    return replace(row, estimate=_times(row.estimate, factor), unit=printed_unit(row.unit, factor))
-
-
-def _times(estimate: Estimate, factor: float) -> Estimate:
-    numbers = (estimate.value, estimate.stderr, estimate.low, estimate.high)
-    value, stderr, low, high = (None if number is None else factor * number for number in numbers)
-    return replace(estimate, value=value, stderr=stderr, low=low, high=high)
+    return replace(row, estimate=scaled_estimate(row.estimate, factor), unit=printed_unit(row.unit, factor))

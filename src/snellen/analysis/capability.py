@@ -36,10 +36,12 @@ def headline_metric(spec: BenchmarkSpec) -> str:
     return "accuracy" if spec.formulation != "text" else first_text_metric(spec)
 
 
-def headline_of(scored: ScoredBenchmark) -> str:
-    """The same, or the metric that the suite's paper prints if the run was scored as published."""
-    published = scored.published.headline if scored.published and scored.spec.formulation == "choice" else ""
-    return published or headline_metric(scored.spec)
+def headlines_of(scored: ScoredBenchmark) -> list[str]:
+    """The row that the entry names, then the one above; what the suite's paper prints, if scored as published."""
+    spec, rules = scored.spec, scored.published
+    published = rules.headline if rules and spec.formulation == "choice" else ""
+    own = rules.instead.get(spec.headline, spec.headline) if rules else spec.headline
+    return [name for name in (own, published or headline_metric(spec)) if name]
 
 
 def first_text_metric(spec: BenchmarkSpec) -> str:
@@ -50,11 +52,11 @@ def first_text_metric(spec: BenchmarkSpec) -> str:
 def protocol_preference(protocol: str) -> tuple[bool, int, bool, str]:
     """Sort key of protocols: the one whose number stands for a model comes first.
 
-    That is one that shows the pictures and whose accuracy rests on the most presentations of a question; of equals,
-    the one that asks no circular passes.
+    That is one that shows the pictures, asks no other model, and whose accuracy rests on the most presentations of a
+    question; of equals, the one that asks no circular passes.
     """
     declared = labelled_declaration(protocol)
-    return not declared.sees_images, -declared.n_unbiased, declared.circular, protocol
+    return not declared.sees_images or bool(declared.roles), -declared.n_unbiased, declared.circular, protocol
 
 
 class _MeanTerm(Struct, frozen=True):
@@ -70,10 +72,13 @@ def capability_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
     The overall value is the mean of the dimensions' values (ReForm-Eval, section 4.2). Each benchmark enters with its
     preferred protocol, so these rows name the method in place of a protocol.
     """
-    headlines = {scored.spec.name: headline_of(scored) for scored in run.benchmarks if scored.spec.dimension}
+    headlines = {scored.spec.name: headlines_of(scored) for scored in run.benchmarks if scored.spec.dimension}
     headline_rows: dict[Method, dict[str, Result]] = defaultdict(dict)
-    for row in sorted(rows, key=lambda row: protocol_preference(row.protocol)):
-        if row.metric == headlines.get(row.benchmark) and not row.slice and row.estimate.value is not None:
+    standing = [row for row in rows if row.metric in headlines.get(row.benchmark, ()) and not row.slice]
+    for row in sorted(
+        standing, key=lambda row: (headlines[row.benchmark].index(row.metric), protocol_preference(row.protocol))
+    ):
+        if row.estimate.value is not None:
             headline_rows[row.method].setdefault(row.benchmark, row)
     for method, by_benchmark in headline_rows.items():
         terms_by_dimension: dict[str, list[_MeanTerm]] = defaultdict(list)
@@ -88,7 +93,20 @@ def capability_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
         ]
         everything = [term for terms in terms_by_dimension.values() for term in terms]
         overall = means if not _why_no_mean(everything) else everything
-        yield _mean(run.manifest.model, method, ALL, overall)
+        row = _mean(run.manifest.model, method, ALL, overall)
+        yield _summed(row, len(means)) if overall is means and _prints_sum(run) else row
+
+
+def _prints_sum(run: ScoredRun) -> bool:
+    """Whether the run is scored as published by suites that all print the sum over dimensions."""
+    return all(scored.published is not None and scored.published.overall == "sum" for scored in run.benchmarks)
+
+
+def _summed(row: Result, dimensions: int) -> Result:
+    numbers = (row.estimate.value, row.estimate.stderr, row.estimate.low, row.estimate.high)
+    value, stderr, low, high = (None if number is None else dimensions * number for number in numbers)
+    summed = replace(row.estimate, value=value, stderr=stderr, low=low, high=high)
+    return replace(row, estimate=summed, detail=f"sum over {dimensions} dimensions")
 
 
 def _mean(model: str, method: Method, dimension: str, terms: Sequence[_MeanTerm]) -> Result:

@@ -15,7 +15,7 @@ from operator import mul
 from msgspec.structs import replace
 
 from snellen.analysis.statistics import NO_BOUNDS, UNIT_INTERVAL, Bounds, group_spread, interval_of
-from snellen.metrics.corpus import Counts, corpus_count_metric
+from snellen.metrics.corpus import Counts, summed_metric
 from snellen.metrics.declaration import Metric, metric_row, share
 from snellen.metrics.dialogue import round_trend
 from snellen.records import Estimate, Sample, Score
@@ -44,12 +44,15 @@ RowFunction = Callable[[Counts], Sequence[float | None]]
 def corpus_estimates(scored: ScoredBenchmark, tallied: Sequence[QuestionCounts]) -> dict[str, Estimate]:
     """Each row of one metric, over the questions in `tallied`."""
     first = tallied[0]
-    pooled = corpus_count_metric(first.metric)
+    pooled = summed_metric(first.metric)
     counted = [tally for tally in tallied if tally.counts]
     errors = sum(tally.never_answered for tally in tallied)
     counts = [tally.counts for tally in counted]
     groups = [scored.samples[tally.sample_id].group for tally in counted]
-    estimates = linearised_estimates(counts, groups, pooled.compute, len(pooled.rows))
+    bounds = [
+        (-math.inf if row.low is None else row.low, math.inf if row.high is None else row.high) for row in pooled.rows
+    ]
+    estimates = linearised_estimates(counts, groups, pooled.compute, bounds)
     lost = len(tallied) - len(counted) - errors
     return {
         row: _counted(estimate, len(counted), lost, errors)
@@ -80,7 +83,7 @@ def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[st
 
     groups = [scored.samples[name].group for name in by_dialogue]
     estimates = linearised_estimates(
-        [tuple(counts) for counts in by_dialogue.values()], groups, compute, len(ROUND_TREND.names), TREND_BOUNDS
+        [tuple(counts) for counts in by_dialogue.values()], groups, compute, [TREND_BOUNDS] * len(ROUND_TREND.names)
     )
     errors = sum(score.never_answered for score in scores)
     lost = len(scores) - len(valued) - errors
@@ -95,27 +98,30 @@ def document_field(sample: Sample) -> str:
     return sample.tags.get(FIELD_TAG) or sample.question
 
 
-def macro_estimate(scored: ScoredBenchmark, scores: Sequence[Score]) -> Estimate:
-    """Unweighted mean over fields of each field's mean: a rare field counts as much as a common one.
+def macro_estimate(scored: ScoredBenchmark, scores: Sequence[Score], part_of: Callable[[Score], str]) -> Estimate:
+    """Unweighted mean over parts (fields, classes) of each part's mean: a rare one counts as much as a common one.
 
-    A field without a scored question is left out.
+    A part without a scored question is left out. A question i of the K parts' k-th, which has n_k, moves the value by
+    (x_i - mean_k) / (K n_k).
     """
-    valued = [score for score in scores if score.value is not None]
-    fields = {field: i for i, field in enumerate(sorted({document_field(scored.samples[s.sample_id]) for s in valued}))}
-    by_document: dict[str, list[float]] = defaultdict(lambda: [0.0] * (2 * len(fields)))
-    for score in valued:
-        sample = scored.samples[score.sample_id]
-        counts, place = by_document[sample.group], fields[document_field(sample)]
-        counts[place] += score.value or 0.0
-        counts[len(fields) + place] += 1
-
-    def compute(sums: Counts) -> tuple[float]:
-        means = [right / n for right, n in zip(sums[: len(fields)], sums[len(fields) :], strict=True) if n]
-        return (statistics.fmean(means),)
-
-    [estimate] = linearised_estimates([tuple(counts) for counts in by_document.values()], list(by_document), compute, 1)
-    errors = sum(score.never_answered for score in scores)
-    return _counted(estimate, len(valued), len(scores) - len(valued) - errors, errors)
+    by_part: dict[str, list[Score]] = defaultdict(list)
+    for score in scores:
+        if score.value is not None:
+            by_part[part_of(score)].append(score)
+    means = {part: statistics.fmean(score.value or 0.0 for score in ones) for part, ones in by_part.items()}
+    shifts: dict[str, list[float]] = defaultdict(list)
+    for part, ones in by_part.items():
+        for score in ones:
+            deviation = (score.value or 0.0) - means[part]
+            shifts[scored.samples[score.sample_id].group].append(deviation / (len(means) * len(ones)))
+    n, errors = sum(map(len, by_part.values())), sum(score.never_answered for score in scores)
+    lost = len(scores) - n - errors
+    if not means:
+        return Estimate(None, None, None, None, 0, lost, errors)
+    # The deviations of a part sum to zero, and so do those of all.
+    deviations = [math.fsum(one) for one in shifts.values()]
+    value = statistics.fmean(means.values())
+    return _counted(_estimate((value, deviations), list(shifts), UNIT_INTERVAL), n, lost, errors)
 
 
 def _counted(estimate: Estimate, n: int, unscored: int, errors: int) -> Estimate:
@@ -126,8 +132,7 @@ def linearised_estimates(
     counts: Sequence[Counts],
     groups: Sequence[Hashable],
     compute: RowFunction,
-    rows: int,
-    bounds: Bounds = UNIT_INTERVAL,
+    bounds: Sequence[Bounds],
 ) -> list[Estimate]:
     """The value of each row with its 95 % interval, from a sum of deviations (Woodruff 1971; Binder 1983, section 4).
 
@@ -137,13 +142,14 @@ def linearised_estimates(
     unbounded.
     """
     if not counts:
-        return [Estimate(None, None, None, None, 0)] * rows
+        return [Estimate(None, None, None, None, 0)] * len(bounds)
     values = compute(_summed(counts))
+    linearised = linearised_deviations(counts, compute, len(bounds))
     return [
-        _estimate(linearised, groups, bounds)
-        if linearised
+        _estimate(one, groups, row_bounds)
+        if one
         else Estimate(value, None, None, None, len(counts), groups=len(set(groups)))
-        for linearised, value in zip(linearised_deviations(counts, compute, rows), values, strict=True)
+        for one, value, row_bounds in zip(linearised, values, bounds, strict=True)
     ]
 
 

@@ -10,13 +10,14 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from statistics import StatisticsError, correlation, fmean, variance
+from statistics import fmean, variance
 
 from msgspec import Struct
 
 from snellen.analysis.capability import ALL, first_text_metric
+from snellen.analysis.rank_correlation import pearson, ranks
 from snellen.errors import DataError
-from snellen.metrics.corpus import CorpusCountMetric, Counts, corpus_count_metric
+from snellen.metrics.corpus import Counts, SummedMetric, summed_metric
 from snellen.metrics.declaration import SHARE, declared
 from snellen.records import Method
 from snellen.reformulation.sampling import Rule, Sampling, draw_sample
@@ -159,7 +160,7 @@ def _counted(scored: ScoredBenchmark) -> dict[tuple[str, Method, str], list[_Cou
     """Counts by protocol, method and row: values for metrics that are means, pooled counts for the others."""
     counts_by_row: dict[tuple[str, Method, str], list[_CountedQuestion]] = defaultdict(list)
     for tally in scored.tallies:
-        pooled = corpus_count_metric(tally.metric)
+        pooled = summed_metric(tally.metric)
         for place, row in enumerate(pooled.names):
             compute = partial(_pooled_row, pooled, place)
             counts_by_row[tally.protocol, tally.method, row].append(
@@ -177,7 +178,7 @@ def _mean_of(sums: Counts) -> float:
     return sums[0] / sums[1]
 
 
-def _pooled_row(pooled: CorpusCountMetric, place: int, sums: Counts) -> float | None:
+def _pooled_row(pooled: SummedMetric, place: int, sums: Counts) -> float | None:
     return pooled.compute(sums)[place]
 
 
@@ -218,8 +219,8 @@ def _stability(
         len(draws[0]),
         len(models),
         len(draws),
-        _mean(_pearson(drawn_scores, scores_in_full) for drawn_scores, scores_in_full in pairs),
-        _mean(_pearson(_ranks(drawn_scores), _ranks(scores_in_full)) for drawn_scores, scores_in_full in pairs),
+        _mean(pearson(drawn_scores, scores_in_full) for drawn_scores, scores_in_full in pairs),
+        _mean(pearson(ranks(drawn_scores), ranks(scores_in_full)) for drawn_scores, scores_in_full in pairs),
         _mean(
             abs(a - b)
             for drawn_scores, scores_in_full in pairs
@@ -248,19 +249,6 @@ def _valued_pairs(scores: Sequence[float | None], full_scores: Sequence[float]) 
 def _share(seconds: Sequence[float], places: Iterable[int]) -> float | None:
     total = math.fsum(seconds)
     return math.fsum(seconds[place] for place in places) / total if total else None
-
-
-def _pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """None below two models, or when all have the same score."""
-    try:
-        return correlation(x, y)
-    except StatisticsError:
-        return None
-
-
-def _ranks(scores: Sequence[float]) -> list[float]:
-    """Ranks from 1; equal scores share their mean rank."""
-    return [sum(rival < score for rival in scores) + (scores.count(score) + 1) / 2 for score in scores]
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from statistics import NormalDist
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.records import Estimate
 
@@ -288,6 +289,15 @@ def _cosine_integral(x: float, power: float) -> float:
     steps = 64
     heights = [math.pow(math.cos(x * k / steps), power) for k in range(steps + 1)]
     return (heights[0] + heights[-1] + 4 * sum(heights[1::2]) + 2 * sum(heights[2:-1:2])) * x / steps / 3
+
+
+def scaled_estimate(estimate: Estimate, factor: float) -> Estimate:
+    """The estimate in another unit: value, error and interval times a positive factor."""
+    value, stderr, low, high = (
+        None if number is None else factor * number
+        for number in (estimate.value, estimate.stderr, estimate.low, estimate.high)
+    )
+    return replace(estimate, value=value, stderr=stderr, low=low, high=high)
 
 
 def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:

@@ -82,7 +82,11 @@ def narrow_run(run: ScoredRun, keys: Collection[Key]) -> ScoredRun:
     for benchmark, sample in keys:
         ids_by_benchmark[benchmark].add(sample)
     selections = [(scored, ids_by_benchmark[scored.spec.name] & scored.samples.keys()) for scored in run.benchmarks]
-    return replace(run, benchmarks=tuple(_narrowed(scored, ids) for scored, ids in selections if ids))
+    return replace(
+        run,
+        benchmarks=tuple(_narrowed(scored, ids) for scored, ids in selections if ids),
+        counterpart=narrow_run(run.counterpart, keys) if run.counterpart else None,
+    )
 
 
 def _narrowed(scored: ScoredBenchmark, ids: Collection[str]) -> ScoredBenchmark:

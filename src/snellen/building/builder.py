@@ -28,6 +28,7 @@ from snellen.benchmark import (
     BenchmarkCounts,
     BenchmarkManifest,
     BuildInfo,
+    file_digest,
 )
 from snellen.building.indistinguishable import IndistinguishableFinder
 from snellen.building.recipe import BuildStats, DistractorWriter, Recipe, reformulate
@@ -125,6 +126,7 @@ def _write(spec: BenchmarkSpec, drafts: Iterable[Draft], folder: Path, progress:
             if progress:
                 progress(checker.samples)
     sort_by_group(folder / SAMPLES)
+    alike = _write_indistinguishable(checker.indistinguishable(), folder / INDISTINGUISHABLE)
     if not checker.histories:
         (folder / HISTORY).unlink()
     if not checker.origins:
@@ -138,7 +140,8 @@ def _write(spec: BenchmarkSpec, drafts: Iterable[Draft], folder: Path, progress:
         checker.warnings(),
         checker.tag_counts(),
         questions=questions_digest.hexdigest()[:16],
-        indistinguishable=_write_indistinguishable(checker.indistinguishable(), folder / INDISTINGUISHABLE),
+        indistinguishable=alike,
+        files={path.name: file_digest(path) for path in sorted(folder.glob("*.parquet"))},
     )
 
 
@@ -283,6 +286,8 @@ def _content(file: ImageFile, where: str) -> bytes:
     if isinstance(file, LazyImage):
         return file.read()
     try:
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            raise DataError(f"{where}: {file} is a device or a pipe, not a file with an image")
         return file.read_bytes()
     except OSError as error:
         raise DataError(f"{where}: cannot read the image {file} ({error.strerror})") from None

@@ -2,7 +2,7 @@
 
 from snellen.catalogue.entries import BenchmarkSpec, Expected, SourceSpec
 from snellen.catalogue.finding import select, suites
-from snellen.catalogue.loading import add_suites, dimension_titles, entries, entry_folder, suite_facts
+from snellen.catalogue.loading import add_suites, dimension_titles, entries, entry_folder, study_files, suite_facts
 
 __all__ = [
     "BenchmarkSpec",
@@ -13,6 +13,7 @@ __all__ = [
     "entries",
     "entry_folder",
     "select",
+    "study_files",
     "suite_facts",
     "suites",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -14,6 +13,7 @@ from msgspec import Struct
 from snellen import registry
 from snellen.catalogue.entries import BenchmarkSpec
 from snellen.errors import DataError
+from snellen.formats.decoding import parse_toml
 
 CARDS = "cards.toml"
 
@@ -22,11 +22,20 @@ class ModelCard(Struct, frozen=True, forbid_unknown_fields=True):
     """Facts about a model."""
 
     title: str
-    trained_on: tuple[str, ...]
-    """Datasets, by the names used in the `origins` of entries: annotations, not the underlying pictures."""
+    trained_on: tuple[str, ...] | None = None
+    """Datasets, by the names used in the `origins` of entries: annotations, not the underlying pictures. None where no
+    paper says."""
     hub: tuple[str, ...] = ()
+    vision: str = ""
+    """The vision encoder."""
     backbone: str = ""
+    """The language model."""
     connection: str = ""
+    parameters: int | None = None
+    trainable_parameters: int | None = None
+    visual_tokens: int | None = None
+    printed: dict[str, str] = {}
+    """By suite: its name in the tables of the suite's paper."""
 
 
 class SeenBenchmark(Struct, frozen=True):
@@ -57,8 +66,8 @@ def load_cards(path: Path) -> dict[str, ModelCard]:
 
 def parse_cards(text: str, where: str) -> dict[str, ModelCard]:
     try:
-        return msgspec.convert(tomllib.loads(text), dict[str, ModelCard])
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        return msgspec.convert(parse_toml(text, where), dict[str, ModelCard])
+    except msgspec.ValidationError as error:
         raise DataError(
             f"{where}: not a file of model cards ({error}); write [MODEL] with trained_on = [...]"
         ) from None
@@ -74,11 +83,24 @@ def find_card(name: str, cards: dict[str, ModelCard]) -> ModelCard:
     return matches[0]
 
 
+def _training_data(model: str, cards: dict[str, ModelCard]) -> tuple[str, ...]:
+    found = find_card(model, cards).trained_on
+    if found is None:
+        raise DataError(
+            f"the card of {model} does not say what it was trained on, so nothing can be held out for it; "
+            "write one that does (--cards FILE)"
+        )
+    return found
+
+
 def benchmarks_seen(
     specs: Iterable[BenchmarkSpec], models: Sequence[str], cards: dict[str, ModelCard] | None = None
 ) -> list[SeenBenchmark]:
-    """The benchmarks whose annotations any of the models was trained on. Raises UnknownNameError."""
-    trained = {model: find_card(model, model_cards() if cards is None else cards).trained_on for model in models}
+    """The benchmarks whose annotations any of the models was trained on.
+
+    Raises UnknownNameError, and DataError for a card that does not say what its model was trained on.
+    """
+    trained = {model: _training_data(model, model_cards() if cards is None else cards) for model in models}
     benchmarks = []
     for spec in specs:
         seen = {model: tuple(name for name in spec.origins if name in datasets) for model, datasets in trained.items()}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -43,6 +42,8 @@ class SourceSpec(Struct, frozen=True, forbid_unknown_fields=True):
     reader: str
     """A name in the registry's group `readers`."""
     params: dict[str, Any] = {}
+    choices: dict[str, dict[str, dict[str, Any]]] = {}
+    """Choices of a build by name: for each value what changes in `params`, table by table. The first is as it is."""
     embedded: bool = False
     """Needs no files from the user, so it is built on its first run."""
     folder: str = ""
@@ -95,7 +96,9 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     """Instructions that come with the data, for a run with `--templates data`."""
     split: str = "test"
     metrics: tuple[str, ...] = ()
-    """Metrics for text replies, the first one being the headline."""
+    """Metrics for text replies, the first one being the headline, and further ones of options."""
+    headline: str = ""
+    """The row that stands for it where a run has it, instead of the accuracy or the first metric."""
     expected: Expected = Expected()
     """Counts that a build should give."""
     complete: Expected = Expected()
@@ -112,6 +115,10 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     citation: str = ""
     url: str = ""
     max_new_tokens: int = 30
+    likelihood_rule: Literal["sum", "mean", "byte", "softmax"] = "sum"
+    """How its paper reduces the log-likelihoods of options."""
+    pictures_share: str = ""
+    """The tag that the samples of one question about several pictures have in common (docs/metrics.md, Pictures)."""
     same_requests: bool = False
     """Whether its published data ask the very same with several answers, so that one reply has to serve them."""
     topics: tuple[str, ...] = ()
@@ -168,14 +175,6 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
             "pictures": self.pictures,
             "licence": self.licence,
         }
-
-
-def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """The tables of a TOML file. Raises DataError naming it."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{where}: {error}") from None
 
 
 def parse_entry(content: Mapping[str, Any], where: str) -> BenchmarkSpec:

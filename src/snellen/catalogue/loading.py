@@ -1,15 +1,16 @@
 """Where suites and entries come from: Snellen's own, those of installed packages, and folders that a user names.
 
-All load the same way. A suite is a folder with `suite.toml`; its benchmarks are the files `entries/*.toml` in it.
+All load the same way. A suite is a folder with `suite.toml`; its benchmarks are the files `entries/*.toml` in it,
+and its studies the files `studies/*.toml`.
 Packages are named in the registry's group `suites` (third parties: by an entry point in the group `snellen.suites`),
 folders by `add_suites`, `snellen --suites` or $SNELLEN_SUITES. A named folder is a suite or contains suites; TOML
-files directly in it are benchmarks without a suite.
+files directly in it are benchmarks without a suite, and those in its folder `studies` are studies without one.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -22,12 +23,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry, parse_toml
+from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry
 from snellen.catalogue.suites import Suite, parse_suite
 from snellen.errors import DataError
+from snellen.formats.decoding import parse_toml
 
 SUITE_FILE = "suite.toml"
 ENTRIES = "entries"
+STUDIES = "studies"
 SHARED = "_"
 """How the name of a file begins that is no entry, but is included by several (`include = "_tdiuc.toml"`)."""
 VARIABLE = "SNELLEN_SUITES"
@@ -42,10 +45,14 @@ class SuiteFolder(Struct, frozen=True):
     suite: Suite | None
     where: str
     """Its file, for error messages."""
+    folder: Traversable
+    """The suite's own folder."""
     entry_folder: Traversable
     """Where its benchmark files are, and what they include."""
     entries: tuple[Traversable, ...]
     """Its benchmark files."""
+    studies: tuple[Traversable, ...]
+    """Its files of studies."""
     named: bool
     """Whether the user named its folder rather than installing a package."""
 
@@ -73,7 +80,7 @@ def add_suites(path: str | Path) -> None:
     os.environ[VARIABLE] = os.pathsep.join((*earlier, folder))
     named = _named_folders()
     try:
-        for load in (_entries, _dimensions, _hooks):
+        for load in (_entries, _dimensions, _hooks, _studies):
             load(named)
     except DataError:
         if before is None:
@@ -88,9 +95,19 @@ def suite_facts() -> Mapping[str, Suite]:
     return _suites(_named_folders())
 
 
+def suite_folders() -> Mapping[str, Traversable]:
+    """The folder of each suite, by the suite's name."""
+    return {folder.suite.name: folder.folder for folder in _folders(_named_folders()) if folder.suite}
+
+
 def entries() -> Mapping[str, BenchmarkSpec]:
     """All benchmarks of the catalogue, by name."""
     return _specs(_named_folders())
+
+
+def study_files() -> Mapping[str, Traversable]:
+    """The files of all studies that suites and named folders declare, by name: `SUITE/FILE`, without a suite `FILE`."""
+    return _studies(_named_folders())
 
 
 def entry_folder(spec: BenchmarkSpec) -> Path | None:
@@ -182,6 +199,20 @@ def _specs(named: tuple[str, ...]) -> Mapping[str, BenchmarkSpec]:
     return MappingProxyType({name: entry.spec for name, entry in _entries(named).items()})
 
 
+@cache
+def _studies(named: tuple[str, ...]) -> Mapping[str, Traversable]:
+    """All files of studies, sorted by name. Raises DataError when two have the same name."""
+    places: dict[str, str] = {}
+    found: dict[str, Traversable] = {}
+    for folder in _folders(named):
+        for file in folder.studies:
+            stem = file.name.removesuffix(".toml")
+            name = f"{folder.suite.name}/{stem}" if folder.suite else stem
+            _claim(places, "study", name, str(file))
+            found[name] = file
+    return MappingProxyType(dict(sorted(found.items())))
+
+
 def _claim(places: dict[str, str], what: str, name: str, where: str) -> None:
     """Raise DataError when the name is taken, naming both files."""
     if (first_place := places.setdefault(name, where)) != where:
@@ -213,10 +244,11 @@ def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
         [folder] if (folder / SUITE_FILE).exists() else [file.parent for file in sorted(folder.glob(f"*/{SUITE_FILE}"))]
     )
     yield from (_suite_in(home, _read(home / SUITE_FILE), named=True) for home in homes)
-    bare = () if folder in homes else _entry_files(folder.iterdir())
-    if bare:
-        yield SuiteFolder(None, str(folder), folder, bare, named=True)
-    if not homes and not bare:
+    bare = () if folder in homes else _toml_files(folder)
+    studies = () if folder in homes else _toml_files(folder.joinpath(STUDIES))
+    if bare or studies:
+        yield SuiteFolder(None, str(folder), folder, folder, bare, studies, named=True)
+    if not homes and not bare and not studies:
         raise DataError(f"{folder}: there is neither a suite ({SUITE_FILE}) nor an entry (*.toml)")
 
 
@@ -224,13 +256,14 @@ def _suite_in(folder: Traversable, text: str, *, named: bool) -> SuiteFolder:
     where = str(folder.joinpath(SUITE_FILE))
     suite = parse_suite(text, where)
     home = folder.joinpath(ENTRIES)
-    return SuiteFolder(suite, where, home, _entry_files(home.iterdir() if home.is_dir() else ()), named)
+    return SuiteFolder(suite, where, folder, home, _toml_files(home), _toml_files(folder.joinpath(STUDIES)), named)
 
 
-def _entry_files(files: Iterable[Traversable]) -> tuple[Traversable, ...]:
-    """The benchmarks among these files, sorted by name. Those that begin with an underscore are included by others."""
-    entries = (file for file in files if file.name.endswith(".toml") and not file.name.startswith(SHARED))
-    return tuple(sorted(entries, key=lambda file: file.name))
+def _toml_files(folder: Traversable) -> tuple[Traversable, ...]:
+    """The TOML files in a folder, sorted by name, but for those that begin with an underscore: others include them."""
+    files = folder.iterdir() if folder.is_dir() else ()
+    chosen = (file for file in files if file.name.endswith(".toml") and not file.name.startswith(SHARED))
+    return tuple(sorted(chosen, key=lambda file: file.name))
 
 
 def _read(file: Traversable) -> str:

@@ -6,13 +6,13 @@ docs/suites.md shows each field in use.
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import Literal, get_args
 
 import msgspec
 from msgspec import Struct
 
 from snellen.errors import DataError
+from snellen.formats.decoding import parse_toml
 from snellen.registry import SuiteGroup, unknown
 
 HookGroup = Literal["readers", "metrics", SuiteGroup]
@@ -55,6 +55,8 @@ class AsPublished(Struct, frozen=True, forbid_unknown_fields=True):
     """The row that stands for a benchmark with options; accuracy when empty."""
     instead: dict[str, str] = {}
     """Rows of choices that stand in the tables in place of Snellen's own."""
+    overall: Literal["mean", "sum"] = "mean"
+    """What is printed over all dimensions: the mean of their values, or their sum."""
     scale: dict[str, float] = {}
     """By unit: what its values are multiplied by in print."""
 
@@ -75,6 +77,8 @@ class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Protocols for the benchmarks of a task, replacing the suite's."""
     parts: dict[str, SuitePart] = {}
     """Named parts besides its dimensions and tasks: `snellen run MODEL SUITE:PART`."""
+    pools: dict[str, tuple[str, ...]] = {}
+    """Benchmarks (without the suite's name) whose questions are also counted together, as `SUITE/POOL`."""
     aggregation: Aggregation = Aggregation()
     as_published: AsPublished | None = None
     """None where its paper has no tables, or none by rules of their own."""
@@ -88,7 +92,7 @@ class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=T
 def parse_suite(text: str, where: str) -> Suite:
     """A suite's facts. Raises DataError naming the file for a wrong or unknown field."""
     try:
-        content = tomllib.loads(text)
+        content = parse_toml(text, where)
         fields = {field.name for field in msgspec.structs.fields(Suite)}
         if strange := set(content) - fields:
             raise DataError(f"{where}: {unknown('field', min(strange), fields)}")
@@ -96,7 +100,7 @@ def parse_suite(text: str, where: str) -> Suite:
         if isinstance(hooks, dict) and (strange := set(hooks) - set(HOOK_GROUPS)):
             raise DataError(f"{where}: {unknown('group of hooks', min(strange), HOOK_GROUPS)}")
         suite = msgspec.convert(content, Suite)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except msgspec.ValidationError as error:
         raise DataError(f"{where}: {error}") from None
     if suite.dimensions and suite.taxonomy:
         raise DataError(f"{where}: a suite has dimensions of its own or another's taxonomy, not both; leave one out")

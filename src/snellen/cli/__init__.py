@@ -5,29 +5,35 @@ from __future__ import annotations
 import importlib
 import keyword
 import sys
+import traceback
 from collections.abc import Sequence
 
 import click
 
 from snellen import __version__
 from snellen.errors import SnellenError
+from snellen.formats.shown_text import strip_controls
 
 _VERBS: dict[str, dict[str, str]] = {
     "Benchmarks": {
-        "list": "Show benchmarks, suites, models, protocols or metrics.",
+        "list": "Show benchmarks, suites, studies, models, protocols, metrics or model cards.",
         "build": "Make a benchmark from its source, or from your own questions.",
         "init": "Start a benchmark of your own from questions and pictures.",
         "verify": "Compare what official files contain with the paper's tables.",
         "import": "Make benchmarks from data published in another form.",
         "sample": "Draw a sample of a benchmark, or study how well samples predict full scores.",
+        "paper": "Show and check the tables of suites' papers, with runs beside their models.",
         "lint": "Check a benchmark: repetitions, leaks, baselines that need no picture.",
     },
     "Runs": {
         "demo": "Evaluate the embedded models on the embedded eye chart.",
+        "check": "See whether a model sees: what changes when the picture does.",
         "run": "Evaluate a model on benchmarks; the same command resumes a stopped run.",
+        "study": "Carry out a study: many runs that differ in one thing or several, and what they say together.",
         "score": "Read and score a run again, without asking the model.",
         "compare": "Compare runs question by question: differences, tests, ranks, flips.",
         "agree": "Label hard replies, and see how far extractors and judges agree with people.",
+        "rate": "Have people rate replies: a blinded form, sheets in and out, means and agreement.",
         "report": "Write the report of one or several runs.",
         "submit": "Write the replies of a run as the file that an evaluation server takes.",
     },
@@ -92,8 +98,8 @@ def main(args: Sequence[str] | None = None) -> None:
         code = cli.main(words, prog_name="snellen", standalone_mode=False)
     except SnellenError as error:
         if "--debug" in words:
-            raise
-        click.echo(f"snellen: {error}", err=True)
+            traceback.print_exc()
+        click.echo(f"snellen: {strip_controls(str(error))}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()

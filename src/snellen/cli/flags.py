@@ -70,7 +70,7 @@ _SCORING_FLAGS = (
     click.option("--extractor", help="Rules that read replies: standard, strict, legacy:...  [standard]"),
     click.option(
         "--likelihood-rule",
-        help="How log-likelihoods are reduced: sum, mean, byte, softmax, pmi, conditional.  [sum]",
+        help="How log-likelihoods are reduced: sum, mean, byte, softmax, pmi, conditional.  [own: the benchmark's]",
     ),
     click.option(
         "--metric",

@@ -23,6 +23,7 @@ from rich.text import Text
 
 from snellen.benchmark import Benchmark
 from snellen.building.builder import Progress as Built
+from snellen.formats.shown_text import short_name
 from snellen.runs.progress import ProgressListener, RunProgress
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ MAX_METRIC_ROWS = 24
 """Most metric rows of open questions and dialogues shown in a terminal; longer tables are only in the report."""
 MAX_SUITE_TABLES = 2
 """Most tables of one suite shown in a terminal; the rest are in the report."""
-err = Console(stderr=True)
-out = Console() if sys.stdout.isatty() else Console(width=200)
+err = Console(stderr=True, markup=False, emoji=False, highlight=False)
+out = Console(width=None if sys.stdout.isatty() else 200, markup=False, emoji=False, highlight=False)
 
 
 class _Rate(ProgressColumn):
@@ -63,27 +64,27 @@ def run_progress() -> Iterator[ProgressListener]:
         if not latest:
             raise
         folder = latest[0].folder
-        err.print(f"stopped; all answers so far are kept in {folder}. Run the same command to go on.", highlight=False)
+        err.print(f"stopped; all answers so far are kept in {folder}. Run the same command to go on.")
         sys.exit(130)
 
 
 @contextmanager
 def _bars() -> Iterator[ProgressListener]:
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         _Rate(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
     )
     with Progress(*columns, console=err) as bars:
         tasks: dict[str, TaskID] = {}
 
         def listen(state: RunProgress) -> None:
             if state.folder not in tasks:
-                tasks[state.folder] = bars.add_task(state.model, total=state.total, note="")
-            failed = f", [red]{state.failures:,} failed[/red]" if state.failures else ""
+                tasks[state.folder] = bars.add_task(short_name(state.model), total=state.total, note="")
+            failed = f", {state.failures:,} failed" if state.failures else ""
             bars.update(tasks[state.folder], completed=state.done, note=f"{state.requests:,} requests{failed}")
 
         yield listen
@@ -100,7 +101,7 @@ def _lines() -> Iterator[ProgressListener]:
         remaining = f", {(state.total - state.done) / rate:,.0f} s left" if rate and state.done < state.total else ""
         counts = f"{state.done:,}/{state.total:,}, {rate:,.1f}/s{remaining}"
         requests = f"{state.requests:,} requests, {state.failures:,} failed"
-        err.print(f"{state.model}: {counts}, {requests}", highlight=False)
+        err.print(f"{short_name(state.model)}: {counts}, {requests}")
 
     def listen(state: RunProgress) -> None:
         nonlocal printed
@@ -113,7 +114,7 @@ def _lines() -> Iterator[ProgressListener]:
 
 
 def announce(line: str) -> None:
-    err.print(line, highlight=False, style="dim", soft_wrap=True)
+    err.print(short_name(line), style="dim", soft_wrap=True)
 
 
 def show_results(results: Results, as_json: bool) -> None:
@@ -124,21 +125,33 @@ def show_results(results: Results, as_json: bool) -> None:
         from snellen.analysis.aggregate import flat_row
 
         for row in results.rows:
-            out.out(msgspec.json.encode(flat_row(row)).decode(), highlight=False)
+            out.out(msgspec.json.encode(flat_row(row)).decode())
         return
-    from snellen.report import capability_table, common_tables, other_tables, suite_tables, summary_table
+    from snellen.report import (
+        both_conventions,
+        capability_table,
+        common_tables,
+        other_tables,
+        step_tables,
+        suite_tables,
+        summary_table,
+    )
 
     out.print(summary_table(results.runs, results.rows))
     if (capable := capability_table(results.runs, results.rows)) is not None:
         out.print()
         out.print(capable)
-    for comparison in common_tables(results.runs, results.rows):
+    for table in (
+        *both_conventions(results.runs, results.rows),
+        *common_tables(results.runs, results.rows),
+        *step_tables(results.runs, results.rows),
+    ):
         out.print()
-        out.print(comparison)
+        out.print(table)
     for subject, suite_own in suite_tables(results.runs, results.rows).items():
-        for table in suite_own[:MAX_SUITE_TABLES]:
+        for suite_table in suite_own[:MAX_SUITE_TABLES]:
             out.print()
-            out.print(table)
+            out.print(suite_table)
         if len(suite_own) > MAX_SUITE_TABLES:
             out.print(f"{len(suite_own) - MAX_SUITE_TABLES} more tables of {subject} are in the report.")
     tables = other_tables(results.runs, results.rows)
@@ -155,7 +168,7 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]],
         import msgspec
 
         for row in rows:
-            out.out(msgspec.json.encode(dict(zip(header, row, strict=True))).decode(), highlight=False)
+            out.out(msgspec.json.encode(dict(zip(header, row, strict=True))).decode())
         return
     from rich.table import Table
 
@@ -180,7 +193,6 @@ def print_built(benchmark: Benchmark) -> None:
     out.print(
         f"built {benchmark.name} version {benchmark.manifest.version}: {counts.questions:,} questions, "
         f"{counts.images:,} images{hidden}\n  {benchmark.folder}",
-        highlight=False,
         soft_wrap=True,
     )
     if alike := benchmark.manifest.indistinguishable:

@@ -48,7 +48,8 @@ def group_at(said: Skeleton, first: int) -> list[Mention]:
     offsets = mentioned(said, first, found.end() if found else first + 1)
     group = [said.at[first]]
     for before, here in pairwise(offsets):
-        comma = said.text[before + 1 : here].strip() in ("", ",", ";", "-")
+        listed = group[0].kind == TEXT and here != offsets[-1]
+        comma = not listed and said.text[before + 1 : here].strip() in ("", ",", ";", "-")
         if comma and said.at[here].kind == TEXT and not patterns.END.match(said.text, here + 1):
             break  # "B, a cat would be smaller": a new clause
         group.append(said.at[here])
@@ -73,7 +74,7 @@ def set_aside(said: Skeleton, spans: list[Span], placeholder: str) -> Skeleton:
 
 def without_lists(said: Skeleton) -> Skeleton:
     """Without repetitions of the option list: all options, or all but one, in the order shown."""
-    places = max((max(mention.places) for mention in said.at.values()), default=0) + 1
+    places = said.offered
     spans: list[Span] = []
     run: list[int] = []
     for offset in [*mentioned(said), -1]:
@@ -232,7 +233,7 @@ def without_fragment(said: Skeleton) -> Skeleton:
     if (
         ending
         or not earlier
-        or (not mentioned(said, 0, start) and patterns.DECLARED.fullmatch(said.text[start:end].strip(" ")))
+        or (not bisect_left(said.offsets, start) and patterns.DECLARED.fullmatch(said.text[start:end].strip(" ")))
     ):
         return said
     every = (*patterns.VERDICTS, *patterns.VERDICTS_DENSE)

@@ -12,6 +12,7 @@ from snellen.extraction import languages, patterns
 from snellen.extraction.assertion_filters import mentioned, sentences, set_aside
 from snellen.extraction.foreign_patterns import DENSE, dense_pattern, words_pattern
 from snellen.extraction.option_mentions import Skeleton
+from snellen.extraction.patterns import SAYS_NOTHING
 from snellen.extraction.phrases import IDLE
 
 _CLAUSE = r"(?:^|(?<=[.,;:!?\n-] ))"
@@ -43,6 +44,22 @@ _RETAINED = re.compile(
     r"\b(?:stand by|stick with|sticking with|keep|keeping|still|remains|return to|back to|stay with|bleibe|"
     r"maintiens|mantengo|"
     r"mantenho|confermo|blijf|pozostaję|остаюсь)"
+)
+
+
+_MATCHES = ("matching", "matches", "corresponds", "corresponding", "which")
+_INFERS = (
+    r"\b(?:i'm|i am|is|are|must|can)(?: [a-z]+ly)? (?:therefore|thus|hence)\b"
+    r"|\b(?:i|we|one)(?:'d| would| can| must| could)?(?: safely| reasonably| confidently)? (?:conclude|infer"
+    r"|deduce|settle on)\b"
+    r"|\bi(?:'d| would) (?:describe|call|classify|characteri[sz]e|label)\b"
+    r"|\bi(?:'m| am)(?: (?:quite|fairly|very|pretty|reasonably))? (?:confident|certain|sure|convinced)(?: that)?\b"
+    rf"|\b(?:{'|'.join(_MATCHES)})(?: is| to| with)? (?=(?:option|choice|answer|letter) [{patterns.MENTIONS}])"
+)
+# At the end of a reply, behind a whole clause: "one habitat is left: the desert."
+_AFTER_COLON = (
+    r"(?:[^\W\d_]+ ){4}: (?=(?:it's |it is |it was |this is |that's )?"
+    rf"(?:a |an |the )?[{patterns.MENTIONS}](?: [.!])?$)"
 )
 
 
@@ -110,9 +127,11 @@ def _markers(spoken: tuple[str, ...]) -> Markers:
             r"| but(?: [,])?(?: (?:actually|really|in fact|in reality|here|clearly))?"
             r"(?= (?:it's|it is|this is|that's|these are|they are|they're)(?: (?:really|actually|clearly|just))?"
             rf"(?: (?:a|an|the))? [{patterns.MENTIONS}])"
+            rf"|{_INFERS}|{_AFTER_COLON}"
             rf"|[→∴⇒]|{_CLAUSE}{dense_pattern(languages.CONCLUSION_DENSE)}|(?:ですので|なので|ので|므로|니까|이므로)"
             + (r"| (?:dus|więc|also|donc|pues|quindi|nên là)(?= |$)" if spoken else ""),
-            concludes, "→", "∴", "⇒", "but", *("dus więc also donc pues quindi nên".split() if spoken else ()),
+            concludes, "→", "∴", "⇒", "but", "i", "i'd", "i'm", ":", *_MATCHES,
+            *("dus więc also donc pues quindi nên".split() if spoken else ()),
         ),
     )  # fmt: skip
 
@@ -158,6 +177,8 @@ def after_correction(said: Skeleton, cut: bool) -> Corrected:
     if not offsets:
         return Corrected(said, False)
     correction = _markers(said.spoken).correction
+    if _takes_back(said, offsets[-1]):
+        return Corrected(said, False, open=True)
     if not correction.occurs(said):
         return Corrected(said, False)
     begins = [found for found in correction.pattern.finditer(text) if found.start() > offsets[0]]
@@ -172,6 +193,26 @@ def after_correction(said: Skeleton, cut: bool) -> Corrected:
             aside = set_aside(said, [(0, found.start())], IDLE)
             return Corrected(aside, True, found.end(), open=found is not last and taken_back and cut)
     return Corrected(said, False, open=taken_back)
+
+
+# "Actually the legend doesn't say."
+_TAKES_BACK = re.compile(
+    r"[.!?\n] (?:but |oh |hmm? |ah |wait |well )?(?:, )?(?:actually|wait|hold on|hang on|on second thoughts?"
+    r"|in fact|hmm?|scratch that"
+    r"|no|looking again|on reflection|then again|come to think of it|however)(?: ,)?(?: but)? "
+    r"(?:the|a|this|that|it|there|i|we|you|none|nothing|no|neither)\b[^.!?\n]{0,80}?"
+    r"(?:(?:doesn't|does not|don't|do not|didn't) (?:say|tell|show|know|mention|specify|indicate|match|fit|have)"
+    r"|(?:can't|cannot|couldn't|could not) (?:be |really )?(?:tell|say|know|see|read|told|seen|determined?|sure"
+    r"|certain|confirmed)"
+    r"|(?<=none )of (?:them|these|the options) |(?<=nothing )(?:in|on|here) "
+    r"|\b(?:not sure|no idea|no longer sure|isn't clear|is not clear|unclear|illegible|isn't (?:right|correct|true|it)"
+    r"|is wrong|may be wrong|might be wrong|was wrong|none of|no way to|isn't listed|is not listed))"
+)
+
+
+def _takes_back(said: Skeleton, last: int) -> bool:
+    """Whether a sentence behind the last mention unsays it without naming another."""
+    return _TAKES_BACK.search(said.text, last) is not None and _RETAINED.search(said.text, last) is None
 
 
 def _wavers(said: Skeleton, begins: list[int]) -> bool:
@@ -197,6 +238,8 @@ def concluded(said: Skeleton, cut: bool) -> list[int]:
         return []
     stop = _SENTENCE.search(said.text, start)
     end = stop.start() if stop else len(said.text)
+    if cut and stop and _GOES_ON.match(said.text, stop.end()):
+        return []
     inside = [offset for offset in offsets if start <= offset < end]
     behind = [offset for offset in offsets if offset >= end]
     if not inside:
@@ -208,6 +251,7 @@ def concluded(said: Skeleton, cut: bool) -> list[int]:
     return inside if agree else []
 
 
+_GOES_ON = re.compile(r"(?:then|next|now|also|but|however|wait|we|let|let's|second|secondly|additionally|moreover)\b")
 _IDENTIFIES = re.compile(
     rf"(?:it's|it is|this is|that's|c est|das ist|es ist|es handelt sich um|se trata de|trata - se de|si "
     rf"tratta di|это) (?:a |an |the |un |une |el |la |le |ein |eine |"
@@ -217,7 +261,7 @@ _IDENTIFIES = re.compile(
 
 def concluded_before_cut(said: Skeleton) -> bool:
     """Whether a cut reply had said what it is in a whole sentence, or says one sentence over and over."""
-    if _IDENTIFIES.search(said.text):
+    if _IDENTIFIES.search(said.text) or (len(said.at) > 1 and SAYS_NOTHING.fullmatch(said.text)):
         return True
     whole = [said.text[start:end] for start, end, ending in sentences(said) if ending]
     return len(whole) > 1 and len(set(whole)) == 1
@@ -228,8 +272,8 @@ def _result(spoken: tuple[str, ...]) -> Marker:
     """What stands before the result of a calculation in some languages and English."""
     said = frozenset(word for lang in ("en", *spoken) for word in languages.RESULT.get(lang, "").split())
     pattern = re.compile(
-        rf"(?:[=≈]|{words_pattern(said)})(?: (?:a|an|the|of|to|total|sum|in)){{0,4}} "
-        rf"(?P<x>[{patterns.MENTIONS}])(?= [.,;:!?\n)]|$)"
+        rf"(?:(?<!{patterns.LABEL} )[=≈]|{words_pattern(said)})(?: (?:a|an|the|of|to|total|sum|in|:|is)){{0,4}} "
+        rf"(?P<x>[{patterns.MENTIONS}])(?=(?: [a-z]{{3,}})? (?:[.,;:!?\n)]|$)|(?: [a-z]{{3,}})?$)"
     )
     return Marker(pattern, frozenset(word.partition("_")[0] for word in said) | {"=", "≈"})
 

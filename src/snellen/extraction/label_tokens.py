@@ -17,6 +17,7 @@ GLUED = re.compile(r"(?:option|choice|answer)([A-Z])", re.IGNORECASE)
 _BINDS = ("+", "#", "@", "°", "^", "_", "%", "=")
 
 
+_OPENS = frozenset('$\\{"')
 _ANNOUNCES = frozenset(
     word.rpartition("_")[2] for word in languages.union(languages.ANSWER, languages.OPTION) if not word.isascii()
 )
@@ -73,9 +74,15 @@ class LabelContext:
         before = self.previous
         return self.question.labelled_like and len(before) > 2 and before.isalpha() and before not in introduced
 
+    def _concludes(self) -> bool:
+        """ "Hence, A." """
+        said = [token for token in self.found[max(0, self.at - 3) : self.at] if token.text not in (",", ":")]
+        ends = self.at + 1 >= len(self.found) or self.found[self.at + 1].text in (".", "!", "\n")
+        return ends and bool(said) and said[-1].text in ("so", "hence", "thus", "therefore", "answer")
+
     def spelt_in_texts(self) -> bool:
         """Whether a letter stands in the options' own texts ("vitamin D") and nothing says that it is a mark."""
-        if self.token.text not in self.question.letters_in_texts or self.alone():
+        if self.token.text not in self.question.letters_in_texts or self.alone() or self._concludes():
             return False
         return not any(token.text in phrases.ANSWER_NOUNS for token in self.found[max(0, self.at - 4) : self.at])
 
@@ -155,7 +162,8 @@ class LabelContext:
 
     def _is_word(self) -> bool:
         """The article a, the pronoun I."""
-        after = self.found[self.at + 1] if self.at + 1 < len(self.found) else None
+        behind = (token for token in self.found[self.at + 1 : self.at + 4] if token.text not in _OPENS)
+        after = next(behind, None)
         if self.shown not in ("a", "A", "i", "I") or after is None:
             return False
         if after.kind == "number":

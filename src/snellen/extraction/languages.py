@@ -79,9 +79,19 @@ TURKISH_ENDINGS = "|".join(_TABLES["tr"]["endings"])
 ENDINGS: tuple[str, str] = (_ANY["endings_latin"], _ANY["endings_cyrillic"])
 """Endings of words that decline, each a replacement for another: Latin letters, then Cyrillic."""
 ENGLISH_ENDINGS: str = _ENGLISH["endings"]
+OPPOSITES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
+    (frozenset(one.split()), frozenset(other.split())) for one, other in _ENGLISH["opposites"]
+)
+"""Words of which the one denies the other."""
+SYNONYMS: tuple[frozenset[str], ...] = tuple(
+    frozenset(word.replace("_", " ") for word in words.split()) for words in _ENGLISH["synonyms"]
+)
+"""Words and phrases that mean the same."""
+RELATIONS: dict[str, tuple[str, ...]] = {name: tuple(forms) for name, forms in _ENGLISH["relations"].items()}
+"""Of each relation in space the words that mean it."""
 
 ENGLISH = frozenset(_ENGLISH["speaking"].split())
-_EITHER = frozenset(_ENGLISH["ambiguous"].split())
+EITHER = frozenset(_ENGLISH["ambiguous"].split())
 """Words of English and of another language too say nothing about the language."""
 _SPEAKING = (
     *(MARKERS, NEGATION, NEGATION_BEHIND, ANSWER, OPTION, CORRECT, WRONG, CHOOSE),
@@ -91,7 +101,7 @@ _SPEAKING = (
 
 def _of_language(language: str) -> frozenset[str]:
     every = " ".join([table.get(language, "") for table in _SPEAKING] + _TABLES[language].get("numbers", [])[:1])
-    words = frozenset(word for word in every.split() if "_" not in word) - ENGLISH - _EITHER
+    words = frozenset(word for word in every.split() if "_" not in word) - ENGLISH - EITHER
     return frozenset(word for word in words if len(word) > 1 or word in "éèàyłw")
 
 

@@ -16,7 +16,7 @@ _SMALL_WORDS = frozenset("of the and for in on de la le du des y und der die".sp
 
 def respelt_option(text: str, asked: OptionIndex) -> int | None:
     """The one option that a short reply is but for doubled letters and vowels, or by its initials."""
-    if len(text) > _LONGEST_REPLY:
+    if len(text) > _LONGEST_REPLY or text.rstrip().endswith("?"):
         return None
     place = _abbreviated(text, asked)
     if place is not None:

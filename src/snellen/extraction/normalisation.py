@@ -45,7 +45,9 @@ _ONE_TO_ONE = {
     **dict.fromkeys(map(ord, "“”„«»「」『』\u201f"), '"'),
     **dict.fromkeys(map(ord, "‘’‛′´"), "'"),
     **dict.fromkeys(map(ord, "‐‑‒–—―−"), "-"),
-    **dict.fromkeys(map(ord, "。｡"), "\n"),
+    **dict.fromkeys(map(ord, "。｡।॥"), "\n"),
+    **dict.fromkeys(map(ord, "؟"), "?"),
+    **dict.fromkeys(map(ord, "،"), ","),
     **dict.fromkeys(map(ord, "、"), ","),
     **dict.fromkeys(map(ord, "\u2028\u2029\x85"), "\n"),
     # The private-use area serves as the alphabet of placeholders (snellen.extraction.phrases).
@@ -60,6 +62,7 @@ _FORMATTING = re.compile(
     r"|\\[,;!()\[\]]",
     re.IGNORECASE,
 )
+_ARROW = re.compile(r"(?<![<\w-])[-=]>(?![>=])")
 _PAIRED = re.compile(r"<([biu])>([^<>\n]{0,200})</\1>", re.IGNORECASE)
 _EDGE_UNDERSCORES = re.compile(r"(?<![^\W_])_+|_+(?![^\W_])")
 
@@ -74,6 +77,8 @@ def normalise_reply(reply: str) -> NormalisedReply:
 
 def _unmarked(text: str) -> str:
     text = plain_latex(text)
+    if ">" in text:
+        text = _ARROW.sub(" →", text)
     if "<" in text or "\\" in text:
         text = _PAIRED.sub(r"   \2    ", _FORMATTING.sub(_blank, text))
     if "_" in text:
@@ -113,6 +118,8 @@ _FRAME_CLOSES = re.compile(r"</(?:answer|final|final_answer|choice|option|conclu
 _BOX = re.compile(r"\\(?:boxed|fbox)\s?\{|<\|begin_of_box\|>")
 _BOX_REACH = 400
 _WORD = re.compile(r"[^\W_]")
+_TEMPLATE = re.compile(r"(?:\s|</?s>|\[/?INST\]|<\|[A-Za-z_]{1,30}\|>){1,40}")
+"""What of a chat template may stand before a reply."""
 _NEXT_TURN = re.compile(
     r"\n\s{0,8}(?:(?:#{2,4} ?)?(?:human|user|question|q|instruction|image) ?:|#{2,4} ?(?:human|user|instruction)\b)"
     r"|#{2,4} ?(?:human|user|instruction) ?:|<\|im_start\|>|\[INST\]",
@@ -135,6 +142,8 @@ def find_final_answer(reply: str) -> FinalAnswer:
     boxed = _last_box(reply, start, end)
     if boxed is not None:
         return boxed
+    template = _TEMPLATE.match(reply, start, end)
+    start = template.end() if template else start
     turn = _NEXT_TURN.search(reply, start, end)
     if turn is not None and _WORD.search(reply, start, turn.start()):
         end = turn.start()

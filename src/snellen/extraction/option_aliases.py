@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from unicodedata import normalize
 
 from snellen.extraction import languages, phrases
 
@@ -11,7 +12,54 @@ Words = tuple[str, ...]
 
 def aliases(words: Words, every: Sequence[Words]) -> list[Words]:
     """Other ways to say the words of one option, of the words of all options."""
-    return [*_numbers(words), *_other_forms(words, every), *_summing_up(words), *_ordinal(words)]
+    return [
+        *_places(words, every),
+        *_unaccented(words),
+        *_of_subject(words, every),
+        *_numbers(words),
+        *_other_forms(words, every),
+        *_summing_up(words),
+        *_ordinal(words),
+    ]
+
+
+def _places(words: Words, every: Sequence[Words]) -> Iterator[Words]:
+    """ "Train station" of "at a train station", where every option is a place by itself."""
+    cores = [_place(one) for one in every]
+    core = _place(words)
+    if (
+        core
+        and all(cores)
+        and len(set(cores)) == len(cores)
+        and not any(core == other[-len(core) :] for other in cores if other != core)
+    ):
+        yield core
+
+
+def _place(words: Words) -> Words:
+    """What stands behind a preposition, and an article."""
+    core = words[1:] if words[0] in _AT else ()
+    core = core[1:] if core and core[0] in ("a", "an", "the") else core
+    return core if len(core) > 0 and all(word.isalpha() and len(word) > 2 for word in core) else ()
+
+
+def _unaccented(words: Words) -> Iterator[Words]:
+    """ "Emily Bronte" of "Emily Brontë"."""
+    plain = tuple("".join(c for c in normalize("NFD", word) if not "\u0300" <= c <= "\u036f") for word in words)
+    if plain != words and all(word.isascii() for word in plain):
+        yield plain
+
+
+def _of_subject(words: Words, every: Sequence[Words]) -> Iterator[Words]:
+    """ "Bends toward the normal" of "it bends toward the normal", where all options but one begin so."""
+    alike = [one for one in every if one and one[0] == words[0]]
+    if words[0] in _PRONOUNS and len(words) > _FEWEST_BEHIND and len(alike) >= max(2, len(every) - 1):
+        yield words[1:]
+
+
+_PRONOUNS = ("it", "they", "he", "she", "this", "these")
+_FEWEST_BEHIND = 3
+_AT = ("in", "at", "on", "inside", "near")
 
 
 def _numbers(words: Words) -> Iterator[Words]:
@@ -43,7 +91,21 @@ def _articled(every: Sequence[Words]) -> bool:
     return any(word in languages.SURE_ARTICLES for word in firsts) or sum(w in languages.ARTICLES for w in firsts) > 1
 
 
+_IRREGULAR = dict(
+    pair.split("-")
+    for pair in (
+        "leaf-leaves loaf-loaves wolf-wolves knife-knives shelf-shelves calf-calves half-halves thief-thieves "
+        "wife-wives "
+        "mouse-mice goose-geese foot-feet tooth-teeth man-men woman-women child-children ox-oxen person-people "
+        "cactus-cacti fungus-fungi"
+    ).split()
+)
+_IRREGULAR |= {plural: single for single, plural in _IRREGULAR.items()}
+
+
 def _other_number(noun: str) -> list[str]:
+    if noun in _IRREGULAR:
+        return [_IRREGULAR[noun]]
     if noun.endswith("s"):
         return [noun[:-1]] if not noun.endswith(("ss", "us", "is")) else [noun + "es"] if noun.endswith("ss") else []
     return [noun + ("es" if noun.endswith(("x", "ch", "sh")) else "s")]

@@ -28,14 +28,14 @@ _LETTER = rf"(?:(?![{CJK}{_HANGUL}])[^\W\d_][{_ON_LETTER}]*)"
 _TOKEN = re.compile(
     r"(?P<number>(?<![\w).])-?\.?\d+(?:[.,:/-]\d+)*|\d+(?:[.,:/-]\d+)*)"
     rf"|(?P<cjk>[{CJK}])"
-    rf"|(?P<word>[{_HANGUL}]+|(?:{ELISIONS})(?='{_LETTER}{{2}})|[A-HJ-Z](?='{_LETTER}{{2}})|"
+    rf"|(?P<word>(?:[A-Z]\.){{2,}}(?![A-Za-z])|[{_HANGUL}]+|(?:{ELISIONS})(?='{_LETTER}{{2}})|[A-HJ-Z](?='{_LETTER}{{2}})|"
     rf"{_LETTER}+(?:'{_LETTER}+)*(?:\+\+|\#(?!\w))?)"
     r"|(?P<newline>\n)"
     r"|(?P<sign>[^\s])"
 )
 _ASCII_TOKEN = re.compile(
     r"(?P<number>(?<![\w).])-?\.?\d+(?:[.,:/-]\d+)*|\d+(?:[.,:/-]\d+)*)"
-    r"|(?P<word>[A-Za-z]+(?:'[A-Za-z]+)*(?:\+\+|\#(?!\w))?)"
+    r"|(?P<word>(?:[A-Z]\.){2,}(?![A-Za-z])|[A-Za-z]+(?:'[A-Za-z]+)*(?:\+\+|\#(?!\w))?)"
     r"|(?P<newline>\n)"
     r"|(?P<sign>[^\s])"
 )
@@ -63,7 +63,9 @@ def tokens(text: str) -> list[Token]:
     for match in (_ASCII_TOKEN if plain else _TOKEN).finditer(text):
         kind = match.lastgroup or "sign"
         word = match[0]
-        shown = _number(word) if kind == "number" else word.casefold()
+        shown = (
+            _number(word) if kind == "number" else word.casefold() if len(word) == 1 else word.casefold().rstrip(".")
+        )
         if kind == "word" and not shown.isascii():
             shown = _UNVOWELLED.sub("", shown).replace("ё", "е")
         found.append(Token(kind, shown, match.start(), match.end()))

@@ -50,6 +50,8 @@ class Skeleton(NamedTuple):
     """The languages other than English that the reply may be in."""
     words: frozenset[str] = frozenset()
     """The tokens of the whole reply, whatever has been set aside."""
+    offered: int = 0
+    """How many options the question has."""
 
 
 Item = Token | Mention
@@ -60,8 +62,11 @@ _OPENS_BRACKET = re.compile(r"[^\S\n]?[(\[][^\S\n]?")
 _CLOSES = frozenset(".,;:!?")
 
 
-def skeleton(text: str, question: OptionIndex, strict: bool) -> Skeleton:
-    """The skeleton of a plain text. Strict: option texts are seen (they can contradict a label) but name nothing."""
+def skeleton(text: str, question: OptionIndex, strict: bool, topic: frozenset[str] = frozenset()) -> Skeleton:
+    """The skeleton of a plain text. Strict: option texts are seen (they can contradict a label) but name nothing.
+
+    `topic` are stems of what is asked about.
+    """
     pieces: list[str] = []
     at: dict[int, Mention] = {}
     offset = 0
@@ -75,7 +80,7 @@ def skeleton(text: str, question: OptionIndex, strict: bool) -> Skeleton:
     spoken = () if plain else guess([token.text for token in found if token.kind == "word"], votes)
     if spoken or question.verb_endings or question.partial:
         found = resolved(found, question, spoken)
-    for item in _merged(text, _mentions(text, found, question, foreign=bool(spoken))):
+    for item in _merged(text, _mentions(text, found, question, foreign=bool(spoken), topic=topic)):
         if isinstance(item, Mention):
             piece = IDLE if strict and item.kind in (TEXT, DOUBTFUL) else item.kind
         elif _unsaid(item, last):
@@ -90,7 +95,7 @@ def skeleton(text: str, question: OptionIndex, strict: bool) -> Skeleton:
         pieces.append(piece)
         offset += len(piece)
         last = piece
-    return Skeleton("".join(pieces), at, list(at), spoken, words)
+    return Skeleton("".join(pieces), at, list(at), spoken, words, question.count)
 
 
 def _unsaid(token: Token, last: str) -> bool:
@@ -99,7 +104,9 @@ def _unsaid(token: Token, last: str) -> bool:
     return token.text in _UNSAID or (token.text == "." and last in phrases.ABBREVIATIONS)
 
 
-def _mentions(text: str, found: list[Token], question: OptionIndex, *, foreign: bool) -> list[Item]:
+def _mentions(
+    text: str, found: list[Token], question: OptionIndex, *, foreign: bool, topic: frozenset[str]
+) -> list[Item]:
     """Tokens, with those that make up a mention replaced by it; of nested texts the longest wins."""
     items: list[Item] = []
     at = 0
@@ -112,7 +119,7 @@ def _mentions(text: str, found: list[Token], question: OptionIndex, *, foreign: 
             at += 1
             continue
         if quantity is not None and not _is_mark(text, found, at, question):
-            named = None if quantity.places else text_at(text, found, at, question, foreign=foreign)
+            named = None if quantity.places else text_at(text, found, at, question, foreign=foreign, topic=topic)
             counted_items, at = _of_quantity(found, at, quantity, named)
             items.extend(counted_items)
             continue
@@ -131,7 +138,7 @@ def _mentions(text: str, found: list[Token], question: OptionIndex, *, foreign: 
             at += 1
             continue
         glance = LabelContext(text, found, at, question)
-        named = None if glance.kind == STRONG else text_at(text, found, at, question, foreign=foreign)
+        named = None if glance.kind == STRONG else text_at(text, found, at, question, foreign=foreign, topic=topic)
         item = _mention(glance, named)
         items.append(item or found[at])
         at = named.after if named and item else at + 1
@@ -201,7 +208,8 @@ def _mention(glance: LabelContext, named: TextMatch | None) -> Mention | None:
     counted = glance.token.kind == "number" and after is not None and after.kind == "word"
     if glance.kind is not None and glance.place is not None and named.after == glance.at + 1 and not counted:
         if places == (glance.place,):
-            return Mention(glance.kind, places, start, end, glance.soft)
+            kind = TEXT if glance.kind == BARE and glance.shown.isupper() else glance.kind
+            return Mention(kind, places, start, end, glance.soft)
         if glance.kind == BARE and glance.names_another_thing():
             return Mention(TEXT, places, start, end, previous=glance.previous)  # "blood type A", "floor 3"
         return Mention(CONFLICT, tuple(sorted({glance.place, *places})), start, end, opposed=True)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from snellen.extraction import phrases
+from snellen.extraction.inflections import english_stem
 from snellen.extraction.option_index import OptionIndex, OptionPhrase, Token, means
 from snellen.extraction.word_boundaries import free_left, free_right
 
@@ -20,9 +21,18 @@ class TextMatch(NamedTuple):
 
 
 def text_at(
-    text: str, found: list[Token], at: int, question: OptionIndex, *, foreign: bool = False
+    text: str,
+    found: list[Token],
+    at: int,
+    question: OptionIndex,
+    *,
+    foreign: bool = False,
+    topic: frozenset[str] = frozenset(),
 ) -> TextMatch | None:
-    """The longest option text that begins at this token and stands as words of its own."""
+    """The longest option text that begins at this token and stands as words of its own.
+
+    `topic` are stems of what is asked about, which make no longer name: "cirrus cloud" where clouds are asked about.
+    """
     for phrase in question.phrases.get(found[at].text, ()):
         after = _match(found, at, phrase.words, phrases.DETERMINERS if question.partial else frozenset())
         if not after or not _touches_nothing(text, found, at, after, question):
@@ -32,14 +42,20 @@ def text_at(
         if follower is not None and follower.text in phrases.ANSWER_NOUNS:
             continue  # "the right answer" is not the option "right"
         if len(phrase.words) == 1 and phrase.words[0] in phrases.FUNCTION_WORDS:
-            if _closed_off(before, follower) or _answers(phrase.words[0], before, follower) or _counts_none(found, at):
+            if (
+                _closed_off(before, follower)
+                or _answers(phrase.words[0], before, follower)
+                or _counts_none(found, at)
+                or _counts_one(follower, phrase, topic)
+            ):
                 return TextMatch(phrase, after)
             continue
         named = TextMatch(phrase, after)
         if any(token.inflected for token in found[at:after]):
             named = named._replace(phrase=replace(phrase, alias=True))
         return named._replace(
-            doubtful=_doubtful(text, found, at, named, question, foreign=foreign) or _reckoned(found, at, after)
+            doubtful=_doubtful(text, found, at, named, question, foreign=foreign, topic=topic)
+            or _reckoned(found, at, after)
         )
     return None
 
@@ -76,17 +92,21 @@ def _hyphened(text: str, found: list[Token], at: int, question: OptionIndex) -> 
     return question.label(text[label.start : label.end]) is not None and free_left(text, label.start)
 
 
+_NEITHER = frozenset("isn't aren't wasn't weren't not".split())
+
+
 def _closed_off(before: Token | None, follower: Token | None) -> bool:
     begins = (
         before is None
         or before.kind in ("sign", "newline")
         or before.text in phrases.OPENERS
+        or before.text in _NEITHER
         or (before.kind == "number" or len(before.text) == 1)
     )
     ends = (
         follower is None
         or follower.kind in ("sign", "newline")
-        or follower.text in ("because", "since", "as", "or", "and")
+        or follower.text in ("because", "since", "as", "or", "and", "either")
     )
     return begins and ends
 
@@ -108,8 +128,20 @@ def _counts_none(found: list[Token], at: int) -> bool:
     }
 
 
+def _counts_one(follower: Token | None, phrase: OptionPhrase, topic: frozenset[str]) -> bool:
+    """ "One orange", where oranges are asked about."""
+    return phrase.words == ("one",) and follower is not None and english_stem(follower.text) in topic
+
+
 def _doubtful(
-    text: str, found: list[Token], at: int, named: TextMatch, question: OptionIndex, *, foreign: bool
+    text: str,
+    found: list[Token],
+    at: int,
+    named: TextMatch,
+    question: OptionIndex,
+    *,
+    foreign: bool,
+    topic: frozenset[str],
 ) -> bool:
     """Whether the words around a one-word text may make another thing of it."""
     before = found[at - 1] if at else None
@@ -127,6 +159,8 @@ def _doubtful(
     if foreign:
         return False  # what an adjective or a verb looks like is known of English alone
     if found[at].kind == "number" or follower is None or follower.kind != "word" or len(follower.text) == 1:
+        return False
+    if english_stem(follower.text) in topic or follower.text in phrases.KIND_NOUNS:
         return False
     if follower.text in phrases.FOLLOWERS or follower.text.endswith(phrases.FREE_FOLLOWER_ENDINGS):
         return False

@@ -72,12 +72,23 @@ def opposite_of_asked(said: Skeleton, question: str) -> bool:
     ]
     if not opposed or asks_for_what_is_not(question):
         return False
-    naming = [
-        frozenset(_WORD.findall(said.text[start:end]))
-        for start, end, _ in sentences(said)
-        if mentioned(said, start, end)
-    ]
-    return bool(naming) and all(any(words & other and not words & one for one, other in opposed) for words in naming)
+    naming = [(start, end) for start, end, _ in sentences(said) if mentioned(said, start, end)]
+    return bool(naming) and all(
+        any(
+            words & other and not words & one
+            for one, other in opposed
+            for words in [frozenset(_WORD.findall(_part(said, start, end, of_people=(one, other) in _PEOPLE)))]
+        )
+        for start, end in naming
+    )
+
+
+def _part(said: Skeleton, start: int, end: int, *, of_people: bool) -> str:
+    """A sentence; of people only up to the last option: "second, right behind the girl" is said of no girl."""
+    return said.text[start : mentioned(said, start, end)[-1] if of_people else end]
+
+
+_PEOPLE = (_SIDES[-1], _SIDES[-1][::-1])
 
 
 @lru_cache(maxsize=256)

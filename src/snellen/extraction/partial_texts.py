@@ -22,7 +22,7 @@ _IDLE_WORDS = (
     | phrases.DETERMINERS
     | phrases.PREPOSITIONS
     | phrases.AUXILIARIES
-    | languages.union(languages.MARKERS, languages.FILL, languages.COPULA)
+    | (languages.union(languages.MARKERS, languages.FILL, languages.COPULA) - languages.EITHER)
     | languages.ARTICLES
     | _NEGATIONS
 ) - phrases.QUANTIFIERS

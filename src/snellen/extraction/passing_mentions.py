@@ -9,7 +9,7 @@ from snellen.extraction.assertion_filters import mentioned, sentences, without_d
 from snellen.extraction.inflections import english_stem
 from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_what_is_not
 from snellen.extraction.option_index import OptionIndex, tokens
-from snellen.extraction.option_mentions import Skeleton, skeleton
+from snellen.extraction.option_mentions import Mention, Skeleton, skeleton
 from snellen.extraction.partial_texts import partial_index
 from snellen.extraction.question_words import COPULAS, FILL, question_stems, stems
 
@@ -24,6 +24,8 @@ def does_otherwise(said: Skeleton, question: str) -> bool:
     deed = _DOING if _WHOSE_DOING.match(asked) else _DEED if _WHOSE_DEED.match(asked) else None
     offsets = mentioned(said)[:_MOST_MENTIONS]
     if deed is None or not offsets or any(said.at[offset].kind != phrases.TEXT for offset in offsets):
+        return False
+    if _IDENTIFIES.search(said.text) is not None:
         return False
     found = [deed.match(said.text, offset + 1) for offset in offsets]
     wanted = stems(asked)
@@ -46,6 +48,51 @@ _DEED = re.compile(r" ([a-z]{3,})(?= |$)")
 _NO_DEEDS = phrases.AUXILIARIES | phrases.PREPOSITIONS | frozenset(("and", "because", "since", "indeed", "clearly"))
 
 
+_ARTICLE = (
+    r"(?:(?:the|a|an|this|der|die|das|ein|eine|el|la|los|las|un|una|le|les|l|une|o|os|as|um|uma|il|lo|i|gli|de|het|een)"
+    r" )?"
+)
+_SUBJECT = re.compile(
+    rf"(?:^|(?<=[.!?\n;] )|(?<=, and )|(?<=, but )){_ARTICLE}(?P<x>[{patterns.MENTIONS}]) (?P<said>[^\W\d_]+ [^.!?\n]+)"
+)
+_IN_GENERAL = re.compile(
+    r"(?:occurs?|happens?|forms?|appears?|is|are|means?|refers?)\b[^.!?\n,]* (?:when|whenever|where|used to"
+    r"|defined|known as)\b"
+)
+
+
+_JUDGES = re.compile(r"\bthan\b|^(?:is|are|seems|looks) (?:the )?(?:right|correct|best|answer|odd|only|one)\b")
+
+
+def tells_of_itself(said: Skeleton, question: str, asked: OptionIndex) -> bool:
+    """Whether options are only what sentences are about, and these say nothing that the question asks for.
+
+    "Seaview Inn is located near the beach" of "Which hotel has the best rating?"; "A full moon occurs when ..." of any.
+    """
+    offsets = mentioned(said)
+    if not question or asks_for_what_is_not(question) or len(offsets) > _MOST_MENTIONS:
+        return False
+    if any(not _is_name(said.at[offset], asked) or (said.spoken and said.at[offset].alias) for offset in offsets):
+        return False
+    subjects = {found.start("x"): found["said"] for found in _SUBJECT.finditer(said.text)}
+    wanted = question_stems(question)
+    return all(
+        offset in subjects
+        and (
+            (not stems(subjects[offset]) & wanted and _JUDGES.search(subjects[offset]) is None)
+            or _IN_GENERAL.match(subjects[offset]) is not None
+        )
+        for offset in offsets
+    )
+
+
+def _is_name(mention: Mention, asked: OptionIndex) -> bool:
+    """Whether an option is named by a text that may be the subject of a sentence: no number, no clause."""
+    words = asked.words[mention.places[0]]
+    return mention.kind == phrases.TEXT and len(words) <= _LONGEST_NAME and not any(word[0].isdigit() for word in words)
+
+
+_LONGEST_NAME = 3
 _DESCRIPTION = 3
 """Sentences that make a reply a description, in which an option may be said of anything."""
 

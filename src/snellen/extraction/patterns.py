@@ -29,11 +29,12 @@ def _any(words: str) -> str:
 _JOIN = _any(
     ", / & ; [|] or and nor and_/_or vs versus then 或者 或 和 还是 与 及 "
     "und oder et ou y e o ed en of i oraz lub и или ve veya dan atau và hoặc و أو और या as_well_as "
-    "als_auch sowie ni né nor weder noch como と や か ㆍ 와 과 또는 및"
+    "als_auch sowie together_with along_with in_addition_to but_maybe but_perhaps but_possibly ni né nor weder "
+    "noch como と や か ㆍ 와 과 또는 및"
 )
 _HEDGE = _any(
     "maybe perhaps possibly also probably even option options choice a an the 选项 un une el la le der die "
-    "das ein eine het een"
+    "das den ein eine einen het een um uma uno"
 )
 # At most 31 members, and never given back, so that long chains cost no more than their length.
 GROUP = re.compile(rf"(?>{X}(?:(?: {_JOIN}){{0,2}}(?: {_HEDGE}){{0,2}} {X}){{0,30}})")
@@ -52,6 +53,8 @@ _LINK = _any(
     "called indicated represented given"
 )
 _ABOUT = rf"(?: (?:to|for|of|here|in|from|among|regarding|based|about|on)(?: {WORD}){{0,7}}?)?"
+_ASIDE = rf"(?: , [^.,;:!?\n{MENTIONS}]{{1,60}} ,)?"
+"""What may stand between commas: "my answer, with some doubt, is X"."""
 _BE = _any("is are was would should must will could might may be : = - > →")
 _CHOOSE = _any(
     "meant stand_by stick_to lean_towards lean_toward leaning_towards leaning_toward tend_towards "
@@ -61,7 +64,7 @@ _CHOOSE = _any(
 )
 _CHOSEN = _any("that it it's is would be option the answer choice a an as my final letter :")
 _CONCLUDE = _any(
-    "think believe suppose suspect conclude concluded therefore thus hence so means implies indicates leaving leaves"
+    "think believe suppose suspect conclude concluded therefore thus hence so means implies indicates leaving leaves "
 )
 _CONCLUDED = _any(
     "that it this that's it's is must would should will be the option a an answer probably likely most to clearly "
@@ -78,10 +81,10 @@ VERDICTS = tuple(
     for pattern in (
         # "the answer is X", "Answer: X", "the answer to the question is clearly the X"
         r"\b(?:answers?|conclusion|verdict|solution|prediction)"
-        rf"{_ABOUT}(?: {_BE}){{1,3}}(?: {_LINK}){{0,8}} (?P<x>{X})",
+        rf"{_ABOUT}{_ASIDE}(?: {_BE}){{1,3}}(?: {_LINK}){{0,8}} (?P<x>{X})",
         rf"\banswers?(?: (?:option|choice|letter|with|as|number))? (?P<x>{LABEL})",
         # "the correct option is X", "best choice: X"
-        r"\b(?:option|choice|one|category|label|letter|statement|description)"
+        r"\b(?<!every )(?<!each )(?:option|choice|one|category|label|letter|statement|description)"
         rf"{_ABOUT}(?: {_BE}){{1,3}}(?: {_LINK}){{0,8}} (?P<x>{X})",
         # "I choose X", "I'd go with X", "I would say it is X"
         rf"\b{_CHOOSE}(?: {_CHOSEN}){{0,6}} (?P<x>{X}){_END}",
@@ -105,11 +108,15 @@ _NO_NOUN = (
 POST_VERDICT = re.compile(
     rf"{_GROUP}(?: ,)? (?:is|are|would be|should be|seems|seem|appears|must be|looks|has to be)"
     r"(?: (?:to|be|the|my|most|a|clearly|definitely|indeed|likely|also|probably|obviously|therefore|thus|only)){0,4}"
-    r" (?:(?:correct|right|best|true|accurate|suitable|appropriate) (?:answer|option|choice|one|match)\b"
+    r" (?:(?:correct|right|best|true|accurate|suitable|appropriate) (?:answer|option|choice|one|match|fit|guess"
+    r"|bet|candidate|description|explanation)\b"
     rf"|(?:answer|option|choice)\b|(?:correct|right|best|true|accurate|suitable|appropriate){_NO_NOUN})"
 )
 POST_VERDICT_CJK = re.compile(rf"(?P<group>{X}) ?(?:选项|项)?是?(?:正确|最合适|最符合|对的|符合题意)")
-NAMES_ANSWER = re.compile(r"\b(?:answers?|ans|conclusion|verdict|solution|option|choice|correct)\b|[✓✔✅☑]")
+NAMES_ANSWER = re.compile(
+    r"\b(?:answers?|ans|conclusion|verdict|solution|option|choice|correct|best (?:fit|guess|bet|match|candidate"
+    r"|description|explanation))\b|[✓✔✅☑]"
+)
 ANSWERS_ELSEWHERE = re.compile(rf"\b{_EUROPEAN}|{_CHINESE}")
 
 _PRE = _any(
@@ -172,7 +179,18 @@ OTHERS_SAY = re.compile(
     rf"\b{_any(_OTHERS)}(?: (?:{_any(_OTHERS)}|of|them|might|may|could|would|will|often|sometimes|even|also|wrongly"
     rf"|mistakenly)){{0,4}} {_any(_OPINES)}[^,;.!?\n]{{0,200}}"
 )
+# "One can imagine X", "which could also be found in X", "you'd find similar ones at X".
+IMAGINED = re.compile(
+    r"\b(?:(?:one|you|we|they|i|it|this|that|which|they)(?:'d| would| can| could| may| might)(?: (?:also|even"
+    r"|easily|often))?"
+    r" (?:imagine|picture|find|expect|be (?:found|used|seen|expected))|imagine (?:that|how|if|a|an|the)"
+    r"|would (?:also )?expect)\b"
+    r"[^,;.!?\n]{0,160}"
+)
+WOULD_IF = re.compile(r"\bwould (?:be|have|look|seem)\b[^.;!?\n]{0,80}? if\b")
 UNASSERTED = (
+    (WOULD_IF, frozenset(("would",))),
+    (IMAGINED, frozenset(("imagine", "find", "expect", "picture", "found", "used", "seen", "expected"))),
     # Each with words of which it needs one.
     (CONCESSION, frozenset(("although", "even", "though", "while"))),
     (
@@ -184,7 +202,8 @@ UNASSERTED = (
     (OTHERS_SAY, frozenset(_OTHERS.split())),
 )
 FORCED_CHOICE = re.compile(
-    r"\b(?:to|must|forced) (?:choose|guess|pick|answer|say|select)\b|\bi (?:choose|pick|guess)\b"
+    r"\b(?:to|must|forced) (?:choose|guess|pick|answer|say|select|bet|decide)\b|\bi (?:choose|pick|guess)\b"
+    r"|\bif (?:(?:i'm|i am|i was|i were|really|hard) )?(?:pressed|pushed|forced|made to|i must|i had to|i have to)\b"
 )
 
 _FILL = _any(
@@ -210,9 +229,11 @@ _ALSO = (
     rf"(?:(?: , {X}){{0,30}}(?: ,)?(?: (?:or|nor|and|any|even|option|a|an|the)){{1,3}} {X}"
     r"(?! (?:is|are|looks|seems|has|must|fits)\b)){0,30}"
 )
+# What is no option may be denied first: "not a lion or a tiger".
+_UNNAMED = r"[^\W\d_][^\s,;:!?]{1,19}"
 PRE_DENIAL = re.compile(
     rf"(?:\bnot{_NOT_ONLY}|\b{WORD}n't{_NOT_ONLY}|\b{_DENIAL}|(?<!no )(?<!out )(?<!any )(?<!out a "
-    rf")\bdoubt(?:ful)?\b)(?: {_FILL}){{0,6}} (?P<group>{X}{_ALSO})"
+    rf")\bdoubt(?:ful)?\b)(?: {_FILL}){{0,6}}(?: {_UNNAMED} (?:or|nor)(?: (?:a|an|the))?)? (?P<group>{X}{_ALSO})"
 )
 PRE_DENIAL_CJK = re.compile(
     r"(?:不是|不选|并非|绝非|而非|不应选|排除|没有|不可能是|除了)(?:选项|\s){0,3}"
@@ -270,6 +291,8 @@ SAID_NO = re.compile(
     rf"{_GROUP}(?: ,)? [:=-] (?:no|nope|nah|not|wrong|incorrect|false|unlikely|impossible|excluded|ruled "
     rf"out)\b(?! (?:doubt|question|other))"
 )
+# "A. taxi (not correct)"
+MARKED_WRONG = re.compile(rf"{_GROUP}(?: -)? not (?:correct|right|true|it|possible|shown|visible)\b")
 SO_IS_DENIED = re.compile(rf"\b{_WRONG}(?: [,;.])?(?: and)? so (?:is|are) {_GROUP}")
 POST_DENIAL_CJK = re.compile(rf"{_GROUP} ?(?:选项)?[是都均]?(?:不对|不正确|错误|错的|不是|不符|不合适|错)")
 
@@ -281,6 +304,7 @@ DENIALS = (
     (BUT_IS_NOT, frozenset(("but", "and", "yet", "though"))),
     (NOT_MATCHING, frozenset(("which",))),
     (SAID_NO, _OF_WRONG | {"no", "nope", "nah"}),
+    (MARKED_WRONG, frozenset(("not",))),
     (PRE_DENIAL_CJK, frozenset[str]()),
     (SO_IS_DENIED, frozenset(("so",))),
     (POST_DENIAL_CJK, frozenset[str]()),
@@ -314,9 +338,14 @@ REFUSAL = re.compile(
     r"|\b(?:please|kindly|could you) (?:provide|upload|share)\b"
     r"|无法|抱歉|对不起|不能(?:确定|回答|判断|看到|提供|协助)|不知道|不确定|请提供|看不到|没有(?:图片|图像|足够)"
 )
+# A sentence that begins with a refusal.
+REFUSED_AT_LAST = re.compile(
+    rf"[.!?\n] (?:(?:but|so|therefore|however|overall|unfortunately)(?: ,)? )?i(?:'m"
+    rf"| am)? {_UNABLE}(?: {WORD}){{0,2}}? {_DO}\b"
+)
 CLAUSE_BREAK = re.compile(r" [,;](?= |$)| (?:but|however|though|although|yet|但是|但|不过)\b|但是|不过")
 ASKS = re.compile(
-    r"(?:^|[.!?\n] )(?:(?:or|so|but) )?(?:is|are|could|might|was|does) (?:it|this|that|they|there|these)\b"
+    r"(?:^|(?<=[.!?\n] ))(?:(?:or|so|but) )?(?:is|are|could|might|was|does) (?:it|this|that|they|there|these)\b"
     r"[^.!?\n]{0,200}\?"
 )
 CLAUSE_START = re.compile(
@@ -337,5 +366,6 @@ UNKNOWN_LABEL = re.compile(r"[(\[\"' ]*(?:[a-z]|\d{1,2})[)\].:\"' ]*")
 OPENINGS = re.compile(r"(?:(?:the )?(?:correct )?answer is:? )?(?:(?:it|this) is |it's )?(?:(?:a|an|the) )?")
 ORDINAL = re.compile(
     r"(?:(?:it is|it's|i (?:would )?(?:choose|pick|say)|i'd say|the answer is|answer:) )?(?:the )?"
-    rf"({'|'.join(ORDINALS)}|last)(?: one| option| choice| answer)[.! ]*"
+    rf"(?:({'|'.join(ORDINALS)}|last)(?: one| option| choice| answer)|(?:option|choice|answer|number|no\."
+    rf"|#) ?(\d{{1,2}}))[.! ]*"
 )

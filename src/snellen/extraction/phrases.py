@@ -45,7 +45,8 @@ RELATIONS = words("left right top bottom front above below before after older yo
 QUANTIFIERS = words("both neither none")
 # What may stand before such a word that stands alone.
 OPENERS = words(
-    "is it's that's answer be says reads say maybe perhaps probably clearly definitely simply option choice or and "
+    "is was are were it's that's answer be says reads say maybe perhaps probably clearly definitely simply "
+    "option choice or and "
     "think believe guess so likely absolutely certainly actually surely most"
 )
 
@@ -62,7 +63,7 @@ FALSE_MODIFIERS = words("toy fake stuffed non anti pseudo imitation")
 
 # After a one-word option these do not turn it into part of another noun ("dog house").
 FOLLOWERS = words(
-    "is are was were be been being am has have had do does did can could will would should may might must shall "
+    "either is are was were be been being am has have had do does did can could will would should may might must shall "
     "cannot and or nor but yet so if then than that which who whom whose what where when while because since as "
     "although though in on at of by to from with without into onto under over above below behind beside near between "
     "among through across along around about after before during for against toward towards inside outside next off "
@@ -71,6 +72,8 @@ FOLLOWERS = words(
     "appears barks sleeps eats plays holds wears walks goes comes makes takes best most please image picture photo "
     "colour color one ones"
 )
+# Nouns that say of what kind an option is: "a handball match", "a melancholic mood".
+KIND_NOUNS = words("type kind style mood season stage place position phase category game match race scene")
 FREE_FOLLOWER_ENDINGS = ("ing", "ed", "ly", "n't")
 # One-word options that are adjectives: any noun may follow ("a red car").
 ADJECTIVES = words(
@@ -89,7 +92,9 @@ CJK_BEFORE = frozenset(
     "がもとにをでるらたうへの见見出中了着到有確确唯独只即あ是为選选择個个只一的有张条匹头辆了在和与或叫像看到案位名种隻台把件本は近于属似该会能应叫做示现更最较很"
 )
 # A number behind these counts them: "step 3".
-COUNTED_THINGS = words("step steps figure fig table equation eq schritt étape paso passo stap krok шаг")
+COUNTED_THINGS = words(
+    "row rows column columns step steps figure fig table equation eq schritt étape paso passo stap krok шаг"
+)
 CJK_PREFIXES = frozenset("おご")
 CJK_AFTER = frozenset("がもでとにをへのだやかはね呢啊色的了在和与或吗吧因是站坐躺跑而们正也都")
 

@@ -7,23 +7,39 @@ from msgspec.structs import replace
 from snellen.extraction.assertion_filters import keep_asserted, without_fragment
 from snellen.extraction.comparisons import without_comparisons
 from snellen.extraction.discourse import Corrected, after_correction, without_guesses
+from snellen.extraction.last_looks import TAKEN_BACK, look_again
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton, skeleton
 from snellen.extraction.phrases import DENIED, DOUBTFUL
-from snellen.extraction.question_words import of_other_things, predicates, without_reversed_relations
+from snellen.extraction.question_words import of_other_things, predicates, topic, without_reversed_relations
 from snellen.extraction.reading import ExtractedChoice
-from snellen.extraction.second_looks import PlainReply, doubted, hinted, read_part, read_unmentioned
+from snellen.extraction.second_looks import ANOTHER_IN_PART, PlainReply, doubted, hinted, read_part, read_unmentioned
 from snellen.extraction.settling import Settled, no_option, settle
+from snellen.extraction.word_forms import with_own_words
 
 _CUT_OFF = "cut off before an answer"
 
 
 def read_plain(reply: PlainReply) -> ExtractedChoice:
     """The reading of a text without markup."""
+    reading = look_again(reply, _read(reply))
+    if (
+        reading.choice is None
+        and (reading.reason == "no match" or reading.detail == ANOTHER_IN_PART)
+        and not (reply.strict or reply.cut or "?" in reply.text)
+    ):
+        respelt = with_own_words(reply.text, reply.asked)
+        again = None if respelt is None else _read(reply._replace(text=respelt))
+        if again is not None and again.choice is not None:
+            return reply.likely(again.choice, "in another form of its words")
+    return reading
+
+
+def _read(reply: PlainReply) -> ExtractedChoice:
     wordless = reply.asked.bare.get(reply.text.strip(" \n\"'"), ())
     if len(wordless) == 1 and not reply.strict:
         return ExtractedChoice(wordless[0], "text", "certain")
-    whole = skeleton(reply.text, reply.asked, reply.strict)
+    whole = skeleton(reply.text, reply.asked, reply.strict, topic(reply.question))
     if not (reply.strict or reply.cut) and all(m.kind == DOUBTFUL or m.soft for m in whole.at.values()):
         part = read_part(reply)
         if part is not None:
@@ -41,7 +57,7 @@ def _read_mentions(reply: PlainReply, whole: Skeleton) -> ExtractedChoice:
     asserted, listed, refused = keep_asserted(compared, predicates(question))
     corrected = after_correction(without_guesses(asserted), cut)
     if corrected.open:
-        return no_option("cut off", _CUT_OFF) if cut else no_option("ambiguous", "the answer is taken back")
+        return no_option("cut off", _CUT_OFF) if cut else no_option("ambiguous", TAKEN_BACK)
     asserted = _of_the_question(reply, corrected)
     settled = settle(asserted, corrected.start, cut, question)
     doubt = (

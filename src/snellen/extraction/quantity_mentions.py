@@ -58,9 +58,18 @@ def _matched(text: str, quantity: Quantity, asked: QuantityOptions) -> QuantityM
     if _operand(text, quantity):
         return QuantityMatch(quantity.start, quantity.end, (), False)
     equal = [p for p, option in enumerate(asked.of_place) if option is not None and quantity.equals(option)]
+    if not equal and quantity.unit == "%":
+        equal = [p for p, option in enumerate(asked.of_place) if option is not None and _is_share(quantity, option)]
     same_unit = [p for p in equal if asked.of_place[p].unit == quantity.unit]  # type: ignore[union-attr]
     places = same_unit or [p for p in equal if not quantity.unit or not asked.of_place[p].unit] or equal  # type: ignore[union-attr]
     return QuantityMatch(quantity.start, quantity.end, tuple(places), not same_unit)
+
+
+def _is_share(percent: Quantity, option: Quantity) -> bool:
+    """Whether a number of per cent is a fraction without a unit: 50 % of 1/2."""
+    if option.unit or len(percent.values) != 1 or len(option.values) != 1 or not 0 < option.values[0] < 1:
+        return False
+    return (percent.root, percent.pi) == (option.root, option.pi) and percent.values[0] / 100 == option.values[0]
 
 
 def _operand(text: str, quantity: Quantity) -> bool:

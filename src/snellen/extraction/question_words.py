@@ -9,6 +9,7 @@ from functools import lru_cache
 from snellen.extraction import languages, patterns, phrases
 from snellen.extraction.assertion_filters import mentioned, sentences, set_aside
 from snellen.extraction.foreign_patterns import words_pattern
+from snellen.extraction.inflections import english_stem
 from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_what_is_not, denies
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton
@@ -23,7 +24,7 @@ _STOP = frozenset(
     "más plus più mais mehr meer bardziej самый самая самое paling nhất est son per que del der die das den dem ein "
     "eine una les des het een van dan mit con pour dans sur por para pada yang adalah".split()
 )
-_WORD = re.compile(r"[^\W\d_]{3,}|\d+")
+_WORD = re.compile(r"[^\W\d_]{3,}|\d+|\b[a-z](?= ?- ?axis)")
 _STEM = 4
 _MOST_MENTIONS = 200
 """So many mentions are looked at one by one; more are no sentence that says one thing of another."""
@@ -37,6 +38,14 @@ def stems(text: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def question_stems(question: str) -> frozenset[str]:
     return stems(question[:LONGEST_QUESTION])
+
+
+@lru_cache(maxsize=4096)
+def topic(question: str) -> frozenset[str]:
+    """The stems of a question's words that say something."""
+    return frozenset(
+        english_stem(word) for word in _WORD.findall(question[:LONGEST_QUESTION].casefold()) if word not in _STOP
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -105,6 +114,11 @@ _SUBJECT = re.compile(
     rf"(?: (?:{FILL}|:)){{0,4}} "
     rf"(?P<x>[{patterns.MENTIONS}]){patterns.END.pattern}"
 )
+_CLEFT = re.compile(
+    rf"(?:(?:so|and|but|thus|therefore|hence)(?: ,)? )?(?:it's|it is|it was) (?:a |an "
+    rf"|the )?(?P<x>[{patterns.MENTIONS}])"
+    r" (?:that|who|which) (?P<deed>[^.!?\n,;]*)"
+)
 _THE_ONE = re.compile(r"\b(?:one|option|thing|choice|item|answer|only|statement) (?:that|which|who|to)\b")
 NAMELESS = re.compile(r"\b(?:it|this|that|there|he|she|they|these|those|here|i|we|you|if|not)\b")
 
@@ -114,8 +128,18 @@ def answers_in_its_words(said: Skeleton, question: str) -> list[int]:
     asked = question_stems(question)
     found = []
     for start, end, ending in sentences(said):
+        if ending == "?":
+            continue
+        cleft = _CLEFT.match(said.text, start, end + 1)
+        if (
+            cleft is not None
+            and stems(cleft["deed"]) & asked
+            and not denies(cleft[0])
+            and not asks_for_what_is_not(question)
+        ):
+            found.append(cleft.start("x"))
         match = _SUBJECT.match(said.text, start, end + 1)
-        if match is None or ending == "?":
+        if match is None:
             continue
         subject = match["subject"]
         the_one = _THE_ONE.search(subject) is not None
@@ -143,7 +167,7 @@ _BOUNDARIES = tuple(
 
 def answering_option(said: Skeleton, question: str, asked: OptionIndex) -> int | None:
     """Of several options named in prose, the one whose clause shares clearly most words with the question."""
-    wanted = question_stems(question) - frozenset(word[:_STEM] for word in asked.vocabulary) - _COPULAR
+    wanted = question_stems(question) - frozenset(word[:_STEM] for word in asked.vocabulary) - COPULAR_STEMS
     offsets = [o for o in said.offsets if said.text[o] <= CONFLICT or said.text[o] == DOUBTFUL]
     if not wanted or not offsets or any(len(said.at[o].places) != 1 or said.at[o].kind == CONFLICT for o in offsets):
         return None
@@ -152,7 +176,7 @@ def answering_option(said: Skeleton, question: str, asked: OptionIndex) -> int |
     for boundary in _BOUNDARIES:
         place = _most_shared(said, offsets, wanted, boundary)
         if place is not None:
-            return place if _says_just_that(said, offsets, place, question_stems(question) - _COPULAR) else None
+            return place if _says_just_that(said, offsets, place, question_stems(question) - COPULAR_STEMS) else None
     return None
 
 
@@ -177,13 +201,13 @@ def _says_just_that(said: Skeleton, offsets: list[int], place: int, wanted: froz
     """
     shown = [(offset, _clause_words(said, offset)) for offset in offsets[:_MOST_MENTIONS]]
     of_others = frozenset(w for offset, words in shown if said.at[offset].places != (place,) for w in words) & wanted
-    turns = [found.start() for found in _turns(said.spoken).finditer(said.text)]
+    begins = [found.start() for found in turns(said.spoken).finditer(said.text)]
     for offset, words in shown:
         if said.at[offset].places != (place,) or not words or denies(_clause_around(said, offset)):
             continue
         later = max((o for o in offsets if said.at[o].places != (place,)), default=0)
         last = later < offset
-        if not last and any(offset < turn < later for turn in turns):
+        if not last and any(offset < turn < later for turn in begins):
             continue
         whole = len(words) >= _FEWEST_SHARED or (words == wanted and words.isdisjoint(of_others))
         if words <= wanted and (whole or (last and _identified(said, offset))):
@@ -214,11 +238,11 @@ def _clause_around(said: Skeleton, offset: int) -> str:
 
 def _clause_words(said: Skeleton, offset: int) -> frozenset[str]:
     """What the clause around a mention says, in stems."""
-    return stems(_clause_around(said, offset)) - _COPULAR
+    return stems(_clause_around(said, offset)) - COPULAR_STEMS
 
 
 @lru_cache(maxsize=256)
-def _turns(spoken: tuple[str, ...]) -> re.Pattern[str]:
+def turns(spoken: tuple[str, ...]) -> re.Pattern[str]:
     """But, and what says so in some languages."""
     words = frozenset(word for language in ("en", *spoken) for word in languages.CONTRAST.get(language, "").split())
     return re.compile(rf" {words_pattern(words)}(?= )|但|不过|しかし|でも|けど|하지만|지만")
@@ -229,7 +253,7 @@ _ASKING = (
     "quanto onde quale quali quanti chi dove che który która które ile kto gdzie jaki jaka jakie "
     "какой какая какое сколько кто где mana siapa berapa hangisi kaç kim nào mấy"
 ).split()
-_COPULAR = frozenset(word[:_STEM] for word in (*languages.union(languages.COPULA, languages.FILL), *_ASKING))
+COPULAR_STEMS = frozenset(word[:_STEM] for word in (*languages.union(languages.COPULA, languages.FILL), *_ASKING))
 
 
 def _most_shared(said: Skeleton, offsets: list[int], wanted: frozenset[str], boundary: re.Pattern[str]) -> int | None:

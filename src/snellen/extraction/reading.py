@@ -31,6 +31,8 @@ class ExtractedChoice(Struct, frozen=True, omit_defaults=True):
     """The reply kept the asked-for format: it names exactly one of the labels shown, as a label (either case)."""
     reason: NoChoiceReason | None = None
     """Why no option was found; None when one was."""
+    mentioned: tuple[int, ...] = ()
+    """The places of all options that the reply names, of a rule by which a mention is enough."""
 
 
 class Extractor(Protocol):

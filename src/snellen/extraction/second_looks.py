@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from snellen.extraction import patterns, phrases
+from snellen.extraction.alignment import aligned_option
 from snellen.extraction.assertion_filters import keep_asserted, mentioned, without_denials
 from snellen.extraction.comparisons import without_comparisons
 from snellen.extraction.discourse import Corrected, after_correction, without_guesses
@@ -15,8 +17,8 @@ from snellen.extraction.option_index import OptionIndex, tokens
 from snellen.extraction.option_mentions import Skeleton, skeleton
 from snellen.extraction.other_subjects import said_of_others_too, says_of_another
 from snellen.extraction.partial_texts import framed_option, partial_index, supported_option
-from snellen.extraction.passing_mentions import does_otherwise, in_passing, says_another_in_part
-from snellen.extraction.question_words import answering_option, predicates, question_stems
+from snellen.extraction.passing_mentions import does_otherwise, in_passing, says_another_in_part, tells_of_itself
+from snellen.extraction.question_words import answering_option, predicates, question_stems, topic
 from snellen.extraction.reading import ExtractedChoice
 from snellen.extraction.settling import Settled, no_option, settle
 from snellen.extraction.yes_no import contradicts_itself, yes_or_no
@@ -36,6 +38,7 @@ class PlainReply(NamedTuple):
         return ExtractedChoice(place, "text", "likely", why, (0, len(self.text)))
 
 
+ANOTHER_IN_PART = "another option in part"
 _STATES = frozenset(("verdict", "question", "conclusion"))
 """What makes an assertion the answer although others are named."""
 
@@ -51,7 +54,7 @@ def read_part(reply: PlainReply) -> ExtractedChoice | None:
     partial = partial_index(reply.asked.options, reply.asked.labels, reply.question)
     if partial is None:
         return None
-    whole = skeleton(reply.text, partial, strict=False)
+    whole = skeleton(reply.text, partial, False, topic(reply.question))
     if not whole.at or patterns.REFUSAL.search(whole.text):
         return None
     compared = without_comparisons(whole, reply.question)
@@ -77,8 +80,13 @@ def doubted(reply: PlainReply, whole: Skeleton, corrected: Corrected, settled: S
     if settled.choice is None or reply.cut or settled.ground not in ("opening", "only one left"):
         return None
     if settled.ground == "only one left" and settled.reading.extraction_method == "text":
+        last = mentioned(asserted)[-1]
+        if patterns.REFUSED_AT_LAST.search(asserted.text, last) is not None:
+            return no_option("refused")
+        if tells_of_itself(asserted, reply.question, reply.asked):
+            return no_option("no match", "said of the option, and not of the question")
         if not corrected.changed and says_another_in_part(reply.text, reply.asked, reply.question, whole):
-            return no_option("ambiguous", "another option in part")
+            return no_option("ambiguous", ANOTHER_IN_PART)
         if does_otherwise(asserted, reply.question):
             return no_option("no match", "another deed than the question's")
         if not corrected.changed and in_passing(asserted, reply.question):
@@ -121,6 +129,8 @@ def hinted(reply: PlainReply, whole: Skeleton, asserted: Skeleton, settled: Sett
         place, why = odd_option(whole, asserted, asked, negative=negative), "the others are named together"
     if place is None and several and question and not negative:
         place, why = answering_option(asserted, question, asked), "said of what the question asks"
+    if place is None and several:
+        place, why = aligned_option(asserted, question, asked), "it alone is said of what the question asks"
     if place is None and not negative:
         place, why = undenied_option(asserted, asked), "the others are denied"
     return None if place is None else ExtractedChoice(place, "text", "likely", why)
@@ -136,7 +146,7 @@ def read_unmentioned(reply: PlainReply, whole: Skeleton) -> ExtractedChoice:
         if place is not None:
             return reply.likely(place, "cut off inside the option's text")
         ordinal = patterns.ORDINAL.fullmatch(text)
-        place = -1 if ordinal is None else _counted(ordinal[1], asked)
+        place = -1 if ordinal is None else _counted(ordinal, asked)
         if 0 <= place < asked.count:
             return reply.likely(place, "by its number in the list")
         said = None if reply.cut else yes_or_no(reply.text, reply.question, asked)
@@ -145,8 +155,11 @@ def read_unmentioned(reply: PlainReply, whole: Skeleton) -> ExtractedChoice:
     return no_option("no match", "a label that was not shown" if patterns.UNKNOWN_LABEL.fullmatch(text) else "")
 
 
-def _counted(ordinal: str, asked: OptionIndex) -> int:
-    return asked.count - 1 if ordinal == "last" else phrases.ORDINALS.index(ordinal)
+def _counted(ordinal: re.Match[str], asked: OptionIndex) -> int:
+    """The place that "the third one", or "option 3" of options without numbers, counts to."""
+    if ordinal[1]:
+        return asked.count - 1 if ordinal[1] == "last" else phrases.ORDINALS.index(ordinal[1])
+    return -1 if asked.numeric or asked.numbered else int(ordinal[2]) - 1
 
 
 _LONGEST_OPTION = 2000

@@ -41,6 +41,8 @@ _SEVERAL, _DOUBTED = "several options", "other options may be meant"
 
 def settle(asserted: Skeleton, start: int, cut: bool, question: str = "") -> Settled | None:
     """What the rules make of the assertions, in the order of how plainly these are meant as the answer."""
+    if _BOTH_ARE.search(asserted.text):
+        return Settled(no_option("ambiguous", _SEVERAL), "verdict")
     stated = _verdict(asserted)
     if stated is not None and stated.choice is not None and stated.span is not None:
         by_end = None if cut else _concluded(asserted, cut)
@@ -64,6 +66,9 @@ def settle(asserted: Skeleton, start: int, cut: bool, question: str = "") -> Set
     if by_rule is not None or (cut and not concluded_before_cut(asserted)):
         return by_rule
     return _remaining(asserted)
+
+
+_BOTH_ARE = re.compile(rf"{patterns.X} (?:are|is) both (?:right|correct|true|valid|possible|right answers)\b")
 
 
 def _behind(settled: Settled, offset: int) -> bool:
@@ -107,11 +112,26 @@ def _verdict(asserted: Skeleton) -> ExtractedChoice | None:
         for offset, reading in zip(stated, readings, strict=True)
         if reading.choice != last.choice and not _leaves_open(asserted, offset, last.choice)
     ]
+    finally_only = _finally(asserted, stated[-1]) and not any(_finally(asserted, offset) for offset in others)
+    if others and finally_only and stated[-1] - others[-1] > _REASONED:
+        return replace(last, confidence="likely", detail="the final answer")
     if others and (not named[stated[-1]] or any(named[offset] for offset in others)):
         return no_option("ambiguous", "several answers")
     if any(reading.choice != last.choice for reading in readings):
         return replace(last, confidence="likely", detail="the last of several answers")
     return last
+
+
+_FINAL = re.compile(r"\bfinal (?:answer|choice|verdict)(?: (?:is|:|=|-))*(?: (?:option|a|an|the))* $")
+
+
+_REASONED = 80
+"""Characters between an answer and the final one that make the first a step on the way."""
+
+
+def _finally(asserted: Skeleton, offset: int) -> bool:
+    """Whether a mention is called the final answer."""
+    return _FINAL.search(asserted.text, max(0, offset - 60), offset) is not None
 
 
 def _leaves_open(asserted: Skeleton, offset: int, choice: int) -> bool:
@@ -217,11 +237,12 @@ def _opened_otherwise(asserted: Skeleton, after: int, choice: int) -> bool:
 def _remaining(asserted: Skeleton) -> Settled | None:
     """The option that all remaining mentions agree on; one that may be meant otherwise leaves it open."""
     left: list[Mention] = []
+    nothing_else = patterns.SAYS_NOTHING.fullmatch(asserted.text) is not None
     for found in patterns.GROUP.finditer(asserted.text):
         supposed = _hypothetical(asserted.text, found.start())
         if (
             not supposed
-            and _counts(asserted, found.start(), found.end())
+            and (nothing_else or _counts(asserted, found.start(), found.end()))
             and not _somehow_denied(asserted, found.start())
         ):
             left += [asserted.at[offset] for offset in mentioned(asserted, *found.span())]

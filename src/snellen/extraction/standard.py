@@ -23,7 +23,7 @@ from snellen.extraction.reading import ExtractedChoice
 from snellen.extraction.second_looks import PlainReply
 from snellen.extraction.settling import STATED, no_option
 
-VERSION = "snellen-choice-4"
+VERSION = "snellen-choice-5"
 """Stored with every prediction; any change that can change a reading changes it."""
 
 Mode = Literal["standard", "strict"]

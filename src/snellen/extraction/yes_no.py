@@ -7,7 +7,7 @@ import re
 from snellen.extraction import languages, phrases
 from snellen.extraction.foreign_patterns import words_pattern
 from snellen.extraction.inflections import english_stem
-from snellen.extraction.negative_questions import asks_for_what_is_not
+from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_what_is_not
 from snellen.extraction.option_index import OptionIndex, tokens
 from snellen.extraction.question_words import question_stems, stems
 
@@ -30,6 +30,7 @@ _DENIES = words_pattern(
     | set("not no isn't aren't doesn't don't wasn't can't cannot never nothing nobody none without".split())
 )
 _DENYING = re.compile(rf"{_DENIES}|n't\b|不|没|沒|ない|ません|않|없|아닙니다")
+_DOUBTS = re.compile(rf"{_DENYING.pattern}|\bor\b")
 _BREAK = re.compile(r"[.!?\n,;]")
 
 
@@ -53,7 +54,12 @@ def yes_or_no(text: str, question: str, asked: OptionIndex) -> int | None:
     if not asks_for_what_is_not(question):
         if _lacks(spoken, question):
             return no
-        if _affirmed(spoken, question) and not _DENYING.search(_BREAK.split(spoken, maxsplit=1)[0]):
+        side = _side(spoken, question)
+        if side is not None:
+            return yes if side else no
+        if _is_just_so(spoken, question):
+            return yes
+        if _affirmed(spoken, question) and not _DOUBTS.search(_BREAK.split(spoken, maxsplit=1)[0]):
             return yes
     sentence = _BREAK.split(spoken, maxsplit=1)[0]
     said, wanted = stems(_DENYING.sub(" ", sentence)), question_stems(question)
@@ -78,10 +84,66 @@ def _affirmed(spoken: str, question: str) -> bool:
     return (stretch > 1 or there_is) and said[:stretch] == wanted
 
 
+_POLAR = re.compile(r"(?:is|are|was|were|does|do|did|has|have|can|will) ")
+_PRONOUN = re.compile(r"(?:it|they|he|she|this|that|both|the two)(?:'s|'re)? ")
+_SIDES = tuple(pair for one, other in languages.OPPOSITES for pair in ((one, other), (other, one)))
+
+
+def _side(spoken: str, question: str) -> bool | None:
+    """Whether a reply of one sentence says the same of what is asked about, or the opposite: "The shop is closed"."""
+    asked = question.lower().strip()[:LONGEST_QUESTION]
+    spoken = _REASON.split(spoken.strip(" .!"))[0].strip(" ,")
+    if _POLAR.match(asked) is None or _BREAK.search(spoken) or _DENYING.search(spoken) or _ON_THE_ONE.search(spoken):
+        return None
+    if any(found not in asked for found in _WHEN.findall(spoken)):
+        return None
+    of, said = frozenset(re.findall(r"[a-z]+", asked)), frozenset(re.findall(r"[a-z]+", spoken))
+    words, wanted = _words(spoken), _words(question)
+    if (not words or words[0] not in wanted) and _PRONOUN.match(spoken) is None:
+        return None
+    pairs = [(one, other) for one, other in _SIDES if of & one and not of & other]
+    if any(said & other and not said & one for one, other in pairs):
+        return False
+    same = any(said & one and not said & other for one, other in pairs)
+    held = frozenset(wanted) | {english_stem(word) for one, _ in pairs for word in one}
+    return True if same and len(words) > 1 and all(word in held for word in words) else None
+
+
+def _is_just_so(spoken: str, question: str) -> bool:
+    """ "They are parallel to each other" of "Are the two lines parallel?"."""
+    found = _IS_SO.match(spoken)
+    asked = question.lower().strip()
+    wanted = _words(asked[:LONGEST_QUESTION].split("?")[0])
+    first = _BREAK.split(spoken, maxsplit=1)[0]
+    if found is None or not wanted or _POLAR.match(asked) is None or re.search(r"\bor\b", asked):
+        return False
+    return english_stem(found[1]) == wanted[-1] and not _DENYING.search(first) and not _HALF.search(first)
+
+
+_IS_SO = re.compile(
+    r"(?:they|it|he|she|these|both|the two)(?:'re|'s| are| is| were| was)(?: (?:indeed|all|both|clearly"
+    r"|definitely|exactly"
+    r"|certainly|perfectly))* ([a-z]+)\b"
+)
+_HALF = re.compile(
+    r"\b(?:if|or|but|would|could|might|may|almost|nearly|half|partly|usually|often|instead|rather|only)\b"
+)
+_REASON = re.compile(r"(?: ,)? (?:since|because|as|so|given)\b")
+_WHEN = re.compile(
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekends?|weekdays?|\d+|mornings?|evenings?|nights?|today|tomorrow)\b"
+)
+_ON_THE_ONE = re.compile(
+    r"\b(?:if|or|and|but|while|would|could|might|may|almost|nearly|half|partly|one|some|other|usually|often)\b"
+)
+
+
 def _lacks(spoken: str, question: str) -> bool:
     """Whether a reply says no, without or kein right before a thing that the question ends with: "and no glasses"."""
-    *_, last = _words(question) or [""]
-    return len(last) > 2 and re.search(rf"\b{_NONE} {re.escape(last)}", spoken) is not None
+    words = _words(question)
+    last = words[-1] if words else ""
+    if _IS_THERE.match(question.lower().strip()):
+        last = next((word for word in words if word not in _SIGNS), last)
+    return len(last) > 2 and re.search(rf"\b{_NONE}(?: {_SIGN})? {re.escape(last)}", spoken) is not None
 
 
 def _words(text: str) -> list[str]:
@@ -92,6 +154,8 @@ def _words(text: str) -> list[str]:
 _NO_DOUBT = re.compile(r"^no (?:doubt|question|problem|worries)(?: (?:,|that|about it))* ")
 _IS_THERE = re.compile(r"(?:is|are) there\b")
 _THERE_IS = re.compile(r"(?:well , )?there(?:'s| is| are)\b")
+_SIGN = r"(?:[a-z]+ )?(?:sign|signs|evidence|trace|traces|indication)s? of(?: an?| the)?"
+_SIGNS = frozenset(english_stem(word) for word in ("sign", "evidence", "trace", "indication", "any"))
 _NONE = r"(?:no|without|without any|kein|keine|keinen|ohne|sans|pas de|sin|sem|senza|geen|zonder|bez|без)"
 _SMALL = (
     phrases.FUNCTION_WORDS

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from snellen.errors import DataError
+from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.delimited import open_text
 
 RecordT = TypeVar("RecordT")
@@ -20,7 +21,7 @@ def read_json(path: Path, form: type[RecordT]) -> RecordT:
         return msgspec.json.decode(path.read_bytes(), type=form)
     except OSError as error:
         raise DataError(f"{path}: cannot read the file ({error.strerror})") from None
-    except msgspec.DecodeError as error:
+    except JSON_FAULTS as error:
         raise DataError(f"{path}: {error}; is the download complete, and the right file?") from None
 
 
@@ -36,7 +37,7 @@ def list_items(
         where = f"{path}: {name}[{number}]"
         try:
             yield where, decode(item)
-        except msgspec.DecodeError as error:
+        except JSON_FAULTS as error:
             raise DataError(f"{where}: {error}") from None
 
 
@@ -51,5 +52,5 @@ def json_lines(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]
             if line.strip():
                 try:
                     yield f"{path}:{number}", decode(line)
-                except msgspec.DecodeError as error:
+                except JSON_FAULTS as error:
                     raise DataError(f"{path}:{number}: {error}") from None

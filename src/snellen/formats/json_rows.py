@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from snellen.errors import DataError
+from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.delimited import open_text
 
 
@@ -47,12 +48,12 @@ def _object(row: Any, where: str) -> dict[str, Any]:
 def _decoded(content: bytes, where: str) -> Any:
     try:
         return msgspec.json.decode(content)
-    except msgspec.DecodeError as error:
+    except JSON_FAULTS as error:
         # NaN, which pandas and numpy write, is no JSON; Python's own reader takes it.
         return _with_nan(content, where, error)
 
 
-def _with_nan(content: bytes, where: str, fault: msgspec.DecodeError) -> Any:
+def _with_nan(content: bytes, where: str, fault: Exception) -> Any:
     try:
         return json.loads(content, parse_constant=lambda name: None)
     except (ValueError, RecursionError):

@@ -11,6 +11,7 @@ from typing import BinaryIO, TypeVar
 import msgspec
 
 from snellen.errors import DataError
+from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.delimited import open_text
 
 RecordT = TypeVar("RecordT")
@@ -38,7 +39,7 @@ def stream_list(path: Path, name: str, form: type[RecordT]) -> Iterator[tuple[st
             for item in _items(file, path, name):
                 yield f"{where}[{number}]", decode(item)
                 number += 1
-        except msgspec.DecodeError as error:
+        except JSON_FAULTS as error:
             raise DataError(f"{where}[{number}]: {error}") from None
         except ValueError as error:
             raise DataError(f"{where}[{number}]: not JSON ({error}); is the download complete?") from None
@@ -84,7 +85,7 @@ def _opening(file: BinaryIO, path: Path, name: str) -> bytes:
 def _is_outermost(head: bytes, name: str) -> bool:
     try:
         return name in msgspec.json.decode(head + b"]}", type=dict[str, msgspec.Raw])
-    except msgspec.DecodeError:
+    except JSON_FAULTS:
         return False
 
 
@@ -97,7 +98,7 @@ def _last_end(window: bytes) -> int:
             return 0
         try:
             _objects(b"[" + window[: end + 1] + b"]")
-        except msgspec.DecodeError:
+        except JSON_FAULTS:
             continue
         return end + 1
     return 0

@@ -29,7 +29,7 @@ IntervalKind = Literal["proportion", "mean", "linearised", "none"]
 but a smooth function of sums over them; `none`: no interval."""
 UnparsedRule = Literal["wrong", "right", "left out", "own kind", "kinds by text", "as text", "counted"]
 """What a reply that names no option counts as; `as text`: open replies are scored as they are."""
-MetricInput = Literal["reply", "corpus", "counts", "ranks", "judge", "choices", "derived"]
+MetricInput = Literal["reply", "corpus", "counts", "ranks", "pictures", "judge", "choices", "derived"]
 Measure = Callable[[str, Sequence[str]], float]
 """`measure(reply, references)` scores one reply against the accepted texts."""
 SHARE = "share"
@@ -125,6 +125,8 @@ class Metric(Struct, frozen=True, kw_only=True):
     """What it is computed over. `derived`: from other numbers, without being requested."""
     what: str
     rows: tuple[MetricRow, ...]
+    by_answer: bool = False
+    """Whether it is also given for the questions of each gold, as slices `answer=...`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -137,6 +139,8 @@ class ReplyMetric(Metric, frozen=True, kw_only=True):
 
     computed_over: ClassVar[MetricInput] = "reply"
     measure: Measure
+    mean_over: Literal["questions", "answers"] = "questions"
+    """`answers`: the unweighted mean over golds (classes) of the mean over the questions of each."""
 
     def __call__(self, reply: str, references: Sequence[str]) -> float:
         return self.measure(reply, references)
@@ -209,14 +213,28 @@ def _as_metric(name: str, registered: Any) -> Metric:
     return registered
 
 
+def class_mean(measure: Measure, *, name: str, title: str) -> ReplyMetric:
+    """Declare the unweighted mean over golds of a share of right replies: a rare class counts fully."""
+    row = share(name, title, interval="linearised")
+    what = f"{title}: for each gold the mean of {measure.__name__} over its questions, and the mean of these"
+    return ReplyMetric(what=what, rows=(row,), measure=measure, mean_over="answers", by_answer=True)
+
+
 def declared(row: str) -> MetricRow:
     """What the row of that name declares; an unknown row declares nothing but its name."""
+    found = metric_of(row)
+    return next((one for one in found.rows if one.name == row), MetricRow(name=row)) if found else MetricRow(name=row)
+
+
+def metric_of(row: str) -> Metric | None:
+    """The metric that has a row of that name; None for an unknown row."""
     targets = registry.targets("metrics").items()
     key = tuple((name, target if isinstance(target, str) else id(target)) for name, target in targets)
-    return _rows(key).get(row) or MetricRow(name=row)
+    return _metrics_by_row(key).get(row)
 
 
 @cache
-def _rows(targets: tuple[tuple[str, str | int], ...]) -> dict[str, MetricRow]:
-    """The rows of all metrics. The key holds what is registered, so that later registrations are seen."""
-    return {row.name: row for name, _ in reversed(targets) for row in find_metric(name).rows}
+def _metrics_by_row(targets: tuple[tuple[str, str | int], ...]) -> dict[str, Metric]:
+    """The metrics by their rows. The key holds what is registered, so that later registrations are seen."""
+    metrics = [find_metric(name) for name, _ in reversed(targets)]
+    return {row.name: metric for metric in metrics for row in metric.rows}

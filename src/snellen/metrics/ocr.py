@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from snellen.errors import DataError
-from snellen.metrics.declaration import reply_metric
+from snellen.metrics.declaration import class_mean, reply_metric
 from snellen.metrics.normalise import Normaliser, standard_normalise
 from snellen.quantities import holds_quantities, quantities_agree
 
@@ -117,6 +117,7 @@ def _normalised_distance(first: str, second: str) -> float:
 
 WORD_ACCURACY = reply_metric(word_accuracy, unit="share")
 CONTAINS_ANSWER = reply_metric(contains_answer, unit="share")
+MEAN_CLASS_ACCURACY = class_mean(contains_answer, name="mean_class_accuracy", title="mean per-class accuracy")
 EXACT_MATCH = reply_metric(exact_match, unit="share")
 ANLS = reply_metric(anls, unit="share", title="ANLS")
 EDIT_SIMILARITY = reply_metric(edit_similarity, unit="share")

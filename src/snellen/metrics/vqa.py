@@ -18,6 +18,8 @@ from snellen.quantities import holds_quantities
 _FEWEST_ANNOTATORS = 4
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _NEGATIONS = {"no", "not", "never", "without", "neither", "nor", "isn", "aren", "wasn", "weren", "doesn", "don", "didn"}
+_WORDLESS = {"", "a", "an", "the"}
+"""What golds are after normalisation that hold no word of their own."""
 _BETWEEN = {"a", "an", "the", "any", "t", "is", "are", "really"}
 
 
@@ -54,14 +56,22 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
 
     For a gold yes or no, the reply must say the same (`hallucination.read_yes_no`; neither is 0). A number must be the
     only number in the reply, in figures (with its sign and unit) or words. The words of any other gold must occur
-    consecutively, plural or singular, without a negation right before them (`not a dog` is not dog). Raises DataError
-    if there is no reference, or one with no word but an article.
+    consecutively, plural or singular, without a negation right before them (`not a dog` is not dog). A gold with no
+    word but an article counts only where it is the whole reply. Raises DataError if there is no reference, or no other.
     """
-    for gold in normalised_references(references, standard_normalise):
-        if gold in ("a", "an", "the"):
-            raise DataError(f"gold {gold!r} is an article and would match almost any reply; correct or drop the sample")
-    golds = zip(normalised_references(references, standard_normalise), references, strict=True)
-    return float(any(_matches(reply, gold) and _same_numbers(reply, reference) for gold, reference in golds))
+    golds = [(standard_normalise(reference), reference) for reference in references]
+    if all(gold in _WORDLESS for gold, _ in golds):
+        normalised_references(references, standard_normalise)  # says so of an empty one
+        raise DataError(
+            f"gold {references[0]!r} is an article and would match almost any reply; correct or drop the sample"
+        )
+    return float(any(_gives(reply, gold, reference) for gold, reference in golds))
+
+
+def _gives(reply: str, gold: str, reference: str) -> bool:
+    if gold in _WORDLESS:
+        return reply.strip().casefold() == reference.strip().casefold()
+    return _matches(reply, gold) and _same_numbers(reply, reference)
 
 
 def _same_numbers(reply: str, reference: str) -> bool:
@@ -73,9 +83,9 @@ def _matches(reply: str, gold: str) -> bool:
     if gold in ("yes", "no"):
         return read_yes_no(reply) == gold
     words = standard_normalise(reply).split()
-    number = _as_number(gold)
+    number = number_in(gold)
     if number is not None:
-        return {value for value in map(_as_number, words) if value is not None} == {number}
+        return {value for value in map(number_in, words) if value is not None} == {number}
     gold_singulars = [_singular(word) for word in gold.split()]
     singulars = [_singular(word) for word in words]
     return any(
@@ -90,7 +100,8 @@ def _negated(before: list[str]) -> bool:
     return bool(before) and before[-1] in _NEGATIONS
 
 
-def _as_number(word: str) -> float | None:
+def number_in(word: str) -> float | None:
+    """The number that a normalised word is, in figures or spelled out to twelve."""
     if word in _NUMBERS:
         return float(_NUMBERS.index(word))
     return float(word) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", word) else None

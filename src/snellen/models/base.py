@@ -14,8 +14,9 @@ from snellen import registry
 from snellen.errors import ModelError
 from snellen.images import Images
 from snellen.models.object_fingerprint import object_fingerprint
-from snellen.records import Kind, Request, Response
+from snellen.records import ImageRef, Kind, Request, Response
 
+NO_CONTINUATIONS = "the request has no continuations; there is nothing to score"
 ALL_KINDS: frozenset[Kind] = frozenset({"generate", "loglikelihood"})
 """The `kinds` of a model that can do both; one that only replies has `frozenset({"generate"})`."""
 
@@ -67,6 +68,19 @@ class NeedsBenchmarks(Protocol):
     def prepare(self, benchmarks: Sequence[Path]) -> None: ...
 
 
+class ModelIdentity(Struct, frozen=True):
+    """Who answered."""
+
+    name: str
+    fingerprint: dict[str, str]
+
+
+def identity_of(model: Model | AsyncModel) -> ModelIdentity:
+    """A model's name, with all that its answers depend on."""
+    # A version may be a text of a kind of its own, as torch's is.
+    return ModelIdentity(model.name, {fact: "".join(text) for fact, text in model.fingerprint().items()})
+
+
 def answers_by_sample(model: object) -> bool:
     """Whether a model says, by an attribute `answers_by_sample`, that it looks up which sample asks.
 
@@ -81,6 +95,15 @@ class HasFindings(Protocol):
 
     def findings(self) -> tuple[str, ...]:
         """Sentences on what it found so far, for the notes of the run's manifest."""
+        ...
+
+
+@runtime_checkable
+class ExpectsPictures(Protocol):
+    """A model that makes pictures ready before they are asked about."""
+
+    def expect(self, pictures: Sequence[ImageRef], images: Images) -> None:
+        """`pictures` are going to be asked about soon. Returns at once, and raises nothing for a broken one."""
         ...
 
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.formats.decoding import JSON_FAULTS
 from snellen.images import to_plain_file
 from snellen.models.connections import HttpReply
 from snellen.models.retry import parse_retry_after
@@ -164,7 +165,7 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
         return read_fault(reply, now)
     try:
         completion = _read_completion(reply.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_FAULTS as error:
         message, _, _ = _error_of(reply.body)
         if message:  # some gateways report a failure under status 200
             return ServerFault("server", f"HTTP 200 with an error: {message}", retry=True)
@@ -248,7 +249,7 @@ def continues_response_prefix(reply: HttpReply, now: float) -> bool | ServerFaul
         return fault if fault.retry else False
     try:
         owners = {str(model["owned_by"]).lower() for model in msgspec.json.decode(reply.body)["data"]}
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
+    except (*JSON_FAULTS, KeyError, TypeError):
         return False
     return bool(owners & KNOWN_OWNERS)
 
@@ -271,7 +272,7 @@ def _error_of(body: bytes) -> tuple[str, str, str]:
     """Message, code and parameter of an error, in any of the JSON forms that servers use; empty where missing."""
     try:
         content = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except JSON_FAULTS:
         return "", "", ""
     error = content.get("error", content) if isinstance(content, dict) else content
     if isinstance(error, dict):

@@ -20,7 +20,7 @@ from msgspec import Meta, Struct
 
 from snellen.errors import DataError, ModelError
 from snellen.images import Images, decode_picture
-from snellen.models.base import ModelSpec, read_options
+from snellen.models.base import NO_CONTINUATIONS, ModelSpec, read_options
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
 from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, quiet_and_single_threaded
 from snellen.records import ContinuationScore, ErrorKind, Failure, Kind, Request, Response
@@ -138,7 +138,7 @@ class ClipModel:
         if len(request.images) != 1:
             return _failed("bad_request", f"{len(request.images)} pictures are shown; a clip: model compares one")
         if not request.continuations:
-            return _failed("bad_request", "the request has no continuations; there is nothing to score")
+            return _failed("bad_request", NO_CONTINUATIONS)
         digest = request.images[0].digest
         if digest in faults:
             return _failed("bad_request", faults[digest])

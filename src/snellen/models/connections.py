@@ -143,6 +143,18 @@ class Connections:
         return self._source.create_connection(self._url.origin)
 
 
+def check_url(name: str, url: str) -> None:
+    """Raise ModelError, naming the model, for a URL whose host or port cannot be one."""
+    try:
+        target = urlsplit(url)
+        port = target.port
+    except ValueError as error:
+        raise ModelError(f"{name}: {url} has no usable address ({error}); write http://HOST:PORT/v1") from None
+    host = target.hostname or ""
+    if not host or port == 0 or not host.isprintable() or set(host) & set(' \\"<>^`{|}'):
+        raise ModelError(f"{name}: {url} has no usable address ({host!r}); write http://HOST:PORT/v1")
+
+
 def _host(url: httpcore.URL) -> bytes:
     usual = {b"http": 80, b"https": 443}[url.scheme]
     host = b"[%b]" % url.host if b":" in url.host else url.host

@@ -21,9 +21,9 @@ from msgspec.structs import replace
 from snellen.errors import DataError, ModelError
 from snellen.images import Images
 from snellen.models import chat, served
-from snellen.models.base import ALL_KINDS, ModelSpec, read_options
+from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, read_options
 from snellen.models.chat import Dialect, ServerFault
-from snellen.models.connections import Connections, HttpReply
+from snellen.models.connections import Connections, HttpReply, check_url
 from snellen.models.limits import AdaptiveLimit
 from snellen.models.retry import Retry
 from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
@@ -39,7 +39,7 @@ DEFAULT_URL = f"https://{OPENAI_HOST}/v1"
 class OpenAIOptions(Struct, frozen=True):
     """Options after the `?` of a model string; docs/models-openai.md explains each."""
 
-    concurrency: Annotated[int, Meta(ge=1)] = 32
+    concurrency: Annotated[int, Meta(ge=1, le=10_000)] = 32
     timeout: Annotated[float, Meta(gt=0)] = 120.0
     """Time limit of one attempt in seconds, from connecting to the last byte of the reply."""
     retries: Annotated[int, Meta(ge=0)] = 6
@@ -126,6 +126,8 @@ class OpenAIModel:
         """The response, or a failure in it. Raises ModelError as the class says."""
         if request.kind not in self.kinds:
             return _failed("model", f"{self.name} does not do {request.kind}; {served.OTHERWISE}", 1)
+        if request.kind == "loglikelihood" and not request.continuations:
+            return _failed("bad_request", NO_CONTINUATIONS, 1)
         attempt = 1
         answered_prompts: dict[str, PromptTokens] = {}
         while True:
@@ -340,7 +342,9 @@ def _split_target(spec: ModelSpec) -> tuple[str, str]:
         raise ModelError(
             f"{spec.text}: cannot be read; write openai:NAME@http://HOST:PORT/v1, or openai:NAME for OpenAI"
         )
-    return match["model"], (match["url"] or DEFAULT_URL).rstrip("/")
+    url = (match["url"] or DEFAULT_URL).rstrip("/")
+    check_url(spec.text, url)
+    return match["model"], url
 
 
 def _is_openai(url: str) -> bool:

@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.formats.decoding import JSON_FAULTS
 from snellen.models import chat
 from snellen.models.chat import Dialect, ServerFault
 from snellen.models.connections import HttpReply
@@ -66,7 +67,7 @@ def likelihood_source_of(reply: HttpReply, model: str, now: float) -> Likelihood
         models = msgspec.json.decode(reply.body)["data"]
         entries = [model_entry for model_entry in models if model_entry.get("id") == model] or models
         extensions = [model_entry["snellen"] for model_entry in entries if isinstance(model_entry.get("snellen"), dict)]
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
+    except (*JSON_FAULTS, KeyError, TypeError, AttributeError):
         return "prompt_logprobs"
     if not extensions:
         return "prompt_logprobs"
@@ -104,7 +105,7 @@ def read_extension(reply: HttpReply, request: Request, now: float) -> Response |
         return chat.read_fault(reply, now)
     try:
         scores = msgspec.json.decode(reply.body, type=_Scores).scores
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_FAULTS as error:
         return ServerFault("malformed", f"the reply holds no scores: {error}", retry=True)
     if len(scores) != len(request.continuations):
         return ServerFault("malformed", f"{len(scores)} scores came for {len(request.continuations)} continuations")
@@ -183,7 +184,7 @@ def read_prompt(reply: HttpReply, now: float, *, scored: bool = True) -> PromptT
         return fault
     try:
         prompted = msgspec.json.decode(reply.body, type=_Prompted)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_FAULTS as error:
         return ServerFault("malformed", f"the reply is no chat completion: {error}", retry=True)
     ids, positions = prompted.prompt_token_ids, prompted.prompt_logprobs
     if not scored:
@@ -288,7 +289,7 @@ def read_letters(reply: HttpReply, count: int, now: float) -> Response | ServerF
         return fault
     try:
         choices = msgspec.json.decode(reply.body, type=_LettersReply).choices
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_FAULTS as error:
         return ServerFault("malformed", f"the reply is no chat completion: {error}", retry=True)
     positions = choices[0].logprobs.content if choices and choices[0].logprobs else None
     if not positions or not any(position.top_logprobs for position in positions):

@@ -13,16 +13,18 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from snellen.errors import DataError, MissingExtraError
 from snellen.images import Images, to_plain_file
 from snellen.models import chat
-from snellen.models.base import ALL_KINDS, ModelSpec, read_options
+from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, read_options
 from snellen.models.chat import ServerFault
+from snellen.models.hf.conversation import control_tokens, without_control_tokens
 from snellen.models.served import PromptTokens, border_scores, with_continuation
-from snellen.records import Failure, ImageRef, Kind, Message, Request, Response, Usage
+from snellen.records import Failure, ImageRef, Kind, Message, Request, Response, TextPart, Usage
 
-ADAPTER = "vllm-1"
+ADAPTER = "vllm-2"
 
 
 class VllmOptions(Struct, frozen=True):
@@ -63,7 +65,10 @@ def open_vllm(spec: ModelSpec) -> VllmModel:
 
 
 class VllmModel:
-    """Passes whole windows to the engine, which batches requests and caches pictures and prefixes itself."""
+    """Passes whole windows to the engine, which batches requests and caches pictures and prefixes itself.
+
+    The engine's tokenizer reads control tokens wherever they stand, so texts are written without them.
+    """
 
     kinds: frozenset[Kind] = ALL_KINDS
 
@@ -71,6 +76,7 @@ class VllmModel:
         self.name = spec.text
         self.batch_size = options.batch_size
         self._target, self._options, self._vllm, self._engine = spec.target, options, vllm, engine
+        self._controls = control_tokens(engine.get_tokenizer())
 
     def fingerprint(self) -> dict[str, str]:
         return {
@@ -88,14 +94,12 @@ class VllmModel:
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
         """One prompt per continuation and one without, for a whole window at once; see `served` for the border."""
-        prompts = [
-            with_continuation(request.messages, text) for request in requests for text in (*request.continuations, None)
-        ]
+        prompts = [with_continuation(request.messages, text) for request in requests for text in _endings(request)]
         scored = self._vllm.SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
         outputs = iter(self._ask(prompts, [scored] * len(prompts), images))
         responses = []
         for request in requests:
-            request_outputs = [next(outputs) for _ in (*request.continuations, None)]
+            request_outputs = [next(outputs) for _ in _endings(request)]
             failed = next((output for output in request_outputs if isinstance(output, Response)), None)
             responses.append(failed or _scores(request_outputs, request.continuations))
         return responses
@@ -128,7 +132,9 @@ class VllmModel:
                 if (messages[-1].role == "assistant") == is_open:
                     try:
                         conversations.append(
-                            msgspec.json.decode(msgspec.json.encode(chat.write_messages(messages, picture)))
+                            msgspec.json.decode(
+                                msgspec.json.encode(chat.write_messages(self._as_text(messages), picture))
+                            )
                         )
                         places.append(i)
                     except DataError as error:
@@ -146,6 +152,24 @@ class VllmModel:
                 outputs[i] = output
         return outputs
 
+    def _as_text(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """A conversation whose texts cannot be mistaken for control tokens."""
+        return tuple(
+            replace(
+                message,
+                content=tuple(
+                    TextPart(without_control_tokens(part.text, self._controls)) if isinstance(part, TextPart) else part
+                    for part in message.content
+                ),
+            )
+            for message in messages
+        )
+
+
+def _endings(request: Request) -> tuple[str | None, ...]:
+    """What conversations to score a request end with: each continuation, and none; no conversations without any."""
+    return (*request.continuations, None) if request.continuations else ()
+
 
 def _reply(output: Any) -> Response:
     [completion] = output.outputs
@@ -154,6 +178,8 @@ def _reply(output: Any) -> Response:
 
 
 def _scores(outputs: Sequence[Any], continuations: Sequence[str]) -> Response:
+    if not continuations:
+        return Response(error=Failure("bad_request", NO_CONTINUATIONS))
     *prompts, alone = (_tokens(output) for output in outputs)
     outcome = border_scores(alone, prompts, continuations)
     return Response(error=Failure(outcome.kind, outcome.detail)) if isinstance(outcome, ServerFault) else outcome

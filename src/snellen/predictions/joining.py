@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import PurePosixPath
 
 from snellen.benchmark import Benchmark
 from snellen.predictions.placed import Key, PlacedRow
@@ -55,6 +56,8 @@ class QuestionFinder:
     def _by_id(self, row: PredictedRow) -> tuple[Key | None, str]:
         """The question with the row's id if all else agrees, and why it is not that."""
         name = row.id if row.id in self.samples else self._indexes.get(row.id, "")
+        if not name and (name := self._by_picture(row)):
+            self._findings.add("rows joined by the name of their picture, as no id is theirs", name_of(row))
         if not name:
             missing = "with an id that is not among the questions" if row.id else "without an id or a known question"
             return None, missing
@@ -63,6 +66,13 @@ class QuestionFinder:
         if turn >= len(sample.rounds):
             return None, f"of a round that their dialogue does not have (it has {len(sample.rounds)})"
         return self._checked(row, (name, turn))
+
+    def _by_picture(self, row: PredictedRow) -> str:
+        """The sample that is called by the row's picture: by as much of the end of its path as can be."""
+        parts = PurePosixPath(row.picture).parts
+        ends = ["/".join(parts[first:]) for first in range(len(parts))]
+        names = [name for end in ends for name in (end, str(PurePosixPath(end).with_suffix("")))]
+        return next((name for name in names if name in self.samples), "")
 
     def _checked(self, row: PredictedRow, key: Key) -> tuple[Key | None, str]:
         sample, turn = self.samples[key[0]], key[1]

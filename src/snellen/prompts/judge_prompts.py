@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -17,7 +18,7 @@ from snellen.extraction.normalisation import find_final_answer
 
 MAX_REPLY_LENGTH = 2000
 """Characters of a reply that a judge is shown; of a longer reply it sees the two ends."""
-_SLOT = re.compile(r"\{(\w+)\}")
+SLOT = re.compile(r"\{(\w+)\}")
 _CUT = " [...] "
 
 
@@ -39,12 +40,12 @@ class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
         return "{question}?" in self.text
 
     def fill(self, reply: str, **slots: str) -> str:
-        """The text with its slots filled, all in one go: braces in what fills them stay as they are."""
+        """The text with its slots filled."""
         reply_text = quoted(reply) if self.quotes else shortened(reply)
-        return _fill(self.text, {**slots, "reply": reply_text})
+        return fill_slots(self.text, {**slots, "reply": reply_text})
 
     def remind(self, **slots: str) -> str:
-        return _fill(self.ask_again, slots)
+        return fill_slots(self.ask_again, slots)
 
 
 def judge_prompt(version: str) -> JudgePrompt:
@@ -77,8 +78,9 @@ def _own_prompts() -> dict[str, JudgePrompt]:
     return load_judge_prompts("snellen.prompts")
 
 
-def _fill(text: str, slots: dict[str, str]) -> str:
-    return _SLOT.sub(lambda slot: slots[slot[1]], text)
+def fill_slots(text: str, slots: Mapping[str, str]) -> str:
+    """The text with its slots filled, all in one go: braces in what fills them stay as they are."""
+    return SLOT.sub(lambda slot: slots[slot[1]], text)
 
 
 def shortened(reply: str) -> str:

@@ -70,15 +70,17 @@ class PromptRenderer(Struct, frozen=True):
             kind="loglikelihood" if continuations else "generate",
             continuations=continuations,
             # A likelihood does not depend on how a reply would be sampled: one key for all.
-            decoding=Decoding(max_new_tokens=0)
-            if continuations
-            else Decoding(
-                max_new_tokens=self.max_new_tokens,
-                temperature=self.decoding.temperature,
-                top_p=self.decoding.top_p,
-                seed=(variant.seed or self.decoding.seed) if self.decoding.temperature else 0,
-                stop=self.decoding.stop,
-            ),
+            decoding=Decoding(max_new_tokens=0) if continuations else self.sampled(self.max_new_tokens, variant.seed),
+        )
+
+    def sampled(self, max_new_tokens: int, seed: int = 0) -> Decoding:
+        """How a reply of the evaluated model is sampled; another `seed` than the run's is the presentation's own."""
+        return Decoding(
+            max_new_tokens=max_new_tokens,
+            temperature=self.decoding.temperature,
+            top_p=self.decoding.top_p,
+            seed=(seed or self.decoding.seed) if self.decoding.temperature else 0,
+            stop=self.decoding.stop,
         )
 
     def _conversation(self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...]) -> tuple[Message, ...]:
@@ -110,10 +112,11 @@ class PromptRenderer(Struct, frozen=True):
 
     def _question(self, turn: Turn, order: tuple[int, ...], labels: tuple[str, ...]) -> str:
         """The question, and its options where there are labels to show them with."""
+        question = self.templates.worded(turn.question)
         if not (turn.options and labels):
-            return turn.question
+            return question
         options = tuple(turn.options[i] for i in order) if order else turn.options
-        return f"{turn.question} {lay_out(self.templates.layout, options, labels)}"
+        return f"{question} {lay_out(self.templates.layout, options, labels)}"
 
     def _in_context(self, variant: Variant) -> tuple[str, str]:
         """The question that shows the format, with options of its own and labels like those of the real one."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 import string
-import tomllib
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +15,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.errors import DataError, UnknownNameError
+from snellen.formats.decoding import parse_toml
+from snellen.prompts.reasoning_prompts import ReasoningPrompts, parse_reasoning_prompts
 from snellen.records import Method
+
+QUESTION = "{question}"
+"""Stands for a sample's own question in a prompt."""
 
 
 class InContext(Struct, frozen=True):
@@ -46,11 +50,17 @@ class Templates(Struct, frozen=True):
     families: dict[str, dict[Method, Instructions]]
     in_context: InContext
     layout: Layout
+    reasoning: ReasoningPrompts
+    """What the other models of a reasoning are told."""
     of_data: bool = False
     """Whether the instructions in a benchmark's own data, if any, replace Snellen's."""
+    prompt: str = ""
+    """What is asked in place of every instruction and question; `{question}` in it stands for the question."""
 
     def instructions(self, family: str, method: Method) -> tuple[str, ...]:
         """The instructions of a family under a method. Raises UnknownNameError."""
+        if self.prompt:
+            return ("",)
         try:
             return self.families[family][method].instructions
         except KeyError:
@@ -65,8 +75,26 @@ class Templates(Struct, frozen=True):
         }
         return replace(self, families={**self.families, family: own})
 
+    def with_prompt(self, prompt: str) -> Templates:
+        """These templates with one text asked in place of every instruction and question.
+
+        Raises DataError for a field in braces other than `{question}`.
+        """
+        if not prompt:
+            return self
+        if fields := [field for field in re.findall(r"\{\w*\}", prompt) if field != QUESTION]:
+            raise DataError(f"prompt {prompt!r}: {fields[0]} stands for nothing; the one field is {QUESTION}")
+        digest = hashlib.sha256(prompt.encode()).hexdigest()[:12]
+        return replace(self, id=f"{self.id}, prompt {digest}", prompt=prompt)
+
+    def worded(self, question: str) -> str:
+        """What is asked for a question: the prompt where there is one."""
+        return self.prompt.replace(QUESTION, question) if self.prompt else question
+
     def named(self, name: str) -> str:
         """The instruction behind a template id such as `choice.generation.2`."""
+        if self.prompt:
+            return ""
         family, method, number = name.rsplit(".", 2)
         return self.families[family][cast(Method, method)].instructions[int(number)]
 
@@ -102,9 +130,10 @@ def load_templates(path: Path) -> Templates:
 
 
 def parse_templates(text: str, where: str, base: Templates | None = None) -> Templates:
+    content = parse_toml(text, f"{where}: not a template file")
     try:
-        content = tomllib.loads(text)
         in_context, layout = content.pop("in_context", None), content.pop("layout", None)
+        reasoning = parse_reasoning_prompts(content.pop("reasoning", {}), where)
         own = msgspec.convert(content, dict[str, dict[Method, Instructions]])
         families = {name: dict(methods) for name, methods in (base.families if base else {}).items()}
         for family, methods in own.items():
@@ -114,8 +143,9 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
             families=families,
             in_context=msgspec.convert(in_context, InContext) if in_context or not base else base.in_context,
             layout=msgspec.convert(layout, Layout) if layout or not base else base.layout,
+            reasoning=reasoning,
         )
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except msgspec.ValidationError as error:
         raise DataError(
             f"{where}: not a template file ({error}); it needs [FAMILY.METHOD] with instructions = [...]"
         ) from None

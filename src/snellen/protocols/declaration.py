@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from snellen.records import Sample, Variant
+from snellen.prompts.templates import Templates
+from snellen.records import Exchange, Request, Response, Sample, Variant
+
+
+class Conclusion(Struct, frozen=True):
+    """The answer to which the steps of a protocol led, as if one request had asked for it."""
+
+    request: Request
+    """Says who was asked and, in its variant, how the options were shown."""
+    response: Response
+    """The answer alone, or the failure of a step."""
+    undecided: bool = False
+    """Whether the protocol came to its end without an answer; the response is then what it ended with."""
+
+
+Conclude = Callable[[Sample, Sequence[Exchange]], Conclusion | None]
+"""(sample, exchanges of all of its steps, in order) -> the conclusion, or None while it is not reached."""
 
 
 class Declaration(Struct, frozen=True):
@@ -30,6 +46,12 @@ class Declaration(Struct, frozen=True):
     """Whether the entropy of the options chosen over all presentations means something (ReForm-Eval 3.3.2)."""
     sees_images: bool = True
     """Whether the model is shown the pictures; otherwise its accuracy never stands for the model."""
+    roles: tuple[str, ...] = ()
+    """The other models that it asks, by role. Its accuracy stands for the model only where nothing else does."""
+    words: Callable[[Templates], str] | None = None
+    """The version of its words besides instructions, so that no run mixes two; None where it has none."""
+    conclude: Conclude | None = None
+    """How the answer follows from the steps; None where each request asks for the answer itself."""
 
     def n_presentations(self, sample: Sample) -> int:
         """How many presentations of each question of `sample` are promised; 1 when none are."""

@@ -10,11 +10,14 @@ from msgspec.structs import replace
 
 from snellen.extraction import NamedExtractor, find_extractor
 from snellen.extraction.grader_address import grader_address
+from snellen.protocols.declaration import Conclusion
 from snellen.reasons import NoMostLikelyReason
 from snellen.records import ContinuationScore, ExtractionMethod, Prediction, Request, Response, Turn
 
 LikelihoodRule = Literal["sum", "mean", "byte", "softmax", "pmi", "conditional"]
 LIKELIHOOD_RULES: tuple[LikelihoodRule, ...] = get_args(LikelihoodRule)
+RuleChoice = Literal["own", LikelihoodRule]
+"""`own`: as each benchmark's entry says."""
 
 
 def check_extractor(name: str) -> None:
@@ -46,7 +49,7 @@ def predict(
         sample_id=request.sample_id,
         variant=request.variant,
         key=request.key,
-        extractor_version=f"likelihood-{rule}-1" if likelihood else rules.version,
+        extractor_version=_rule_version(rule) if likelihood else rules.version,
         error=response.error,
         notes=response.notes,
         addresses_grader=_grader_address(question, response),
@@ -61,6 +64,35 @@ def predict(
     if question.options:
         return _by_reply(unread, question, response, rules)
     return replace(unread, text=response.text, extraction_method="verbatim")
+
+
+def _rule_version(rule: LikelihoodRule) -> str:
+    return f"likelihood-{rule}-1"
+
+
+def holds_shares(prediction: Prediction) -> bool:
+    """Whether its scores are shares of the options (rule `softmax`), and not log-likelihoods."""
+    return prediction.extractor_version == _rule_version("softmax")
+
+
+def predict_conclusion(
+    protocol: str, question: Turn, conclusion: Conclusion, extractor: str = "standard"
+) -> Prediction:
+    """How the answer to which several steps led is read; one that ended without an answer is `undecided`."""
+    read = predict(protocol, question, conclusion.request, conclusion.response, extractor)
+    if not conclusion.undecided:
+        return read
+    said = conclusion.response.text
+    return replace(
+        read,
+        choice=None,
+        text=None,
+        extraction_method=None,
+        reason="undecided",
+        confidence=None,
+        follows_format=False,
+        unparsed_text=said,
+    )
 
 
 def _by_scores(unread: Prediction, scores: Sequence[ContinuationScore] | None, rule: LikelihoodRule) -> Prediction:
@@ -92,6 +124,7 @@ def _by_reply(unread: Prediction, question: Turn, response: Response, rules: Nam
         confidence=None if reading.confidence == "none" else reading.confidence,
         follows_format=reading.follows_format,
         unparsed_text=reply if reading.choice is None else None,
+        mentioned=tuple(places[place] for place in reading.mentioned),
     )
 
 

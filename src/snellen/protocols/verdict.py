@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from snellen.errors import DataError
 from snellen.extraction.normalisation import find_final_answer
+from snellen.formats.decoding import JSON_FAULTS
 from snellen.records import ImageRef, Message, Request, Response, TextPart
 
 VerdictOutcome = Literal["given", "none", "malformed", "error", "tie"]
@@ -34,6 +35,7 @@ class Verdict(Struct, frozen=True):
 Deliberation = Generator[list[Request], list[Response], Verdict]
 VerdictReader = Callable[[str], Verdict | None]
 """From a judge's reply to a verdict; None for a reply that is not a verdict."""
+ResultT = TypeVar("ResultT")
 ResponseLookup = Callable[[Request], Response | None]
 
 
@@ -51,25 +53,28 @@ NO_PICTURES = NoImages()
 
 def ask_for_verdict(request: Request, reminder: str, read: VerdictReader) -> Deliberation:
     """Ask, and ask again with `reminder` after the text if the reply was not a verdict."""
-    [response] = yield [request]
-    if (verdict := _verdict(response, read)) is None:
-        [response] = yield [_reminded(request, reminder)]
-        verdict = _verdict(response, read)
+    response, verdict = yield from ask_twice(request, reminded(request, reminder), read)
+    if response.error is not None:
+        return Verdict("error", detail=response.error.kind)
     return verdict or Verdict("malformed", detail=(response.text or "")[:60])
 
 
-def _verdict(response: Response, read: VerdictReader) -> Verdict | None:
-    if response.error is not None:
-        return Verdict("error", detail=response.error.kind)
-    return read(response.text or "")
+def ask_twice(
+    request: Request, again: Request, read: Callable[[str], ResultT | None]
+) -> Generator[list[Request], list[Response], tuple[Response, ResultT | None]]:
+    """Ask, and ask the other request if `read` makes nothing of the reply: the last response, and what was read."""
+    [response] = yield [request]
+    if response.error is None and (found := read(response.text or "")) is not None:
+        return response, found
+    if response.error is None:
+        [response] = yield [again]
+    return response, None if response.error is not None else read(response.text or "")
 
 
-def _reminded(request: Request, reminder: str) -> Request:
+def reminded(request: Request, reminder: str) -> Request:
+    """The request with `reminder` after its last text."""
     *earlier, last = request.messages
     return replace(request, messages=(*earlier, user_message(last.text + reminder)))
-
-
-ResultT = TypeVar("ResultT")
 
 
 def replay_verdict(talk: Generator[list[Request], list[Response], ResultT], find: ResponseLookup) -> ResultT | None:
@@ -107,7 +112,7 @@ def verdict_token(text: str) -> str:
     if word.startswith("{"):
         try:
             word = msgspec.json.decode(word, type=_Held).verdict
-        except msgspec.DecodeError:
+        except JSON_FAULTS:
             return word
     word = word.strip(_AROUND)
     for lead in _LEADS:

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from snellen.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
+from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.delimited import (
     LETTERS,
     TABLES,
@@ -45,7 +46,7 @@ TAG = "tag_"
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
     file: str
     images: str = ""
-    """Folder that image paths are relative to; the file's folder when empty."""
+    """Folder that image paths are relative to, and that holds all of them; the file's folder when empty."""
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -101,7 +102,7 @@ def _strangers(names: Sequence[str], where: str) -> list[str]:
 def _json_row(text: str, where: str) -> dict[str, Any]:
     try:
         row = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except JSON_FAULTS as error:
         raise DataError(f"{where}: not JSON ({error})") from None
     if not isinstance(row, dict):
         raise DataError(f"{where}: a row must be an object with a question, not {text.strip()[:40]}")
@@ -195,4 +196,10 @@ def _images(row: dict[str, Any], where: str, folder: Path) -> tuple[bytes | Path
 def _path(folder: Path, name: str, where: str) -> Path:
     if "\0" in name:
         raise DataError(f"{where}: the image path {name!r} holds a NUL")
-    return folder / name
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise DataError(
+            f"{where}: the image {name!r} lies outside {folder}; move it there, or name a folder that holds all "
+            "pictures with --images"
+        )
+    return path

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from snellen.drafts import Draft, Outline, PictureSpec, read_params
 from snellen.errors import DataError
+from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.delimited import DelimitedLines, open_text
 from snellen.formats.json_files import read_json
 from snellen.formats.locate import base_of, locate, locate_or_none
@@ -141,7 +142,7 @@ def _of_json(path: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
         where = f"{path}: anns[{id_!r}]"
         try:
             annotation = decode(raw)
-        except msgspec.DecodeError as error:
+        except JSON_FAULTS as error:
             raise DataError(f"{where}: {error}") from None
         image = content.imgs.get(str(annotation.image_id))
         if image is None:

@@ -3,10 +3,12 @@
 from snellen.report.paired_tables import comparison_tables
 from snellen.report.summary import SummaryRow, summary_rows
 from snellen.report.terminal import (
+    both_conventions,
     capability_table,
     common_tables,
     other_tables,
     plain_table,
+    step_tables,
     suite_tables,
     summary_table,
 )
@@ -15,11 +17,13 @@ from snellen.report.write_comparison import write_comparison
 
 __all__ = [
     "SummaryRow",
+    "both_conventions",
     "capability_table",
     "common_tables",
     "comparison_tables",
     "other_tables",
     "plain_table",
+    "step_tables",
     "suite_tables",
     "summary_rows",
     "summary_table",

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.analysis.capability import ALL, CAPABILITY
+from snellen.analysis.statistics import scaled_estimate
 from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import SHARE, declared, find_metric, metric_row, unit_multiplier
 from snellen.prompts.templates import default_templates
@@ -62,7 +63,7 @@ class ChartDrawer:
                 (
                     i,
                     [
-                        _point(i, line, BarRow(dimension_titles().get(name, name), ALL, name), CAPABILITY)
+                        _share(_point(i, line, BarRow(dimension_titles().get(name, name), ALL, name), CAPABILITY))
                         for name in names
                     ],
                 )
@@ -81,7 +82,7 @@ class ChartDrawer:
 
     def radar_dimensions(self) -> list[str]:
         """The dimensions whose capability is a share, since the rim of a radar stands for 100 %."""
-        return [name for name in self.dimensions if SHARE in self._units(name)]
+        return [name for name in self.dimensions if any(unit.startswith(SHARE) for unit in self._units(name))]
 
     def _units(self, dimension: str) -> set[str]:
         numbers = (line.lookup(CAPABILITY, ALL, dimension) for lines in self._lines.values() for _, line in lines)
@@ -244,6 +245,13 @@ def _point(series: int, line: ModelMethodRow, row: BarRow, metric: str) -> PlotP
     if number is None or number.estimate.value is None:
         return None
     return PlotPoint(series, f"{line.view.label}, {row.label}", number.estimate, number.unit)
+
+
+def _share(point: PlotPoint | None) -> PlotPoint | None:
+    """A point in shares of one, also where a paper prints them in per cent; None for any other unit."""
+    if point is None or not point.unit.startswith(SHARE):
+        return None
+    return replace(point, estimate=scaled_estimate(point.estimate, 1 / unit_multiplier(point.unit)), unit=SHARE)
 
 
 def _axis(metric: str, unit: str, estimates: Sequence[Estimate]) -> Axis:

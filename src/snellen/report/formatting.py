@@ -1,25 +1,11 @@
-"""Formatting of numbers, never without interval and n, and of untrusted names."""
+"""Formatting of numbers, never without interval and n."""
 
 from __future__ import annotations
-
-import re
 
 from snellen.metrics.declaration import SHARE, declared, unit_multiplier
 from snellen.records import Estimate
 
 DASH = "—"
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
-
-
-def strip_controls(text: str) -> str:
-    """`text` without control characters (tab and line break stay) and halves of surrogate pairs."""
-    return _CONTROLS.sub("\ufffd", text)
-
-
-def short_name(text: str) -> str:
-    """`text` for use inline, also without the characters that change writing direction."""
-    return _DIRECTIONS.sub("\ufffd", strip_controls(text))
 
 
 def metric_title(metric: str) -> str:

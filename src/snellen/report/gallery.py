@@ -5,7 +5,6 @@ Entries are chosen from predictions and scores; then the journal is read once, k
 
 from __future__ import annotations
 
-import base64
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -18,11 +17,14 @@ from msgspec.structs import replace
 from snellen.benchmark import Benchmark
 from snellen.errors import DataError
 from snellen.images import ImageStore, to_plain_file
+from snellen.protocols.base import labelled_declaration
 from snellen.records import Answer, Exchange, Prediction, Sample, Score, Variant
+from snellen.report.offline_page import data_uri
 from snellen.report.request_counts import question_metric
 from snellen.report.run_view import RunView
 from snellen.runs.journal import read_exchanges
 from snellen.scoring.scored_run import ScoredBenchmark
+from snellen.scoring.talks import steps_in_order
 
 Outcome = Literal["wrong", "unparsed", "error", "scored", "no gold", "right"]
 OUTCOMES: tuple[Outcome, ...] = ("wrong", "unparsed", "error", "scored", "no gold", "right")
@@ -66,23 +68,26 @@ class GalleryEntry(Struct, frozen=True):
 
     @property
     def exchange_key(self) -> ExchangeKey:
-        return ExchangeKey(self.protocol, self.sample.benchmark, self.sample.id, self.shown_prediction.variant)
+        variant = None if labelled_declaration(self.protocol).conclude else self.shown_prediction.variant
+        return ExchangeKey(self.protocol, self.sample.benchmark, self.sample.id, variant)
 
 
 class ExchangeKey(Struct, frozen=True):
-    """Where an exchange is found in a run."""
+    """Where the exchange of a presentation is found in a run, or the steps that led to an answer."""
 
     protocol: str
     benchmark: str
     sample_id: str
-    variant: Variant
+    variant: Variant | None
+    """None for all steps of the sample."""
 
 
 class Gallery(Struct, frozen=True):
     """The chosen entries, the wrong ones first, and what was left out."""
 
     entries: tuple[GalleryEntry, ...]
-    exchanges: dict[tuple[int, ExchangeKey], Exchange]
+    exchanges: dict[tuple[int, ExchangeKey], list[Exchange]]
+    """One for a presentation, all steps in order for an answer to which several led."""
     images: dict[str, str]
     """Digest -> data URI."""
     missing: frozenset[str]
@@ -175,17 +180,20 @@ def _value(entry: GalleryEntry) -> float:
     return next((score.value for score in entry.scores if score.value is not None), 0.0)
 
 
-def _exchanges(views: Sequence[RunView], entries: Sequence[GalleryEntry]) -> dict[tuple[int, ExchangeKey], Exchange]:
-    """The chosen exchanges; of several for one presentation the last one answered, as in scoring."""
-    exchanges: dict[tuple[int, ExchangeKey], Exchange] = {}
+def _exchanges(
+    views: Sequence[RunView], entries: Sequence[GalleryEntry]
+) -> dict[tuple[int, ExchangeKey], list[Exchange]]:
+    """The chosen exchanges; of several for one presentation or step the last one answered, as in scoring."""
+    exchanges: dict[tuple[int, ExchangeKey], dict[Variant, Exchange]] = defaultdict(dict)
     for i, view in enumerate(views):
         keys = {entry.exchange_key for entry in entries if entry.model == i}
         for exchange in read_exchanges(view.run.folder) if keys else ():
             request = exchange.request
-            key = ExchangeKey(exchange.protocol, request.benchmark, request.sample_id, request.variant)
-            if key in keys and (exchange.response.error is None or (i, key) not in exchanges):
-                exchanges[i, key] = exchange
-    return exchanges
+            variant = None if request.variant.step else request.variant
+            key = ExchangeKey(exchange.protocol, request.benchmark, request.sample_id, variant)
+            if key in keys and (exchange.response.error is None or request.variant not in exchanges[i, key]):
+                exchanges[i, key][request.variant] = exchange
+    return {key: steps_in_order(found.values()) for key, found in exchanges.items()}
 
 
 def _images(
@@ -213,7 +221,3 @@ def _images(
                 budget -= len(content)
                 uris[image.digest] = data_uri(media_type, content)
     return uris, frozenset(missing)
-
-
-def data_uri(media_type: str, content: bytes) -> str:
-    return f"data:{media_type};base64,{base64.b64encode(content).decode()}"

@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from snellen.formats.shown_text import short_name
 from snellen.report.common_questions import common_question_tables
-from snellen.report.formatting import short_name, superscript
+from snellen.report.conventions import convention_tables
+from snellen.report.formatting import superscript
 from snellen.report.paired_tables import paired_tables
+from snellen.report.paper_tables import beside_papers
 from snellen.report.request_counts import count_tables
 from snellen.report.run_view import RunView
 from snellen.report.sections import benchmark_tables, dimension_tables, provenance_tables, slice_tables
 from snellen.report.suite_tables import suite_sections
 from snellen.report.summary import summary
 from snellen.report.table import Cell, Table, cell_text
+from snellen.report.talk_tables import talk_tables
 
 
 def markdown_report(views: Sequence[RunView]) -> str:
@@ -21,10 +25,13 @@ def markdown_report(views: Sequence[RunView]) -> str:
     sections = {
         "": [summary(views)],
         "On common questions": common_question_tables(views),
+        "By both conventions": convention_tables(views),
         "Comparison": paired_tables(views),
+        "In several steps": talk_tables(views),
         "By dimension": dimension_tables(views),
         "By benchmark": benchmark_tables(views),
         **{section.layout.title: list(section.tables) for section in suite_sections(views)},
+        "Beside the published models": beside_papers(views),
         "Parts of benchmarks": slice_tables(views),
         "Counts": count_tables(views),
         "Provenance": provenance_tables(views),

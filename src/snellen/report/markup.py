@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 from itertools import takewhile
 
+from snellen.formats.shown_text import strip_controls
 from snellen.records import Estimate
-from snellen.report.formatting import DASH, figure_parts, strip_controls
+from snellen.report.formatting import DASH, figure_parts
 from snellen.report.table import Cell, NumberCell, Table, footnote_of
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Sequence
-from importlib.resources import files
 
-from snellen.report import svg
 from snellen.report.common_questions import common_question_tables
-from snellen.report.figures import ChartDrawer, ChartPanel
+from snellen.report.conventions import convention_tables
+from snellen.report.document import html_charts, html_legend, offline_document, report_asset
+from snellen.report.figures import ChartDrawer
 from snellen.report.gallery import OUTCOMES, Gallery, choose_gallery
 from snellen.report.markup import disclosure, esc, html_table
+from snellen.report.offline_page import embedded_json
 from snellen.report.paired_tables import paired_tables
+from snellen.report.paper_tables import beside_papers
 from snellen.report.request_counts import count_replies, count_tables
 from snellen.report.run_view import RunView, benchmarks_of
 from snellen.report.sample_card import sample_card
@@ -21,59 +20,32 @@ from snellen.report.sections import benchmark_tables, dimension_tables, provenan
 from snellen.report.suite_tables import suite_sections
 from snellen.report.summary import summary
 from snellen.report.table import Table
+from snellen.report.talk_tables import talk_tables
 
 RADAR_NOTE = "From the middle, 0%, to the rim, 100%; dotted: guessing."
 
+TEMPLATE_NOTE = "All presentations of all benchmarks, grouped by template."
+PLACE_NOTE = "A model without a preference chooses each position equally often (dashed)."
 METRIC_NOTE = "All other metrics, each on an axis in its own unit; whiskers are 95% intervals."
 
 
 def html_report(views: Sequence[RunView]) -> str:
-    """The whole page. Its content security policy allows its own style and script and nothing else."""
-    style, script = _asset("report.css"), _asset("report.js")
+    """The whole page."""
     gallery, figures = choose_gallery(views), ChartDrawer(views)
     sections = [
         ("summary", "Summary", html_table(summary(views), "matrix summary")),
         ("common", "Common", _tables(common_question_tables(views))),
+        ("conventions", "Conventions", _tables(convention_tables(views))),
         ("comparison", "Comparison", _tables(paired_tables(views))),
+        ("talks", "Steps", "".join(html_table(table, "matrix") for table in talk_tables(views))),
         *_chart_sections(views, figures),
+        ("papers", "Published", _tables(beside_papers(views))),
         ("samples", "Samples", _samples(views, gallery)),
         ("counts", "Counts", _counts(views, figures)),
         ("provenance", "Provenance", _tables(provenance_tables(views))),
     ]
-    present = [(name, title, inner) for name, title, inner in sections if inner]
-    links = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title, _ in present)
-    body = "\n".join(
-        f'<section id="{name}" aria-labelledby="h-{name}"><h2 id="h-{name}">{title}</h2>\n{inner}\n</section>'
-        for name, title, inner in present
-    )
-    policy = (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
-        f"<title>{esc(_title(views))}</title>\n<style>{style}</style></head>\n<body>\n"
-        f'<a class="skip" href="#summary">Skip to the summary</a>\n<header class="top">{_head(views)}</header>\n'
-        f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n<main>\n{body}\n</main>\n'
-        f'<script type="application/json" id="pictures">{_json(list(gallery.images.values()))}</script>\n'
-        f"<script>{script}</script>\n</body></html>\n"
-    )
-
-
-def _asset(name: str) -> str:
-    return files("snellen.report").joinpath(name).read_text("utf-8")
-
-
-def _digest(content: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-
-
-def _json(content: object) -> str:
-    """JSON that cannot end the element it stands in."""
-    return json.dumps(content).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    pictures = embedded_json("pictures", list(gallery.images.values())) + "\n"
+    return offline_document(_title(views), _head(views), sections, script=report_asset("report.js"), content=pictures)
 
 
 def _title(views: Sequence[RunView]) -> str:
@@ -102,7 +74,7 @@ def _names(views: Sequence[RunView]) -> str:
 
 
 def _chart_sections(views: Sequence[RunView], figures: ChartDrawer) -> list[tuple[str, str, str]]:
-    legend = _legend(views)
+    legend = html_legend([view.label for view in views])
     places, golds = figures.position_bars()
     whisker = "Whiskers are 95% intervals; the dashed line is what guessing gives. Point at a mark for its numbers."
     return [
@@ -114,7 +86,7 @@ def _chart_sections(views: Sequence[RunView], figures: ChartDrawer) -> list[tupl
         (
             "stability",
             "Stability",
-            _figure(
+            html_charts(
                 figures.instability_scatter(),
                 legend,
                 "One point per model and benchmark. Instability is the entropy of the options chosen when the same "
@@ -123,13 +95,13 @@ def _chart_sections(views: Sequence[RunView], figures: ChartDrawer) -> list[tupl
             )
             + _titled(
                 "By template",
-                _figure(figures.template_bars(), legend, "All presentations of all benchmarks, grouped by template."),
+                html_charts(figures.template_bars(), legend, TEMPLATE_NOTE),
             ),
         ),
         (
             "methods",
             "Methods",
-            _figure(
+            html_charts(
                 figures.method_scatter(),
                 legend,
                 "One point per model and benchmark. Above the line, the model is right more often by likelihood than "
@@ -140,14 +112,14 @@ def _chart_sections(views: Sequence[RunView], figures: ChartDrawer) -> list[tupl
         (
             "benchmarks",
             "Benchmarks",
-            _figure(figures.benchmark_bars(), legend, whisker)
-            + _figure(figures.metric_bars(), legend, METRIC_NOTE)
+            html_charts(figures.benchmark_bars(), legend, whisker)
+            + html_charts(figures.metric_bars(), legend, METRIC_NOTE)
             + _opened(benchmark_tables(views)),
         ),
         (
             "parts",
             "Levels",
-            _figure(figures.tag_bars(), legend, "Questions of all benchmarks that carry the tag, pooled.")
+            html_charts(figures.tag_bars(), legend, "Questions of all benchmarks that carry the tag, pooled.")
             + _tables([table for section in suite_sections(views) for table in section.tables])
             + _tables(slice_tables(views), is_folded=True),
         ),
@@ -156,9 +128,9 @@ def _chart_sections(views: Sequence[RunView], figures: ChartDrawer) -> list[tupl
             "Preference",
             _titled(
                 "Share of replies that choose each position",
-                _figure(places, legend, "A model without a preference chooses each position equally often (dashed)."),
+                html_charts(places, legend, PLACE_NOTE),
             )
-            + _titled("Accuracy by position of the correct option", _figure(golds, legend, whisker)),
+            + _titled("Accuracy by position of the correct option", html_charts(golds, legend, whisker)),
         ),
     ]
 
@@ -167,13 +139,13 @@ def _dimensions(figures: ChartDrawer, legend: str, note: str) -> str:
     """The radar with a switch to bars; bars only when there are fewer than three dimensions."""
     radar, bars = figures.radar(), figures.dimension_bars()
     if not radar:
-        return _figure(bars, legend, note)
+        return html_charts(bars, legend, note)
     return (
         '<div class="views"><input type="radio" name="view" id="view-radar" checked>'
         '<label for="view-radar">Radar</label><input type="radio" name="view" id="view-bars">'
         '<label for="view-bars">Bars with intervals</label>'
-        f'<div class="view radar">{_figure(radar, legend, _radar_note(figures))}'
-        f'</div><div class="view bars">{_figure(bars, legend, note)}</div></div>'
+        f'<div class="view radar">{html_charts(radar, legend, _radar_note(figures))}'
+        f'</div><div class="view bars">{html_charts(bars, legend, note)}</div></div>'
     )
 
 
@@ -182,29 +154,8 @@ def _radar_note(figures: ChartDrawer) -> str:
     return RADAR_NOTE + (f" Not shown, because they are not shares: {', '.join(missing)}." if missing else "")
 
 
-def _figure(panels: Sequence[ChartPanel], legend: str, note: str, *, is_tall: bool = False) -> str:
-    """Panels side by side with the note below; beside it for a single tall panel."""
-    if not panels:
-        return ""
-    body = "".join(
-        f'<div class="panel">{f"<h4>{esc(panel.title)}</h4>" if panel.title else ""}{panel.svg}</div>'
-        for panel in panels
-    )
-    kind = ' class="single"' if is_tall and len(panels) == 1 else ""
-    return f'<figure{kind}>{legend}<div class="panels">{body}</div><figcaption>{esc(note)}</figcaption></figure>'
-
-
 def _titled(title: str, inner: str) -> str:
     return f"<h3>{esc(title)}</h3>{inner}" if inner else ""
-
-
-def _legend(views: Sequence[RunView]) -> str:
-    items = "".join(
-        f'<li class="{svg.series_class(i)}"><svg class="key" viewBox="-6 -6 12 12" aria-hidden="true">'
-        f"{svg.marker(i, 0, 0)}</svg><bdi>{esc(view.label)}</bdi></li>"
-        for i, view in enumerate(views)
-    )
-    return f'<ul class="legend">{items}</ul>'
 
 
 def _opened(tables: Sequence[Table]) -> str:
@@ -221,17 +172,14 @@ def _tables(tables: Sequence[Table], *, is_folded: bool = False) -> str:
 
 
 def _counts(views: Sequence[RunView], figures: ChartDrawer) -> str:
-    return _figure(figures.request_bars(), "", "Darker: asked, or presented. Lighter: not needed.") + _tables(
+    return html_charts(figures.request_bars(), "", "Darker: asked, or presented. Lighter: not needed.") + _tables(
         count_tables(views)
     )
 
 
 def _samples(views: Sequence[RunView], gallery: Gallery) -> str:
     numbers = {digest: i for i, digest in enumerate(gallery.images)}
-    cards = "\n".join(
-        sample_card(entry, gallery, views[entry.model].label, views[entry.model].run.scoring.likelihood_rule, numbers)
-        for entry in gallery.entries
-    )
+    cards = "\n".join(sample_card(entry, gallery, views[entry.model].label, numbers) for entry in gallery.entries)
     excluded = ", ".join(f"{count:,} {outcome}" for outcome, count in gallery.left_out.items())
     note = f"Not shown: {excluded} (a question counts once per protocol)." if excluded else "All questions are shown."
     return (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from snellen.analysis.capability import ALL
 from snellen.analysis.paired.comparison import compare_runs
 from snellen.analysis.paired.records import Comparison, PairedDifference, RankInterval
@@ -15,6 +17,7 @@ from snellen.records import Estimate
 from snellen.report.formatting import DASH, decimal_text, metric_title, percent, value_text
 from snellen.report.run_view import RunView
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+from snellen.scoring.scored_run import ScoredRun, run_labels
 
 COLUMNS = ("metric", "models", "first", "second", "difference", "p", "p corrected")
 CORRECTIONS = {
@@ -37,11 +40,23 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
 
 
 def paired_tables(views: Sequence[RunView]) -> list[Table]:
-    """Each run of a report compared with the first, and ranks; none where runs have nothing in common."""
-    if len(views) < 2:
+    """Each run of a report compared with the first scored by the same rules, and ranks; none where runs have nothing in
+    common."""
+    conventions = dict.fromkeys(view.run.convention for view in views)
+    if len(conventions) == 1:
+        return _compared([view.run for view in views])
+    return [
+        replace(table, title=f"{table.title}, {one}")
+        for one in conventions
+        for table in _compared([view.run for view in views if view.run.convention == one])
+    ]
+
+
+def _compared(runs: Sequence[ScoredRun]) -> list[Table]:
+    if len(runs) < 2:
         return []
     try:
-        comparison = compare_runs([view.run for view in views], baseline=views[0].label)
+        comparison = compare_runs(runs, baseline=run_labels(runs)[0])
     except (DataError, MissingExtraError) as error:
         return [Table("Paired differences", ("runs",), (), notes=(f"Not compared: {error}",))]
     return comparison_tables(comparison) if comparison.differences else []

@@ -104,10 +104,11 @@ def _measured(line: ModelMethodRow) -> Iterator[tuple[ScoredBenchmark, str]]:
 
 
 def _places(prediction: Prediction) -> tuple[int, ...] | None:
-    """Options in the order shown; None if none were shown, or if earlier replies decided what was shown."""
+    """Options in the order shown; None if none were shown, if earlier replies decided what was shown, or if another
+    model chose."""
     labels = prediction.variant.labels
     declared = _declared(prediction.protocol)
-    if not labels or (declared.stops_early and not declared.is_unbiased(prediction.variant)):
+    if not labels or declared.conclude or (declared.stops_early and not declared.is_unbiased(prediction.variant)):
         return None
     return prediction.variant.order or tuple(range(len(labels)))
 

@@ -155,5 +155,29 @@ def count_tables(views: Sequence[RunView]) -> list[Table]:
                 "that speak to whoever grades them, read as any other.",
             ),
         ),
+        *_role_tables(views),
         *stage_tables(views),
     ]
+
+
+def _role_tables(views: Sequence[RunView]) -> list[Table]:
+    """What each model of a run was asked, where there are several."""
+    rows = tuple(
+        (
+            view.label,
+            use.role or "evaluated",
+            use.model,
+            use.answered + use.failed,
+            use.failed,
+            *((use.usage.prompt_tokens or 0, use.usage.completion_tokens or 0) if use.usage else (DASH, DASH)),
+        )
+        for view in views
+        for use in view.run.roles
+    )
+    if not rows:
+        return []
+    header = ("run of", "role", "model", "requests", "failed", "tokens read", "tokens written")
+    note = (
+        "Over all sessions of the run; a request that failed and was asked again counts twice. Tokens as models count."
+    )
+    return [Table("Requests by role", header, rows, label_columns=3, notes=(note,))]

@@ -158,6 +158,12 @@ def benchmarks_of(views: Sequence[RunView]) -> list[str]:
     return sorted(dimensions, key=lambda name: _place(dimensions[name]))
 
 
+def pools_of(views: Sequence[RunView]) -> list[str]:
+    """Names of the pools of benchmarks that have rows of their own."""
+    named = dict.fromkeys(row.benchmark for view in views for row in view.rows if row.benchmark != ALL)
+    return [name for name in named if all(view.benchmark(name) is None for view in views)]
+
+
 def dimensions_of(views: Sequence[RunView]) -> list[str]:
     """The dimensions of all benchmarks in the order of their suites; those of unknown suites come last."""
     dimensions = {scored.spec.dimension for view in views for scored in view.run.benchmarks if scored.spec.dimension}

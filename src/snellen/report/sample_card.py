@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 
 from snellen.metrics.declaration import declared
-from snellen.protocols.prediction import LikelihoodRule
+from snellen.protocols.prediction import holds_shares
 from snellen.reasons import word_reason
-from snellen.records import Exchange, ImagePart, ImageRef, Message, Prediction, Variant
+from snellen.records import Exchange, ImagePart, ImageRef, Message, Prediction, Step, Variant
 from snellen.report.formatting import DASH, decimal_text, metric_title
 from snellen.report.gallery import Gallery, GalleryEntry, Outcome, outcome_of
-from snellen.report.markup import esc
+from snellen.report.markup import disclosure, esc
 from snellen.report.svg import shorten
 
 LONGEST = 4000
@@ -19,13 +19,11 @@ LONGEST = 4000
 SIGNS: dict[Outcome, str] = {"right": "✓", "wrong": "✗", "unparsed": "?", "error": "!", "scored": "·", "no gold": "·"}
 
 
-def sample_card(
-    entry: GalleryEntry, gallery: Gallery, label: str, rule: LikelihoodRule, numbers: Mapping[str, int]
-) -> str:
+def sample_card(entry: GalleryEntry, gallery: Gallery, label: str, numbers: Mapping[str, int]) -> str:
     """An HTML article; `numbers` gives each picture's index in the page's list."""
-    exchange = gallery.exchanges.get((entry.model, entry.exchange_key))
+    exchanges = gallery.exchanges.get((entry.model, entry.exchange_key), [])
     pictures = "".join(_picture(image, entry, gallery, numbers) for image in entry.sample.images)
-    talk = _talk(exchange) if exchange else '<p class="none">The exchange is no longer in the journal.</p>'
+    talk = "".join(map(_talk, exchanges)) or '<p class="none">The exchange is no longer in the journal.</p>'
     turn = f" · round {entry.turn + 1} of {len(entry.sample.turns)}" if entry.sample.turns else ""
     return (
         f'<article class="entry" data-model="{entry.model}" data-benchmark="{esc(entry.sample.benchmark)}" '
@@ -34,7 +32,7 @@ def sample_card(
         f" <b>{esc(entry.sample.benchmark)}</b> · <bdi>{esc(label)}</bdi> · <bdi>{esc(entry.protocol)}</bdi>{turn}"
         f" · <code>{esc(entry.sample.id)}</code>{_tags(entry)}</header>\n"
         f'<div class="columns"><div class="pictures">{pictures}</div>'
-        f'<div class="talk">{talk}</div>\n<div class="verdict">{_verdict(entry, rule)}</div></div></article>'
+        f'<div class="talk">{talk}</div>\n<div class="verdict">{_verdict(entry)}</div></div></article>'
     )
 
 
@@ -53,9 +51,12 @@ def _picture(image: ImageRef, entry: GalleryEntry, gallery: Gallery, numbers: Ma
 
 
 def _talk(exchange: Exchange) -> str:
-    """The conversation as sent, then the response."""
-    response = exchange.response
-    turns = [_message(m, i == len(exchange.request.messages) - 1) for i, m in enumerate(exchange.request.messages)]
+    """The conversation as sent, then the response; what other models were sent is folded."""
+    request, response = exchange.request, exchange.response
+    sent = [_message(m, i == len(request.messages) - 1) for i, m in enumerate(request.messages)]
+    turns = [disclosure("as sent", "".join(sent))] if request.role else sent
+    if step := request.variant.step:
+        turns.insert(0, f'<p class="step">{esc(_place(step, request.role))}</p>')
     if response.error:
         attempts = f" after {response.error.attempts} attempts" if response.error.attempts > 1 else ""
         turns.append(_said("error", esc(f"{response.error.kind}{attempts}: ") + _long(response.error.detail)))
@@ -68,6 +69,11 @@ def _talk(exchange: Exchange) -> str:
         *response.notes,
     ]
     return "".join(turns) + (f'<p class="facts">{esc("; ".join(facts))}</p>' if facts else "")
+
+
+def _place(step: Step, role: str) -> str:
+    """`round 2 · sub-questions · questioner`"""
+    return " · ".join(filter(None, (f"round {step.round}" if step.round else "", step.purpose, role)))
 
 
 def _message(message: Message, is_last: bool) -> str:
@@ -88,9 +94,9 @@ def _long(text: str) -> str:
     return f'{esc(text[:LONGEST])}<span class="none"> … and {len(text) - LONGEST:,} more characters</span>'
 
 
-def _verdict(entry: GalleryEntry, rule: LikelihoodRule) -> str:
+def _verdict(entry: GalleryEntry) -> str:
     options = entry.sample.rounds[entry.turn].options
-    table = _options(entry, options, rule) if options else ""
+    table = _options(entry, options) if options else ""
     facts = [("read as", _reading(entry.shown_prediction, options)), ("gold", _gold(entry, options))]
     if len(entry.predictions) > 1:
         facts.append((f"{len(entry.predictions)} presentations", _presentations(entry, options)))
@@ -104,13 +110,13 @@ def _verdict(entry: GalleryEntry, rule: LikelihoodRule) -> str:
     return table + "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts) + "</dl>"
 
 
-def _options(entry: GalleryEntry, options: Sequence[str], rule: LikelihoodRule) -> str:
+def _options(entry: GalleryEntry, options: Sequence[str]) -> str:
     """Options in the order shown, with the choice, the gold and, under likelihood, the scores."""
     variant = entry.shown_prediction.variant
     order = variant.order or tuple(range(len(options)))
     gold = entry.answer.options if entry.answer else ()
     scores = entry.shown_prediction.scores
-    likely = _likelihoods(scores, rule) if len(scores) == len(options) else {}
+    likely = _likelihoods(scores, holds_shares(entry.shown_prediction)) if len(scores) == len(options) else {}
     rows = []
     for place, option in enumerate(order):
         label = variant.labels[place] if place < len(variant.labels) else ""
@@ -129,12 +135,12 @@ def _options(entry: GalleryEntry, options: Sequence[str], rule: LikelihoodRule) 
     )
 
 
-def _likelihoods(values: Sequence[float], rule: LikelihoodRule) -> dict[int, str]:
+def _likelihoods(values: Sequence[float], are_shares: bool) -> dict[int, str]:
     """One cell per option: a bar for its share among the options, and the value."""
     finite = [value for value in values if math.isfinite(value)]
     best = max(finite, default=0.0)
     weights = [math.exp(value - best) if math.isfinite(value) else 0.0 for value in values]
-    weights = list(values) if rule == "softmax" else weights
+    weights = list(values) if are_shares else weights
     total = math.fsum(weights) or 1.0
     return {
         i: f'<td class="num"><svg class="bar" viewBox="0 0 60 8" role="img" aria-label="share {weight / total:.2f}">'

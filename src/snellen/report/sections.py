@@ -25,6 +25,7 @@ from snellen.report.run_view import (
     dimensions_of,
     mean_chance,
     method_rows,
+    pools_of,
 )
 from snellen.report.summary import summary_cell
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
@@ -102,6 +103,7 @@ def benchmark_tables(views: Sequence[RunView]) -> list[Table]:
     places = [
         MatrixRow((name,), name, "", "", chance_accuracy(scored)) for name, scored in scored_benchmarks(views).items()
     ]
+    places += [MatrixRow((name,), name) for name in pools_of(views)]
     metrics = (*CHOICE_ROWS, *other_metrics(views), "template_spread")
     return [table for metric in metrics for table in _matrix("benchmark", places, views, metric)]
 
@@ -228,6 +230,10 @@ def _facts(view: RunView) -> Iterable[tuple[str, str]]:
     yield "protocols", ", ".join(manifest.protocols)
     for name, value in sorted(manifest.fingerprint.items()):
         yield f"model: {name}", value
+    for role, use in manifest.roles.items():
+        yield role, use.model
+        for name, value in sorted(use.fingerprint.items()):
+            yield f"{role}: {name}", value
     yield "templates", manifest.templates
     yield "response prefix", "yes" if manifest.prefix else "no"
     yield (

@@ -14,15 +14,18 @@ from rich.text import Text
 from snellen.analysis.capability import ALL, CAPABILITY
 from snellen.analysis.ranks import AVERAGE_RANK
 from snellen.catalogue import dimension_titles
+from snellen.formats.shown_text import short_name
 from snellen.metrics.declaration import declared
 from snellen.records import Estimate, Result
 from snellen.report.common_questions import common_question_tables
-from snellen.report.formatting import DASH, figure_parts, short_name, superscript, value_text
-from snellen.report.run_view import MetricEstimates, dimensions_of, method_rows, run_views
+from snellen.report.conventions import convention_tables
+from snellen.report.formatting import DASH, figure_parts, superscript, value_text
+from snellen.report.run_view import MetricEstimates, dimensions_of, method_rows, pools_of, run_views
 from snellen.report.sections import other_metrics, scored_benchmarks
 from snellen.report.suite_tables import suite_sections
 from snellen.report.summary import summary
 from snellen.report.table import Cell, NumberCell, Table, cell_text, footnote_of
+from snellen.report.talk_tables import talk_tables
 from snellen.scoring.scored_run import ScoredRun
 from snellen.scoring.text_scoring import rows_of
 
@@ -97,6 +100,16 @@ def common_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[Ric
     return [plain_table(table) for table in tables if table.label_columns != 2]
 
 
+def both_conventions(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:
+    """Each run that was scored as published beside its standard numbers."""
+    return [plain_table(table) for table in convention_tables(run_views(runs, rows))]
+
+
+def step_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:
+    """Answers to which several steps led, beside single-turn ones."""
+    return [plain_table(table) for table in talk_tables(run_views(runs, rows))]
+
+
 def suite_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> dict[str, list[RichTable]]:
     """The tables that suites add, by their subject."""
     sections = suite_sections(run_views(runs, rows))
@@ -128,7 +141,7 @@ def plain_table(table: Table) -> RichTable:
 def other_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:
     """Metrics of open questions and any requested ones, by benchmark: one table per model and method."""
     views = run_views(runs, rows)
-    metrics, names = other_metrics(views), list(scored_benchmarks(views))
+    metrics, names = other_metrics(views), [*scored_benchmarks(views), *pools_of(views)]
     # A metric without anything to count needs only one row to say so.
     pooled = {tally.metric for run in runs for scored in run.benchmarks for tally in scored.tallies}
     followers = {row for metric in pooled for row in rows_of(metric)[1:]}

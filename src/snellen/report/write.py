@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from snellen.analysis.aggregate import flat_row
 from snellen.errors import DataError
+from snellen.formats.shown_text import csv_table
 from snellen.records import Result
 from snellen.report.markdown import markdown_report
 from snellen.report.page import html_report
@@ -33,13 +32,8 @@ def write_report(runs: Sequence[ScoredRun], rows: Sequence[Result], path: Path) 
 
 
 def csv_report(views: Sequence[RunView]) -> str:
-    """All rows as CSV; an empty field stands for no value."""
-    rows = [flat_row(row) for view in views for row in view.rows]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    """All rows as CSV."""
+    return csv_table([flat_row(row) for view in views for row in view.rows])
 
 
 def json_report(views: Sequence[RunView]) -> str:

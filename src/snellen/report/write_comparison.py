@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import msgspec
 
 from snellen.analysis.paired.records import Comparison, flat_difference
 from snellen.errors import DataError
+from snellen.formats.shown_text import csv_table
 from snellen.report.markdown import markdown_tables
 from snellen.report.paired_tables import comparison_tables
 from snellen.runs.journal import write_atomically
@@ -30,12 +29,7 @@ def write_comparison(comparison: Comparison, path: Path) -> Path:
 
 
 def _csv(comparison: Comparison) -> str:
-    rows = [flat_difference(one) for one in comparison.differences]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_table([flat_difference(one) for one in comparison.differences])
 
 
 def _markdown(comparison: Comparison) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from snellen.building.recipe import needs_writing
 from snellen.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.errors import DataError, MissingExtraError, ModelError
-from snellen.models.base import AsyncModel, Model
+from snellen.models.base import AsyncModel, Model, identity_of
 from snellen.paths import home, slug
 from snellen.protocols.distractor_writing import WritingItem, WrittenDistractors
 from snellen.protocols.verdict import replay_verdict
@@ -32,7 +32,7 @@ class ModelDistractorWriter:
     def __init__(self, model: Model | AsyncModel, announce: Callable[[str], object] = lambda line: None) -> None:
         self.name = model.name
         self._model, self._announce = model, announce
-        facts = {key: "".join(text) for key, text in model.fingerprint().items()}
+        facts = identity_of(model).fingerprint
         digest = hashlib.blake2b(msgspec.json.encode((model.name, facts), order="sorted"), digest_size=4).hexdigest()
         self.folder = home() / "written" / f"{slug(model.name)[:60]}-{digest}"
 

@@ -1,8 +1,9 @@
-"""Drivers carry requests from active protocols to a model, and the responses back.
+"""Drivers carry requests from active protocols to the models of a run, and the responses back.
 
 `drive` serves models that answer batches: it keeps a window of active protocols, so that all presentations of a
-picture are asked together. `drive_async` serves models behind a network, with many requests in flight.
-Both write each response to the store before its protocol sees it.
+picture are asked together. `drive_async` serves models behind a network, with many requests in flight. Where a run
+has both kinds, `drive` serves all of them. A request goes to the model of its role. Both drivers write each response
+to the store before its protocol sees it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
-from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Protocol as Form
 
 from msgspec import Struct
@@ -20,13 +21,18 @@ from msgspec.structs import replace
 
 from snellen.errors import ModelError, SnellenError
 from snellen.images import Images
-from snellen.models.base import AsyncModel, Model
+from snellen.models.base import AsyncModel, ExpectsPictures, Model
 from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
-from snellen.records import Exchange, Failure, Kind, Request, Response, Sample
+from snellen.records import EVALUATED, Exchange, Failure, Kind, Request, Response, Sample
+from snellen.runs.batched_model import in_batches
+from snellen.runs.event_loop import run_async
 from snellen.runs.journal import RunStore
 
 REQUEST_KINDS: tuple[Kind, ...] = ("generate", "loglikelihood")
+Roles = Mapping[str, Model | AsyncModel]
+"""The models of a run besides the evaluated one, by role."""
+NO_ROLES: Roles = MappingProxyType({})
 
 
 class WorkItem(Form):
@@ -98,41 +104,26 @@ def advance_item(wave: RequestGenerator, responses: list[Response]) -> list[Requ
     return wave.send(responses) if responses else next(wave)
 
 
-def run_async(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine to its end, also in a notebook, whose thread already has a running event loop.
-
-    `asyncio.run` would leave this thread without the event loop that its user has set.
-    """
-
-    def run() -> None:
-        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-            runner.run(work)
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        run()
-    else:
-        with ThreadPoolExecutor(max_workers=1) as thread:
-            thread.submit(run).result()
-
-
 def drive_model(
     model: Model | AsyncModel,
     items: Iterator[WorkItem],
     store: RunStore,
     *,
+    roles: Roles = NO_ROLES,
     window: int = 0,
     progress: ProgressCallback = lambda update: None,
 ) -> None:
-    """Run all items with either kind of model.
+    """Run all items with either kind of model, and with those that play the other roles.
 
-    Raises ModelError when the model is unusable; what was answered before is stored.
+    Raises ModelError when a model is unusable; what was answered before is stored.
     """
-    if isinstance(model, AsyncModel):
-        run_async(drive_async(model, items, store, progress=progress))
-    else:
-        drive(model, items, store, window=window, progress=progress)
+    served = {role: one for role, one in roles.items() if isinstance(one, AsyncModel)}
+    if isinstance(model, AsyncModel) and len(served) == len(roles):
+        run_async(drive_async(model, items, store, roles=served, progress=progress))
+        return
+    with in_batches({EVALUATED: model, **roles}) as models:
+        evaluated = models.pop(EVALUATED)
+        drive(evaluated, items, store, roles=models, window=window, progress=progress)
 
 
 def drive(
@@ -140,14 +131,18 @@ def drive(
     items: Iterator[WorkItem],
     store: RunStore,
     *,
+    roles: Mapping[str, Model] = MappingProxyType({}),
     window: int = 0,
     progress: ProgressCallback = lambda update: None,
 ) -> None:
-    """Run all items with a model that answers batches; `window` is how many requests it gets at once.
+    """Run all items with models that answer batches; `window` is how many requests wait before any is asked.
 
-    Raises ModelError when the model is unusable; what was answered before is stored.
+    Raises ModelError when a model is unusable; what was answered before is stored.
     """
+    models = {EVALUATED: model, **roles}
     window = window or model.batch_size
+    if isinstance(model, ExpectsPictures):
+        items = announced(items, model, window)
     live: list[ActiveItem] = []
     waiting = 0
     for item in items:
@@ -158,18 +153,38 @@ def drive(
         else:
             progress(ProgressUpdate(items=1))
         if waiting >= window:
-            live = _serve(model, live, store, progress)
+            live = _serve(models, live, store, progress)
             waiting = sum(len(active.missing()) for active in live)
     while live:
-        live = _serve(model, live, store, progress)
+        live = _serve(models, live, store, progress)
 
 
-def _serve(model: Model, live: list[ActiveItem], store: RunStore, progress: ProgressCallback) -> list[ActiveItem]:
+def announced(items: Iterator[WorkItem], model: ExpectsPictures, ahead: int) -> Iterator[WorkItem]:
+    """The items in order; `model` is told of the pictures of each while up to `ahead` others are still before it."""
+    coming: deque[WorkItem] = deque()
+    for item in items:
+        if isinstance(item, SampleItem):
+            model.expect(item.sample.images, item.images)
+        coming.append(item)
+        if len(coming) > ahead:
+            yield coming.popleft()
+    yield from coming
+
+
+def _serve(
+    models: Mapping[str, Model], live: list[ActiveItem], store: RunStore, progress: ProgressCallback
+) -> list[ActiveItem]:
     """Ask what all active protocols wait for, and return those that are not finished."""
-    for kind in REQUEST_KINDS:
-        waiting = [(active, i) for active in live for i in active.missing() if active.requests[i].kind == kind]
-        for _, group in itertools.groupby(waiting, key=lambda pair: id(pair[0].item.images)):
-            _ask(model, kind, list(group), store, progress)
+    waiting: dict[tuple[str, Kind], list[tuple[ActiveItem, int]]] = {
+        (role, kind): [] for role in models for kind in REQUEST_KINDS
+    }
+    for active in live:
+        for i in active.missing():
+            request = active.requests[i]
+            waiting[_played(request.role, models), request.kind].append((active, i))
+    for (role, kind), pairs in waiting.items():
+        for _, group in itertools.groupby(pairs, key=lambda pair: id(pair[0].item.images)):
+            _ask(models[role], kind, list(group), store, progress)
     unfinished = []
     for active in live:
         if active.advance(store):
@@ -177,6 +192,13 @@ def _serve(model: Model, live: list[ActiveItem], store: RunStore, progress: Prog
         else:
             progress(ProgressUpdate(items=1))
     return unfinished
+
+
+def _played(role: str, models: Mapping[str, object]) -> str:
+    """The role itself. Raises ModelError where no model plays it."""
+    if role not in models:
+        raise ModelError(f"no model has the role {role}; the protocol that asks it must declare it in `roles`")
+    return role
 
 
 def _ask(
@@ -234,12 +256,19 @@ def _failed(detail: str) -> Response:
 
 
 async def drive_async(
-    model: AsyncModel, items: Iterator[WorkItem], store: RunStore, *, progress: ProgressCallback = lambda update: None
+    model: AsyncModel,
+    items: Iterator[WorkItem],
+    store: RunStore,
+    *,
+    roles: Mapping[str, AsyncModel] = MappingProxyType({}),
+    progress: ProgressCallback = lambda update: None,
 ) -> None:
-    """Run all items with a model behind a network, as many at once as it allows.
+    """Run all items with models behind a network, as many at once as they allow.
 
-    Raises ModelError when the model is unusable; what was answered before is stored.
+    Raises ModelError when a model is unusable; what was answered before is stored.
     """
+    models = {EVALUATED: model, **roles}
+    distinct = list({id(one): one for one in models.values()}.values())
     source = iter(items)
     in_flight: dict[bytes, asyncio.Future[Response]] = {}
 
@@ -253,7 +282,7 @@ async def drive_async(
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         in_flight[identity] = future
         try:
-            response = check_response(request, await model.ask(request, images))
+            response = check_response(request, await models[_played(request.role, models)].ask(request, images))
             store.append([Exchange(label, request, response)])
             progress(ProgressUpdate(requests=1, failures=int(response.error is not None)))
             future.set_result(response)
@@ -287,12 +316,13 @@ async def drive_async(
     try:
         async with asyncio.TaskGroup() as group:
             # Twice as many as may be in flight: an item that waits for a retry leaves its slot to others.
-            for _ in range(2 * model.concurrency):
+            for _ in range(2 * sum(one.concurrency for one in distinct)):
                 group.create_task(worker())
     except* (SnellenError, OSError) as errors:
         raise _first(errors) from None
     finally:
-        await model.close()
+        for one in distinct:
+            await one.close()
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -35,12 +35,12 @@ def imported_run_folder(path: Path, answers: str, form: str = "") -> Path:
 
     `answers` is a file, the name or folder of a built benchmark, or empty; `form` is how the file is read.
     """
-    of_answers = file_digest(Path(answers)) if answers and Path(answers).is_file() else answers.encode()
-    digest = hashlib.sha256(file_digest(path) + of_answers + form.encode())
+    of_answers = unpacked_digest(Path(answers)) if answers and Path(answers).is_file() else answers.encode()
+    digest = hashlib.sha256(unpacked_digest(path) + of_answers + form.encode())
     return Path("runs") / f"{slug(path.stem)[:60]}-{digest.hexdigest()[:8]}"
 
 
-def file_digest(path: Path) -> bytes:
+def unpacked_digest(path: Path) -> bytes:
     """SHA-256 of a file's content, unpacked where it is packed."""
     with open_text(path) as file:
         return hashlib.sha256(file.read()).digest()
@@ -106,4 +106,4 @@ def write_imported_run(
 
 
 def _fingerprint(path: Path) -> dict[str, str]:
-    return {"predictions": path.name, "sha256": file_digest(path).hex()}
+    return {"predictions": path.name, "sha256": unpacked_digest(path).hex()}

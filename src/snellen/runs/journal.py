@@ -14,15 +14,19 @@ import fcntl
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 from msgspec import Struct
 
 from snellen.errors import StoreError
-from snellen.records import Decoding, Exchange, Request, Response
+from snellen.formats.decoding import JSON_FAULTS
+from snellen.records import EVALUATED, Decoding, Exchange, Request, Response
 from snellen.runs.spec import RunSpec
 
 RUN_FORMAT = 2
@@ -53,6 +57,15 @@ class BenchmarkUse(Struct, frozen=True):
         return self.version == version or "" != self.questions == questions
 
 
+class RoleModel(Struct, frozen=True):
+    """A model of a run besides the evaluated one. The fields are as in the manifest."""
+
+    model: str
+    fingerprint: dict[str, str]
+    left_as: dict[str, str] = {}
+    answers_by_sample: bool = False
+
+
 class RunManifest(Struct, frozen=True):
     """Describes a run: enough to resume it, to score it, and to tell where its numbers come from."""
 
@@ -76,6 +89,16 @@ class RunManifest(Struct, frozen=True):
     (it counts, it keeps a cache): both are of the model that answered."""
     answers_by_sample: bool = False
     """Whether the model looks up which sample asks, so that samples that ask the same may get different replies."""
+    roles: dict[str, RoleModel] = {}
+    """The other models that the run asks, by role."""
+    words: dict[str, str] = {}
+    """By protocol, the version of its words besides the templates; protocols without such words are not there."""
+
+    @property
+    def by_sample(self) -> frozenset[str]:
+        """The roles whose models look up which sample asks."""
+        named = (role for role, use in self.roles.items() if use.answers_by_sample)
+        return frozenset([EVALUATED, *named] if self.answers_by_sample else named)
 
     @property
     def decoding(self) -> Decoding:
@@ -90,14 +113,25 @@ class RunManifest(Struct, frozen=True):
 class RunStore:
     """An open run folder. `worker` names the journal that this process appends to.
 
-    A response is found again by what was asked; with `by_sample` also by the sample that asked.
+    A response is found again by what was asked; for the roles `by_sample` also by the sample that asked. It may also
+    stand in one of the `others`, folders of finished runs of the same models, which are only read.
     """
 
     def __init__(
-        self, folder: Path, worker: int = 0, *, by_sample: bool = False, clock: Callable[[], float] = time.monotonic
+        self,
+        folder: Path,
+        worker: int = 0,
+        *,
+        by_sample: Collection[str] = (),
+        others: Sequence[Path] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.folder, self._by_sample = folder, by_sample
-        self.answered = self.failed = 0
+        self.folder, self._by_sample = folder, frozenset(by_sample)
+        self._others = [
+            (path, _places_in(path, path.stat().st_size, self._by_sample)) for one in others for path in journals(one)
+        ]
+        self.answered, self.failed = Counter[str](), Counter[str]()
+        """Requests of this session, by role."""
         self._clock, self._synced = clock, clock()
         self._places: dict[bytes, int] = {}  # what a response is found by -> offset * 256 + number of the journal
         self._known: set[bytes] = set()
@@ -140,20 +174,28 @@ class RunStore:
 
     def identity(self, request: Request) -> bytes:
         """What the response to a request is found by: two requests with the same share one response."""
-        return sample_identity(request) if self._by_sample else bytes.fromhex(request.key)
+        return request_identity(request, self._by_sample)
 
     def find(self, protocol: str, request: Request) -> Response | None:
         """The stored response to the same request, if any; it is then recorded under this presentation too.
 
         Failures are never returned, so they are asked again.
         """
-        place = self._places.get(self.identity(request))
-        if place is None:
+        response = self._stored(self.identity(request))
+        if response is None:
             return None
-        response = _read_at(self._journals[place & 255], place >> 8).response
         if _presentation(protocol, request) not in self._known:
             self.append([Exchange(protocol, request, response, reused=True)])
         return response
+
+    def _stored(self, identity: bytes) -> Response | None:
+        place = self._places.get(identity)
+        if place is not None:
+            return _read_at(self._journals[place & 255], place >> 8).response
+        for path, places in self._others:
+            if identity in places:
+                return _read_at(path, places[identity]).response
+        return None
 
     def share(self, protocol: str, request: Request, response: Response) -> Response:
         """Record under this presentation too the response, or failure, that another just got for the same request."""
@@ -167,8 +209,8 @@ class RunStore:
         lines = bytearray()
         for exchange in exchanges:
             self._index(exchange, self._own, self._size + len(lines))
-            self.answered += exchange.response.error is None and not exchange.reused
-            self.failed += exchange.response.error is not None and not exchange.reused
+            if not exchange.reused:
+                (self.failed if exchange.response.error else self.answered)[exchange.request.role] += 1
             lines += _encoder.encode(exchange)
             lines += b"\n"
         view = memoryview(lines)
@@ -221,7 +263,7 @@ def read_journal(path: Path) -> Iterator[tuple[int, Exchange]]:
             if line.endswith(b"\n"):
                 try:
                     yield offset, _exchanges.decode(line)
-                except msgspec.DecodeError as error:
+                except JSON_FAULTS as error:
                     raise StoreError(
                         f"{path}:{number}: not an exchange of this version ({error}); remove the line to go on"
                     ) from None
@@ -248,7 +290,7 @@ def read_manifest(folder: Path) -> RunManifest:
                 "choose another --name, or use the Snellen that made it"
             )
         return msgspec.json.decode(raw, type=RunManifest)
-    except msgspec.DecodeError as error:
+    except JSON_FAULTS as error:
         raise StoreError(f"{path}: {error}") from None
 
 
@@ -273,6 +315,21 @@ def _unwritable(folder: Path, error: OSError) -> StoreError:
     if error.errno == errno.ENOSPC:
         return StoreError(f"{folder}: the disk is full; free some space, then run the same command to go on")
     return StoreError(f"{folder}: cannot write ({error.strerror}); choose a folder you can write with --runs")
+
+
+def request_identity(request: Request, by_sample: Collection[str]) -> bytes:
+    """What the response to a request is found by; for the roles `by_sample` also by the sample that asks."""
+    return sample_identity(request) if request.role in by_sample else bytes.fromhex(request.key)
+
+
+@lru_cache(maxsize=1024)
+def _places_in(path: Path, size: int, by_sample: frozenset[str]) -> Mapping[bytes, int]:
+    """Where the first answer to each request stands in a journal of that size: read once, however many runs ask."""
+    places: dict[bytes, int] = {}
+    for offset, exchange in read_journal(path):
+        if exchange.response.error is None:
+            places.setdefault(request_identity(exchange.request, by_sample), offset)
+    return MappingProxyType(places)
 
 
 def sample_identity(request: Request) -> bytes:

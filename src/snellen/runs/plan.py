@@ -23,6 +23,7 @@ from snellen.paths import benchmark_folder, home, slug
 from snellen.prompts.rendering import PromptRenderer
 from snellen.prompts.templates import Templates, named_templates
 from snellen.protocols.base import Protocol, parse_protocol
+from snellen.protocols.declaration import declaration_of
 from snellen.records import Formulation, Method, Sample
 from snellen.runs.drivers import SampleItem
 from snellen.runs.journal import BenchmarkUse
@@ -50,6 +51,8 @@ class RunPlan(Struct, frozen=True):
     templates: Templates
     worker: int = 0
     """Which of the spec's workers this is; samples of one picture stay together."""
+    others: tuple[Path, ...] = ()
+    """Folders of runs whose answers to the same requests serve too, where the same model gave them."""
 
     @property
     def folder(self) -> Path:
@@ -70,9 +73,10 @@ def plan_run(spec: RunSpec, announce: Announce = lambda line: None) -> RunPlan:
     if not spec.benchmarks:
         raise DataError("name a benchmark to run; `snellen list` shows all")
     protocols = tuple(parse_protocol(text) for text in spec.protocols)
-    templates = named_templates(spec.templates)
+    templates = named_templates(spec.templates).with_prompt(spec.prompt)
     without = held_out_benchmarks(spec.benchmarks, spec.held_out_for, spec.cards, announce)
     benchmarks = find_benchmarks(spec.benchmarks, spec.where, spec.limit, announce, without=without, partial=True)
+    check_roles(RunPlan(spec, tuple(benchmarks), protocols, templates), dict(spec.roles))
     if not spec.name:
         labels = tuple(protocol.label for protocol in protocols) or spec.methods
         question = replace(
@@ -300,6 +304,23 @@ def count_items(plan: RunPlan) -> int:
         for sample in selected.benchmark.samples(selected.selection)
         for protocol in protocols
     )
+
+
+def check_roles(plan: RunPlan, played: Collection[str]) -> None:
+    """Raise DataError for a role that a protocol of the plan needs and nobody plays, or that none of them has."""
+    asked = {
+        role: protocol.label
+        for selected in plan.benchmarks
+        for protocol in protocols_of(selected.benchmark.spec, plan)
+        for role in declaration_of(protocol).roles
+    }
+    for role, protocol in asked.items():
+        if role not in played:
+            raise DataError(f"{protocol} asks a {role}; name one with --role {role}=MODEL (roles={{{role!r}: MODEL}})")
+    for role in played:
+        if role not in asked:
+            known = f"; known: {', '.join(asked)}" if asked else ""
+            raise DataError(f"no protocol of this run asks a {role}; leave --role {role}=... out{known}")
 
 
 def digest(*parts: str) -> str:

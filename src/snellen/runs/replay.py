@@ -9,7 +9,7 @@ from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec
 from snellen.models.object_fingerprint import NOT_FINGERPRINTED
 from snellen.records import Failure, Kind, Request, Response
-from snellen.runs.journal import read_exchanges, read_manifest, sample_identity
+from snellen.runs.journal import read_exchanges, read_manifest, request_identity
 
 
 class Replay:
@@ -21,7 +21,7 @@ class Replay:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self._manifest = read_manifest(folder)
-        self.answers_by_sample = self._manifest.answers_by_sample
+        self.answers_by_sample = bool(self._manifest.by_sample)
         self._responses = {
             self._identity(exchange.request): exchange.response
             for exchange in read_exchanges(folder)
@@ -29,11 +29,14 @@ class Replay:
         }
 
     def fingerprint(self) -> dict[str, str]:
-        known = {name: text for name, text in self._manifest.fingerprint.items() if name != NOT_FINGERPRINTED}
-        return {"replay of": self._manifest.model, **known}
+        facts = {"replay of": self._manifest.model, **self._manifest.fingerprint}
+        for role, use in self._manifest.roles.items():
+            facts[role] = use.model
+            facts.update({f"{role}: {name}": text for name, text in use.fingerprint.items()})
+        return {name: text for name, text in facts.items() if not name.endswith(NOT_FINGERPRINTED)}
 
     def _identity(self, request: Request) -> bytes:
-        return sample_identity(request) if self.answers_by_sample else bytes.fromhex(request.key)
+        return request_identity(request, self._manifest.by_sample)
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
         missing = Response(error=Failure("not recorded", "the replayed run was not asked this"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 from datetime import UTC, datetime
@@ -13,14 +14,17 @@ from msgspec.structs import replace
 
 from snellen import __version__
 from snellen.errors import ModelError, StoreError
-from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks, answers_by_sample
-from snellen.models.object_fingerprint import is_of_content
+from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks, answers_by_sample, identity_of
+from snellen.models.object_fingerprint import is_of_content, why_not_fingerprinted
 from snellen.protocols.base import needed_kind
-from snellen.runs.drivers import ProgressCallback, drive_model
+from snellen.protocols.declaration import declaration_of
+from snellen.records import EVALUATED
+from snellen.runs.drivers import NO_ROLES, ProgressCallback, Roles, drive_model
 from snellen.runs.journal import (
     RUN_FORMAT,
     RUN_MANIFEST,
     BenchmarkUse,
+    RoleModel,
     RunManifest,
     RunStore,
     holds_answers,
@@ -28,7 +32,7 @@ from snellen.runs.journal import (
     write_manifest,
 )
 from snellen.runs.model_identity import changed_fact, check_identity, way_out
-from snellen.runs.plan import RunPlan, protocols_of, work_items
+from snellen.runs.plan import RunPlan, check_roles, protocols_of, work_items
 from snellen.runs.same_requests import check_same_requests
 
 _RECORDED = ("msgspec", "pyarrow", "pillow", "httpcore", "torch", "transformers", "tokenizers")
@@ -38,33 +42,43 @@ class RunOutcome(Struct, frozen=True):
     """What this session of a run did."""
 
     folder: Path
-    answered: int
-    failed: int
+    answered: dict[str, int]
+    """Requests by role; that of the evaluated model is ''."""
+    failed: dict[str, int]
     findings: tuple[str, ...] = ()
-    """What the model found when it checked its own answers."""
+    """What the models found when they checked their own answers."""
 
 
-def run_plan(model: Model | AsyncModel, plan: RunPlan, progress: ProgressCallback = lambda update: None) -> RunOutcome:
+def run_plan(
+    model: Model | AsyncModel,
+    plan: RunPlan,
+    progress: ProgressCallback = lambda update: None,
+    roles: Roles = NO_ROLES,
+) -> RunOutcome:
     """Ask everything that is not answered yet. The same call resumes an earlier run.
 
     Raises StoreError for a folder that belongs to another run, ModelError for an unusable model, DataError for samples
-    that would share a reply although their answers differ.
+    that would share a reply although their answers differ, or a role that nobody plays.
     """
-    check_model_kinds(model, plan)
+    check_model_kinds(model, plan, roles)
     notes = check_same_requests(model, plan)
-    folder = plan.folder
-    manifest = replace(manifest_of(model, plan), notes=notes)
+    folder, everybody = plan.folder, {EVALUATED: model, **roles}
+    manifest = replace(manifest_of(model, plan, roles), notes=notes)
     _join(folder, manifest, first=plan.worker == 0)
-    if isinstance(model, NeedsBenchmarks):
-        model.prepare([selected.benchmark.folder for selected in plan.benchmarks])
-    with RunStore(folder, plan.worker, by_sample=answers_by_sample(model)) as store:
+    for one in everybody.values():
+        if isinstance(one, NeedsBenchmarks):
+            one.prepare([selected.benchmark.folder for selected in plan.benchmarks])
+    others = [other for other in plan.others if _answers_alike(other, manifest)]
+    with RunStore(folder, plan.worker, by_sample=manifest.by_sample, others=others) as store:
         try:
-            drive_model(model, work_items(plan), store, window=plan.spec.window, progress=progress)
+            drive_model(model, work_items(plan), store, roles=roles, window=plan.spec.window, progress=progress)
         finally:
-            if is_of_content(manifest.fingerprint):
-                _keep_left_as(folder, model)
-        findings = model.findings() if isinstance(model, HasFindings) else ()
-        outcome = RunOutcome(folder, store.answered, store.failed, findings)
+            if any(is_of_content(use.fingerprint) for use in _models_of(manifest).values()):
+                _keep_left_as(folder, everybody)
+        # A model with several roles finds the same in each.
+        found = (one.findings() for one in everybody.values() if isinstance(one, HasFindings))
+        findings = dict.fromkeys(itertools.chain.from_iterable(found))
+        outcome = RunOutcome(folder, dict(store.answered), dict(store.failed), tuple(findings))
     if plan.spec.workers == 1:
         note_findings(outcome)
     return outcome
@@ -77,8 +91,13 @@ def note_findings(outcome: RunOutcome) -> None:
         write_manifest(outcome.folder, replace(manifest, notes=(*manifest.notes, *outcome.findings)))
 
 
-def check_model_kinds(model: Model | AsyncModel, plan: RunPlan) -> None:
-    """Raise ModelError for a protocol that needs a kind of request the model does not support."""
+def check_model_kinds(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLES) -> None:
+    """Raise ModelError for a protocol that needs a kind of request the model does not support, or for a model with a
+    role that cannot reply, and DataError for a role that nobody plays."""
+    check_roles(plan, roles)
+    for role, played in roles.items():
+        if "generate" not in played.kinds:
+            raise ModelError(f"{played.name} only scores options, but a {role} has to reply; name another model")
     for protocol in {p for selected in plan.benchmarks for p in protocols_of(selected.benchmark.spec, plan)}:
         kind = needed_kind(protocol)
         if kind not in model.kinds and kind == "generate":
@@ -90,12 +109,12 @@ def check_model_kinds(model: Model | AsyncModel, plan: RunPlan) -> None:
             )
 
 
-def manifest_of(model: Model | AsyncModel, plan: RunPlan) -> RunManifest:
+def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLES) -> RunManifest:
     labels = [tuple(p.label for p in protocols_of(use.benchmark.spec, plan)) for use in plan.benchmarks]
     return RunManifest(
         format=RUN_FORMAT,
         model=model.name,
-        fingerprint=_fingerprint(model),
+        fingerprint=identity_of(model).fingerprint,
         benchmarks=tuple(
             BenchmarkUse(
                 use.benchmark.name,
@@ -115,19 +134,56 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan) -> RunManifest:
         hardware={"machine": platform.machine(), "system": platform.system(), "cores": str(os.cpu_count())},
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         answers_by_sample=answers_by_sample(model),
+        roles={
+            role: RoleModel(one.name, identity_of(one).fingerprint, answers_by_sample=answers_by_sample(one))
+            for role, one in roles.items()
+        },
+        words={
+            protocol.label: words(plan.templates)
+            for use in plan.benchmarks
+            for protocol in protocols_of(use.benchmark.spec, plan)
+            if (words := declaration_of(protocol).words)
+        },
     )
 
 
-def _fingerprint(model: Model | AsyncModel) -> dict[str, str]:
-    # A version may be a text of a kind of its own, as torch's is.
-    return {name: "".join(value) for name, value in model.fingerprint().items()}
+def _keep_left_as(folder: Path, everybody: Roles) -> None:
+    """Note what objects became in answering, so that the same objects may go on."""
+    manifest = read_manifest(folder)
+    kept = manifest
+    for role, use in _models_of(manifest).items():
+        if role in everybody and is_of_content(use.fingerprint):
+            now = identity_of(everybody[role]).fingerprint
+            if now not in (use.fingerprint, use.left_as):
+                kept = _with_model(kept, role, replace(use, left_as=now))
+    if kept != manifest:
+        write_manifest(folder, kept)
 
 
-def _keep_left_as(folder: Path, model: Model | AsyncModel) -> None:
-    """Note what an object became in answering, so that the same object may go on."""
-    manifest, now = read_manifest(folder), _fingerprint(model)
-    if now not in (manifest.fingerprint, manifest.left_as):
-        write_manifest(folder, replace(manifest, left_as=now))
+def _models_of(manifest: RunManifest) -> dict[str, RoleModel]:
+    """All models of a run by role, the evaluated one first."""
+    evaluated = RoleModel(manifest.model, manifest.fingerprint, manifest.left_as, manifest.answers_by_sample)
+    return {EVALUATED: evaluated, **manifest.roles}
+
+
+def _with_model(manifest: RunManifest, role: str, use: RoleModel) -> RunManifest:
+    if role == EVALUATED:
+        return replace(manifest, left_as=use.left_as)
+    return replace(manifest, roles={**manifest.roles, role: use})
+
+
+def _answers_alike(folder: Path, manifest: RunManifest) -> bool:
+    """Whether the answers in another run's folder are those of this run's models, for all their fingerprints say."""
+    models = _models_of(manifest)
+    if not holds_answers(folder) or any(why_not_fingerprinted(use.fingerprint) for use in models.values()):
+        return False
+    others = _models_of(read_manifest(folder))
+    return others.keys() == models.keys() and all(
+        others[role].model == use.model
+        and use.fingerprint in (others[role].fingerprint, others[role].left_as)
+        and others[role].answers_by_sample == use.answers_by_sample
+        for role, use in models.items()
+    )
 
 
 def _versions() -> dict[str, str]:
@@ -147,36 +203,49 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> None:
             write_manifest(folder, manifest)
         return
     earlier = read_manifest(folder)
-    check_identity(folder, manifest.model, manifest.fingerprint)
-    if manifest.fingerprint not in (earlier.fingerprint, earlier.left_as) or earlier.model != manifest.model:
-        changed = changed_fact(earlier.fingerprint, manifest.fingerprint)
-        changed = changed or f"the model was {earlier.model}, is {manifest.model}"
-        raise StoreError(f"{folder} holds a run of another model ({changed}); {way_out(manifest.fingerprint)}")
+    played = _models_of(earlier)
+    for role, now in _models_of(manifest).items():
+        _check_same_model(folder, role, played.get(role, now), now)
     if (earlier.templates, earlier.decoding, earlier.prefix) != (
         manifest.templates,
         manifest.decoding,
         manifest.prefix,
     ):
         raise StoreError(f"{folder} holds a run with other templates or decoding; choose another --name")
-    now = {use.name: use for use in manifest.benchmarks}
+    for label, words in manifest.words.items():
+        if (before := earlier.words.get(label, words)) != words:
+            raise StoreError(f"{folder}: {label} was asked in the words {before}, now {words}; choose another --name")
+    used = {use.name: use for use in manifest.benchmarks}
     for use in earlier.benchmarks:
-        if use.name in now and not use.fits(now[use.name].version, now[use.name].questions):
+        if use.name in used and not use.fits(used[use.name].version, used[use.name].questions):
             raise StoreError(
-                f"{folder} was run on version {use.version} of {use.name}, which is now {now[use.name].version}; "
+                f"{folder} was run on version {use.version} of {use.name}, which is now {used[use.name].version}; "
                 "choose another --name"
             )
-    before = {use.name: use.protocols or earlier.protocols for use in earlier.benchmarks}
+    asked_by = {use.name: use.protocols or earlier.protocols for use in earlier.benchmarks}
     joined = (
-        replace(use, protocols=tuple(dict.fromkeys((*before.get(use.name, ()), *use.protocols))))
+        replace(use, protocols=tuple(dict.fromkeys((*asked_by.get(use.name, ()), *use.protocols))))
         for use in manifest.benchmarks
     )
     grown = replace(
         earlier,
-        benchmarks=(*(use for use in earlier.benchmarks if use.name not in now), *joined),
+        benchmarks=(*(use for use in earlier.benchmarks if use.name not in used), *joined),
         protocols=tuple(dict.fromkeys((*earlier.protocols, *manifest.protocols))),
         asked=tuple(dict.fromkeys((*earlier.asked, *manifest.asked))),
         notes=tuple(dict.fromkeys((*earlier.notes, *manifest.notes))),
         answers_by_sample=earlier.answers_by_sample or manifest.answers_by_sample,
+        roles={**manifest.roles, **earlier.roles},
+        words={**manifest.words, **earlier.words},
     )
     if first and grown != earlier:
         write_manifest(folder, grown)
+
+
+def _check_same_model(folder: Path, role: str, earlier: RoleModel, now: RoleModel) -> None:
+    """Raise StoreError where another model answered in this role, or one of which nobody knows whether it is."""
+    check_identity(folder, now.model, now.fingerprint)
+    if now.fingerprint in (earlier.fingerprint, earlier.left_as) and earlier.model == now.model:
+        return
+    changed = changed_fact(earlier.fingerprint, now.fingerprint) or f"the model was {earlier.model}, is {now.model}"
+    other = f"with another {role}" if role else "of another model"
+    raise StoreError(f"{folder} holds a run {other} ({changed}); {way_out(now.fingerprint)}")

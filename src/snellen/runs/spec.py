@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
@@ -20,7 +19,9 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict, fields, replace
 
 from snellen.errors import DataError, UnknownNameError
-from snellen.protocols.prediction import LikelihoodRule
+from snellen.formats.decoding import parse_toml
+from snellen.paths import check_folder_name
+from snellen.protocols.prediction import RuleChoice
 from snellen.records import METHODS, Decoding, Method
 from snellen.registry import unknown
 
@@ -30,6 +31,8 @@ MAX_WORKERS = 64
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=1)]
+RoleModels = tuple[tuple[str, str], ...]
+"""Pairs of a role and the model string of who plays it; a table in exam.toml, a dict in Python."""
 TokenPrice = tuple[float, float]
 """Of a million tokens read, and of a million tokens written, in any currency."""
 
@@ -39,8 +42,8 @@ class ScoringSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     extractor: str = "standard"
     """Rules that read replies: standard, strict, legacy:..."""
-    likelihood_rule: LikelihoodRule = "sum"
-    """How log-likelihoods are reduced: sum, mean, byte, softmax, pmi, conditional."""
+    likelihood_rule: RuleChoice = "own"
+    """How log-likelihoods are reduced: sum, mean, byte, softmax, pmi, conditional; own: as each benchmark says."""
     metrics: tuple[str, ...] = ()
     """Metrics besides those of each benchmark."""
     semantic: bool = False
@@ -83,6 +86,8 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Names, globs, suites or folders."""
     protocols: tuple[str, ...] = ()
     """None: each benchmark as its suite is asked by `method`."""
+    roles: RoleModels = ()
+    """The other models that a protocol asks, by role: questioner, reasoner."""
     method: MethodChoice = "generation"
     """Without protocols: generation, likelihood or both."""
     where: str = ""
@@ -98,6 +103,8 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     runs: str = "runs"
     templates: str = ""
     """A TOML file with your own wording, or `data` for that of the benchmarks' own data."""
+    prompt: str = ""
+    """Asked in place of every instruction and question; `{question}` in it stands for the question."""
     prefix: bool = True
     """Open the reply to a question with options by the template's words, `The answer is`."""
     temperature: Annotated[float, Meta(ge=0)] = 0.0
@@ -152,10 +159,11 @@ _PLAIN_TYPES = {
     "object": "a table",
 }
 _TABLES: dict[str, Any] = {"scoring": ScoringSpec, "judge": JudgeSpec}
+_ROLE = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
-    """The record of fields that were given, `scoring` and `judge` as records or tables.
+    """The record of fields that were given, `scoring` and `judge` as records or tables, `roles` as a table.
 
     A fault begins with `where`. Raises DataError for an unknown field, or a value of another type or out of range,
     and UnknownNameError for a name that is none of a field's choices.
@@ -166,7 +174,23 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
         for name, form in _TABLES.items()
         if isinstance(content.get(name), (Mapping, form))
     }
-    return _converted({**content, **tables}, RunSpec, where)
+    roles = {"roles": role_models(content["roles"], where)} if "roles" in content else {}
+    spec = _converted({**content, **tables, **roles}, RunSpec, where)
+    if spec.name:
+        check_folder_name(spec.name, f"{where}name: ")
+    return spec
+
+
+def role_models(roles: Any, where: str = "") -> RoleModels:
+    """The pairs of a table, in order of the roles. Raises DataError for what is no table, role or model string."""
+    if not isinstance(roles, Mapping):
+        raise DataError(f"{where}roles: expected a table, got {roles!r}")
+    for role, model in roles.items():
+        if not _ROLE.fullmatch(role):
+            raise DataError(f"{where}{role!r} is no role; write small letters, as in questioner")
+        if not isinstance(model, str):
+            raise DataError(f"{where}roles.{role}: expected a text, got {model!r}")
+    return tuple(sorted(roles.items()))
 
 
 def scoring_spec(content: Mapping[str, Any] | ScoringSpec) -> ScoringSpec:
@@ -182,8 +206,8 @@ def judge_spec(content: Mapping[str, Any] | JudgeSpec) -> JudgeSpec:
 def read_run_spec(path: Path) -> dict[str, Any]:
     """What a TOML file says of a run, to be laid below flags. Raises DataError or UnknownNameError naming the file."""
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        content = parse_toml(path.read_text("utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: {error}") from None
     spec = run_spec(content, f"{path}: ")
     if wrong := [model for model in spec.judge.models if not isinstance(model, str)]:
@@ -193,7 +217,7 @@ def read_run_spec(path: Path) -> dict[str, Any]:
 
 def overlaid(content: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """What a file says with what was given beside it, which wins; tables field by field."""
-    tables = {name: {**content.get(name, {}), **given.get(name, {})} for name in _TABLES}
+    tables = {name: {**content.get(name, {}), **given.get(name, {})} for name in (*_TABLES, "roles")}
     return {**content, **given, **tables}
 
 

@@ -1,7 +1,7 @@
 """Several processes for one run: each loads the model, takes its share of the pictures, keeps its journal.
 
-`python -m snellen.runs.workers` is one of them: it reads its number and a `RunSpec` from standard input, and writes
-one `ProgressUpdate` per line to standard output.
+`python -m snellen.runs.workers` is one of them: it reads its number, a `RunSpec` and the folders of other runs
+from standard input, and writes one `ProgressUpdate` per line to standard output.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.errors import ModelError, SnellenError
-from snellen.models.base import load_model
+from snellen.runs.casting import load_evaluated, load_roles
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate
 from snellen.runs.plan import RunPlan, plan_run
 from snellen.runs.runner import RunOutcome, note_findings, run_plan
@@ -29,7 +31,7 @@ class _Line(Struct):
     """One line from a worker: progress, or its outcome, or its error."""
 
     update: ProgressUpdate | None = None
-    outcome: tuple[int, int, tuple[str, ...]] | None = None
+    outcome: tuple[dict[str, int], dict[str, int], tuple[str, ...]] | None = None
     error: str = ""
 
 
@@ -46,7 +48,7 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
                 else:
                     lines.append(line)
 
-    with _started(plan.spec) as processes:
+    with _started(plan) as processes:
         threads = [threading.Thread(target=listen, args=(process,)) for process in processes]
         for thread in threads:
             thread.start()
@@ -57,20 +59,20 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
         raise ModelError(error)
     if any(codes):
         raise ModelError(f"worker {codes.index(next(filter(None, codes)))} died; run the same command to go on")
-    outcomes = [line.outcome for line in lines if line.outcome]
-    outcome = RunOutcome(
-        plan.folder,
-        sum(answered for answered, _, _ in outcomes),
-        sum(failed for _, failed, _ in outcomes),
-        tuple(finding for _, _, findings in outcomes for finding in findings),
-    )
+    answered, failed, findings = Counter[str](), Counter[str](), list[str]()
+    for line in lines:
+        if line.outcome:
+            answered.update(line.outcome[0])
+            failed.update(line.outcome[1])
+            findings += line.outcome[2]
+    outcome = RunOutcome(plan.folder, dict(answered), dict(failed), tuple(findings))
     note_findings(outcome)
     return outcome
 
 
 @contextmanager
-def _started(spec: RunSpec) -> Iterator[list[subprocess.Popen[bytes]]]:
-    processes = []
+def _started(plan: RunPlan) -> Iterator[list[subprocess.Popen[bytes]]]:
+    spec, processes = plan.spec, []
     try:
         for number in range(spec.workers):
             process = subprocess.Popen(
@@ -81,7 +83,9 @@ def _started(spec: RunSpec) -> Iterator[list[subprocess.Popen[bytes]]]:
             )
             processes.append(process)
             if process.stdin:
-                process.stdin.write(msgspec.json.encode((number, spec.of_model())))
+                process.stdin.write(
+                    msgspec.json.encode((number, spec.of_model(), [str(other) for other in plan.others]))
+                )
                 process.stdin.close()
         yield processes
     finally:
@@ -102,16 +106,18 @@ def _share(number: int, workers: int) -> dict[str, str]:
 
 
 def _main() -> None:
-    number, spec = msgspec.json.decode(sys.stdin.buffer.read(), type=tuple[int, RunSpec])
+    number, spec, others = msgspec.json.decode(sys.stdin.buffer.read(), type=tuple[int, RunSpec, tuple[str, ...]])
 
     def write(line: _Line) -> None:
         sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
         sys.stdout.buffer.flush()
 
     try:
-        plan = replace(plan_run(spec), worker=number)
-        [model] = spec.models
-        outcome = run_plan(load_model(model), plan, lambda update: write(_Line(update=update)))
+        plan = replace(plan_run(spec), worker=number, others=tuple(map(Path, others)))
+        [name] = spec.models
+        roles = load_roles(dict(spec.roles))
+        model = load_evaluated(name, dict(spec.roles), roles)
+        outcome = run_plan(model, plan, lambda update: write(_Line(update=update)), roles)
         write(_Line(outcome=(outcome.answered, outcome.failed, outcome.findings)))
     except SnellenError as error:
         write(_Line(error=str(error)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from snellen.benchmark import Benchmark
 from snellen.building.builder import ANSWERS
 from snellen.formats.parquet import read_records
 from snellen.records import Answer
@@ -15,9 +16,9 @@ Key = tuple[str, int]
 def open_answers(folder: Path) -> dict[Key, Answer]:
     """The known answers of a benchmark; empty for a split whose answers are hidden.
 
-    Raises DataError when the file is there and cannot be read.
+    Raises DataError when the file is missing, or is not the one that was built.
     """
-    path = folder / ANSWERS
-    if not path.exists():
+    path = Benchmark(folder).part(ANSWERS)
+    if path is None:
         return {}
     return {(answer.sample_id, answer.turn): answer for answer in read_records(path, Answer)}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from snellen.errors import DataError, MissingExtraError
-from snellen.metrics.corpus import CorpusCountMetric, Counts, corpus_count_metric
+from snellen.metrics.corpus import CorpusCountMetric, Counts, summed_metric
 from snellen.reasons import NEVER_ANSWERED, Reason
 from snellen.records import Method, Prediction, Score
 from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, why_unanswered
@@ -33,12 +33,11 @@ class QuestionCounts(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.reason in NEVER_ANSWERED
 
 
-def count_questions(questions: Sequence[AskedQuestion], metric: str) -> list[QuestionCounts]:
+def count_questions(questions: Sequence[AskedQuestion], metric: str, pooled: CorpusCountMetric) -> list[QuestionCounts]:
     """One a question that the metric applies to; asked several times, a question counts the mean of its counts."""
-    pooled = corpus_count_metric(metric)
     fitting = [q for q in questions if not q.turn.options or pooled.applies(q.turn.options)]
     counted = iter(_count(pooled, [q for q in fitting if _reason(q) is None]))
-    return [_tally(question, metric, _reason(question) or next(counted)) for question in fitting]
+    return [tally_of(question, metric, _reason(question) or next(counted)) for question in fitting]
 
 
 def _reason(question: AskedQuestion) -> Unscored | None:
@@ -79,7 +78,8 @@ def _mean(counts: Sequence[Counts | str]) -> Counts | Unscored:
     return tuple(math.fsum(column) / len(known) for column in zip(*known, strict=True))
 
 
-def _tally(question: AskedQuestion, metric: str, counted: Counts | Unscored) -> QuestionCounts:
+def tally_of(question: AskedQuestion, metric: str, counted: Counts | Unscored) -> QuestionCounts:
+    """What a metric counted on a question, or why it counted nothing."""
     lost = counted if isinstance(counted, Unscored) else None
     protocol = question.protocol
     return QuestionCounts(
@@ -91,7 +91,7 @@ def _tally(question: AskedQuestion, metric: str, counted: Counts | Unscored) -> 
 def own_scores(tallied: Sequence[QuestionCounts]) -> Iterator[Score]:
     """The rows that say something of a single question, for each question."""
     for one in tallied:
-        pooled = corpus_count_metric(one.metric)
+        pooled = summed_metric(one.metric)
         values = dict(zip(pooled.names, pooled.compute(one.counts), strict=True)) if one.counts else {}
         for row in pooled.per_question:
             value = values.get(row)

@@ -60,6 +60,15 @@ def draw_subset(
     return build_benchmark(spec, source=benchmark.folder, to=to, recipe=Recipe(seed=seed), progress=progress)
 
 
+def subset_name(whole: str, sampling: Sampling) -> str:
+    """`mscoco-count-10p`, `-500`, `-5-each`, `-every-40`: what a part is called unless it is named."""
+    if sampling.ratio:
+        return f"{whole}-{100 * sampling.ratio:g}p"
+    if sampling.each:
+        return f"{whole}-{sampling.each}-each"
+    return f"{whole}-every-{sampling.step}" if sampling.step else f"{whole}-{sampling.count}"
+
+
 def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
     """The samples of the built benchmark in the folder `source`, with their answers, as they were built.
 

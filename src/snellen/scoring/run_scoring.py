@@ -20,7 +20,7 @@ from snellen.extraction import find_extractor
 from snellen.metrics.corpus import CorpusCountMetric
 from snellen.metrics.declaration import ChoiceMetric, CorpusMetric, ReplyMetric, find_metric
 from snellen.protocols.base import Protocol, duplicate_presentation, parse_protocol
-from snellen.protocols.prediction import predict
+from snellen.protocols.prediction import LikelihoodRule, predict, predict_conclusion
 from snellen.records import Prediction, Sample, Score, Turn, Variant
 from snellen.runs.journal import RunManifest, read_exchanges, read_manifest
 from snellen.runs.plan import reopen_benchmark
@@ -32,8 +32,11 @@ from snellen.scoring.corpus_counts import QuestionCounts, count_questions, own_s
 from snellen.scoring.judges.ensemble import JudgeEnsemble
 from snellen.scoring.judges.marking import JudgedMetric
 from snellen.scoring.option_ranks import OptionRanking, score_ranks
+from snellen.scoring.picture_means import PictureMean, count_over_pictures
 from snellen.scoring.questions import AskedQuestion
+from snellen.scoring.role_uses import RoleTally, RoleUse
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen.scoring.talks import TalkCost, Talks, score_cost
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, score_texts
 from snellen.scoring.unparsed import NamedStage, UnparsedReply, reading_stages
 
@@ -60,7 +63,7 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
         for use in manifest.benchmarks
     }
     rules = {name: _rules(one.spec, spec) for name, one in opened.items()}
-    readings = {name: replace(spec, extractor=rule.extractor) if rule else spec for name, rule in rules.items()}
+    readings = {name: _reading(opened[name].spec, spec, rule) for name, rule in rules.items()}
     read = _read(folder, manifest, samples, readings)
     stages = reading_stages(spec, panel, _judge_prompts(rules, panel))
     if not any(stage.likely for stage in stages):
@@ -72,6 +75,7 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
             _Scorable(opened[use.name], _spec(opened[use.name].spec, rules[use.name]), rules[use.name]),
             samples[use.name],
             read.presented[use.name],
+            read.costs[use.name],
             [protocols[text] for text in use.protocols or protocols],
             spec.metrics,
             panel,
@@ -80,7 +84,7 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
     )
     uses = tuple(panel.uses) if panel else ()
     names = tuple(stage.name for stage in stages)
-    return ScoredRun(folder, manifest, spec, names, benchmarks, read.asked, read.reused, uses)
+    return ScoredRun(folder, manifest, spec, names, benchmarks, read.asked, read.reused, uses, read.roles)
 
 
 def check_scoring(spec: ScoringSpec, *, judged: bool) -> None:
@@ -103,6 +107,18 @@ def check_metrics(names: Iterable[str]) -> None:
 def _rules(spec: BenchmarkSpec, scoring: ScoringSpec) -> AsPublished | None:
     suite = suite_facts().get(spec.suite) if scoring.as_published else None
     return suite.as_published if suite else None
+
+
+class _Reading(Struct, frozen=True):
+    """By what the responses to a benchmark are read."""
+
+    extractor: str
+    rule: LikelihoodRule
+
+
+def _reading(spec: BenchmarkSpec, scoring: ScoringSpec, rules: AsPublished | None) -> _Reading:
+    rule = spec.likelihood_rule if scoring.likelihood_rule == "own" else scoring.likelihood_rule
+    return _Reading(rules.extractor if rules else scoring.extractor, rule)
 
 
 def _judge_prompts(rules: Mapping[str, AsPublished | None], panel: JudgeEnsemble | None) -> dict[str, str]:
@@ -131,22 +147,30 @@ class _Read(Struct):
     presented: dict[str, Presented]
     doubtful: dict[int, UnparsedReply]
     """Replies that the rules left open, or read as likely, by the id of their prediction."""
+    costs: dict[str, dict[tuple[str, str, int], TalkCost]]
+    """What the answers took that several steps led to, by benchmark and question."""
+    roles: tuple[RoleUse, ...] = ()
     asked: int = 0
     reused: int = 0
 
 
 def _read(
-    folder: Path, manifest: RunManifest, samples: dict[str, dict[str, Sample]], readings: Mapping[str, ScoringSpec]
+    folder: Path, manifest: RunManifest, samples: dict[str, dict[str, Sample]], readings: Mapping[str, _Reading]
 ) -> _Read:
-    read = _Read({name: {} for name in samples}, {})
+    read = _Read({name: {} for name in samples}, {}, {name: {} for name in samples})
+    roles, talks = RoleTally(manifest), Talks(manifest.protocols)
     baselines = Baselines(folder, manifest.protocols)
     for exchange in read_exchanges(folder):
         request = exchange.request
         read.asked += not exchange.reused
         read.reused += exchange.reused
         sample = samples.get(request.benchmark, {}).get(request.sample_id)
+        roles.add(exchange)
         if sample is None or request.variant.baseline:
             continue  # asked under a larger limit or another condition; or found by `baselines`
+        if request.variant.step:
+            talks.add(exchange)
+            continue
         question, reading = sample.rounds[request.variant.turn], readings[request.benchmark]
         prediction = predict(
             exchange.protocol,
@@ -154,7 +178,7 @@ def _read(
             request,
             exchange.response,
             reading.extractor,
-            reading.likelihood_rule,
+            reading.rule,
             baselines.of(exchange),
         )
         key = exchange.protocol, request.sample_id, request.variant.turn
@@ -167,10 +191,24 @@ def _read(
             tests[request.variant] = prediction
             if _is_doubtful(prediction, question):
                 read.doubtful[id(prediction)] = UnparsedReply(prediction, question, exchange.response.text or "")
+    for talk in talks.ended(samples):
+        question, extractor = talk.sample.rounds[0], readings[talk.sample.benchmark].extractor
+        prediction = predict_conclusion(talk.protocol, question, talk.conclusion, extractor)
+        key = talk.protocol, talk.sample.id, 0
+        read.presented[talk.sample.benchmark][key] = {prediction.variant: prediction}
+        if _is_doubtful(prediction, question):
+            text = talk.conclusion.response.text or ""
+            read.doubtful[id(prediction)] = UnparsedReply(prediction, question, text)
+        if talk.conclusion.response.error is None:
+            read.costs[talk.sample.benchmark][key] = talk.cost
+    read.roles = roles.uses
     return read
 
 
 def _is_doubtful(prediction: Prediction, question: Turn) -> bool:
+    """Whether something may read on in a reply; in the doubt with which a talk ended there is no answer."""
+    if prediction.reason == "undecided":
+        return False
     generated = prediction.method == "generation" and prediction.error is None
     return generated and bool(question.options) and prediction.confidence != "certain"
 
@@ -202,6 +240,7 @@ def _score_benchmark(
     scorable: _Scorable,
     samples: dict[str, Sample],
     presented: Presented,
+    costs: Mapping[tuple[str, str, int], TalkCost],
     protocols: Sequence[Protocol],
     metrics: Sequence[str],
     panel: JudgeEnsemble | None,
@@ -225,6 +264,8 @@ def _score_benchmark(
         for question in questions:
             if question.turn.options:
                 scores.extend(score_choice(question))
+            if question.declaration.conclude:
+                scores.extend(score_cost(question, costs.get((protocol.label, question.sample.id, question.number))))
         open_questions = [question for question in questions if not question.turn.options]
         for name in dict.fromkeys((*(spec.metrics or DEFAULT_TEXT_METRICS), *metrics)):
             metric = find_metric(name)
@@ -232,8 +273,12 @@ def _score_benchmark(
                 scores.extend(s for q in questions if q.turn.options for s in score_choice_metric(q, metric))
             elif isinstance(metric, OptionRanking):
                 scores.extend(score_ranks(questions, metric))
+            elif isinstance(metric, PictureMean):
+                counted = count_over_pictures(questions, name, metric, spec.pictures_share)
+                tallied.extend(counted)
+                scores.extend(own_scores(counted))
             elif isinstance(metric, CorpusCountMetric):
-                counted = count_questions(questions, name)
+                counted = count_questions(questions, name, metric)
                 tallied.extend(counted)
                 scores.extend(own_scores(counted))
             elif isinstance(metric, (ReplyMetric, CorpusMetric, JudgedMetric)):

@@ -16,6 +16,7 @@ from snellen.runs.journal import RunManifest
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.corpus_counts import QuestionCounts
 from snellen.scoring.judges.ensemble import JudgeUse
+from snellen.scoring.role_uses import RoleUse
 
 
 class ScoredBenchmark(Struct, frozen=True):
@@ -54,8 +55,12 @@ class ScoredRun(Struct, frozen=True):
     reused: int
     """Presentations answered by an earlier response to the same request."""
     judges: tuple[JudgeUse, ...] = ()
+    roles: tuple[RoleUse, ...] = ()
+    """What was asked of each model of the run; empty for a run with one model alone."""
     left_out: tuple[ExcludedQuestion, ...] | None = None
     """None but for runs that are compared on the questions which all of them answered."""
+    counterpart: ScoredRun | None = None
+    """Of a run scored as published: the same replies by the standard rules."""
 
     @property
     def convention(self) -> Convention:
@@ -70,9 +75,13 @@ class ScoredRun(Struct, frozen=True):
 
 
 def run_labels(runs: Sequence[ScoredRun]) -> list[str]:
-    """What to call each run beside the others: its model's name, with its folder where several runs share the model."""
-    models = Counter(run.manifest.model for run in runs)
+    """What to call each run beside the others: its model's name, with its folder where several runs share the model,
+    and `as published` where other runs are not."""
+    models = Counter((run.manifest.model, run.convention) for run in runs)
+    mixed = len({run.convention for run in runs}) > 1
     return [
-        run.manifest.model if models[run.manifest.model] == 1 else f"{run.manifest.model} ({run.folder.name})"
+        run.manifest.model
+        + (f" ({run.folder.name})" if models[run.manifest.model, run.convention] > 1 else "")
+        + (" as published" if mixed and run.convention != "standard" else "")
         for run in runs
     ]

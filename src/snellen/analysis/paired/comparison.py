@@ -8,7 +8,7 @@ from itertools import combinations
 
 from msgspec.structs import replace
 
-from snellen.analysis.capability import headline_of
+from snellen.analysis.capability import headlines_of
 from snellen.analysis.paired.differences import Paired, flips, mean_differences, pair
 from snellen.analysis.paired.questions import QuestionMeasures, measures_of, shared_protocol
 from snellen.analysis.paired.records import Comparison, PairedDifference, QuestionFlip, RankInterval
@@ -84,9 +84,10 @@ def _measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeas
     """What a run measured on each benchmark by each method, by protocol: one metric, or the benchmark's headline."""
     table: dict[Place, dict[str, QuestionMeasures]] = defaultdict(dict)
     for scored in run.benchmarks:
-        for measures in measures_of(scored):
-            if measures.metric == (metric or headline_of(scored)):
-                table[scored.spec.name, measures.method][measures.protocol] = measures
+        wanted = [metric] if metric else headlines_of(scored)
+        found = [measures for measures in measures_of(scored) if measures.metric in wanted]
+        for measures in sorted(found, key=lambda one: -wanted.index(one.metric)):
+            table[scored.spec.name, measures.method][measures.protocol] = measures
     return table
 
 

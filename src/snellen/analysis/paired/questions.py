@@ -12,8 +12,8 @@ from msgspec import Struct
 from snellen.analysis.capability import protocol_preference
 from snellen.analysis.linearisation import linearised_deviations
 from snellen.analysis.statistics import NO_BOUNDS, Bounds
-from snellen.metrics.corpus import Counts, corpus_count_metric
-from snellen.metrics.declaration import MetricRow, declared
+from snellen.metrics.corpus import Counts, summed_metric
+from snellen.metrics.declaration import MetricRow, ReplyMetric, declared, metric_of
 from snellen.records import Method
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.scoring.text_scoring import rows_of
@@ -53,7 +53,7 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
         the metric is undefined.
         """
         if self.counted_by:
-            metric = corpus_count_metric(self.counted_by)
+            metric = summed_metric(self.counted_by)
             place = metric.names.index(self.metric)
             return linearised_deviations(
                 [self.counts[key] for key in keys], lambda sums: (metric.compute(sums)[place],), 1
@@ -92,6 +92,9 @@ def measures_of(scored: ScoredBenchmark) -> Iterator[QuestionMeasures]:
         if score.value is not None and score.metric not in from_counts:
             values[score.protocol, score.method, score.metric][score.sample_id, score.turn] = score.value
     for (protocol, method, metric), by_question in values.items():
+        declaring = metric_of(metric)
+        if isinstance(declaring, ReplyMetric) and declaring.mean_over == "answers":
+            continue  # no mean over questions, which is what is compared
         yield QuestionMeasures(scored, protocol, method, metric, values=by_question)
     for (protocol, method, metric), by_counts in counts.items():
         for row in rows_of(metric):

@@ -11,6 +11,7 @@ import click
 
 from snellen.cli.flags import json_flag, judge_flags, judge_from_flags
 from snellen.cli.show import announce, out, show_table
+from snellen.formats.shown_text import short_name, strip_controls
 from snellen.models.base import load_model
 from snellen.prompts.judge_prompts import shortened
 from snellen.scoring.judges.agreement import Agreement, agreement_interval_text
@@ -155,12 +156,12 @@ def _show(item: HardItem, number: int, count: int, notice: str) -> None:
     unparsed = item.unparsed
     out.clear()
     out.rule(f"{number} of {count}" + (f" ({notice})" if notice else ""))
-    out.print(f"{unparsed.turn.question}\n", markup=False, highlight=False)
+    out.print(strip_controls(f"{unparsed.turn.question}\n"))
     for key, label, option in zip(KEYS, item.option_labels, unparsed.shown, strict=False):
-        out.print(f"  {key}   ({label}) {option}", markup=False, highlight=False)
+        out.print(f"  {key}   ({short_name(label)}) {short_name(option)}")
     reply = shortened(unparsed.reply)
-    out.print(f"\nReply: {reply}\n", markup=False, highlight=False, style="bold")
+    out.print(strip_controls(f"\nReply: {reply}\n"), style="bold")
     if len(reply) < len(unparsed.reply.strip()):
         whole = f"shown without reasoning, and no more than a judge sees; it has {len(unparsed.reply):,} letters\n"
-        out.print(whole, markup=False, highlight=False, style="dim")
-    out.print(HELP, markup=False, highlight=False, style="dim")
+        out.print(whole, style="dim")
+    out.print(HELP, style="dim")

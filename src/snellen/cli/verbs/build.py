@@ -54,11 +54,18 @@ from snellen.reformulation.sampling import Sampling
     "--ratio", type=click.FloatRange(0, 1, min_open=True), help="Share to sample; 1 builds all.  [the entry's]"
 )
 @click.option("--seed", type=int, default=0, help="Seed of sampling and distractors.  [0]")
+@click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A choice or a parameter of the entry's source (docs/datasets.md, Choices); repeat for more.",
+)
 @click.option("--force", is_flag=True, help="Build again what is built already.")
 def command(
     what: tuple[str, ...], source: Path | None, hub: bool, revision: str, name: str, images: Path | None,
     to: Path | None, dimension: str, metrics: tuple[str, ...], answers: Path | None, lenient: bool, writer: str,
-    force: bool, **recipe_options: Any,
+    params: tuple[str, ...], force: bool, **recipe_options: Any,
 ) -> None:  # fmt: skip
     """Make benchmarks.
 
@@ -91,6 +98,7 @@ def command(
             )  # fmt: skip
         print_built(benchmark)
     catalogued = [spec for target in what if Path(target).suffix not in SUFFIXES for spec in select(target)]
+    settings = dict(_setting(param) for param in params)
     specs = [_asked(spec, answers, lenient) for spec in catalogued]
     recipe, distractor_writer = _recipe(**recipe_options), load_model(writer) if writer else None
     refused = []
@@ -102,7 +110,7 @@ def command(
             with build_progress(spec.name) as progress:
                 source_files = spec.source_in(source) if source else None
                 benchmark = build(
-                    spec, source=source_files, hub=hub, revision=revision, to=to, recipe=recipe,
+                    spec, source=source_files, hub=hub, revision=revision, to=to, params=settings, recipe=recipe,
                     writer=distractor_writer, progress=progress,
                 )  # fmt: skip
         except DataError as error:
@@ -124,6 +132,13 @@ def _asked(spec: BenchmarkSpec, answers: Path | None, lenient: bool) -> Benchmar
     return replace(
         spec, source=replace(spec.source, params=params_with(spec.source.params, answers=answers, lenient=lenient))
     )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, given, value = text.partition("=")
+    if not given:
+        raise DataError(f"--param {text}: write it as NAME=VALUE")
+    return name, value
 
 
 def _recipe(distractors: DistractorSource, options: int | None, ratio: float | None, seed: int) -> Recipe:

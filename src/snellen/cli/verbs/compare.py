@@ -81,13 +81,13 @@ def command(
         from snellen.analysis.paired.records import flat_difference
 
         for one in found.differences:
-            out.out(msgspec.json.encode(flat_difference(one)).decode(), highlight=False)
+            out.out(msgspec.json.encode(flat_difference(one)).decode())
         return
     for table in comparison_tables(found):
         out.print(plain_table(table))
         out.print()
     flipped = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in found.flips})
-    out.print(f"{flipped:,} questions on which runs differ; -o FILE.json lists them.", highlight=False)
+    out.print(f"{flipped:,} questions on which runs differ; -o FILE.json lists them.")
 
 
 def _label(baseline: str, runs: tuple[Path, ...], results: Results) -> str:

@@ -46,4 +46,4 @@ def command(runs: str, limit: int, level: str, as_json: bool) -> None:
                 finished += evaluate_spec(spec, progress=progress, announce=announce)
     results = Results([run.scored for run in finished])
     show_results(results, as_json)
-    out.print(f"report: {results.report(Path(runs) / 'report.html')}", highlight=False, soft_wrap=True)
+    out.print(f"report: {results.report(Path(runs) / 'report.html')}", soft_wrap=True)

@@ -35,4 +35,4 @@ def command(form: str, folder: Path, questions: Path, images: Path | None, name:
     show_table(scaffolded.title, scaffolded.header, scaffolded.rows, as_json=False)
     for note in scaffolded.notes:
         announce(f"  note: {note}")
-    out.print(scaffolded.closing, highlight=False, soft_wrap=True)
+    out.print(scaffolded.closing, soft_wrap=True)

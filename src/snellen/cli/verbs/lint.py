@@ -15,8 +15,8 @@ from snellen.api import evaluate
 from snellen.benchmark import Benchmark
 from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, err, out, run_progress
+from snellen.formats.shown_text import strip_controls
 from snellen.models.base import load_model
-from snellen.report.formatting import strip_controls
 from snellen.runs.plan import find_benchmarks
 
 STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note": "dim"}
@@ -50,7 +50,7 @@ def command(
         serious += sum(finding.severity == "serious" for finding in findings)
         (_print_lines if as_json else _print_table)(benchmark, findings)
     if strict and serious:
-        err.print(f"{serious} serious {'finding' if serious == 1 else 'findings'}", highlight=False)
+        err.print(f"{serious} serious {'finding' if serious == 1 else 'findings'}")
         sys.exit(1)
 
 
@@ -72,7 +72,7 @@ def _print_lines(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
     benchmark_fields = {"benchmark": benchmark.name, "version": benchmark.manifest.version}
     for finding in findings:
         line = msgspec.json.encode({**benchmark_fields, **msgspec.to_builtins(finding)})
-        out.out(line.decode(), highlight=False)
+        out.out(line.decode())
 
 
 def _print_table(benchmark: Benchmark, findings: Sequence[Finding]) -> None:

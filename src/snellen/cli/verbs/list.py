@@ -10,7 +10,7 @@ from snellen import registry
 from snellen.cli.flags import json_flag
 from snellen.metrics.declaration import MetricInput
 
-WHAT = ("benchmarks", "suites", "models", "protocols", "metrics")
+WHAT = ("benchmarks", "suites", "studies", "models", "protocols", "metrics", "cards")
 Rows = list[tuple[str, ...]]
 
 
@@ -19,7 +19,7 @@ Rows = list[tuple[str, ...]]
 @click.option("--where", default="", help="A condition on facts, e.g. \"dimension == 'CG'\".")
 @json_flag
 def command(what: str, where: str, as_json: bool) -> None:
-    """Show what there is: benchmarks (default), suites, models, protocols or metrics."""
+    """Show what there is: benchmarks (default), suites, studies, models, protocols, metrics or model cards."""
     from snellen.cli.show import show_table
 
     header, rows = _LISTS[what](where)
@@ -63,6 +63,21 @@ def _suites(where: str) -> tuple[tuple[str, ...], Rows]:
         for name, specs in suites().items()
     ]
     return ("suite", "benchmarks", "dimensions"), rows
+
+
+def _studies(where: str) -> tuple[tuple[str, ...], Rows]:
+    from snellen.studies.declaration import studies
+
+    rows: Rows = [
+        (
+            name,
+            study.title,
+            ", ".join(factor.name for factor in study.vary) or "-",
+            ", ".join(study.fixed["benchmarks"]),
+        )
+        for name, study in studies().items()
+    ]
+    return ("study", "title", "varies", "benchmarks"), rows
 
 
 def _models(where: str) -> tuple[tuple[str, ...], Rows]:
@@ -110,13 +125,34 @@ def _metrics(where: str) -> tuple[tuple[str, ...], Rows]:
     return ("metric", "over", "unit", "better", "what it is"), sorted(rows, key=lambda row: _OVER.index(row[1]))
 
 
-_OVER: tuple[MetricInput, ...] = ("choices", "ranks", "reply", "corpus", "counts", "judge", "derived")
+def _cards(where: str) -> tuple[tuple[str, ...], Rows]:
+    from snellen.catalogue.cards import model_cards
+
+    rows: Rows = [
+        (
+            name,
+            card.vision,
+            card.backbone,
+            card.connection,
+            *("" if count is None else f"{count:,}" for count in (card.parameters, card.trainable_parameters)),
+            "" if card.visual_tokens is None else str(card.visual_tokens),
+            "not known" if card.trained_on is None else ", ".join(card.trained_on),
+        )
+        for name, card in model_cards().items()
+    ]
+    header = ("card", "vision", "language model", "connection", "parameters", "trained", "visual tokens", "trained on")
+    return header, rows
+
+
+_OVER: tuple[MetricInput, ...] = ("choices", "ranks", "pictures", "reply", "corpus", "counts", "judge", "derived")
 
 
 _LISTS: dict[str, Callable[[str], tuple[tuple[str, ...], Rows]]] = {
     "benchmarks": _benchmarks,
     "suites": _suites,
+    "studies": _studies,
     "models": _models,
     "protocols": _protocols,
     "metrics": _metrics,
+    "cards": _cards,
 }

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from snellen.api import Results
 from snellen.cli.flags import judge_from_flags, scoring_flags, scoring_from_flags, subset_flags
 from snellen.cli.show import announce, out
+from snellen.errors import DataError
 from snellen.evaluation import score_folders
 
 
@@ -23,16 +25,29 @@ from snellen.evaluation import score_folders
     type=click.Path(path_type=Path),
     help="File to write: .html, .md, .csv or .json; repeat for more.  [report.html]",
 )
+@click.option("--with-standard", is_flag=True, help="With --as-published: the standard numbers of each run too.")
 @subset_flags
 @scoring_flags
-def command(runs: tuple[Path, ...], outputs: tuple[Path, ...], where: str, common_answered: bool, **flags: Any) -> None:
+def command(
+    runs: tuple[Path, ...],
+    outputs: tuple[Path, ...],
+    with_standard: bool,
+    where: str,
+    common_answered: bool,
+    **flags: Any,
+) -> None:
     """Write the report of one or several RUNS.
 
     The HTML report is one file that opens offline: tables, charts, and a browser of samples with
     picture, prompt, reply and how it was read. Runs are scored first, as `snellen score` does with the same flags.
     With --common-answered all models are compared on the same questions; the report lists those left out, and why.
     """
-    scored = Results(score_folders(runs, scoring_from_flags(flags), judge_from_flags(flags), announce))
+    scoring, judge = scoring_from_flags(flags), judge_from_flags(flags)
+    if with_standard and not scoring.as_published:
+        raise DataError("--with-standard goes with --as-published")
+    standard = score_folders(runs, replace(scoring, as_published=False), judge, announce) if with_standard else []
+    # The later of the two is kept in the runs' folders, and has the numbers of both.
+    scored = Results([*standard, *score_folders(runs, scoring, judge, announce)])
     results = scored.only(where=where, common_answered=common_answered)
     for path in outputs or (runs[0] / "report.html" if len(runs) == 1 else Path("report.html"),):
-        out.print(str(results.report(path)), highlight=False, soft_wrap=True)
+        out.print(str(results.report(path)), soft_wrap=True)

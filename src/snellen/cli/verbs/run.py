@@ -26,6 +26,13 @@ from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read
     help="Protocol, e.g. circular or 'instability?m=5'; repeat for more.  [the suite's own, else vanilla]",
 )
 @click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    metavar="ROLE=MODEL",
+    help="Another model that a protocol asks, e.g. questioner=openai:NAME@URL; repeat for more.",
+)
+@click.option(
     "--method",
     type=click.Choice(get_args(MethodChoice)),
     help="Without --protocol: by generation, by likelihood, or by both.  [generation]",
@@ -44,6 +51,7 @@ from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read
 @click.option("--name", help="Name of the run's folder.  [from what is asked]")
 @click.option("--runs", help="Folder of runs.  [runs]")
 @click.option("--templates", help="A TOML file with your own wording, or `data` for the benchmarks' own wording.")
+@click.option("--prompt", help="Text to ask in place of every question; '{question}' in it stands for the question.")
 @click.option("--prefix/--no-prefix", default=None, help="Open the reply with 'The answer is'.  [yes]")
 @click.option("--temperature", type=click.FloatRange(0), help="Sampling temperature.  [0, greedy]")
 @click.option("--top-p", type=click.FloatRange(0, 1), help="Nucleus sampling.  [1]")
@@ -93,6 +101,8 @@ def command(model: str, benchmarks: tuple[str, ...], as_json: bool, **flags: Any
 def _spec(model: str, benchmarks: tuple[str, ...], flags: dict[str, Any]) -> RunSpec:
     """The run that a file and flags describe together; flags take precedence."""
     fields = flags_given(flags)
+    if roles := fields.get("roles"):
+        fields["roles"] = dict(_role(text) for text in roles)
     if cards := fields.get("held_out_for"):
         fields["held_out_for"] = tuple(name.strip() for name in cards.split(","))
     if benchmarks:
@@ -103,3 +113,10 @@ def _spec(model: str, benchmarks: tuple[str, ...], flags: dict[str, Any]) -> Run
     if not spec.models:
         raise DataError(f"{model}: models = [...] is missing")
     return spec
+
+
+def _role(text: str) -> tuple[str, str]:
+    role, equals, model = text.partition("=")
+    if not (role and equals and model):
+        raise DataError(f"--role {text!r} is not ROLE=MODEL, such as questioner=openai:NAME@URL")
+    return role, model

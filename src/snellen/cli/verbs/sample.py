@@ -16,10 +16,11 @@ from snellen.api import score
 from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out
 from snellen.errors import DataError
+from snellen.formats.shown_text import short_name
 from snellen.reformulation.sampling import Rule, Sampling
-from snellen.report.formatting import DASH, decimal_text, percent, short_name
+from snellen.report.formatting import DASH, decimal_text, percent
 from snellen.runs.plan import find_benchmarks, specs_of
-from snellen.scoring.resampling import draw_subset
+from snellen.scoring.resampling import draw_subset, subset_name
 
 STUDY_HEADER = (
     "benchmark", "protocol", "metric", "ratio", "samples", "models", "rho", "rank rho", "deviation", "variance", "time",
@@ -68,11 +69,10 @@ def command(
         raise DataError(f"{', '.join(what)} stands for {count_of_benchmarks} benchmarks; draw from them one by one")
     [use] = find_benchmarks(what, announce=announce)
     whole = use.benchmark
-    subset = draw_subset(whole, sampling, name=name or _named(whole.name, sampling), by=by, seed=seed, to=to)
+    subset = draw_subset(whole, sampling, name=name or subset_name(whole.name, sampling), by=by, seed=seed, to=to)
     out.print(
         f"drew {subset.manifest.counts.samples:,} of {whole.manifest.counts.samples:,} samples of {whole.name}: "
         f"{subset.name} version {subset.manifest.version}\n  {subset.folder}",
-        highlight=False,
         soft_wrap=True,
     )
 
@@ -94,18 +94,9 @@ def _sampling(rule: str, amounts: dict[str, float | int | None]) -> Sampling:
         raise DataError(f"{error}; say how much to draw with --ratio, --count, --each or --step") from None
 
 
-def _named(whole: str, sampling: Sampling) -> str:
-    """`mscoco-count-10p`, `-500`, `-5-each`, `-every-40`."""
-    if sampling.ratio:
-        return f"{whole}-{100 * sampling.ratio:g}p"
-    if sampling.each:
-        return f"{whole}-{sampling.each}-each"
-    return f"{whole}-every-{sampling.step}" if sampling.step else f"{whole}-{sampling.count}"
-
-
 def _print_lines(rows: Sequence[SampleStability]) -> None:
     for row in rows:
-        out.out(msgspec.json.encode(msgspec.structs.asdict(row)).decode(), highlight=False)
+        out.out(msgspec.json.encode(msgspec.structs.asdict(row)).decode())
 
 
 def _print_table(rows: Sequence[SampleStability]) -> None:

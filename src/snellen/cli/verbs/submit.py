@@ -41,6 +41,5 @@ def command(run: Path, form: str, output: Path, benchmark: str, protocol: str, p
         announce(f"empty replies: {written.empty:,}")
     out.print(
         f"wrote {output}: {written.rows:,} rows of {written.benchmark} by {written.protocol}",
-        highlight=False,
         soft_wrap=True,
     )

@@ -66,7 +66,7 @@ def command(what: tuple[str, ...], source: Path, strict: bool, as_json: bool) ->
         rows.append(row)
     show_table("against the paper's tables", COUNTS_HEADER, rows, as_json)
     if not as_json:
-        out.print(f"{len(rows) - differing} of {len(rows)} as in the paper", highlight=False)
+        out.print(f"{len(rows) - differing} of {len(rows)} as in the paper")
     if strict and differing:
         raise SystemExit(1)
 

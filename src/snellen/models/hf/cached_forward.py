@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from snellen.models.hf.cache_layers import copy_cache, select_cache_rows
 from snellen.models.hf.collate import pad_rows, to_device
+from snellen.models.hf.devices import input_device, sent
 from snellen.models.hf.encode import EncodedPrompt
 from snellen.models.hf.full_forward import logits_to_keep
 from snellen.models.hf.model_layout import ModelLayout
@@ -31,6 +32,8 @@ class CachedState:
     """[rows, vocabulary], predicting the next token."""
     tile_mask: Any = None
     """[rows, 1, images, tiles], which tiles the last token sees (Mllama)."""
+    whole: bool = False
+    """Whether no row is known to have a hole. Then no mask is needed, and attention takes its causal form."""
 
 
 def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
@@ -40,11 +43,12 @@ def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
     model = layout.model
     batch = to_device(model, pad_rows(rows, layout.pad, "right"))
     layout.forget_positions()
-    lengths = torch.tensor([len(row.ids) for row in rows], device=model.device)
+    device = input_device(model)
+    lengths = sent(torch.tensor([len(row.ids) for row in rows]), device)
     logits_setting = _last_only(model, lengths)
     with pruned_to_logit_positions(layout, logits_setting, batch["input_ids"].shape[1]):
         output = model(**batch, **logits_setting, use_cache=True)
-    each = torch.arange(len(rows), device=model.device)
+    each = torch.arange(len(rows), device=device)
     tile_mask = batch.get("cross_attention_mask")
     return CachedState(
         cache=cache_of(output),
@@ -52,6 +56,7 @@ def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
         position=lengths + layout.offset,
         logits=_last(output.logits, lengths, logits_setting, batch["input_ids"].shape[1]),
         tile_mask=None if tile_mask is None else tile_mask[each, lengths - 1][:, None],
+        whole=len({len(row.ids) for row in rows}) == 1,
     )
 
 
@@ -59,11 +64,12 @@ def select_rows(state: CachedState, rows: Sequence[int]) -> CachedState:
     """The given rows, possibly repeated, in a cache of their own."""
     import torch
 
-    index = torch.tensor(rows, device=state.mask.device)
+    # On the CPU, since the layers of a cache are where their blocks are, which may be several devices.
+    index = torch.tensor(rows)
     every = list(rows) == list(range(state.mask.shape[0]))
     cache = copy_cache(state.cache) if every else select_cache_rows(state.cache, index)
     tile_mask = None if state.tile_mask is None else state.tile_mask[index]
-    return CachedState(cache, state.mask[index], state.position[index], state.logits[index], tile_mask)
+    return CachedState(cache, state.mask[index], state.position[index], state.logits[index], tile_mask, state.whole)
 
 
 def advance(
@@ -77,22 +83,24 @@ def advance(
     import torch
 
     device, longest = state.mask.device, max(map(len, texts))
-    lengths = torch.tensor([len(text) for text in texts], device=device)
-    ids = torch.tensor([[*text, *[layout.pad] * (longest - len(text))] for text in texts], device=device)
+    lengths = sent(torch.tensor([len(text) for text in texts]), device)
+    ids = sent(torch.tensor([[*text, *[layout.pad] * (longest - len(text))] for text in texts]), device)
     steps = torch.arange(longest, device=device)
     mask = torch.cat([state.mask, (steps[None] < lengths[:, None]).to(state.mask.dtype)], dim=1)
     logits_setting = {} if all_logits else _last_only(layout.language_model, lengths.clamp_min(1))
-    output = run_language_model(layout, state, ids, mask, state.position[:, None] + steps[None], logits_setting)
+    whole = state.whole and len({len(text) for text in texts}) == 1
+    positions = state.position[:, None] + steps[None]
+    output = run_language_model(layout, state, ids, None if whole else mask, positions, logits_setting)
     last = _last(output.logits, lengths.clamp_min(1), logits_setting, longest)
     logits = torch.where(lengths[:, None] > 0, last, state.logits)
-    grown = replace(state, cache=cache_of(output), mask=mask, position=state.position + lengths, logits=logits)
+    grown = CachedState(cache_of(output), mask, state.position + lengths, logits, state.tile_mask, whole)
     return grown, output.logits
 
 
 def run_language_model(
     layout: ModelLayout, state: CachedState, ids: Any, mask: Any, positions: Any, logits_setting: dict[str, Any]
 ) -> Any:
-    """A forward pass after `state`, whose cache is consumed."""
+    """A forward pass after `state`, whose cache is consumed. `mask` is None where every token sees all before it."""
     # M-RoPE has three positions per token (time, height, width), which are equal for text.
     if layout.rotary is not None:
         positions = positions[None].expand(3, -1, -1)
@@ -100,7 +108,7 @@ def run_language_model(
         {} if state.tile_mask is None else {"cross_attention_mask": state.tile_mask.expand(-1, ids.shape[1], -1, -1)}
     )
     with pruned_to_logit_positions(layout, logits_setting, ids.shape[1]):
-        return layout.language_model(
+        output = layout.language_model(
             input_ids=ids,
             attention_mask=mask,
             position_ids=positions,
@@ -109,6 +117,9 @@ def run_language_model(
             **logits_setting,
             **tile_mask,
         )
+    # The head may be on another device than the inputs, to which accelerate brings back what the whole model returns.
+    output.logits = output.logits.to(ids.device)
+    return output
 
 
 def pruned_to_logit_positions(
@@ -119,7 +130,7 @@ def pruned_to_logit_positions(
 
     places = next(iter(logits_setting.values()), 0)
     if isinstance(places, int):
-        places = torch.arange(width - places, width, device=layout.model.device) if places else None
+        places = torch.arange(width - places, width, device=input_device(layout.model)) if places else None
     return nullcontext() if layout.last is None or places is None else layout.last.only(places, width)
 
 

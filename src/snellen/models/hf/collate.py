@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from snellen.models.hf.devices import input_device, sent
 from snellen.models.hf.encode import EncodedPrompt, Tensors
 
 Side = Literal["left", "right"]
@@ -31,11 +32,12 @@ def to_device(model: Any, batch: Tensors) -> Tensors:
     """The batch on the model's device, with pictures in the model's dtype."""
     import torch
 
+    device = input_device(model)
     moved = {}
     for name, value in batch.items():
         if isinstance(value, torch.Tensor):
             number = model.dtype if value.is_floating_point() else value.dtype
-            value = value.to(model.device, number)
+            value = sent(value, device).to(number)
         moved[name] = value
     return moved
 

@@ -107,6 +107,22 @@ class Conversation:
         """Where the prompts come from, for the run's manifest."""
         self.notes = ("no chat template: plain User/Assistant format",) if self.name == "format plain" else ()
 
+    @property
+    def oddities(self) -> tuple[str, ...]:
+        """What the template does to replies that is undone where it matters; for one line when a model is loaded."""
+        if not self._template:
+            return ()
+        question, blank = Message("user", (TextPart("x"),)), Message("assistant", (TextPart(f"{_MARK} "),))
+        found = []
+        if self._thought(self.write((question,)).text):
+            found.append("opens a thought, which is closed empty before options are scored but not before replies")
+        try:
+            if not self._render_messages((question, blank), continued=True).endswith(f"{_MARK} "):
+                found.append("trims opened replies, to which their blank is given back")
+        except ValueError:
+            found.append("refuses opened replies, so that requests with one fail")
+        return tuple(found)
+
     def write(self, messages: Sequence[Message]) -> ChatPrompt:
         """The prompt for `messages`; a final assistant message is left open."""
         continued = messages[-1].role == "assistant"
@@ -125,33 +141,49 @@ class Conversation:
         when it is told not to think.
         """
         prompt = self.write(messages)
-        for opening, closing in THOUGHTS:
-            if prompt.text.rstrip().endswith(opening):
-                return replace(prompt, text=f"{prompt.text.rstrip()}\n\n{closing}\n\n", join="", notes=(CLOSED,))
+        if closing := self._thought(prompt.text):
+            return replace(prompt, text=f"{prompt.text.rstrip()}\n\n{closing}\n\n", join="", notes=(CLOSED,))
         return prompt
+
+    @staticmethod
+    def _thought(text: str) -> str:
+        """What closes the thought that a prompt ends with; empty if it ends with none."""
+        return next((closing for opening, closing in THOUGHTS if text.rstrip().endswith(opening)), "")
 
     def as_text(self, text: str) -> str:
         """`text` as prompts and continuations have it, without control tokens."""
         return without_control_tokens(text, self._specials)
 
     def _by_template(self, messages: Sequence[Message], continued: bool) -> str:
-        rendered = [{"role": message.role, "content": self._content(message)} for message in messages]
-        text = self._apply(rendered, continued)
+        text = self._render_messages(messages, continued)
         if continued and messages[-1].text.strip():
             # A template that trims would glue "The answer is " and the reply together.
             opening = self.as_text(messages[-1].text)
             text = text.rstrip() + opening[len(opening.rstrip()) :]
         return text
 
-    def _apply(self, messages: list[dict[str, Any]], continued: bool, opened: bool = True) -> str:
-        """Render the template; `opened` adds the assistant header unless the last message is to be continued."""
-        text: str = self._render.apply_chat_template(
-            messages,
-            chat_template=self._template,
-            tokenize=False,
-            add_generation_prompt=opened and not continued,
-            continue_final_message=continued,
+    def _render_messages(self, messages: Sequence[Message], continued: bool) -> str:
+        return self._apply(
+            [{"role": message.role, "content": self._content(message)} for message in messages], continued
         )
+
+    def _apply(self, messages: list[dict[str, Any]], continued: bool, opened: bool = True) -> str:
+        """Render the template; `opened` adds the assistant header unless the last message is to be continued.
+
+        Raises ValueError where the template refuses the conversation.
+        """
+        from jinja2 import TemplateError
+
+        try:
+            text: str = self._render.apply_chat_template(
+                messages,
+                chat_template=self._template,
+                tokenize=False,
+                add_generation_prompt=opened and not continued,
+                continue_final_message=continued,
+            )
+        except TemplateError as error:
+            raise ValueError(f"the chat template refuses the conversation: {error}") from error
         return text
 
     def _content(self, message: Message) -> list[dict[str, str]] | str:
@@ -183,12 +215,10 @@ class Conversation:
 
     def _takes_parts(self) -> bool:
         """Whether the template wants content as a list of parts, or as one string."""
-        from jinja2 import TemplateError
-
         probe = [{"role": "user", "content": [{"type": "text", "text": _MARK}]}]
         try:
             text = self._apply(probe, continued=False)
-        except (TemplateError, TypeError, ValueError):
+        except (TypeError, ValueError):
             return False
         return _MARK in text and "'type'" not in text and '"type"' not in text
 
@@ -198,6 +228,9 @@ class Conversation:
             [{"role": m.role, "content": self._content(m)} for m in messages] for messages in (exchange[:1], exchange)
         )
         opened = self._apply(prompt, continued=False)
-        rendered = self._apply(replied, continued=False, opened=False)
+        try:
+            rendered = self._apply(replied, continued=False, opened=False)
+        except ValueError:  # it refuses replies, so nothing says what comes before one
+            return ""
         before = rendered[: rendered.rfind(_MARK)]
         return before[len(opened) :] if before.startswith(opened) else ""

@@ -12,12 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from snellen.images import Images, decode_picture
+from snellen.models.base import NO_CONTINUATIONS
 from snellen.models.hf.conversation import ChatPrompt
+from snellen.models.hf.lookahead import Lookahead
 from snellen.records import ImageRef
 
 Tensors = dict[str, Any]
 LAST = 8
 """Tokens at the end of a prompt by which it is recognised."""
+KEPT_PICTURES = 64
+"""Pictures that are kept, decoded and as pixels, and pictures that are expected at most."""
 
 
 @dataclass(frozen=True)
@@ -71,20 +75,36 @@ def as_long_as(extras: Tensors, length: int) -> frozenset[str]:
     return frozenset(name for name, shape in shapes.items() if shape[:2] == (1, length))
 
 
+@dataclass(frozen=True)
+class Pixels:
+    """What an image processor makes of one picture, and how it was put."""
+
+    depth: int
+    settings: Tensors
+    features: Any
+
+
 class PixelCache:
     """Wraps an image processor and caches its output for each picture.
 
     A processor computes pixels once per prompt, even if 20 prompts show the same picture.
     """
 
-    def __init__(self, processor: Any, keep: int = 64) -> None:
+    def __init__(self, processor: Any, keep: int) -> None:
         self._processor = processor
         self._cached: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
         self._names: dict[int, str] = {}
         self._keep = keep
+        self._call: tuple[int, dict[str, Any]] | None = None
+        """How deep in lists one picture was put last, and with which settings."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._processor, name)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the processor is transformers' own, which keeps nothing from one call to the next."""
+        return type(self._processor).__module__.startswith("transformers.")
 
     def name(self, picture: Any, digest: str) -> None:
         """Register the digest of a decoded picture, for as long as the caller keeps the picture."""
@@ -97,16 +117,34 @@ class PixelCache:
         named = self._named(images)
         if args or named is None:
             return self._processor(images, *args, **settings)
-        key = (named, repr(sorted(settings.items(), key=lambda item: item[0])))
+        if (depth := _depth_of_one(named)) is not None:
+            self._call = depth, settings
+        key = _pixel_key(named, settings)
         if key not in self._cached:
-            self._cached[key] = self._processor(images, **settings)
-            while len(self._cached) > self._keep:
-                self._cached.popitem(last=False)
+            self._keep_pixels(key, self._processor(images, **settings))
         self._cached.move_to_end(key)
         features = self._cached[key]
         # Some processors take entries out of the mapping; Idefics' gives a tensor.
         kind: Any = type(features)
         return kind(dict(features)) if isinstance(features, Mapping) else features
+
+    def compute(self, picture: Any) -> Pixels | None:
+        """Pixels of a picture by itself, put as the last one was; None before there was one. Changes nothing here, so
+        that another thread may call it."""
+        if self._call is None:
+            return None
+        depth, settings = self._call
+        return Pixels(depth, settings, self._processor(_nested(picture, depth), **settings))
+
+    def keep(self, digest: str, pixels: Pixels) -> None:
+        """Cache what `compute` has made of the picture with this digest."""
+        named = _nested(digest, pixels.depth, tuple)
+        self._keep_pixels(_pixel_key(named, pixels.settings), pixels.features)
+
+    def _keep_pixels(self, key: tuple[Any, ...], features: Any) -> None:
+        self._cached[key] = features
+        while len(self._cached) > self._keep:
+            self._cached.popitem(last=False)
 
     def _named(self, images: Any) -> Any:
         """The nested digests of nested pictures, or None when one of them is unknown."""
@@ -114,6 +152,26 @@ class PixelCache:
             digests = tuple(self._named(image) for image in images)
             return None if None in digests else digests
         return self._names.get(id(images))
+
+
+def _pixel_key(named: Any, settings: Tensors) -> tuple[Any, ...]:
+    return (named, repr(sorted(settings.items(), key=lambda item: item[0])))
+
+
+def _depth_of_one(named: Any) -> int | None:
+    """How deep in lists a single picture is; None for several."""
+    depth = 0
+    while isinstance(named, tuple):
+        if len(named) != 1:
+            return None
+        depth, named = depth + 1, named[0]
+    return depth
+
+
+def _nested(value: Any, depth: int, form: type[list[Any]] | type[tuple[Any, ...]] = list) -> Any:
+    for _ in range(depth):
+        value = form([value])
+    return value
 
 
 class Encoder:
@@ -133,9 +191,10 @@ class Encoder:
                 setattr(processor, f"return_{name}", True)
         self._per_token: dict[frozenset[str], frozenset[str]] = {}
         self.tokenizer = getattr(processor, "tokenizer", processor)
-        self._pixels = PixelCache(processor.image_processor)
+        self._pixels = PixelCache(processor.image_processor, KEPT_PICTURES)
         processor.image_processor = self._pixels
         self._decoded: OrderedDict[str, tuple[Any, tuple[str, ...]]] = OrderedDict()
+        self._lookahead = Lookahead(self._prepared, KEPT_PICTURES)
         self._aligned = bool(getattr(self.tokenizer, "is_fast", False))
 
     def encode(self, prompt: ChatPrompt, images: Images) -> EncodedPrompt:
@@ -224,14 +283,25 @@ class Encoder:
     def _picture(self, image: ImageRef, images: Images) -> tuple[Any, tuple[str, ...]]:
         """The picture as the model is shown it, with notes on its conversion."""
         if image.digest not in self._decoded:
-            decoded = decode_picture(images.read(image), f"image {image.digest[:12]}")
-            picture = decoded.upright
-            self._decoded[image.digest] = picture, decoded.notes
+            picture, notes, pixels = self._lookahead.take(image) or _decoded(image, images, None)
+            self._decoded[image.digest] = picture, notes
             self._pixels.name(picture, image.digest)
-            while len(self._decoded) > 64:
+            if pixels is not None:
+                self._pixels.keep(image.digest, pixels)
+            while len(self._decoded) > KEPT_PICTURES:
                 self._pixels.forget(self._decoded.popitem(last=False)[1][0])
         self._decoded.move_to_end(image.digest)
         return self._decoded[image.digest]
+
+    def expect(self, pictures: Sequence[ImageRef], images: Images) -> None:
+        """Make pictures ready in the background, which are going to be encoded soon."""
+        for image in pictures:
+            if image.digest not in self._decoded:
+                self._lookahead.expect(image, images)
+
+    def _prepared(self, image: ImageRef, images: Images) -> tuple[Any, tuple[str, ...], Pixels | None]:
+        """What `_picture` needs, made in another thread, in which code of unknown origin is not run."""
+        return _decoded(image, images, self._pixels if self._pixels.is_known else None)
 
     def _adds_specials(self, text: str) -> bool:
         """Whether the tokenizer should add special tokens: not if the template already wrote the opening token."""
@@ -252,9 +322,16 @@ class Encoder:
         return TokenizedText(tuple(ids), tuple(ends), closing)
 
 
+def _decoded(image: ImageRef, images: Images, pixels: PixelCache | None) -> tuple[Any, tuple[str, ...], Pixels | None]:
+    """A picture as the model is shown it, notes on its conversion, and its pixels if there is a processor for them."""
+    decoded = decode_picture(images.read(image), f"image {image.digest[:12]}")
+    picture = decoded.upright
+    return picture, decoded.notes, None if pixels is None else pixels.compute(picture)
+
+
 def _require_some(continuations: Sequence[str]) -> None:
     if not continuations:
-        raise ValueError("the request has no continuations; there is nothing to score")
+        raise ValueError(NO_CONTINUATIONS)
 
 
 def _nonempty(tails: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Any, Generic, TypeVar
 
 from snellen.errors import ModelError
 from snellen.models.hf.cached_forward import CachedState, prefill
+from snellen.models.hf.devices import input_device, kind_of, total_memory, unless_out_of_memory
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, truncate
 from snellen.models.hf.full_forward import continuation_rows, score_rows
 from snellen.models.hf.ladder import PLAIN, FastPaths
@@ -29,8 +32,18 @@ from snellen.models.prefix import Budget, PrefixItem, SharingGroup, Tree, build_
 VISION_CACHE_BYTES = 256 * 1024 * 1024
 """Bytes of vision features kept from batch to batch."""
 PREFIX_CACHE_BYTES = 1024 * 1024 * 1024
-"""Bytes of keys and values kept from call to call, without a GPU."""
+"""Bytes of keys and values kept from call to call, without an accelerator."""
 R = TypeVar("R")
+
+
+class DoesNotFitError(ModelError):
+    """A request that does not fit in memory by itself."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a single question does not fit in memory; use smaller pictures, a smaller number format "
+            "(?dtype=bf16), or a larger machine"
+        )
 
 
 @dataclass(frozen=True)
@@ -61,7 +74,7 @@ class Engine:
             i for i, prompt in enumerate(prompts) if proved(fast_paths, prompt.context, max(map(len, prompt.tails)))
         ]
         run = self._by_groups if fast_paths.cache else self._by_full_rows
-        with torch.inference_mode():
+        with torch.inference_mode(), self._undoing_for_the_largest():
             scores = dict(zip(within, run([prompts[i] for i in within], fast_paths), strict=True))
             beyond = [i for i in range(len(prompts)) if i not in scores]
             scores.update(zip(beyond, self._by_full_rows([prompts[i] for i in beyond], PLAIN), strict=True))
@@ -99,7 +112,7 @@ class Engine:
                 layout, items, groups, prefixes, fast_paths.together, pick, longest
             ),
         )
-        with torch.inference_mode():
+        with torch.inference_mode(), self._undoing_for_the_largest():
             return self._shared(rows, items, fast_paths, work)
 
     def _by_groups(self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths) -> list[Scores]:
@@ -161,11 +174,11 @@ class Engine:
             window = [items[i] for i in waiting]
             for batch in plan_sharing(window, self.budget, shared=fast_paths.shared, ragged=fast_paths.ragged):
                 groups = [replace(group, members=tuple(waiting[m] for m in group.members)) for group in batch]
-                try:
-                    results.update(run(groups))
-                except (RuntimeError, MemoryError) as error:
-                    self._shrink(error, sum(len(group.members) for group in groups))
+                found = unless_out_of_memory(partial(run, groups))
+                if found is None:
+                    self._shrink(sum(len(group.members) for group in groups))
                     break
+                results.update(found)
         return [results[i] for i in range(len(items))]
 
     def _by_full_rows(self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths) -> list[Scores]:
@@ -188,16 +201,16 @@ class Engine:
         """`run` over batches of positions; a batch that does not fit in memory is halved, and the budget reduced."""
         results: dict[int, R] = {}
         waiting = list(waiting)
-        while waiting:
-            places = waiting.pop(0)
-            try:
-                batch_results = run(places)
-            except (RuntimeError, MemoryError) as error:
-                self._shrink(error, len(places))
+        with self._undoing_for_the_largest():
+            while waiting:
+                places = waiting.pop(0)
+                batch_results = unless_out_of_memory(partial(run, places))
+                if batch_results is not None:
+                    results.update(zip(places, batch_results, strict=True))
+                    continue
+                self._shrink(len(places))
                 half = (len(places) + 1) // 2
                 waiting = [part for part in (places[:half], places[half:]) if part] + waiting
-                continue
-            results.update(zip(places, batch_results, strict=True))
         return [results[place] for place in sorted(results)]
 
     def remember(self, rows: Sequence[EncodedPrompt], fast_paths: FastPaths | None = None) -> Any:
@@ -217,32 +230,34 @@ class Engine:
             caches.append((self.reader, [encoder_input_digest(row) for row in rows]))
         return caches
 
-    def _shrink(self, error: Exception, members: int) -> None:
-        """After running out of memory, drop cached prefixes or else halve the budget; re-raise any other error."""
-        import torch
+    def _shrink(self, members: int) -> None:
+        """After running out of memory, drop cached prefixes or else halve the budget.
 
-        short = isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "not enough memory" in str(error)
-        if not short:
-            raise error
+        Raises DoesNotFitError if there is nothing to halve.
+        """
         if self.prefix_cache.release_memory():
             return
         if members == 1:
-            raise ModelError(
-                "a single question does not fit in memory; use smaller pictures, a smaller number format "
-                "(?dtype=bf16), or a larger machine"
-            ) from error
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+            raise DoesNotFitError
         smaller = self.budget.halved()
         self.budget = Budget(min(smaller.rows, max(1, members // 2)), smaller.tokens)
 
+    @contextlib.contextmanager
+    def _undoing_for_the_largest(self) -> Iterator[None]:
+        """What a request that does not fit at all has cost the batches of the others is given back to them."""
+        budget, room = self.budget, self.prefix_cache.room
+        try:
+            yield
+        except DoesNotFitError:
+            self.budget, self.prefix_cache.room = budget, room
+            raise
+
 
 def _room(layout: ModelLayout) -> int:
-    """Bytes of keys and values kept from call to call: a sixteenth of a GPU's memory."""
-    import torch
-
-    device = layout.model.device
-    return torch.cuda.get_device_properties(device).total_memory // 16 if device.type == "cuda" else PREFIX_CACHE_BYTES
+    """Bytes of keys and values kept from call to call: a sixteenth of an accelerator's memory."""
+    if kind_of(layout.model) == "cpu":
+        return PREFIX_CACHE_BYTES
+    return total_memory(input_device(layout.model)) // 16
 
 
 def proved(fast_paths: FastPaths, context: EncodedPrompt, more: int) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from snellen.models.hf.collate import pad_rows, to_device
+from snellen.models.hf.devices import input_device, sent
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
 from snellen.models.hf.model_layout import ModelLayout
 
@@ -57,5 +58,5 @@ def decoder_logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
     longest = max(len(tail) for _, tail in rows)
     decoder_ids = [[layout.start, *tail[:-1], *[layout.pad] * (longest - len(tail))] for _, tail in rows]
     batch = to_device(layout.model, pad_rows([context for context, _ in rows], layout.pad, "right"))
-    decoder = torch.tensor(decoder_ids, device=layout.model.device)
+    decoder = sent(torch.tensor(decoder_ids), input_device(layout.model))
     return list(layout.model(**batch, decoder_input_ids=decoder, use_cache=False).logits)

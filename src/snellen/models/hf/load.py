@@ -21,6 +21,8 @@ from msgspec import Struct
 
 from snellen.errors import MissingExtraError, ModelError
 from snellen.models.base import ModelSpec
+from snellen.models.hf.devices import accelerator, input_device, kind_of
+from snellen.models.hf.text_models import TextProcessor, reads_text_alone
 
 DTYPES = {"float32": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 STATE_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py")
@@ -63,6 +65,7 @@ class LoadedModel:
     model: Any
     processor: Any
     facts: dict[str, str]
+    sees_pictures: bool = True
 
 
 ClassChooser = Callable[[Any, str, dict[str, Any]], Any]
@@ -86,8 +89,13 @@ def load_pretrained(spec: ModelSpec, options: HfOptions, choose: ClassChooser | 
         common["revision"] = revision
     device = _device(spec, options)
     with without_warnings(), _explained(spec, target):
-        processor = transformers.AutoProcessor.from_pretrained(target, **common)
-        form = choose(transformers, target, common) if choose else transformers.AutoModelForImageTextToText
+        text_alone = choose is None and reads_text_alone(transformers, target, common)
+        if text_alone:
+            processor: Any = TextProcessor(transformers.AutoTokenizer.from_pretrained(target, **common))
+            form = transformers.AutoModelForCausalLM
+        else:
+            processor = transformers.AutoProcessor.from_pretrained(target, **common)
+            form = choose(transformers, target, common) if choose else transformers.AutoModelForImageTextToText
         placing = _placing(spec, options, device)
         with _broken_weights_named(spec, target):
             model, report = form.from_pretrained(
@@ -112,13 +120,13 @@ def load_pretrained(spec: ModelSpec, options: HfOptions, choose: ClassChooser | 
         "class": type(model).__name__,
         "processor": _processor_names(processor),
         "attention": str(getattr(model.config, "_attn_implementation", "")),
-        "device": model.device.type,
+        "device": input_device(model).type,
         "torch": torch.__version__,
         "transformers": transformers.__version__,
     }
     if options.load_in_4bit or options.load_in_8bit:
         facts["quantised"] = "4bit" if options.load_in_4bit else "8bit"
-    return LoadedModel(model, processor, facts)
+    return LoadedModel(model, processor, facts, not text_alone)
 
 
 @contextlib.contextmanager
@@ -131,7 +139,7 @@ def quiet_and_single_threaded(model: Any) -> Iterator[None]:
     import torch
 
     threads = torch.get_num_threads()
-    alone = model.device.type == "cpu" and sum(values.numel() for values in model.parameters()) < SMALL
+    alone = kind_of(model) == "cpu" and sum(values.numel() for values in model.parameters()) < SMALL
     with without_warnings():
         if alone:
             torch.set_num_threads(1)
@@ -184,12 +192,17 @@ def _locate(spec: ModelSpec) -> tuple[str, str]:
 def _device(spec: ModelSpec, options: HfOptions) -> str:
     import torch
 
-    device = options.device
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise ModelError(f"{spec.text}: device {device} was asked for, but torch sees no GPU; use device=cpu")
-    return device
+    found = accelerator()
+    if options.device == "auto":
+        return found or "cpu"
+    try:
+        kind = torch.device(options.device).type
+    except RuntimeError:
+        raise ModelError(f"{spec.text}: {options.device!r} is no device; write cpu, cuda, cuda:1, xpu or mps") from None
+    if kind not in ("cpu", found):
+        what = f"sees no GPU but {found}; use device={found}" if found else "sees no GPU; use device=cpu"
+        raise ModelError(f"{spec.text}: device {options.device} was asked for, but torch {what}")
+    return options.device
 
 
 def _placing(spec: ModelSpec, options: HfOptions, device: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -14,6 +15,8 @@ from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec, read_options
 from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import decoding_group, generate_plainly, to_response, token_picker
+from snellen.models.hf.devices import Kind as DeviceKind
+from snellen.models.hf.devices import kind_of, unless_out_of_memory
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder
 from snellen.models.hf.engine import Engine, batches_in_order, proved
 from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, quiet_and_single_threaded, without_warnings
@@ -25,12 +28,12 @@ from snellen.models.hf.reply_check import REFUSALS
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
 from snellen.models.hf.spot_checks import SpotChecks
 from snellen.models.hf.thresholds import longest_text
-from snellen.records import ContinuationScore, ErrorKind, Failure, Kind, Request, Response, Usage
+from snellen.records import ContinuationScore, ErrorKind, Failure, ImageRef, Kind, Request, Response, Usage
 
 ADAPTER = "hf 3"
 """Version of the adapter; increases when the same model would answer differently."""
-ROWS = {"cpu": 16, "cuda": 32}
-TOKENS = {"cpu": 4096, "cuda": 16384}
+ROWS: dict[DeviceKind, int] = {"cpu": 16, "accelerator": 32}
+TOKENS: dict[DeviceKind, int] = {"cpu": 4096, "accelerator": 16384}
 """Initial limits of one forward pass, lowered when memory runs out."""
 UNUSABLE = (DataError, OSError, MemoryError, *REFUSALS)
 """Errors of one request on its way to the model: a broken picture, a prompt too long, a processor that gives up."""
@@ -56,17 +59,19 @@ class HFModel:
     def __init__(self, name: str, loaded: LoadedModel, options: HfOptions) -> None:
         self.name = name
         self.kinds: frozenset[Kind] = ALL_KINDS
-        device = "cpu" if loaded.facts["device"] == "cpu" else "cuda"
-        self.batch_size = options.rows(ROWS[device])
+        kind = kind_of(loaded.model)
+        self.batch_size = options.rows(ROWS[kind])
         self._facts = loaded.facts
         self._conversation = Conversation(loaded.processor, loaded.model.config.model_type)
         self._layout = read_layout(loaded.model, _pad_token(loaded), _tokenizer(loaded).eos_token_id)
+        if oddities := self._conversation.oddities:
+            logger.warning("%s: the chat template %s", name, "; it ".join(oddities))
         self._encoder = Encoder(loaded.processor, input_names(loaded.model), closes=self._layout.encoder_decoder)
         self._longest = longest_text(loaded.model)
         exact = options.scoring == "exact"
-        self._engine = Engine(self._layout, 1 if exact else self.batch_size, TOKENS[device])
+        self._engine = Engine(self._layout, 1 if exact else self.batch_size, TOKENS[kind])
         self._spot_checks: SpotChecks | None = None
-        self._check(name, exact)
+        self._check(name, exact, loaded.sees_pictures)
 
     def fingerprint(self) -> dict[str, str]:
         return {
@@ -79,6 +84,10 @@ class HFModel:
     def findings(self) -> tuple[str, ...]:
         """What spot checks on the requests so far found, for the manifest of the run."""
         return self._spot_checks.findings if self._spot_checks else ()
+
+    def expect(self, pictures: Sequence[ImageRef], images: Images) -> None:
+        """Decode and resize pictures of later requests while the model works on earlier ones."""
+        self._encoder.expect(pictures, images)
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Replies in the order of the requests: new text without special tokens, stripped of white space."""
@@ -95,8 +104,7 @@ class HFModel:
             rows = [cast(EncodedPrompt, prompts[i]) for i in places]
             written = self._write(rows, [requests[i] for i in places])
             for i, row, tokens in zip(places, rows, written, strict=True):
-                if (checks := self._checks_of(requests[i])) and not checks.check_reply(row, tokens):
-                    self._warn(requests[i], checks)
+                self._spot_check(requests[i], partial(SpotChecks.check_reply, row=row, tokens=tokens))
             return [
                 to_response(self._encoder, row, tokens, ends, requests[i])
                 for i, row, tokens in zip(places, rows, written, strict=True)
@@ -119,8 +127,7 @@ class HFModel:
             with quiet_and_single_threaded(self._layout.model):
                 scored = self._engine.score(rows)
                 for i, row, tails in zip(places, rows, scored, strict=True):
-                    if (checks := self._checks_of(requests[i])) and not checks.check_scores(row, tails):
-                        self._warn(requests[i], checks)
+                    self._spot_check(requests[i], partial(SpotChecks.check_scores, prompt=row, scores=tails))
             return [
                 _scored(row, tails, requests[i].continuations)
                 for i, row, tails in zip(places, rows, scored, strict=True)
@@ -176,13 +183,14 @@ class HFModel:
         order = sorted(chosen, key=lambda place: -len(rows[place].ids))
         return engine.in_batches(batches_in_order(order, range(len(rows)), most), run)
 
-    def _checks_of(self, request: Request) -> SpotChecks | None:
-        """Where `request` is to be checked against the reference; None for most requests."""
-        checks = self._spot_checks
-        return checks if checks is not None and checks.drawn(request) else None
+    def _spot_check(self, request: Request, agrees: Callable[[SpotChecks], bool]) -> None:
+        """Warn where `request` was drawn to be checked against the reference and differs from it.
 
-    def _warn(self, request: Request, checks: SpotChecks) -> None:
-        """Say that a spot check failed."""
+        The reference takes more memory than the path it checks: where there is none, nothing is checked or counted.
+        """
+        checks = self._spot_checks
+        if checks is None or not checks.drawn(request) or unless_out_of_memory(lambda: agrees(checks)) is not False:
+            return
         logger.warning(
             "%s: %s differs from the same request run alone by more than rounding; use ?scoring=exact (%s)",
             self.name,
@@ -190,11 +198,11 @@ class HFModel:
             "; ".join(checks.findings),
         )
 
-    def _check(self, name: str, exact: bool) -> None:
+    def _check(self, name: str, exact: bool, pictures: bool) -> None:
         """Determine which fast paths the model allows, logging one line if not all."""
         try:
             with quiet_and_single_threaded(self._layout.model):
-                probe = build_probe(self._conversation, self._encoder, self._layout.encoder_decoder)
+                probe = build_probe(self._conversation, self._encoder, self._layout.encoder_decoder, pictures=pictures)
                 if exact:
                     self._engine.fast_paths = plain_paths(self._engine, probe)
                     return
@@ -255,8 +263,9 @@ def _each_if_not_all(places: list[int], run: Callable[[list[int]], list[Response
     except (*REFUSALS, ModelError, MemoryError) as error:
         if len(places) == 1:
             return [_failed(error, "model")]
-        half = len(places) // 2
-        return [*_each_if_not_all(places[:half], run), *_each_if_not_all(places[half:], run)]
+    # Outside of `except`: the error holds the frames of the failed pass, and these its tensors.
+    half = len(places) // 2
+    return [*_each_if_not_all(places[:half], run), *_each_if_not_all(places[half:], run)]
 
 
 def _scored(row: ContinuedPrompt, tails: Scores, continuations: Sequence[str]) -> Response:

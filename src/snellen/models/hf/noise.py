@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Any
 
+from snellen.models.hf.devices import free_memory, input_device
 from snellen.models.hf.encode import ContinuedPrompt
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.reference import Scores, reference_scores
@@ -125,12 +125,9 @@ def _widens(part: Any, wide: Any) -> bool:
 
 def _fits_twice(model: Any, wide: Any) -> bool:
     """Whether wide weights take less than half of the free memory, and the model is in one place and not quantised."""
-    import torch
-
     parts = list(chain(model.parameters(), model.buffers()))
-    if len({part.device for part in parts}) > 1 or getattr(model, "is_quantized", False):
+    device = input_device(model)
+    if {part.device for part in parts} != {device} or getattr(model, "is_quantized", False):
         return False
-    need = sum(part.numel() * wide.itemsize for part in parts if _widens(part, wide))
-    if parts and parts[0].device.type == "cuda":
-        return bool(need < torch.cuda.mem_get_info(parts[0].device)[0] / 2)
-    return bool(need < os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2)
+    need: int = sum(part.numel() * wide.itemsize for part in parts if _widens(part, wide))
+    return need < free_memory(device) / 2

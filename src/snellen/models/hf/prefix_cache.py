@@ -35,7 +35,8 @@ class PrefixCache:
     """
 
     def __init__(self, room: int) -> None:
-        self._room = room
+        self.room = room
+        """Bytes that may be cached."""
         self._cached: dict[str, _CachedPrefix] = {}
         self._call = 0
         self.served = 0
@@ -54,7 +55,7 @@ class PrefixCache:
         held = bool(self._cached)
         self._cached.clear()
         if held:
-            self._room //= 2
+            self.room //= 2
         return held
 
     def split_cached(
@@ -95,9 +96,9 @@ class PrefixCache:
         """Evict prefixes not used recently, the oldest first, until there is room."""
         stale = sorted((cached.call, key) for key, cached in self._cached.items() if cached.call < self._call - RECENT)
         used = sum(cached.size for cached in self._cached.values())
-        while used + size > self._room and stale:
+        while used + size > self.room and stale:
             used -= self._cached.pop(stale.pop(0)[1]).size
-        return used + size <= self._room
+        return used + size <= self.room
 
 
 def _row(state: CachedState, row: int, length: int, *, alone: bool) -> CachedState:
@@ -108,7 +109,7 @@ def _row(state: CachedState, row: int, length: int, *, alone: bool) -> CachedSta
         layer.keys, layer.values = (keys, values) if alone else (keys.clone(), values.clone())
     row_slice = slice(row, row + 1)
     return CachedState(
-        cache, state.mask[row_slice, :length], state.position[row_slice], state.logits[row_slice].clone()
+        cache, state.mask[row_slice, :length], state.position[row_slice], state.logits[row_slice].clone(), whole=True
     )
 
 
@@ -130,6 +131,7 @@ def _joined(served: Sequence[tuple[SharingGroup, _CachedPrefix]]) -> CachedState
         # Only text is cut off, whose positions increase by one.
         position=torch.cat([state.position for state in states]) - (full_lengths - prefix_lengths),
         logits=torch.cat([state.logits for state in states]),
+        whole=len(set(lengths)) == 1,
     )
 
 

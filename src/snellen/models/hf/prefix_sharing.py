@@ -7,6 +7,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from snellen.models.hf.cached_forward import CachedState, advance, select_rows
+from snellen.models.hf.devices import sent
 from snellen.models.hf.full_forward import token_scores
 from snellen.models.hf.ladder import RowsTogether
 from snellen.models.hf.model_layout import ModelLayout
@@ -43,11 +44,12 @@ def generate_by_tree(
 
     members = [member for group in groups for member in group.members]
     stems = [[tails[0][0] for tails in tree.predictors] for tree in trees]
-    branches = branches_of(grown, trees, stems)
+    branches = branches_of(layout, grown, trees, stems)
     logits = torch.stack([_predicting(grown, trees, row, node) for row, nodes in enumerate(stems) for node in nodes])
     # For each row, the members whose branches are still running, in branch order.
     first = list(accumulate(map(len, stems), initial=0))
     live = [list(range(start, end)) for start, end in pairwise(first)]
+    places = _places(live, logits.device)
     written = Written(len(members), pick(members))
     for step in range(longest):
         tokens = written.choose(logits)
@@ -58,14 +60,22 @@ def generate_by_tree(
             branches = select_branches(
                 branches, [[live[row].index(m) for m in branch_members] for row, branch_members in enumerate(running)]
             )
-            live = running
+            live, places = running, _places(running, logits.device)
         most = max(map(len, live))
         ids = torch.tensor([[*(tokens[m] for m in row), *[layout.pad] * (most - len(row))] for row in live])
-        branches, grown_logits = extend_branches(layout, branches, ids.to(logits.device))
-        logits = logits.clone()
-        for row, branch_members in enumerate(live):
-            logits[branch_members] = grown_logits[row, : len(branch_members)]
+        branches, grown_logits = extend_branches(layout, branches, sent(ids, logits.device))
+        rows, own, targets = places
+        logits = logits.index_copy(0, targets, grown_logits[rows, own])
     return dict(zip(members, written.said, strict=True))
+
+
+def _places(live: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any, Any]:
+    """Row, branch and member of every live branch."""
+    import torch
+
+    found = [(row, branch, member) for row, members in enumerate(live) for branch, member in enumerate(members)]
+    rows, branches, members = sent(torch.tensor(found), device).unbind(1)
+    return rows, branches, members
 
 
 def score_by_rows(

@@ -11,6 +11,7 @@ from typing import Any
 
 from snellen.images import inspect_image
 from snellen.models.hf.conversation import Conversation
+from snellen.models.hf.devices import Kind, kind_of
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder, extend
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.records import ImagePart, ImageRef, Message, TextPart
@@ -19,8 +20,8 @@ QUESTIONS = ("What is in the picture?", "How many things do you see here, and wh
 REPLIES = ("yes", "a red square and two circles")
 
 
-COMPUTE = {"cpu": 3e12, "cuda": 3e15}
-"""Floating-point operations that long probes may take: about ten seconds of a processor or a GPU."""
+COMPUTE: dict[Kind, float] = {"cpu": 3e12, "accelerator": 3e15}
+"""Floating-point operations that long probes may take: about ten seconds."""
 PASSES = 16
 """Times that a text of the full length is read, at most, with all paths that are tried."""
 
@@ -42,8 +43,11 @@ class _Noise(dict[str, bytes]):
         return self[image.digest]
 
 
-def build_probe(conversation: Conversation, encoder: Encoder, encoder_decoder: bool) -> list[ContinuedPrompt]:
-    """Two questions about one picture and one about another. Raises ValueError when the processor rejects them."""
+def build_probe(
+    conversation: Conversation, encoder: Encoder, encoder_decoder: bool, *, pictures: bool = True
+) -> list[ContinuedPrompt]:
+    """Two questions about one picture and one about another, or of their words alone. Raises ValueError when the
+    processor rejects them."""
     noise = _Noise()
     # Of different shape: what pads them to one size may change what is seen of them (Emu3).
     first_picture, second_picture = noise.add(1, (96, 72)), noise.add(2, (64, 80))
@@ -53,7 +57,8 @@ def build_probe(conversation: Conversation, encoder: Encoder, encoder_decoder: b
         (first_picture, QUESTIONS[1]),
         (second_picture, QUESTIONS[0]),
     ):
-        prompt = conversation.write([Message("user", (ImagePart(image), TextPart(question)))])
+        shown = (ImagePart(image),) if pictures else ()
+        prompt = conversation.write([Message("user", (*shown, TextPart(question)))])
         encoded = encoder.encode(prompt, noise)
         prompts.append(
             encoder.reply_with(encoded, REPLIES) if encoder_decoder else encoder.continue_with(prompt, encoded, REPLIES)
@@ -105,9 +110,8 @@ def _words(probe: Sequence[ContinuedPrompt], layout: ModelLayout) -> list[int]:
 
 def affordable_length(model: Any) -> int:
     """Tokens of the longest probe that `model` reads in some ten seconds."""
-    kind = "cpu" if model.device.type == "cpu" else "cuda"
     size = sum(values.numel() for values in model.parameters())
-    return int(COMPUTE[kind] / (2 * size * PASSES))
+    return int(COMPUTE[kind_of(model)] / (2 * size * PASSES))
 
 
 def text_length(prompt: ContinuedPrompt, encoder_decoder: bool) -> int:

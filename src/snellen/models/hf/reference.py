@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from snellen.models.hf.collate import pad_rows, to_device
+from snellen.models.hf.devices import double
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
 from snellen.models.hf.full_forward import decoder_logits
 from snellen.models.hf.model_layout import ModelLayout
@@ -39,7 +40,7 @@ def reference_reply(layout: ModelLayout, context: EncodedPrompt, reply: Sequence
     import torch
 
     with torch.inference_mode():
-        values = _all_logits(layout, context, reply).double().log_softmax(-1)
+        values = double(_all_logits(layout, context, reply)).log_softmax(-1)
         scores = values.gather(-1, torch.tensor(reply, device=values.device)[:, None])[:, 0]
         return ReferenceReply(scores.tolist(), (values.amax(-1) - scores).tolist())
 

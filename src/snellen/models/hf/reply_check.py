@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from snellen.models.hf.decoding import generate_rows
+from snellen.models.hf.devices import double
 from snellen.models.hf.encode import EncodedPrompt
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.ladder import FastPaths, Writing
@@ -34,7 +35,7 @@ class GreedyPicker:
 
     def __call__(self, members: Sequence[int]) -> Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]:
         def choose(logits: Any, written: list[list[int]]) -> tuple[list[int], list[bool]]:
-            best, tokens = logits.double().log_softmax(-1).max(-1)
+            best, tokens = double(logits).log_softmax(-1).max(-1)
             for member, before, score in zip(members, written, best.tolist(), strict=True):
                 self.scores.setdefault((member, len(before)), score)
             return tokens.tolist(), [token in self.ends for token in tokens.tolist()]
@@ -64,7 +65,7 @@ def generated_replies(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> lis
 
     class Watch(import_transformers().LogitsProcessor):  # type: ignore[misc]
         def __call__(self, input_ids: Any, scores: Any) -> Any:
-            steps.append(scores.double().log_softmax(-1).amax(-1).tolist())
+            steps.append(double(scores).log_softmax(-1).amax(-1).tolist())
             return scores
 
     ends, replies = layout.end_tokens, []

@@ -19,6 +19,7 @@ from snellen.models.hf.cached_forward import (
     run_language_model,
 )
 from snellen.models.hf.collate import pad_rows, to_device
+from snellen.models.hf.devices import input_device, sent
 from snellen.models.hf.encode import EncodedPrompt, extend
 from snellen.models.hf.full_forward import logits_to_keep
 from snellen.models.hf.model_layout import ModelLayout
@@ -51,8 +52,9 @@ class Branches:
     """Ends of texts that continue in the same row of a cache."""
 
     cache: Any
-    sees: Any
-    """[rows, branches, tokens], true where a branch sees a token."""
+    mask: Any
+    """[rows, branches, tokens], 0 where a branch sees a token, the least number elsewhere; None where each row has one
+    branch, which sees all tokens."""
     position: Any
     """[rows, branches], the position of the next token."""
     tile_mask: Any
@@ -82,11 +84,13 @@ def extend_trees(layout: ModelLayout, state: CachedState, trees: Sequence[Tree])
     position = state.position[:, None] + depths
     logits_setting = logits_to_keep(layout.language_model, max(tree.scored for tree in trees))
     grown = replace(state, cache=copy_cache(state.cache))
-    output = run_language_model(layout, grown, ids, as_mask(layout, sees), position, logits_setting)
+    output = run_language_model(layout, grown, ids, additive(layout, sees)[:, None], position, logits_setting)
     return TreeState(state, cache_of(output), sees, position, _scored(output.logits, trees))
 
 
-def branches_of(grown: TreeState, trees: Sequence[Tree], stems: Sequence[Sequence[int]]) -> Branches:
+def branches_of(
+    layout: ModelLayout, grown: TreeState, trees: Sequence[Tree], stems: Sequence[Sequence[int]]
+) -> Branches:
     """One branch after each node of `stems[row]` (PREFIX_END: after the prefix); shorter rows get dead branches."""
     import torch
 
@@ -104,7 +108,8 @@ def branches_of(grown: TreeState, trees: Sequence[Tree], stems: Sequence[Sequenc
                 sees[row, branch] = grown.sees[row, place]
                 position[row, branch] = grown.position[row, place] + 1
     cache = copy_cache(grown.cache) if not nodes else grown.cache
-    return Branches(cache, sees, position, grown.prefix.tile_mask)
+    mask = None if most == 1 and bool(sees.all()) else additive(layout, sees)
+    return Branches(cache, mask, position, grown.prefix.tile_mask)
 
 
 def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[Branches, Any]:
@@ -116,13 +121,20 @@ def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[
     import torch
 
     rows, count = ids.shape
-    itself = torch.eye(count, dtype=torch.bool, device=ids.device).expand(rows, -1, -1)
-    sees = torch.cat([branches.sees, itself], dim=2)
+    mask = branches.mask
+    if mask is not None:
+        itself = torch.eye(count, dtype=torch.bool, device=ids.device)
+        mask = torch.cat([mask, additive(layout, itself).expand(rows, -1, -1)], dim=2)
     state = CachedState(branches.cache, None, None, None, branches.tile_mask)
     output = run_language_model(
-        layout, state, ids, as_mask(layout, sees), branches.position, logits_to_keep(layout.language_model, count)
+        layout,
+        state,
+        ids,
+        None if mask is None else mask[:, None],
+        branches.position,
+        logits_to_keep(layout.language_model, count),
     )
-    grown = Branches(cache_of(output), sees, branches.position + 1, branches.tile_mask)
+    grown = Branches(cache_of(output), mask, branches.position + 1, branches.tile_mask)
     return grown, output.logits[:, -count:]
 
 
@@ -130,28 +142,29 @@ def select_branches(branches: Branches, chosen: Sequence[Sequence[int]]) -> Bran
     """The branches `chosen[row]` of each row, in that order; rows with fewer are padded with dead ones."""
     import torch
 
-    most = max(map(len, chosen))
-    sees = torch.zeros((len(chosen), most, branches.sees.shape[2]), dtype=torch.bool, device=branches.sees.device)
-    position = torch.zeros((len(chosen), most), dtype=torch.long, device=branches.sees.device)
-    for row, places in enumerate(chosen):
-        sees[row, : len(places)] = branches.sees[row, list(places)]
-        position[row, : len(places)] = branches.position[row, list(places)]
-    return replace(branches, sees=sees, position=position)
+    most, device = max(map(len, chosen)), branches.position.device
+    index = sent(torch.tensor([[*places, *[0] * (most - len(places))] for places in chosen]), device)
+    position = branches.position.gather(1, index)
+    if branches.mask is None:
+        return replace(branches, position=position)
+    dead = sent(torch.tensor([[place >= len(places) for place in range(most)] for places in chosen]), device)
+    mask = branches.mask.take_along_dim(index[:, :, None], 1)
+    return replace(branches, mask=mask.masked_fill(dead[:, :, None], torch.finfo(mask.dtype).min), position=position)
 
 
-def as_mask(layout: ModelLayout, sees: Any) -> Any:
-    """The additive attention mask [rows, 1, queries, keys], 0 where a token is seen."""
+def additive(layout: ModelLayout, sees: Any) -> Any:
+    """0 where a token is seen, the least number of the model's format elsewhere."""
     import torch
 
     dtype = layout.model.dtype
-    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill_(~sees, torch.finfo(dtype).min)[:, None]
+    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill_(~sees, torch.finfo(dtype).min)
 
 
 def _read_at_once(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Sequence[Tree]) -> TreeState:
     """Run prefix and tree as one text, in which the last tokens see their ancestors rather than all before."""
     import torch
 
-    model, pad = layout.model, layout.pad
+    model, pad, device = layout.model, layout.pad, input_device(layout.model)
     longest, nodes = max(len(prefix.ids) for prefix in prefixes), max(len(tree.tokens) for tree in trees)
     texts = [
         extend(
@@ -160,16 +173,16 @@ def _read_at_once(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees:
         for prefix, tree in zip(prefixes, trees, strict=True)
     ]
     batch = to_device(model, pad_rows(texts, pad, "right"))
-    lengths = torch.tensor([len(prefix.ids) for prefix in prefixes], device=model.device)
-    read = torch.arange(longest, device=model.device) < lengths[:, None]
-    _, depths, among_nodes = _laid_out(trees, nodes, pad, model.device)
+    lengths = torch.tensor([len(prefix.ids) for prefix in prefixes], device=device)
+    read = torch.arange(longest, device=device) < lengths[:, None]
+    _, depths, among_nodes = _laid_out(trees, nodes, pad, device)
     sees = torch.cat([read[:, None].expand(-1, nodes, -1), among_nodes], dim=2)
-    earlier = torch.ones((longest, longest + nodes), dtype=torch.bool, device=model.device).tril()
+    earlier = torch.ones((longest, longest + nodes), dtype=torch.bool, device=device).tril()
     standing, following = layout.places(batch, read, texts[0].per_token)
     position = following[:, None] + depths
-    batch["attention_mask"] = as_mask(layout, torch.cat([earlier.expand(len(trees), -1, -1), sees], dim=1))
+    batch["attention_mask"] = additive(layout, torch.cat([earlier.expand(len(trees), -1, -1), sees], dim=1))[:, None]
     batch["position_ids"] = torch.cat([standing, position.expand(*standing.shape[:-1], -1)], dim=-1)
-    scored = torch.arange(longest + nodes - max(tree.scored for tree in trees), longest + nodes, device=model.device)
+    scored = torch.arange(longest + nodes - max(tree.scored for tree in trees), longest + nodes, device=device)
     logit_places: Any = torch.unique(torch.cat([lengths - 1, scored]))
     logits_setting = dict.fromkeys(logits_to_keep(model, 1), logit_places)
     layout.forget_positions()
@@ -181,7 +194,7 @@ def _read_at_once(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees:
         if logits_setting
         else lengths - 1 + logits.shape[1] - longest - nodes
     )
-    first = logits[torch.arange(len(trees), device=model.device), ends]
+    first = logits[torch.arange(len(trees), device=device), ends]
     tile_mask = batch.get("cross_attention_mask")
     prefix = CachedState(
         cache=crop_cache(cache, longest) if tile_mask is None else None,
@@ -206,7 +219,7 @@ def _laid_out(trees: Sequence[Tree], width: int, pad: int, device: Any) -> tuple
             ids[row, start:] = torch.tensor(tree.tokens)
             depths[row, start:] = torch.tensor(tree.depths)
             sees[row, start:, start:] = _lineage(tree)
-    return ids.to(device), depths.to(device), sees.to(device)
+    return sent(ids, device), sent(depths, device), sent(sees, device)
 
 
 def _lineage(tree: Tree) -> Any:

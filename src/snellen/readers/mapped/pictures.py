@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from snellen.drafts import ImageFile
+from snellen.drafts import ImageFile, PictureSpec
 from snellen.errors import DataError
 from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn
 from snellen.formats.locate import base_of, locate, locate_or_none
 from snellen.readers.mapped.fields import Fields, Record
 from snellen.readers.mapped.templates import Template
+from snellen.records import Box
 
 
 class PictureSource(Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,14 +30,35 @@ class PictureSource(Struct, frozen=True, forbid_unknown_fields=True):
     """Patterns of separate Parquet files with the pictures, if they are not in the records' files."""
     key: str = "id"
     """The column of those files with a picture's name, as given by the template `file`."""
+    crop: tuple[str, str, str, str] | None = None
+    """Templates of the box that is shown: left, top, width and height in pixels; the whole picture when left out."""
 
 
-PictureFinder = Callable[[Record, str], ImageFile]
+PictureFinder = Callable[[Record, str], ImageFile | PictureSpec]
 """(record, location for error messages) -> the record's picture."""
 
 
 def picture_finder(picture: PictureSource, fields: Fields, path: Path, folder: Path | None) -> PictureFinder:
     """A function that finds pictures. Raises DataError when their folder is missing."""
+    whole = _whole_picture_finder(picture, fields, path, folder)
+    if picture.crop is None:
+        return whole
+    sides = [Template(text, fields, needed=True) for text in picture.crop]
+    return lambda record, where: PictureSpec(whole(record, where), _box(sides, record, where))
+
+
+def _box(sides: Sequence[Template], record: Record, where: str) -> Box:
+    texts = [side.fill(record) for side in sides]
+    try:
+        left, top, width, height = map(float, texts)
+    except ValueError:
+        raise DataError(f"{where}: the crop {', '.join(texts)} is no box of four numbers") from None
+    return left, top, width, height
+
+
+def _whole_picture_finder(
+    picture: PictureSource, fields: Fields, path: Path, folder: Path | None
+) -> Callable[[Record, str], ImageFile]:
     if picture.apart:
         return _apart(picture, Template(picture.file, fields, needed=True), folder)
     if picture.column:
@@ -69,7 +91,7 @@ class _Files:
         return self._files[name]
 
 
-def _apart(picture: PictureSource, template: Template, folder: Path | None) -> PictureFinder:
+def _apart(picture: PictureSource, template: Template, folder: Path | None) -> Callable[[Record, str], ImageFile]:
     table, cells = ParquetSplit(folder, picture.apart), PictureColumn(picture.column)
     places: dict[str, ParquetRow] = {
         str(row[picture.key]): place for place, row in table.rows((picture.key,), (), dict[str, str | int])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -10,10 +11,11 @@ from msgspec import Struct
 from snellen.drafts import DistractorPrompt, DistractorSpec, QuestionDraft
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
+from snellen.readers.answer_pools import by_votes
 from snellen.readers.mapped.fields import Fields, Record
 from snellen.readers.mapped.templates import Field, FieldError, Template
 
-AnswerIs = Literal["index", "letter", "text", "label"]
+OptionName = Literal["index", "letter", "text", "label"]
 Pools = dict[str, tuple[str, ...]]
 
 
@@ -41,11 +43,16 @@ class Question(Struct, frozen=True, kw_only=True):
     """A list field, a list of templates, or a table of labels and their options."""
     answer: str | tuple[str, ...] = ()
     """With options: the right one, in the form given by `answer_is`. Without: the accepted texts, the gold first."""
-    answer_is: AnswerIs | Literal[""] = ""
-    """How `answer` names an option: `label` (default for a table), `index` from 0 (other default), `letter`, `text`."""
+    answer_is: OptionName | Literal["", "votes"] = ""
+    """How `answer` names an option: `label` (default for a table), `index` from 0 (other default), `letter`, `text`.
+
+    Without options `votes`: an answer of each annotator, so that repeats are kept, the most frequent first.
+    """
     rewordings: tuple[str, ...] = ()
     """Rewordings of the question; presentations alternate between them."""
     distractors: Distractors | None = None
+    repairs: dict[str, str] = {}
+    """Words that the source misspells in its questions, and what is meant."""
 
 
 class QuestionMaker:
@@ -60,6 +67,9 @@ class QuestionMaker:
         answers = (question.answer,) if isinstance(question.answer, str) else question.answer
         self._answers = [needed(text) for text in answers]
         self._options = _Options(question, fields) if question.options else None
+        self._votes = question.answer_is == "votes"
+        self._repairs = question.repairs
+        self._wrong = re.compile(rf"\b(?:{'|'.join(map(re.escape, question.repairs))})\b")
         self._spec = question.distractors
         self._keys = [Template(text, fields) for text in self._spec.pools] if self._spec else []
         self._rationale = needed(self._spec.rationale) if self._spec and self._spec.rationale else None
@@ -83,8 +93,8 @@ class QuestionMaker:
 
     def question(self, record: Record, pools: Pools) -> QuestionDraft:
         """The question of the record. Raises FieldError for an empty field, or an answer that is not an option."""
-        text = self._question.fill(record)
-        rewordings = tuple(reworded.fill(record) for reworded in self._rewordings)
+        text = self._repaired(self._question.fill(record))
+        rewordings = tuple(self._repaired(reworded.fill(record)) for reworded in self._rewordings)
         if self._options:
             options = self._options.of(record)
             gold = (self._options.gold(self._answers[0], record, options),) if self._answers else ()
@@ -96,15 +106,19 @@ class QuestionMaker:
             rewordings=rewordings,
         )
 
+    def _repaired(self, text: str) -> str:
+        return self._wrong.sub(lambda word: self._repairs[word[0]], text) if self._repairs else text
+
     def _texts(self, record: Record) -> tuple[str, ...]:
-        """The distinct accepted answers, the gold first. Raises FieldError when one of them is empty."""
-        first, *others = self._answers
-        texts = dict.fromkeys(gold := first.fill_all(record))
-        for answer in others:
-            texts |= dict.fromkeys(answer.fill_all(record))
-        if not gold or any(not text or text.isspace() for text in texts):
+        """The distinct accepted answers, the gold first, or all votes. Raises FieldError when one is empty."""
+        given = [answer.fill_all(record) for answer in self._answers]
+        texts = [text for one in given for text in one]
+        if not given[0] or any(not text or text.isspace() for text in texts):
             raise FieldError(self._missing(record))
-        return tuple(texts)
+        if not self._votes:
+            return tuple(dict.fromkeys(texts))
+        order = {text: place for place, text in enumerate(by_votes(texts))}
+        return tuple(sorted((text.strip() for text in texts), key=order.__getitem__))
 
     def _missing(self, record: Record) -> str:
         """A message saying which answer is empty."""
@@ -155,7 +169,9 @@ class _Options:
         self._templates = (
             [Template(text, fields, needed=True) for text in options] if isinstance(options, tuple) else []
         )
-        self._is: AnswerIs = question.answer_is or ("label" if self._labels else "index")
+        if question.answer_is == "votes":
+            raise DataError('answer_is = "votes" is for questions without options; leave it out, or the options')
+        self._is: OptionName = question.answer_is or ("label" if self._labels else "index")
 
     def of(self, record: Record) -> tuple[str, ...]:
         if self._fixed:
@@ -165,7 +181,7 @@ class _Options:
     def gold(self, answer: Template, record: Record, options: tuple[str, ...]) -> int:
         """The index of the right option. Raises FieldError for an answer that is not among the options."""
         text = answer.fill(record)
-        choices: dict[AnswerIs, Sequence[str]] = {
+        choices: dict[OptionName, Sequence[str]] = {
             "index": index_texts(len(options)),
             "letter": LETTERS[: len(options)],
             "text": options,

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.errors import DataError
+from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.delimited import TABLES, DelimitedLines, DelimitedTable, open_text
 from snellen.formats.hub_parquet import ParquetSplit
 from snellen.formats.json_files import json_lines, list_items, read_json
@@ -99,7 +100,7 @@ def _keyed(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
             raise DataError(f"{source}: there is no record {key!r} in {path.name}")
         try:
             record = decode(content[key])
-        except msgspec.DecodeError as error:
+        except JSON_FAULTS as error:
             raise DataError(f"{where}: {error}") from None
         yield where, {**record, "@key": key}
 
@@ -150,7 +151,7 @@ def _unpacked(cells: dict[str, str], names: tuple[str, ...], where: str) -> dict
         try:
             if name in cells:
                 decoded[name] = msgspec.json.decode(cells[name])
-        except msgspec.DecodeError as error:
+        except JSON_FAULTS as error:
             raise DataError(f"{where}: {name}: {error}") from None
     return {**cells, **decoded}
 

@@ -16,18 +16,21 @@ import msgspec
 from msgspec import Struct
 
 from snellen.errors import ErrorBudgetError, ModelError
-from snellen.models.base import AsyncModel, Model
+from snellen.models.base import AsyncModel, Model, identity_of
 from snellen.paths import slug
 from snellen.protocols.judge_matching import JudgeMatching, matching_prompt
 from snellen.protocols.verdict import NO_PICTURES, Deliberation, Verdict, replay_verdict
 from snellen.records import Exchange, Request, Response, Variant
-from snellen.runs.drivers import ProgressCallback, ProgressUpdate, WorkItem, drive, drive_async, run_async
+from snellen.runs.drivers import ProgressCallback, ProgressUpdate, WorkItem, drive, drive_async
+from snellen.runs.event_loop import run_async
 from snellen.runs.journal import RunStore, read_exchanges, write_atomically
 from snellen.runs.model_identity import check_identity
 from snellen.runs.spec import JudgeSpec, TokenPrice
 from snellen.scoring.judges.cost import estimate_cost, pending_requests
+from snellen.scoring.token_counts import sum_usage, usage_text
 
 JUDGE = "judge.json"
+"""Who gave the verdicts in a folder: a `ModelIdentity`."""
 DEFAULT_JUDGE = JudgeSpec()
 
 
@@ -35,13 +38,6 @@ class Asking(WorkItem, Form):
     """An errand that ends in a verdict."""
 
     def start(self) -> Deliberation: ...
-
-
-class JudgeFile(Struct, frozen=True):
-    """Who gave the verdicts in a folder."""
-
-    name: str
-    fingerprint: dict[str, str]
 
 
 class JudgeUse(Struct, frozen=True):
@@ -115,7 +111,7 @@ class Judge:
         self, model: Model | AsyncModel, run: Path, price: TokenPrice | None, announce: Callable[[str], object]
     ) -> None:
         self.name, self._model, self._price, self._announce = model.name, model, price, announce
-        self._file = JudgeFile(model.name, {key: "".join(text) for key, text in model.fingerprint().items()})
+        self._file = identity_of(model)
         digest = hashlib.blake2b(msgspec.json.encode(self._file, order="sorted"), digest_size=4).hexdigest()
         self.folder = run / f"judge-{slug(model.name)[:60]}-{digest}"
         check_identity(self.folder, model.name, self._file.fingerprint)
@@ -163,9 +159,8 @@ class Judge:
 
 def _used(responses: Iterable[Response]) -> str:
     """Tokens of responses, where the judge counts them."""
-    uses = [response.usage for response in responses if response.usage]
-    read, written = sum(use.prompt_tokens or 0 for use in uses), sum(use.completion_tokens or 0 for use in uses)
-    return f" ({read:,} tokens read, {written:,} written, as it counts them)" if uses else ""
+    usage = sum_usage(responses)
+    return f" ({usage_text(usage)}, as it counts them)" if usage else ""
 
 
 async def _ask_async(model: AsyncModel, errands: Sequence[Asking], store: RunStore, count: ProgressCallback) -> None:

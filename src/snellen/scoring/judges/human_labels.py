@@ -16,6 +16,8 @@ from msgspec import Struct
 from snellen.benchmark import Benchmark, Selection
 from snellen.errors import DataError, StoreError
 from snellen.extraction import named_extractors, semantic_matching
+from snellen.formats.decoding import JSON_FAULTS
+from snellen.models.base import ModelIdentity
 from snellen.prompts.judge_prompts import shortened
 from snellen.protocols.judge_matching import matching_prompts
 from snellen.protocols.prediction import predict
@@ -24,7 +26,7 @@ from snellen.records import Message, Response
 from snellen.runs.journal import read_exchanges, read_manifest
 from snellen.runs.spec import JudgeSpec
 from snellen.scoring.judges.agreement import Agreement, Reading, agreement, krippendorff_alpha
-from snellen.scoring.judges.ensemble import JUDGE, JudgeFile
+from snellen.scoring.judges.ensemble import JUDGE
 from snellen.scoring.unparsed import UnparsedReply, matching_item
 from snellen.seeds import rng_for
 
@@ -74,7 +76,9 @@ def hard_items(run: Path) -> Iterator[HardItem]:
     for exchange in read_exchanges(run):
         request, response = exchange.request, exchange.response
         sample = samples.get((request.benchmark, request.sample_id))
-        if sample is None or request.kind != "generate" or response.error or not shortened(response.text or ""):
+        if sample is None or request.kind != "generate" or request.variant.step:
+            continue  # a step is no reply to the question
+        if response.error or not shortened(response.text or ""):
             continue
         turn = sample.rounds[request.variant.turn]
         if not turn.options:
@@ -104,7 +108,7 @@ def read_labels(path: Path) -> dict[tuple[str, str], HumanLabel]:
     for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
         try:
             label = msgspec.json.decode(line, type=HumanLabel)
-        except msgspec.DecodeError as error:
+        except JSON_FAULTS as error:
             raise StoreError(f"{path}:{number}: not a label ({error}); mend or remove the line") from None
         found[label.item, label.by] = label
     return {key: label for key, label in found.items() if label.label is not None}
@@ -152,7 +156,7 @@ class _Row(Struct):
 def _row(line: bytes, where: str) -> _Row:
     try:
         row = msgspec.json.decode(line, type=_Row)
-    except msgspec.DecodeError as error:
+    except JSON_FAULTS as error:
         raise DataError(f"{where}: not a label ({error})") from None
     if not row.item and not row.sample_id:
         raise DataError(f"{where}: names no reply; give item or sample_id")
@@ -206,7 +210,7 @@ def _readers(run: Path, some: Sequence[HardItem], meaning: bool) -> Iterator[tup
         near = semantic_matching.nearest([(shortened(item.unparsed.reply), item.unparsed.shown) for item in left])
         yield semantic_matching.VERSION, {item.id: one.chosen() for item, one in zip(left, near, strict=True)}
     for path in sorted(run.glob(f"judge-*/{JUDGE}")):
-        judge = msgspec.json.decode(path.read_bytes(), type=JudgeFile)
+        judge = msgspec.json.decode(path.read_bytes(), type=ModelIdentity)
         known = _answers(path.parent)
         for prompt, version in matching_prompts().items():
             yield f"{judge.name} ({version})", dict(_verdicts(some, JudgeSpec(prompt=prompt), known))

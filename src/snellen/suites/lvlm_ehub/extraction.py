@@ -11,13 +11,14 @@ from snellen.extraction.reading import ExtractedChoice, NamedExtractor, no_choic
 def ehub_word_match(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
     """The first option in the order shown that occurs in the reply as word(s), after VQA's normaliser.
 
-    This is the rule of the paper's ranking of options. Its accuracies ask only whether the gold occurs
-    (`ehub_right`), so that a reply which names two options is right for both. Labels are not consulted.
+    This is the rule of the paper's ranking of options. Its accuracies ask only whether the gold is among those
+    mentioned (`legacy_option_match`), so that a reply which names two options is right for both. Labels are not
+    consulted.
     """
     del labels
-    for place, option in enumerate(options):
-        if ehub_right(reply, option):
-            return ExtractedChoice(place, "text", "likely")
+    mentioned = tuple(place for place, option in enumerate(options) if ehub_right(reply, option))
+    if mentioned:
+        return ExtractedChoice(mentioned[0], "text", "likely", mentioned=mentioned)
     return no_choice("no match" if reply.strip() else "empty")
 
 

@@ -12,9 +12,11 @@ from msgspec import Struct
 
 from snellen.metrics import captions
 from snellen.metrics.corpus import CorpusCountMetric, Counts, Golds, pooled_bleu, pooled_meteor, pooled_row
-from snellen.metrics.declaration import corpus_metric, reply_metric
+from snellen.metrics.declaration import ChoiceMetric, class_mean, corpus_metric, reply_metric, share
 from snellen.metrics.legacy import contains_words
 from snellen.metrics.normalise import legacy_ocr_normalise, vqa_normalise
+from snellen.records import Answer, Prediction
+from snellen.scoring.picture_means import picture_mean, softmax
 
 
 def class_match(reply: str, references: Sequence[str]) -> float:
@@ -31,6 +33,18 @@ def vqa_match(reply: str, references: Sequence[str]) -> float:
     """
     words = vqa_normalise(reply)
     return float(any(contains_words(words, vqa_normalise(reference)) for reference in references))
+
+
+def option_match(predictions: Sequence[Prediction], answer: Answer) -> float:
+    """LVLM-eHub, questions with options: the share of replies in which the right one's text occurs, by `vqa_match`.
+
+    A reply that repeats all options is right whatever the answer is. Of likelihoods, the share of right choices.
+    """
+    right = [
+        not set(answer.options).isdisjoint(p.mentioned if p.method == "generation" else (p.choice,))
+        for p in predictions
+    ]
+    return sum(right) / len(right)
 
 
 def visdial_reciprocal_rank(reply: str, options: Sequence[str]) -> float:
@@ -102,7 +116,13 @@ def _word_rows(sums: Counts) -> tuple[float | None, ...]:
 
 
 CLASS_MATCH = reply_metric(class_match, name="legacy_class_match", unit="share")
+CLASS_MATCH_MEAN = class_mean(class_match, name="legacy_class_match_mean", title="legacy mean per-class accuracy")
 VQA_MATCH = reply_metric(vqa_match, name="legacy_vqa_match", unit="share", title="legacy VQA match")
+OPTION_MATCH = ChoiceMetric(
+    what="word matching of choices: right if the right option's text occurs in the reply, whatever else does",
+    rows=(share("legacy_option_match", unparsed="wrong"),),
+    measure=option_match,
+)
 VISDIAL_RECIPROCAL_RANK = reply_metric(
     visdial_reciprocal_rank,
     name="legacy_visdial_reciprocal_rank",
@@ -117,6 +137,24 @@ CIDER = corpus_metric(legacy_cider, title="legacy CIDEr", unit="CIDEr", low=0.0,
 ROUGE_L = corpus_metric(legacy_rouge_l, title="legacy ROUGE-L", unit="share", scale="legacy_rouge_l")
 BLEU_1, BLEU_2, BLEU_3, BLEU_4 = (pooled_bleu(order, "legacy") for order in (1, 2, 3, 4))
 METEOR = pooled_meteor("legacy")
+
+
+def inverse_losses(scores: Sequence[float]) -> list[float]:
+    """LVLM-eHub, ImageNetVC: softmax of 1 / loss, of log-likelihoods per token. One sure picture outweighs the others.
+
+    The original scored the first token of each candidate alone; here all of them count.
+    """
+    return softmax([1 / max(-score, _LEAST_LOSS) for score in scores])
+
+
+_LEAST_LOSS = 1e-9
+PICTURE_MEAN = picture_mean(
+    inverse_losses,
+    "the same as published: softmax of 1 / loss averaged over pictures, the first of tied candidates chosen",
+    "legacy_",
+    first_of_tied=True,
+    of_shares=False,
+)
 KIE_WORD_F1 = CorpusCountMetric(
     what="F1 of the set's white-space words, case kept, which LVLM-eHub prints as entity F1; None without a match",
     rows=tuple(

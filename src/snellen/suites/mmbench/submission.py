@@ -18,6 +18,7 @@ from snellen.records import Exchange, RowRef, Sample
 from snellen.registry import unknown
 from snellen.runs.journal import BenchmarkUse, RunManifest, read_exchanges, read_manifest
 from snellen.runs.plan import reopen_benchmark
+from snellen.scoring.talks import with_conclusions
 from snellen.suites.mmbench.writer import cells_of, columns_of, row_refs, rows_by_pass
 
 ALL_PASSES = "circular?all_passes=true"
@@ -80,7 +81,9 @@ def write_submission(
     samples = {sample.id: _checked(sample) for sample in opened.samples()}
     label = _label(use.protocols or manifest.protocols, protocol, samples.values())
     protocol_asked = parse_protocol(label)
-    replies, failed = _replies(read_exchanges(folder), protocol_asked, use.name, samples)
+    replies, failed = _replies(
+        with_conclusions(read_exchanges(folder), [label], {use.name: samples}), protocol_asked, use.name, samples
+    )
     origins = opened.origins()
     ids = origins if origins.keys() == samples.keys() else samples
     rows_of = {name: origin.rows for name, origin in origins.items()}
@@ -135,9 +138,10 @@ def _fits(protocol: Protocol, samples: Collection[Sample]) -> bool:
     return once and all(map(protocol.applies, samples))
 
 
-def _worth(protocol: Protocol) -> tuple[bool, int]:
+def _worth(protocol: Protocol) -> tuple[bool, bool, int]:
+    """Replies of the model alone before those that others helped it to."""
     declared = declaration_of(protocol)
-    return protocol.method == "generation", declared.circular * (1 + (not declared.stops_early))
+    return protocol.method == "generation", not declared.roles, declared.circular * (1 + (not declared.stops_early))
 
 
 def _checked(sample: Sample) -> Sample:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -14,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.errors import DataError
+from snellen.formats.decoding import parse_toml
 
 TAXONOMY_FILE = "taxonomy.toml"
 """A file of this name beside a benchmark's own file adds its abilities to the published ones."""
@@ -92,8 +92,8 @@ class Taxonomy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
 def parse_taxonomy(text: str, where: str) -> Taxonomy:
     """Abilities from TOML. Raises DataError naming the file and the wrong field."""
     try:
-        return msgspec.convert(tomllib.loads(text), Taxonomy)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        return msgspec.convert(parse_toml(text, where), Taxonomy)
+    except msgspec.ValidationError as error:
         raise DataError(f"{where}: {error}") from None
 
 

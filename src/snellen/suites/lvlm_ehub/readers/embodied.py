@@ -1,7 +1,8 @@
 """Pictures of simulators with a task each, to be planned in words: no gold (LVLM-eHub, Figures A.5 to A.7).
 
 A folder per simulator: `val_dataset.json` (a list of `image_path` and `question`), its pictures, and perhaps
-`prefix_prompt.txt`, the words around each question.
+`prefix_prompt.txt`, the words around each question. Without that file they are the entry's `prompt`, if it has one,
+except around a question that already holds them.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ MARKER = "{INSERT HERE}"
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The drafts of the mapping in `params`, each question in the words of `prefix_prompt.txt`, where there is one."""
+    """The drafts of the mapping in `params`, each question in the words around it."""
     path = locate(folder, RECORDS).with_name(PREFIX)
-    prefix = _prefix(path) if path.exists() else MARKER
-    for draft in read_mapped(params, folder):
-        yield replace(draft, rounds=tuple(replace(one, question=_within(prefix, one.question)) for one in draft.rounds))
+    mapping = {name: value for name, value in params.items() if name != "prompt"}
+    prompt = _prefix(path) if path.exists() else params.get("prompt", MARKER).strip()
+    for draft in read_mapped(mapping, folder):
+        yield replace(draft, rounds=tuple(replace(one, question=_within(prompt, one.question)) for one in draft.rounds))
 
 
 def _prefix(path: Path) -> str:
@@ -37,9 +39,12 @@ def _prefix(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot read the words around each question ({error})") from None
     if not text:
-        raise DataError(f"{path}: the file is empty; delete it where questions are asked as they are")
+        raise DataError(f"{path}: the file is empty; write {MARKER} where questions are to be asked as they are")
     return text
 
 
-def _within(prefix: str, question: str) -> str:
-    return prefix.replace(MARKER, question) if MARKER in prefix else f"{prefix} {question}"
+def _within(prompt: str, question: str) -> str:
+    around = [words.strip() for words in prompt.split(MARKER) if words.strip()]
+    if around and all(words in question for words in around):
+        return question
+    return prompt.replace(MARKER, question) if MARKER in prompt else f"{prompt} {question}"

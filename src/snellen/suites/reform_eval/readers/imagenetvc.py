@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, DelimitedTable, open_text
+from snellen.formats.json_files import read_json
 from snellen.formats.locate import locate
 from snellen.readers.answer_pools import answer_pools
 from snellen.reformulation.answer_equality import opposite_yes_no
@@ -28,10 +30,13 @@ PICTURE_SUFFIXES = frozenset({".jpeg", ".jpg", ".png"})
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
     images: str = "rank"
     """Folder with a folder of pictures per class; `train` for ImageNet's own."""
-    candidates: bool = False
-    """All answers of a subset are the options, and each picture of the class is asked about (LVLM-eHub, B.4)."""
-    cue: str = ""
-    """What follows each question: `The answer is`."""
+    candidates: Literal["", "subset", "type"] = ""
+    """All answers of a subset are the options, and each picture of the class is asked about (LVLM-eHub, B.4). `type`:
+    of `others` only those of the item's own type (yes and no, numbers, words), which gives the type away."""
+    candidate_file: str = ""
+    """A JSON object of these lists in an order of their own, by `color` ... `others`, or `others word` ... by type."""
+    wordings: tuple[str, ...] = ("{question}",)
+    """How each question is put: `{question} The answer is`; with several, presentations take turns."""
 
 
 class CommonsenseQuestion(Struct, frozen=True):
@@ -49,6 +54,10 @@ class CommonsenseQuestion(Struct, frozen=True):
             return self.subset, "yes/no"
         return self.subset, "number" if self.answer.isdecimal() else "word"
 
+    def set_name(self, candidates: str) -> str:
+        """The set of candidates that it is asked with."""
+        return " ".join(self.kind) if candidates == "type" and self.subset == "others" else self.subset
+
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft per question, about one picture of its class that is drawn by the question's name.
@@ -62,7 +71,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     images = locate(folder, chosen.images)
     questions = [question for subset in SUBSETS for question in _rows(first.with_name(f"{subset}.csv"), subset)]
     pool = answer_pools((question.kind, question.answer) for question in questions)
-    candidates = _candidates(questions)
+    candidates = _candidates(questions, chosen, first)
     pictures: dict[str, list[Path]] = {}
     for question in questions:
         if question.category not in classes:
@@ -72,29 +81,39 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             pictures[wnid] = _pictures(images / wnid, question.where)
         name = f"{question.subset}-{question.number}"
         if chosen.candidates:
-            asked = _among(question, candidates[question.subset], chosen.cue)
+            asked = _among(question, candidates[question.set_name(chosen.candidates)], chosen)
             for number, image in enumerate(pictures[wnid], 1):
-                yield _draft(question, asked, image, f"{name}-{number}")
+                draft = _draft(question, asked, image, f"{name}-{number}")
+                yield replace(draft, tags={**draft.tags, "item": name})
         else:
             distractors = DistractorSpec(tiers=(pool[question.kind],))
-            asked = QuestionDraft(_cued(question, chosen.cue), texts=(question.answer,), distractors=distractors)
+            asked = replace(_worded(question, chosen), texts=(question.answer,), distractors=distractors)
             yield _draft(question, asked, rng_for("imagenetvc", name, "picture").choice(pictures[wnid]), name)
 
 
-def _candidates(questions: list[CommonsenseQuestion]) -> dict[str, tuple[str, ...]]:
-    """The distinct answers of each subset in alphabetical order, whatever the item's own answer is."""
-    return {
-        subset: tuple(sorted({question.answer for question in questions if question.subset == subset}))
-        for subset in SUBSETS
-    }
+def _candidates(questions: list[CommonsenseQuestion], chosen: Params, beside: Path) -> dict[str, tuple[str, ...]]:
+    """The distinct answers of each set in alphabetical order, or as the file lists them."""
+    if not chosen.candidates:
+        return {}
+    found: dict[str, set[str]] = {}
+    for question in questions:
+        found.setdefault(question.set_name(chosen.candidates), set()).add(question.answer)
+    if not chosen.candidate_file:
+        return {name: tuple(sorted(answers)) for name, answers in found.items()}
+    listed = read_json(beside.with_name(chosen.candidate_file), dict[str, tuple[str, ...]])
+    for name, answers in sorted(found.items()):
+        if lacking := sorted(answers - set(listed.get(name, ()))):
+            raise DataError(f"{chosen.candidate_file}: {name!r} lacks the answer {lacking[0]!r}; list every answer")
+    return listed
 
 
-def _among(question: CommonsenseQuestion, options: tuple[str, ...], cue: str) -> QuestionDraft:
-    return QuestionDraft(_cued(question, cue), options, (options.index(question.answer),))
+def _among(question: CommonsenseQuestion, options: tuple[str, ...], chosen: Params) -> QuestionDraft:
+    return replace(_worded(question, chosen), options=options, gold=(options.index(question.answer),))
 
 
-def _cued(question: CommonsenseQuestion, cue: str) -> str:
-    return f"{question.question} {cue}" if cue else question.question
+def _worded(question: CommonsenseQuestion, chosen: Params) -> QuestionDraft:
+    first, *others = (wording.replace("{question}", question.question) for wording in chosen.wordings)
+    return QuestionDraft(first, rewordings=tuple(others))
 
 
 def _draft(question: CommonsenseQuestion, asked: QuestionDraft, image: Path, name: str) -> Draft:

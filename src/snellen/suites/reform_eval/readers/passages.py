@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from snellen.drafts import Draft, read_params
 from snellen.errors import DataError
+from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.json_files import json_lines
 from snellen.formats.locate import locate
 from snellen.readers.exclusions import Exclusion, without_exclusions
@@ -91,7 +92,7 @@ def _articles(folder: Path | None, titles: set[str]) -> dict[str, list[str]]:
             if article.wikipedia_title in titles:
                 try:
                     paragraphs = decode(article.text).paragraph
-                except msgspec.DecodeError as error:
+                except JSON_FAULTS as error:
                     raise DataError(f"{where}: text: {error}") from None
                 articles[article.wikipedia_title] = list(cut(article.wikipedia_title, paragraphs))
     return articles

@@ -1,0 +1,169 @@
+"""`snellen rate`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from snellen.cli.flags import json_flag
+from snellen.cli.show import announce, out, show_table
+from snellen.ratings.form import make_form
+from snellen.ratings.gathered import gather, read_gathered
+from snellen.ratings.key import RatingKey, read_key
+from snellen.ratings.sheets import write_questionnaire
+from snellen.ratings.study import find_study
+from snellen.ratings.summary import RatingSummary, shown_titles, summarise_ratings
+from snellen.records import Estimate
+
+FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+WIDE = 150
+"""Terminal columns from which the table shows means and intervals side by side."""
+
+
+@click.group()
+def command() -> None:
+    """Have people rate replies on the dimensions of a study, blinded, and see what the ratings come to.
+
+    \b
+      snellen rate form runs/a runs/b --study lvlm-ehub-embodied --to plans
+      snellen rate read plans ratings-anna.json ratings-ben.csv
+      snellen rate table plans
+      snellen rate sheet plans plans.xlsx
+
+    A folder holds a study: form.html, which goes to the raters; key.json, which says which model wrote what and
+    stays; ratings.jsonl, what came back.
+    """
+
+
+@command.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--study", required=True, help="A study's TOML file, or the name of one that a suite brings.")
+@click.option("--to", "folder", required=True, type=click.Path(path_type=Path), help="The study's folder, to be made.")
+@click.option("--checks", default=2, type=click.IntRange(0), help="Items that ask for a given value.  [2]")
+@click.option("--seed", default=0, help="Seed of the numbering and of the checks.  [0]")
+def form(runs: tuple[Path, ...], study: str, folder: Path, checks: int, seed: int) -> None:
+    """Write the form in which people rate the replies of RUNS: one HTML file that needs no network.
+
+    Each rater sees the items in an order of their own. No model is named.
+    """
+    made = make_form(runs, find_study(study), folder, checks=checks, seed=seed)
+    for note in made.notes:
+        announce(f"note: {note}")
+    models, replies = len(made.key.models), len(made.key.items) - checks
+    size = made.path.stat().st_size / 1e6
+    out.print(
+        f"{made.path}: {replies + checks:,} items ({replies:,} replies of {models} models, {checks} checks), "
+        f"{size:.1f} MB; give it to the raters\n{folder / 'key.json'}: which model wrote what; keep it to yourself",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@command.command()
+@FOLDER
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--study", help="Make FOLDER for the published sheet of this study, which FILES are.")
+@click.option("--replace", is_flag=True, help="Let new ratings take the place of a rater's earlier ones.")
+def read(folder: Path, files: tuple[Path, ...], study: str | None, replace: bool) -> None:
+    """Add FILES of ratings to a study: what the form saved, or sheets with a row per rater.
+
+    A column of a sheet begins with the number of an item and ends with a dimension: "7. Redundancy".
+    """
+    gathered = gather(folder, files, find_study(study) if study else None, replace=replace)
+    for note in gathered.notes:
+        announce(f"note: {note}")
+    count = sum(len(values) for sheet in gathered.sheets for values in sheet.ratings.values())
+    out.print(f"{gathered.added} raters added; {len(gathered.sheets)} in all, {count:,} ratings", highlight=False)
+
+
+@command.command()
+@FOLDER
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+def sheet(folder: Path, file: Path) -> None:
+    """Write all ratings of a study as a sheet, a row per rater: FILE ends with .csv, .tsv, .xlsx, .json or .jsonl."""
+    key, sheets = read_key(folder), read_gathered(folder)
+    write_questionnaire(file, key, sheets)
+    columns = len(key.items) * len(key.study.dimensions)
+    out.print(f"{file}: {len(sheets)} raters, {columns:,} columns of ratings", highlight=False, soft_wrap=True)
+
+
+@command.command()
+@FOLDER
+@click.option("--without-flagged", is_flag=True, help="Leave raters out who are flagged.")
+@click.option("--z", "standardised", is_flag=True, help="Show means of z-scores by rater instead.")
+@click.option("--seed", default=0, help="Seed of the bootstrap of alpha.  [0]")
+@json_flag
+def table(folder: Path, without_flagged: bool, standardised: bool, seed: int, as_json: bool) -> None:
+    """Show what the ratings of a study come to: means by model, agreement by dimension, and how each rater rated.
+
+    Values are turned so that high is good: where low is good, a rating from 1 to 5 counts as 6 minus itself. Intervals
+    hold for other raters and other items. A rater is flagged who gives one value in more than half of the cells, or
+    fails a check.
+    """
+    key, sheets = read_key(folder), read_gathered(folder)
+    summary = summarise_ratings(key, sheets, without_flagged=without_flagged, seed=seed)
+    _show_models(key, summary, standardised, as_json)
+    if not as_json:
+        out.print()
+    _show_dimensions(key, summary, as_json)
+    if not as_json:
+        out.print()
+    _show_raters(summary, as_json)
+    if as_json:
+        return
+    flagged = [check for check in summary.raters if check.flags]
+    if flagged:
+        what = "left out" if without_flagged else "counted; --without-flagged leaves them out"
+        out.print(f"{len(flagged)} of {len(summary.raters)} raters are flagged, and {what}", highlight=False)
+
+
+def _show_models(key: RatingKey, summary: RatingSummary, standardised: bool, as_json: bool) -> None:
+    titles = shown_titles(key)
+    gap = "\n" if out.width < WIDE and not as_json else " "
+    rows = []
+    for row in summary.models:
+        means = row.standardised if standardised else row.means
+        rows.append((row.model, *(_text(means[name]).replace(" [", f"{gap}[") for name in titles)))
+    scale = "z-scores by rater" if standardised else f"ratings from {key.study.lowest} to {key.study.highest}"
+    show_table(f"{key.study.title}: mean {scale}, high is good", ("model", *titles.values()), rows, as_json)
+
+
+def _show_dimensions(key: RatingKey, summary: RatingSummary, as_json: bool) -> None:
+    rows = [
+        (
+            key.study.dimension(row.dimension).title,
+            "-" if row.mean is None else f"{row.mean:.2f}",
+            _text(row.alpha),
+            f"{row.alpha.n:,}",
+            f"{row.missing:,}",
+        )
+        for row in summary.dimensions
+    ]
+    header = ("dimension", "mean", "alpha (interval)", "ratings compared", "missing")
+    show_table("agreement of raters", header, rows, as_json)
+
+
+def _show_raters(summary: RatingSummary, as_json: bool) -> None:
+    rows = [
+        (
+            row.rater,
+            f"{row.n:,}",
+            f"{row.missing:,}",
+            f"{row.value} in {row.share:.0%}" if row.n else "-",
+            f"{row.failed} of {row.checks}",
+            "; ".join(row.flags),
+        )
+        for row in summary.raters
+    ]
+    header = ("rater", "ratings", "missing", "most often", "checks failed", "flags")
+    show_table("raters", header, rows, as_json)
+
+
+def _text(estimate: Estimate) -> str:
+    """`3.41 [2.80, 3.90]`, a mean without an interval, or a dash."""
+    if estimate.value is None:
+        return "-"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.2f}"
+    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"

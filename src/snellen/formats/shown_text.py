@@ -1,0 +1,39 @@
+"""Text from outside (names, replies, options) made safe to show: in a terminal, on a page, in a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def strip_controls(text: str) -> str:
+    """`text` without control characters (tab and line break stay) and halves of surrogate pairs."""
+    return _CONTROLS.sub("\ufffd", text)
+
+
+def short_name(text: str) -> str:
+    """`text` for use inline, also without the characters that change writing direction."""
+    return _DIRECTIONS.sub("\ufffd", strip_controls(text))
+
+
+def csv_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows with the same columns as CSV; an empty field stands for no value.
+
+    A text that a spreadsheet would run as a formula begins with an apostrophe, as OWASP advises.
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _guarded(value) for name, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def _guarded(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -1,0 +1,141 @@
+"""A reader of text, no language model: `ocr:rapidocr` replies with the text that it reads, whatever is asked.
+
+PP-OCR's detector and recogniser (some 30 MB, in the wheel of rapidocr) by onnxruntime, on the CPU and offline. On text
+recognition it is the specialist that a general model has to be compared with; on other questions it shows what can
+be had from the writing in a picture alone. Options `?mode=auto|page|line`, `?score=0.5`, `?threads=0`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from snellen.errors import DataError, MissingExtraError, ModelError
+from snellen.images import Images, decode_picture
+from snellen.models.base import ModelSpec, read_options
+from snellen.records import ErrorKind, Failure, Kind, Request, Response
+from snellen.registry import unknown
+
+ADAPTER = "ocr-1"
+ENGINES = ("rapidocr",)
+PACKAGES = ("rapidocr", "onnxruntime", "numpy")
+LONGEST_SIDE = 2000
+"""Pixels to which a larger picture is reduced; the engine does so in any case."""
+STEPS = ("det", "cls", "rec")
+"""Finds lines of text, turns them upright, reads them: each has weights of its own."""
+WHATEVER = "the text that was read in the picture, whatever was asked"
+ONLY_TEXT = "this model only reads: its reply is the text in the picture, whatever was asked"
+
+
+class OcrOptions(Struct, frozen=True):
+    """What may follow `?` in an ocr: model string."""
+
+    mode: Literal["auto", "page", "line"] = "auto"
+    """`page` finds the lines of text in a picture, `line` takes the picture for one; `auto` does so where `page` finds
+    nothing, as in tight crops of words."""
+    score: Annotated[float, Meta(ge=0, le=1)] = 0.5
+    """Lines that the recogniser is less sure of are left out."""
+    threads: Annotated[int, Meta(ge=0)] = 0
+    """Of onnxruntime; 0 for its own choice."""
+
+
+def open_ocr(spec: ModelSpec) -> OcrModel:
+    """The reader that `ocr:rapidocr` names. Raises MissingExtraError without the extra, UnknownNameError for another
+    engine, ModelError where its weights are not in the package (nothing is downloaded)."""
+    if spec.target not in ENGINES:
+        raise unknown("engine of ocr:", spec.target, ENGINES)
+    options = read_options(spec, OcrOptions)
+    try:
+        import onnxruntime  # noqa: F401  (rapidocr names it only when it reads)
+        import rapidocr
+    except ImportError as error:
+        raise MissingExtraError(error.name or "rapidocr", "ocr", spec.text) from None
+    weights = {step: _weights(Path(rapidocr.__file__).parent / "models", step) for step in STEPS}
+    paths = {f"{step.capitalize()}.model_path": str(path) for step, path in weights.items()}
+    # Its own setting enlarges a small picture until its shorter side has 736 pixels, which made words some ten times
+    # slower to read here, and broke one in two.
+    sizes = {"Det.limit_type": "max", "Det.limit_side_len": LONGEST_SIDE}
+    threads = {f"EngineConfig.onnxruntime.{kind}_op_num_threads": options.threads or -1 for kind in ("intra", "inter")}
+    engine = rapidocr.RapidOCR(params={"Global.log_level": "critical", **paths, **sizes, **threads})
+    return OcrModel(spec, options, engine, weights)
+
+
+def _weights(folder: Path, step: str) -> Path:
+    found = sorted(folder.glob(f"*_{step}_*.onnx"))
+    if len(found) != 1:
+        raise ModelError(
+            f"rapidocr {version('rapidocr')} brings {len(found)} files of weights named *_{step}_*.onnx, not one; "
+            "install the version that the extra ocr names"
+        )
+    return found[0]
+
+
+class OcrModel:
+    """Reads each picture of a request; the lines, in reading order, are joined by blanks."""
+
+    kinds: frozenset[Kind] = frozenset({"generate"})
+    batch_size = 8
+
+    def __init__(self, spec: ModelSpec, options: OcrOptions, engine: Any, weights: dict[str, Path]) -> None:
+        self.name = spec.text
+        self._options, self._engine, self._weights = options, engine, weights
+
+    def fingerprint(self) -> dict[str, str]:
+        return {
+            "adapter": ADAPTER,
+            **{package: version(package) for package in PACKAGES},
+            **{
+                f"weights {step}": hashlib.sha256(path.read_bytes()).hexdigest() for step, path in self._weights.items()
+            },
+            "mode": self._options.mode,
+            "score": str(self._options.score),
+        }
+
+    def findings(self) -> tuple[str, ...]:
+        """What a reader of a run's numbers has to know."""
+        return (ONLY_TEXT,)
+
+    def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        return [self._answer(request, images) for request in requests]
+
+    def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        """One failure per request: a reader has no likelihoods."""
+        return [_failed("model", "an ocr: model only reads text; it scores no options") for _ in requests]
+
+    def _answer(self, request: Request, images: Images) -> Response:
+        if not request.images:
+            return _failed("bad_request", "no picture is shown, so there is no text to read")
+        texts, notes = [], [WHATEVER]
+        for image in request.images:
+            try:
+                picture = decode_picture(images.read(image), f"image {image.digest[:12]}")
+            except (DataError, OSError, MemoryError) as error:
+                return _failed("bad_request", f"{error}" or type(error).__name__)
+            texts += self._lines(picture.upright)
+            notes += picture.notes
+        return Response(text=" ".join(texts), finish="stop", notes=tuple(notes))
+
+    def _lines(self, picture: Any) -> list[str]:
+        """The lines of text in a picture that the recogniser is sure enough of, from top to bottom."""
+        import numpy
+
+        pixels = numpy.asarray(picture)[:, :, ::-1]  # the engine takes blue first
+        lines = [] if self._options.mode == "line" else self._read(pixels, find_lines=True)
+        return lines if lines or self._options.mode == "page" else self._read(pixels, find_lines=False)
+
+    def _read(self, pixels: Any, *, find_lines: bool) -> list[str]:
+        # The engine keeps what it was told last, so each call says everything.
+        read = self._engine(
+            pixels, use_det=find_lines, use_cls=find_lines, use_rec=True, text_score=self._options.score
+        )
+        pairs = zip(read.txts or (), read.scores or (), strict=True)
+        return [text.strip() for text, score in pairs if text.strip() and score >= self._options.score]
+
+
+def _failed(kind: ErrorKind, detail: str) -> Response:
+    return Response(error=Failure(kind, detail))

@@ -1,0 +1,206 @@
+"""Questions whether an object is in a picture, made from any pictures with object names, as POPE makes them.
+
+Of each picture with enough objects the first ones are asked for, and after each a name that is not there: drawn
+at random, the most frequent one of all pictures, or the one seen most often together with the object before it
+(Li et al. 2023, section 4.1, and the builder that the authors published).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.errors import DataError
+from snellen.formats.json_files import json_lines, read_json
+from snellen.formats.locate import base_of, locate, locate_or_none
+from snellen.seeds import rng_for
+
+NegativeRule = Literal["random", "popular", "adversarial"]
+
+
+class Params(Struct, frozen=True, forbid_unknown_fields=True):
+    negatives: NegativeRule
+    files: tuple[str, ...] = ("objects.jsonl", "instances*.json", "annotations/instances*.json")
+    """The names with the pictures: JSON lines of `image` and `objects`, or COCO's instances."""
+    folders: tuple[str, ...] = ("images", "val2014", "val2017", "train2014", "train2017")
+    """Names of the pictures' folder; else they lie beside the file."""
+    pictures: int = 500
+    """How many pictures are drawn of those with enough objects; 0: all of them."""
+    objects: int = 3
+    """How many objects of a picture are asked for; one that has fewer is left out."""
+    question: str = "Is there a {} in the image?"
+    """`{}` is the object, and `a` before it becomes `an` where it begins with a vowel."""
+    text: Literal["correct", "verbatim"] = "correct"
+    """`verbatim`: as the authors' builder writes it, `an` for every letter a of the question (`imange`)."""
+    draw: Literal["first", "top-half"] = "first"
+    """Of the ranked names the first that is not there, or any of the upper half of the ranking, as LVLM-eHub says."""
+    seed: int = 0
+
+
+class AnnotatedPicture(Struct, frozen=True):
+    """A picture and the distinct names of its objects, in the order of their first annotation."""
+
+    image: str
+    objects: tuple[str, ...]
+    where: str = ""
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """The drafts of all pictures, those with an object and those without in turns.
+
+    Raises DataError for a file that is in neither form, fewer pictures than `pictures`, or a picture that is missing.
+    """
+    chosen = read_params(params, Params)
+    path = locate(folder, *chosen.files)
+    every = _read(path)
+    enough = [picture for picture in every if len(picture.objects) >= chosen.objects]
+    if not enough:
+        raise DataError(f"{path}: no picture has {chosen.objects} objects or more")
+    rng = rng_for("object presence", chosen.negatives, "negatives", chosen.seed)
+    if chosen.pictures > len(enough):
+        raise DataError(
+            f"{path}: {len(enough)} pictures have {chosen.objects} objects or more, {chosen.pictures} are to be drawn; "
+            f"set pictures = {len(enough)}, or 0 for all"
+        )
+    drawn = _drawn(enough, chosen)
+    bases = [base for name in chosen.folders if (base := locate_or_none(folder, name))] or [path.parent]
+    number = 0
+    note = f"{path.name}: {len(drawn)} of {len(every)} pictures; {len(every) - len(enough)} have too few objects"
+    for picture, asked in zip(drawn, object_questions(drawn, chosen, rng), strict=True):
+        file = base_of(picture.image, bases, picture.where) / picture.image
+        for name, label in asked:
+            number += 1
+            yield Draft(
+                id=str(number),
+                rounds=(QuestionDraft(_worded(name, chosen), texts=(label,)),),
+                images=(file,),
+                where=picture.where,
+                group=picture.image,
+                tags={"label": label},
+                notes=(note,) if number == 1 else (),
+                stratum=label,
+            )
+
+
+def _drawn(pictures: Sequence[AnnotatedPicture], chosen: Params) -> list[AnnotatedPicture]:
+    """The same pictures for all three rules, in the order of the file."""
+    if not chosen.pictures:
+        return list(pictures)
+    rng = rng_for("object presence", "", "pictures", chosen.seed)
+    return [pictures[place] for place in sorted(rng.sample(range(len(pictures)), chosen.pictures))]
+
+
+def object_questions(
+    pictures: Sequence[AnnotatedPicture], chosen: Params, rng: random.Random
+) -> Iterator[list[tuple[str, Literal["yes", "no"]]]]:
+    """For each picture the names asked for, each with its label: one that is there, one that is not, and so on.
+
+    Frequencies are over the given pictures; of equals the name met first goes first. Raises DataError for a picture
+    in which every name occurs.
+    """
+    ranking = _ranking(pictures, chosen.negatives)
+    names = list(dict.fromkeys(name for picture in pictures for name in picture.objects))
+    for picture in pictures:
+        asked: list[tuple[str, Literal["yes", "no"]]] = []
+        for positive in picture.objects[: chosen.objects]:
+            asked.append((positive, "yes"))
+            taken = {*picture.objects, *(name for name, _ in asked)}
+            absent = [name for name in names if name not in taken]
+            if not absent:
+                raise DataError(f"{picture.where}: no name is left to ask for that is not in {picture.image}")
+            ranked = ranking(positive)
+            ranked = ranked[: -(-len(ranked) // 2)] if chosen.draw == "top-half" else ranked
+            near = [name for name in ranked if name not in taken]
+            if near and chosen.draw == "first":
+                asked.append((near[0], "no"))
+            else:
+                asked.append((rng.choice(near or absent), "no"))
+        yield asked
+
+
+def _ranking(pictures: Sequence[AnnotatedPicture], negatives: NegativeRule) -> Callable[[str], list[str]]:
+    """(object) -> the names to try after it, the likeliest first; none to draw from all."""
+    if negatives == "random":
+        return lambda positive: []
+    if negatives == "popular":
+        frequency = Counter(name for picture in pictures for name in picture.objects)
+        popular = [name for name, _ in frequency.most_common()]
+        return lambda positive: popular
+    together: dict[str, Counter[str]] = {}
+    for picture in pictures:
+        for name in picture.objects:
+            together.setdefault(name, Counter()).update(other for other in picture.objects if other != name)
+    ranked = {name: [other for other, _ in counts.most_common()] for name, counts in together.items()}
+    return lambda positive: ranked[positive]
+
+
+def _worded(name: str, chosen: Params) -> str:
+    vowel = name[:1].lower() in "aeiou"
+    if chosen.text == "verbatim":
+        return (chosen.question.replace("a", "an") if vowel else chosen.question).format(name)
+    return (chosen.question.replace("a {}", "an {}") if vowel else chosen.question).format(name)
+
+
+# --- files -----------------------------------------------------------------------------------------------------
+
+
+class _Line(Struct, frozen=True):
+    image: str
+    objects: list[str]
+
+
+class _Named(Struct, frozen=True):
+    id: int
+    name: str
+
+
+class _Image(Struct, frozen=True):
+    id: int
+    file_name: str
+
+
+class _Annotation(Struct, frozen=True):
+    image_id: int
+    category_id: int
+
+
+class _Instances(Struct, frozen=True):
+    images: list[_Image]
+    annotations: list[_Annotation]
+    categories: list[_Named]
+
+
+def _read(path: Path) -> list[AnnotatedPicture]:
+    if path.suffix == ".jsonl":
+        found = [_of_line(line, where) for where, line in json_lines(path, _Line)]
+    else:
+        found = _of_instances(path)
+    if twice := next((name for name, n in Counter(one.image for one in found).items() if n > 1), None):
+        raise DataError(f"{path}: the picture {twice} stands in it twice; give all its objects in one place")
+    return found
+
+
+def _of_line(line: _Line, where: str) -> AnnotatedPicture:
+    if any(not name.strip() for name in line.objects):
+        raise DataError(f"{where}: the name of an object is empty")
+    return AnnotatedPicture(line.image, tuple(dict.fromkeys(name.strip() for name in line.objects)), where)
+
+
+def _of_instances(path: Path) -> list[AnnotatedPicture]:
+    content = read_json(path, _Instances)
+    names = {category.id: category.name for category in content.categories}
+    objects: dict[int, dict[str, None]] = {image.id: {} for image in content.images}
+    for number, annotation in enumerate(content.annotations):
+        if annotation.image_id not in objects or annotation.category_id not in names:
+            raise DataError(f"{path}: annotations[{number}] is of an image or a category that is not in the file")
+        objects[annotation.image_id].setdefault(names[annotation.category_id])
+    return [
+        AnnotatedPicture(image.file_name, tuple(objects[image.id]), f"{path}: image {image.id}")
+        for image in content.images
+    ]

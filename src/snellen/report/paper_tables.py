@@ -1,0 +1,225 @@
+"""Tables of suites' papers as printed, and runs beside the models in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+
+from msgspec import Struct
+
+from snellen.analysis.capability import ALL, headline_metric
+from snellen.analysis.ranks import competition_ranks
+from snellen.catalogue import entries, suite_facts, suites
+from snellen.catalogue.papers import MODEL, Paper, PrintedValue, papers
+from snellen.metrics.declaration import declared
+from snellen.protocols import parse_protocol
+from snellen.records import Better, Estimate
+from snellen.report.formatting import DASH, decimal_text, interval_text, value_text
+from snellen.report.run_view import ModelMethodRow, RunView, method_rows
+from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+
+NOT_SHARED = "not in the run, or only by another metric"
+RANK_NOTE = (
+    "Best, median and lowest are those of the paper's models. A rank is among these and the run's, with the ranks that "
+    "the ends of its interval would have."
+)
+
+
+def paper_list(of: Sequence[Paper]) -> Table:
+    """All tables of the papers."""
+    rows = tuple(
+        (paper.suite, name, table.title, len({tuple(cell.labels.items()) for cell in paper.values(name)}),
+         len(paper.header(name)) - len(table.labels))
+        for paper in of
+        for name, table in paper.tables.items()
+    )  # fmt: skip
+    return Table("Tables of papers", ("suite", "table", "what it shows", "rows", "columns"), rows, label_columns=3)
+
+
+def printed_table(paper: Paper, name: str, views: Sequence[RunView] = ()) -> Table:
+    """A table as printed. Runs scored as published stand above its models, with their intervals and ranks."""
+    table, header = paper.table(name), paper.header(name)
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for cell in paper.values(name):
+        rows.setdefault(tuple(cell.labels.values()), {})[cell.column] = cell.printed
+    columns = header[len(table.labels) :]
+    grid: list[tuple[Cell, ...]] = [
+        (*labels, *(cells.get(column, "") for column in columns)) for labels, cells in rows.items()
+    ]
+    own, notes = _own_rows(paper, name, columns, views)
+    units = dict.fromkeys(cell.unit for cell in paper.values(name) if cell.unit)
+    facts = [f"{table.caption}.", *([f"In {', '.join(units)}."] if units else []), suite_facts()[paper.suite].citation]
+    title = f"{suite_facts()[paper.suite].title}, Table {name}: {table.title}"
+    return Table(title, header, (*own, *grid), len(table.labels), (*facts, *notes))
+
+
+class _Comparison(Struct, frozen=True):
+    """A run's number for a column of a paper's table, and where it stands among the printed ones."""
+
+    unit: str
+    estimate: Estimate
+    rank: str
+    note: str = ""
+    """Why there is no number beside theirs; or what part of the benchmark it covers."""
+
+
+def _own_rows(
+    paper: Paper, name: str, columns: Sequence[str], views: Sequence[RunView]
+) -> tuple[list[tuple[Cell, ...]], list[str]]:
+    """Three rows for each run and row of labels: values, intervals, ranks; and what has to be said of them."""
+    rows: list[tuple[Cell, ...]] = []
+    notes: dict[str, list[str]] = {}
+    for line in method_rows(views):
+        for labels, groups in _groups(paper, name).items():
+            found = {column: _compare(paper, line, cells) for column, cells in groups.items()}
+            if not any(found.values()):
+                continue
+            valued = any(number.estimate.value is not None for number in found.values() if number)
+            for title, text in _LINES.items() if valued else ():
+                own = (dict(labels).get(label, line.view.label + title) for label in paper.tables[name].labels)
+                rows.append((*own, *(text(number) if (number := found.get(column)) else DASH for column in columns)))
+            for column, comparison in found.items():
+                if why := NOT_SHARED if comparison is None else comparison.note:
+                    notes.setdefault(f"{line.label}: {why}", []).append(column)
+    return rows, [f"{why} ({', '.join(dict.fromkeys(columns))})." for why, columns in notes.items()]
+
+
+_LINES: dict[str, Callable[[_Comparison], str]] = {
+    "": lambda number: value_text(number.estimate, number.unit),
+    " (95% interval)": lambda number: DASH if number.estimate.value is None else _interval(number),
+    " (rank)": lambda number: number.rank,
+}
+
+
+def _interval(number: _Comparison) -> str:
+    return interval_text(number.estimate, number.unit)
+
+
+def _groups(paper: Paper, name: str) -> dict[tuple[tuple[str, str], ...], dict[str, list[PrintedValue]]]:
+    """By labels other than the model, then by column: the numbers of all models."""
+    groups: dict[tuple[tuple[str, str], ...], dict[str, list[PrintedValue]]] = {}
+    for cell in paper.values(name):
+        if cell.value is not None and MODEL in cell.labels:
+            labels = tuple((label, text) for label, text in cell.labels.items() if label != MODEL)
+            groups.setdefault(labels, {}).setdefault(cell.column, []).append(cell)
+    return groups
+
+
+def _compare(paper: Paper, line: ModelMethodRow, cells: Sequence[PrintedValue]) -> _Comparison | None:
+    """A run's number for these cells, if it was scored as published and has one of the same benchmark and metric by the
+    same method."""
+    cell = cells[0]
+    if (
+        line.view.run.convention == "standard"
+        or cell.method != line.method
+        or not cell.metric
+        or not (cell.benchmark or cell.dimension)
+    ):
+        return None
+    number = line.lookup(cell.metric, cell.benchmark or ALL, cell.dimension, cell.slice)
+    if number is None:
+        return None
+    if cell.dimension and (why := _other_benchmarks(paper, line, cell.dimension)):
+        return _Comparison(number.unit, Estimate(None, None, None, None, 0), DASH, f"no mean beside theirs: {why}")
+    note = "; ".join(filter(None, (_part(line, cell), _protocol(line, cell, number.protocol))))
+    return _Comparison(number.unit, number.estimate, _rank(number.estimate, cells), note)
+
+
+def _better(cell: PrintedValue) -> Better:
+    return "higher" if cell.dimension else declared(cell.metric).better
+
+
+def _other_benchmarks(paper: Paper, line: ModelMethodRow, dimension: str) -> str:
+    """Why a run's mean over a dimension is not over the same benchmarks as the paper's; empty when it is."""
+    theirs = {spec.name for spec in suites()[paper.suite] if spec.dimension == dimension}
+    own = {
+        scored.spec.name
+        for scored in line.view.run.benchmarks
+        if scored.spec.dimension == dimension
+        if (number := line.lookup(headline_metric(scored.spec), scored.spec.name)) and number.estimate.value is not None
+    }
+    differences = (("theirs are over {} too", theirs - own), ("the run's is over {} too", own - theirs))
+    return "; ".join(text.format(", ".join(sorted(names))) for text, names in differences if names)
+
+
+def _part(line: ModelMethodRow, cell: PrintedValue) -> str:
+    """How many of the paper's questions the run was asked, where these are fewer."""
+    counts = [
+        (min(len(scored.samples), expected), expected)
+        for scored in line.view.run.benchmarks
+        if cell.benchmark == scored.spec.name or (cell.dimension and cell.dimension == scored.spec.dimension)
+        if scored.spec.name in entries() and (expected := entries()[scored.spec.name].expected.samples)
+    ]
+    asked, published = (sum(numbers) for numbers in zip(*counts, strict=True)) if counts else (0, 0)
+    return f"{asked:,} of {published:,} questions" if asked < published else ""
+
+
+def _protocol(line: ModelMethodRow, cell: PrintedValue, protocol: str) -> str:
+    """The protocol of the run's number, where it is not one that the suite asks by."""
+    scored = line.view.benchmark(cell.benchmark)
+    if scored is None:
+        return ""
+    declared_protocols = scored.spec.likelihood if line.method == "likelihood" else scored.spec.generation
+    usual = [parse_protocol(text).label for text in declared_protocols]
+    return f"by {protocol}, theirs by {', '.join(usual)}" if usual and protocol not in usual else ""
+
+
+def _rank(estimate: Estimate, cells: Sequence[PrintedValue]) -> str:
+    """`5 of 17 [3, 8]`: the rank among the printed values, and the ranks of the interval's ends."""
+    if estimate.value is None:
+        return DASH
+    printed = [float(cell.value) for cell in cells if cell.value is not None]
+    ends = (estimate.value, estimate.high, estimate.low)
+    # As many decimals as are printed, so that equal figures share a rank.
+    own, *limits = (
+        None if end is None else competition_ranks([round(end, cells[0].digits), *printed], _better(cells[0]))[0]
+        for end in ends
+    )
+    reach = f" [{', '.join(str(limit) for limit in sorted(filter(None, limits)))}]" if None not in limits else ""
+    return f"{own} of {len(printed) + 1}{reach}"
+
+
+def beside_papers(views: Sequence[RunView]) -> list[Table]:
+    """For runs scored as published: each printed column that a run shares, with the run's number and rank."""
+    published = [view for view in views if view.run.convention != "standard"]
+    here = {scored.spec.suite for view in published for scored in view.run.benchmarks}
+    return [
+        table
+        for suite, paper in (papers().items() if here else ())
+        if suite in here
+        for name in paper.tables
+        if (table := _beside(paper, name, published)) is not None
+    ]
+
+
+def _beside(paper: Paper, name: str, views: Sequence[RunView]) -> Table | None:
+    rows: list[tuple[Cell, ...]] = []
+    for labels, groups in _groups(paper, name).items():
+        for column, cells in groups.items():
+            found = [
+                next((number for line in view.method_rows if (number := _compare(paper, line, cells))), None)
+                for view in views
+            ]
+            if any(found):
+                title = ", ".join((*(text for _, text in labels), column))
+                rows.append((title, *(cell for number in found for cell in _cells(number)), *_spread(cells)))
+    if not rows:
+        return None
+    header = ("printed column", *(part for view in views for part in (view.label, "rank")), "best", "median", "lowest")
+    title = f"{suite_facts()[paper.suite].title}, Table {name}: {paper.tables[name].title}"
+    return Table(title, header, tuple(rows), notes=(RANK_NOTE,))
+
+
+def _cells(number: _Comparison | None) -> tuple[Cell, Cell]:
+    if number is None:
+        return AbsentCell(NOT_SHARED), DASH
+    if number.estimate.value is None:
+        return AbsentCell(number.note), DASH
+    return NumberCell(number.unit, number.estimate, note=number.note), number.rank
+
+
+def _spread(cells: Sequence[PrintedValue]) -> Iterator[str]:
+    cell = cells[0]
+    values = [cell.value for cell in cells if cell.value is not None]
+    ordered = sorted(values, reverse=_better(cell) == "higher")
+    yield from (decimal_text(float(value), cell.digits) for value in (ordered[0], median(values), ordered[-1]))

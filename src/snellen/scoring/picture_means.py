@@ -1,0 +1,129 @@
+"""One question about several pictures: the option that is likeliest on the average of the pictures (LVLM-eHub, A.3).
+
+Which samples ask one question, an entry says by `pictures_share`, a tag that they have in common.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from snellen.metrics.corpus import Counts, SummedMetric
+from snellen.metrics.declaration import MetricInput, metric_row, share
+from snellen.protocols.prediction import holds_shares
+from snellen.records import Prediction
+from snellen.scoring.corpus_counts import QuestionCounts, tally_of
+from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, why_unanswered
+
+Weighing = Callable[[Sequence[float]], Sequence[float]]
+"""Log-likelihoods of the options about one picture -> their weights in the average over pictures."""
+
+
+class PictureMean(SummedMetric, frozen=True, kw_only=True):
+    """Accuracy of the option with the greatest weight on average over a question's pictures, in each presentation.
+
+    Its rows: the mean over presentations (prefixes) of the accuracy, its sample standard deviation over them
+    (none for one), and the share of presentations in which several options are exactly the most likely.
+    """
+
+    computed_over: ClassVar[MetricInput] = "pictures"
+    weigh: Weighing
+    first_of_tied: bool = False
+    """Whether the first of tied options is chosen; otherwise a tie is not right."""
+    of_shares: bool = True
+    """Whether it can be told from shares (the rule `softmax`) and not only from log-likelihoods."""
+
+
+def softmax(values: Sequence[float]) -> list[float]:
+    """exp(s_i) / sum_j exp(s_j) (LVLM-eHub, equation 2)."""
+    best = max(values)
+    weights = [math.exp(value - best) for value in values]
+    total = math.fsum(weights)
+    return [weight / total for weight in weights]
+
+
+def count_over_pictures(
+    questions: Sequence[AskedQuestion], name: str, metric: PictureMean, tag: str
+) -> list[QuestionCounts]:
+    """One for each question that a protocol of likelihoods asks; it stands under the sample of its first picture.
+
+    Nothing where the entry names no tag. A question of which a picture was not answered is not counted, and says why.
+    """
+    asked: dict[str, list[AskedQuestion]] = defaultdict(list)
+    for question in questions:
+        if tag and question.turn.options and question.protocol.method == "likelihood":
+            asked[question.sample.tags.get(tag, question.sample.id)].append(question)
+    return [tally_of(members[0], name, _count(metric, members)) for members in asked.values()]
+
+
+def _count(metric: PictureMean, members: Sequence[AskedQuestion]) -> Counts | Unscored:
+    """Right in each presentation, one for each presentation, and how many were ties."""
+    first = members[0]
+    if first.answer is None:
+        return HIDDEN_ANSWER
+    if any((m.turn.options, m.golds) != (first.turn.options, first.golds) for m in members):
+        return Unscored("metric undefined", "the options or answers of its pictures differ")
+    presentations = first.declaration.n_presentations(first.sample)
+    right, ties = [], 0
+    for test in range(presentations):
+        tests = [next((p for p in m.came if p.variant.test == test), None) for m in members]
+        answered = [prediction for prediction in tests if prediction is not None]
+        if len(answered) < len(tests):
+            return why_unanswered(members[tests.index(None)])
+        if not metric.of_shares and any(map(holds_shares, answered)):
+            return Unscored("metric undefined", "it needs log-likelihoods, not shares (--likelihood-rule mean)")
+        means = _mean_weights(metric, answered)
+        if means is None:
+            return Unscored("not a number")
+        best = [place for place, value in enumerate(means) if value == max(means)]
+        ties += len(best) > 1
+        right.append(float(best[0] in first.answer.options and (len(best) == 1 or metric.first_of_tied)))
+    return (*right, *[1.0] * presentations, float(ties))
+
+
+def _mean_weights(metric: PictureMean, pictures: Sequence[Prediction]) -> list[float] | None:
+    """The weights of the options, averaged over pictures; None where a score is missing or not a number."""
+    if not all(p.scores and all(map(math.isfinite, p.scores)) for p in pictures):
+        return None
+    weights = [p.scores if holds_shares(p) else metric.weigh(p.scores) for p in pictures]
+    return [math.fsum(column) / len(weights) for column in zip(*weights, strict=True)]
+
+
+def rows_over_pictures(sums: Counts) -> tuple[float | None, ...]:
+    """The rows of a `PictureMean` from its summed counts."""
+    presentations = (len(sums) - 1) // 2
+    right, asked, ties = sums[:presentations], sums[presentations:-1], sums[-1]
+    shares = [some / total for some, total in zip(right, asked, strict=True)]
+    spread = statistics.stdev(shares) if presentations > 1 else None
+    return statistics.fmean(shares), spread, ties / math.fsum(asked)
+
+
+def picture_mean(weigh: Weighing, what: str, name_prefix: str = "", **rules: bool) -> PictureMean:
+    """Declare one, with rows `picture_mean_accuracy`, `picture_mean_std` and `picture_mean_tie_rate` after a prefix."""
+    title = name_prefix.replace("_", " ")
+    rows = (
+        share(
+            f"{name_prefix}picture_mean_accuracy", f"{title}accuracy over pictures", interval="linearised",
+            unparsed="wrong",
+        ),
+        metric_row(
+            f"{name_prefix}picture_mean_std", unit="share", title=f"{title}standard deviation over prefixes",
+            better="lower", scale="", interval="linearised", unparsed="wrong",
+        ),
+        share(
+            f"{name_prefix}picture_mean_tie_rate", f"{title}tie rate over pictures", interval="linearised",
+            better="neither", scale="", unparsed="counted",
+        ),
+    )  # fmt: skip
+    per_question = (rows[0].name, rows[2].name)
+    return PictureMean(
+        what=what, rows=rows, compute=rows_over_pictures, per_question=per_question, weigh=weigh, **rules
+    )
+
+
+PICTURE_MEAN = picture_mean(
+    softmax, "accuracy of the option with the greatest mean share over a question's pictures (arXiv 2306.09265, A.3)"
+)

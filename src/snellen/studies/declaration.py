@@ -1,0 +1,200 @@
+"""A study as its TOML file declares it: what is held fixed, what varies, which metrics and which statistics.
+
+docs/studies.md shows each field in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen import registry
+from snellen.catalogue import study_files
+from snellen.errors import DataError, UnknownNameError
+from snellen.formats.decoding import parse_toml
+from snellen.reformulation.sampling import Sampling
+from snellen.runs.spec import RunSpec, overlaid, run_spec
+
+SAMPLE_SEED = "sample.seed"
+"""The field of a factor that varies which samples are drawn."""
+OF_A_CELL = (
+    "benchmarks", "protocols", "method", "where", "limit", "templates", "prompt", "prefix", "temperature", "top_p",
+    "seed", "stop", "max_new_tokens", SAMPLE_SEED,
+)  # fmt: skip
+"""What may differ between the cells of a study: fields of a run, and the seed of the sample."""
+NOT_FIXED = ("models", "name", "runs", "report", "judge")
+"""Fields of a run that the study or its caller sets."""
+Slot = Literal["cut", "blank"]
+
+
+class StudySample(Struct, frozen=True):
+    """The part of each benchmark that is asked: a rule with its amounts, as for `snellen sample`."""
+
+    sampling: Sampling
+    by: str = ""
+    """The tag that is balanced by; the answer when empty."""
+    seed: int = 0
+
+
+class Factor(Struct, frozen=True, forbid_unknown_fields=True):
+    """One thing that varies. Its levels are `values`, a list or a table by label, or the lines of `file`."""
+
+    name: str
+    field: str = ""
+    """What it sets: a field of a run, or `sample.seed`; the factor's name when empty."""
+    option: str = ""
+    """Instead of a field, an option of the model string."""
+    values: list[Any] | dict[str, Any] = []
+    file: str = ""
+    """A text file beside the study's with a level a line; lines that begin with # are comments."""
+    slot: Slot = "cut"
+    """What becomes of a line with a place for a class (`a photo of a {}.`): the words before it, or `___` in it."""
+
+    @property
+    def sets(self) -> str:
+        return self.field or self.name
+
+
+class StudySpec(Struct, frozen=True, kw_only=True):
+    """A declared study."""
+
+    name: str
+    title: str
+    about: str = ""
+    """What it repeats: a table of a paper."""
+    notes: tuple[str, ...] = ()
+    """What a reader of its numbers has to know."""
+    fixed: dict[str, Any]
+    """Fields of a run that all cells share."""
+    sample: StudySample | None = None
+    vary: tuple[Factor, ...] = ()
+    baseline: dict[str, Any] = {}
+    """Fields of a run that make one more cell, which stands beside the others and in no statistic of theirs."""
+    metrics: tuple[str, ...] = ()
+    """Rows of metrics; each benchmark's headline when empty."""
+    statistics: tuple[str, ...] = ("cells", "spread", "variance", "pairs")
+    """Names of the registry's group `study_statistics`."""
+    folder: Path | None = None
+    """Where the files that its factors name are; None for a study without a file."""
+
+    def with_settings(self, settings: Mapping[str, Any]) -> StudySpec:
+        """The study with other fields of a run; tables field by field.
+
+        Raises DataError for a field that a factor varies.
+        """
+        if varied := {factor.sets for factor in self.vary if not factor.option} & set(settings):
+            raise DataError(f"{self.name} varies {min(varied)}; give its levels instead of one value (--levels)")
+        return replace(self, fixed=overlaid(self.fixed, settings))
+
+    def with_metrics(self, metrics: Sequence[str]) -> StudySpec:
+        """The study with other metrics, if any are named."""
+        return replace(self, metrics=tuple(metrics)) if metrics else self
+
+
+class _Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of the file."""
+
+    title: str
+    about: str = ""
+    notes: tuple[str, ...] = ()
+    fixed: dict[str, Any] = {}
+    sample: dict[str, Any] = {}
+    vary: tuple[Factor, ...] = ()
+    baseline: dict[str, Any] = {}
+    metrics: tuple[str, ...] = ()
+    statistics: tuple[str, ...] = ("cells", "spread", "variance", "pairs")
+
+
+def find_study(name: str) -> StudySpec:
+    """The study of a file (`mine.toml`), or of that name. Raises UnknownNameError, and DataError for a wrong file."""
+    if name.endswith(".toml"):
+        path = Path(name).expanduser()
+        return parse_study(_text(path), path.stem, name, path.parent)
+    files = study_files()
+    shorts: dict[str, list[str]] = {}
+    for full in files:
+        shorts.setdefault(full.rpartition("/")[2], []).append(full)
+    found = [name] if name in files else shorts.get(name, [])
+    if len(found) > 1:
+        raise UnknownNameError(f"several studies are called {name}; name one of {', '.join(found)}")
+    if not found:
+        raise registry.unknown("study", name, files)
+    [full] = found
+    return parse_study(_text(files[full]), full, str(files[full]), Path(str(files[full])).parent)
+
+
+def studies() -> dict[str, StudySpec]:
+    """All studies that suites and named folders declare, by name. Raises DataError for a wrong file."""
+    return {name: find_study(name) for name in study_files()}
+
+
+def parse_study(text: str, name: str, where: str, folder: Path | None = None) -> StudySpec:
+    """A study from the text of its file. Raises DataError or UnknownNameError, beginning with `where`."""
+    content = parse_toml(text, where)
+    if strange := set(content) - set(_Declared.__struct_fields__):
+        raise DataError(f"{where}: {registry.unknown('field', min(strange), _Declared.__struct_fields__)}")
+    declared = _converted(content, _Declared, where)
+    _check_fields(declared.fixed, where, "fixed")
+    _check_fields(declared.baseline, where, "baseline", OF_A_CELL)
+    for statistic in declared.statistics:
+        if statistic not in registry.names("study_statistics"):
+            known = registry.names("study_statistics")
+            raise UnknownNameError(f"{where}: {registry.unknown('statistic', statistic, known)}")
+    _check_factors(declared.vary, where)
+    if not declared.fixed.get("benchmarks") and "benchmarks" not in {factor.sets for factor in declared.vary}:
+        raise DataError(f"{where}: no benchmarks; write benchmarks = [...] under [fixed]")
+    fields = {field: getattr(declared, field) for field in _Declared.__struct_fields__}
+    return StudySpec(
+        **{**fields, "name": name, "sample": _sample(declared.sample, where) if declared.sample else None},
+        folder=folder,
+    )
+
+
+FormT = TypeVar("FormT")
+
+
+def _converted(content: Mapping[str, Any], form: type[FormT], where: str) -> FormT:
+    try:
+        return msgspec.convert(content, form)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{where}: {error}") from None
+
+
+def _check_fields(fields: Mapping[str, Any], where: str, table: str, allowed: Sequence[str] = ()) -> None:
+    known = allowed or [field for field in RunSpec.__struct_fields__ if field not in NOT_FIXED]
+    if strange := set(fields) - set(known):
+        raise DataError(f"{where}: {registry.unknown(f'field of [{table}]', min(strange), known)}")
+    run_spec({field: value for field, value in fields.items() if field != SAMPLE_SEED}, f"{where}: {table}: ")
+
+
+def _check_factors(factors: Sequence[Factor], where: str) -> None:
+    names = [factor.name for factor in factors]
+    if len(set(names)) < len(names):
+        raise DataError(f"{where}: two factors are called {max(names, key=names.count)}; rename one of them")
+    for factor in factors:
+        place = f"{where}: the factor {factor.name}"
+        if not factor.option and factor.sets not in OF_A_CELL:
+            raise DataError(f"{place}: {registry.unknown('field', factor.sets, OF_A_CELL)}")
+        if factor.option and factor.field:
+            raise DataError(f"{place} sets a field and an option of the model; leave one out")
+        if bool(factor.values) == bool(factor.file):
+            raise DataError(f"{place} needs levels: either values = [...] or file = '...'")
+
+
+def _sample(content: Mapping[str, Any], where: str) -> StudySample:
+    rule = {name: value for name, value in content.items() if name not in ("by", "seed")}
+    others = {name: value for name, value in content.items() if name not in rule}
+    return _converted({**others, "sampling": _converted(rule, Sampling, f"{where}: [sample]")}, StudySample, where)
+
+
+def _text(file: Traversable) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{file}: cannot read the study ({error})") from None

@@ -1,0 +1,227 @@
+"""The numbers of a study: one metric of one model on one benchmark, over all cells."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+from msgspec import Struct
+
+from snellen.analysis.aggregate import results_of
+from snellen.analysis.capability import ALL, headline_metric
+from snellen.analysis.statistics import Bounds, estimate_mean
+from snellen.metrics.declaration import MetricRow, declared, unit_multiplier
+from snellen.records import Estimate, Method, Result
+from snellen.report.run_view import chance_accuracy, mean_chance
+from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen.studies.levels import CellGrid, CellSpec
+
+Question = tuple[str, int]
+"""Sample id and round."""
+
+
+class StudyCell(Struct, frozen=True):
+    """One cell as one model answered it."""
+
+    model: str
+    """As the caller named it, without the options that the study sets."""
+    spec: CellSpec
+    run: ScoredRun | None = None
+    """None when it was not asked."""
+    why: str = ""
+    """Why it was not asked."""
+    wholes: Mapping[str, str] = {}
+    """By name of a benchmark's part that was drawn for the study: the name of the benchmark."""
+
+
+class CellScores(Struct, frozen=True):
+    """A metric in one cell."""
+
+    cell: StudyCell
+    benchmark: str
+    """As it was asked: the benchmark or the part that was drawn of it."""
+    estimate: Estimate
+    values: Mapping[Question, float] = {}
+    """By question; none for a metric that is no mean over questions, or for a mean over benchmarks."""
+
+    @property
+    def label(self) -> str:
+        return self.cell.spec.label
+
+
+class StudySeries(Struct, frozen=True, dict=True):
+    """One metric of one model on one benchmark (`*`: the mean over all), in every cell that was asked."""
+
+    model: str
+    benchmark: str
+    protocol: str
+    """The protocol of all cells; empty where they differ in it."""
+    method: Method | None
+    """None where cells differ in it."""
+    split: str
+    """The protocol, where one cell has several; else empty."""
+    metric: str
+    unit: str
+    cells: tuple[CellScores, ...]
+    """Those of the grid, in its order."""
+    baseline: CellScores | None
+    groups: Mapping[Question, str]
+    """The group (picture) of each question."""
+    chance: float | None = None
+
+    @property
+    def row(self) -> MetricRow:
+        return declared(self.metric)
+
+    @property
+    def place(self) -> str:
+        """The benchmark, for people."""
+        return "mean of the benchmarks" if self.benchmark == ALL else self.benchmark
+
+    @property
+    def bounds(self) -> Bounds:
+        """The bounds of a value, in the unit of the series."""
+        scale = unit_multiplier(self.unit)
+        low = -math.inf if self.row.low is None else scale * self.row.low
+        return low, math.inf if self.row.high is None else scale * self.row.high
+
+    @cached_property
+    def common(self) -> tuple[Question, ...]:
+        """The questions that have a value in every cell of the grid, in order."""
+        if not self.cells:
+            return ()
+        first, *others = (cell.values for cell in self.cells)
+        return tuple(question for question in first if all(question in values for values in others))
+
+    @property
+    def left_out(self) -> int:
+        """How many questions have a value in some cell and not in all."""
+        return len({question for cell in self.cells for question in cell.values}) - len(self.common)
+
+    @property
+    def levels(self) -> list[float]:
+        """The metric in each cell, over the common questions where it is a mean over questions."""
+        if self.common:
+            return [math.fsum(cell.values[q] for q in self.common) / len(self.common) for cell in self.cells]
+        return [cell.estimate.value for cell in self.cells if cell.estimate.value is not None]
+
+    def mean_of_questions(self) -> Estimate:
+        """The mean over cells, for these cells and other pictures."""
+        values = [math.fsum(cell.values[q] for cell in self.cells) / len(self.cells) for q in self.common]
+        groups = [self.groups[question] for question in self.common]
+        return estimate_mean(values, groups, bounds=self.bounds, unscored=self.left_out)
+
+    def difference(self, first: Mapping[Question, float], second: Mapping[Question, float]) -> Estimate:
+        """First minus second on the questions that both have, paired."""
+        low, high = self.bounds
+        both = [question for question in first if question in second]
+        return estimate_mean(
+            [first[question] - second[question] for question in both],
+            [self.groups[question] for question in both],
+            bounds=(low - high, high - low),
+        )
+
+
+class StudyNumbers(Struct, frozen=True):
+    """What statistics are computed over."""
+
+    grid: CellGrid
+    cells: tuple[StudyCell, ...]
+    series: tuple[StudySeries, ...]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(cell.model for cell in self.cells))
+
+    def of_benchmarks(self) -> list[StudySeries]:
+        """The series but for means over benchmarks."""
+        return [one for one in self.series if one.benchmark != ALL]
+
+
+def study_numbers(grid: CellGrid, cells: Sequence[StudyCell], metrics: Sequence[str]) -> StudyNumbers:
+    """All series of a study: by model, benchmark, protocol where a cell has several, and metric.
+
+    Without `metrics` each benchmark's headline.
+    """
+    parts: dict[tuple[str, str, str, str], list[_Part]] = defaultdict(list)
+    several = _has_several_protocols(cells)
+    for cell in cells:
+        for part in _parts(cell, cell.run, metrics) if cell.run else ():
+            protocol = part.result.protocol if several else ""
+            parts[cell.model, part.whole, protocol, part.result.metric].append(part)
+    return StudyNumbers(grid, tuple(cells), tuple(_series(key, members) for key, members in _in_order(parts).items()))
+
+
+class _Part(Struct, frozen=True):
+    """A result of a cell's run, with what lies behind it."""
+
+    whole: str
+    result: Result
+    scores: CellScores
+    groups: dict[Question, str]
+    chance: float | None
+
+
+def _has_several_protocols(cells: Sequence[StudyCell]) -> bool:
+    asked = [len(use.protocols) for cell in cells if cell.run for use in cell.run.manifest.benchmarks]
+    return max(asked, default=1) > 1
+
+
+def _parts(cell: StudyCell, run: ScoredRun, metrics: Sequence[str]) -> Iterator[_Part]:
+    benchmarks = {scored.spec.name: scored for scored in run.benchmarks}
+    headlines = {headline_metric(scored.spec) for scored in benchmarks.values()}
+    for result in results_of(run):
+        if result.slice or (result.benchmark == ALL and (result.dimension != ALL or len(benchmarks) < 2)):
+            continue
+        scored = benchmarks.get(result.benchmark)
+        own = headlines if scored is None else {headline_metric(scored.spec)}
+        if result.metric in (metrics or own):
+            yield _part(cell, run, result, scored)
+
+
+def _part(cell: StudyCell, run: ScoredRun, result: Result, scored: ScoredBenchmark | None) -> _Part:
+    if scored is None:
+        chance = mean_chance(run.benchmarks) if result.metric == "accuracy" else None
+        return _Part(ALL, result, CellScores(cell, ALL, result.estimate), {}, chance)
+    scale = unit_multiplier(result.unit)
+    values = {
+        (score.sample_id, score.turn): scale * score.value
+        for score in scored.scores
+        if (score.metric, score.protocol, score.method) == (result.metric, result.protocol, result.method)
+        and score.value is not None
+    }
+    return _Part(
+        cell.wholes.get(result.benchmark, result.benchmark),
+        result,
+        CellScores(cell, result.benchmark, result.estimate, values),
+        {question: scored.samples[question[0]].group for question in values},
+        chance_accuracy(scored) if result.metric == "accuracy" else None,
+    )
+
+
+def _in_order(
+    parts: Mapping[tuple[str, str, str, str], list[_Part]],
+) -> dict[tuple[str, str, str, str], list[_Part]]:
+    """Means over benchmarks after the benchmarks."""
+    return dict(sorted(parts.items(), key=lambda item: item[0][1] == ALL))
+
+
+def _series(key: tuple[str, str, str, str], parts: Sequence[_Part]) -> StudySeries:
+    model, benchmark, split, metric = key
+    protocols = {part.result.protocol for part in parts}
+    methods = {part.result.method for part in parts}
+    return StudySeries(
+        model,
+        benchmark,
+        protocols.pop() if len(protocols) == 1 else "",
+        methods.pop() if len(methods) == 1 else None,
+        split,
+        metric,
+        parts[0].result.unit,
+        tuple(part.scores for part in parts if not part.scores.cell.spec.is_baseline),
+        next((part.scores for part in parts if part.scores.cell.spec.is_baseline), None),
+        {question: group for part in parts for question, group in part.groups.items()},
+        next((part.chance for part in parts if part.chance is not None), None),
+    )

@@ -1,0 +1,290 @@
+"""A study from its declaration to its numbers: every cell is a run, asked, scored and kept like any other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen import registry
+from snellen.benchmark import MANIFEST, Benchmark
+from snellen.building.builder import build_benchmark
+from snellen.errors import DataError, ModelError, StoreError
+from snellen.evaluation import Cast, carry_out, check_budget, check_judging, score_folders, silent
+from snellen.metrics.declaration import ChoiceMetric, find_metric
+from snellen.models.base import load_model
+from snellen.paths import benchmark_folder, slug
+from snellen.protocols.base import needed_kind
+from snellen.records import Kind
+from snellen.runs.journal import RUN_MANIFEST, write_atomically
+from snellen.runs.plan import Announce, RunPlan, find_benchmarks, plan_run, protocols_of, specs_of
+from snellen.runs.progress import ProgressListener, ignore_progress
+from snellen.runs.runner import RunOutcome
+from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, run_spec
+from snellen.scoring.resampling import draw_subset, subset_name
+from snellen.studies.declaration import SAMPLE_SEED, StudySample, StudySpec
+from snellen.studies.levels import CellGrid, CellSpec, grid_of
+from snellen.studies.outcome import STUDY_FILES, StudyOutcome, write_study
+from snellen.studies.series import StudyCell, study_numbers
+from snellen.studies.statistic import computed
+
+RUNS = "runs"
+PARTS = "benchmarks"
+STUDY_FILE = "study.json"
+NO_JUDGE = JudgeSpec()
+_LISTS = ("benchmarks", "protocols", "stop")
+"""Fields of a run that are lists; a level may name one thing."""
+
+
+class _Asked(Struct, frozen=True):
+    """A cell that has been asked, before it is scored."""
+
+    model: str
+    spec: CellSpec
+    outcome: RunOutcome | None
+    why: str
+    wholes: dict[str, str]
+
+
+def carry_out_study(
+    study: StudySpec,
+    models: Sequence[Any],
+    folder: Path,
+    *,
+    source: Path | None = None,
+    levels: Mapping[str, Sequence[Any] | str | Path] | None = None,
+    judge: JudgeSpec = NO_JUDGE,
+    progress: ProgressListener = ignore_progress,
+    announce: Announce = silent,
+) -> StudyOutcome:
+    """Ask each model every cell of a study that is not answered yet, score all, compute the statistics, write them.
+
+    `folder` holds the cells' runs; the same call goes on with them. Benchmarks that are not built are built from
+    `source`. A cell that a model cannot be asked (replies of one that only scores options) is left out and said.
+    Raises SnellenError; ErrorBudgetError when all cells were asked and too many requests of one failed.
+    """
+    _check_names(models)
+    grid = grid_of(study, levels)
+    _claim_folder(study, folder)
+    asked_metrics, left_out = _metrics(study, judge)
+    for note in (*grid.notes, *left_out.values()):
+        announce(note)
+    spec = run_spec(study.fixed)
+    scoring = replace(spec.scoring, metrics=tuple(dict.fromkeys((*spec.scoring.metrics, *asked_metrics))))
+    check_judging(scoring, judge)
+    _build(study, grid, source, announce)
+    asked = list(_Asking(study, grid, folder, progress, announce).cells(models))
+    cells = _scored(asked, scoring, judge, announce)
+    rows = [row for row in study.metrics if row not in left_out]
+    numbers = study_numbers(grid, cells, rows)
+    if not numbers.series:
+        raise DataError(f"{study.name}: no cell has a value of {', '.join(rows) or 'its headline metric'}")
+    notes = (*grid.notes, *left_out.values(), *_shared(cells))
+    outcome = StudyOutcome(study, folder, numbers, computed(numbers, study.statistics), notes)
+    for file in STUDY_FILES:
+        write_study(outcome, folder / file)
+    for cell in asked:
+        if cell.outcome:
+            check_budget(cell.outcome, spec.error_budget)
+    return outcome
+
+
+def _check_names(models: Sequence[Any]) -> None:
+    """Raise DataError when two models have one name, as their cells could not be told apart."""
+    names = [model if isinstance(model, str) else load_model(model).name for model in models]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise DataError(f"two models are called {twice[0]}; give one of them another name, or leave it out")
+
+
+def study_folder(study: StudySpec) -> Path:
+    """Where a study lies unless its caller says otherwise."""
+    return Path("studies") / slug(study.name)
+
+
+def _claim_folder(study: StudySpec, folder: Path) -> None:
+    """Write down which study a folder holds. Raises StoreError when it is another one."""
+    path = folder / STUDY_FILE
+    if path.exists():
+        try:
+            held = json.loads(path.read_text("utf-8"))["name"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{path}: cannot read which study this is ({error}); choose another --output") from None
+        if held != study.name:
+            raise StoreError(f"{folder} holds the study {held}; choose another --output")
+    write_atomically(path, json.dumps({"name": study.name, "title": study.title}, indent=1).encode())
+
+
+def _metrics(study: StudySpec, judge: JudgeSpec) -> tuple[list[str], dict[str, str]]:
+    """The metrics that have to be asked for; and the rows that cannot be had for want of a judge, with what to do."""
+    asked: list[str] = []
+    left_out: dict[str, str] = {}
+    for row in study.metrics:
+        name = _metric_with(row)
+        metric = find_metric(name)
+        if metric.computed_over == "judge" and not judge.models:
+            left_out[row] = f"{row} needs a judge and is left out; name one with --judge"
+        elif not (metric.computed_over == "derived" or (isinstance(metric, ChoiceMetric) and metric.measure is None)):
+            asked.append(name)
+    return asked, left_out
+
+
+def _metric_with(row: str) -> str:
+    """The metric that has a row of that name. Raises UnknownNameError."""
+    names = registry.names("metrics")
+    if row in names:
+        return row
+    rows = {one: name for name in names for one in find_metric(name).names}
+    if row not in rows:
+        raise registry.unknown("metric", row, [*names, *rows])
+    return rows[row]
+
+
+def _build(study: StudySpec, grid: CellGrid, source: Path | None, announce: Announce) -> None:
+    """Build from `source` what no one has built. Raises DataError for a benchmark that cannot be built."""
+    if source is None:
+        return
+    patterns = [pattern for cell in grid.cells for pattern in _fields(study, cell).get("benchmarks", ())]
+    for spec in (spec for pattern in dict.fromkeys(patterns) for spec in specs_of(pattern)):
+        if not spec.source.embedded and not (benchmark_folder(spec.name) / MANIFEST).exists():
+            announce(f"building {spec.name}")
+            build_benchmark(spec, source=spec.source_in(source))
+
+
+def _fields(study: StudySpec, cell: CellSpec) -> dict[str, Any]:
+    """The fields of a cell's run."""
+    fields = {**study.fixed, **cell.fields}
+    fields.pop(SAMPLE_SEED, None)
+    return {name: (value,) if name in _LISTS and isinstance(value, str) else value for name, value in fields.items()}
+
+
+class _Asking:
+    """Asks one model after the other; a model that stays the same between cells is loaded once."""
+
+    def __init__(
+        self, study: StudySpec, grid: CellGrid, folder: Path, progress: ProgressListener, announce: Announce
+    ) -> None:
+        self._study, self._grid, self._folder = study, grid, folder
+        self._progress, self._announce = progress, announce
+        self._loaded: tuple[str, Any] = ("", None)
+        self._kinds: dict[str, frozenset[Kind]] = {}
+
+    def cells(self, models: Sequence[Any]) -> Iterator[_Asked]:
+        """Every cell of each model, asked."""
+        for model in models:
+            label = model if isinstance(model, str) else load_model(model).name
+            for number, cell in enumerate(self._grid.cells, 1):
+                self._announce(f"{label}, cell {number} of {len(self._grid.cells)}: {cell.label or self._study.title}")
+                yield self._ask(model, label, cell)
+
+    def _ask(self, model: Any, label: str, cell: CellSpec) -> _Asked:
+        wholes: dict[str, str] = {}
+        fields = _fields(self._study, cell)
+        if self._study.sample:
+            fields["benchmarks"] = tuple(self._parts(fields["benchmarks"], self._study.sample, cell, wholes))
+        spec = run_spec({**fields, "runs": str(self._folder / RUNS), "report": False, "models": (label,)})
+        opened = self._open(model, cell, spec)
+        name = opened if isinstance(opened, str) else load_model(opened).name
+        plan = plan_run(replace(spec, models=(name,)).of_model(), self._announce)
+        if why := _cannot(name, self._kinds_of(opened), plan):
+            self._announce(f"left out: {why}")
+            return _Asked(label, cell, None, why, wholes)
+        cast = Cast(dict(plan.spec.roles))
+        outcome = carry_out(replace(plan, others=tuple(self._others(plan.folder))), opened, cast, self._progress)
+        return _Asked(label, cell, outcome, "", wholes)
+
+    def _open(self, model: Any, cell: CellSpec, spec: RunSpec) -> Any:
+        """The model of a cell: loaded, or its string where workers load it."""
+        if not isinstance(model, str):
+            if cell.options:
+                raise ModelError(f"{self._study.name} sets options of the model; name it by a model string")
+            if spec.workers > 1:
+                raise ModelError("an object of this process cannot be shared by workers; name it by a model string")
+            return model
+        joined = "&".join(f"{name}={value}" for name, value in cell.options.items())
+        text = f"{model}{'&' if '?' in model else '?'}{joined}" if joined else model
+        return text if spec.workers > 1 else self._model(text)
+
+    def _model(self, text: str) -> Any:
+        if self._loaded[0] != text:
+            self._loaded = ("", None)  # what it holds is free before the next one is loaded
+            self._loaded = (text, load_model(text))
+        return self._loaded[1]
+
+    def _kinds_of(self, opened: Any) -> frozenset[Kind]:
+        """What a model can be asked. One that workers will load is loaded for this once, and not kept."""
+        if not isinstance(opened, str):
+            return load_model(opened).kinds
+        if opened not in self._kinds:
+            self._kinds[opened] = load_model(opened).kinds
+        return self._kinds[opened]
+
+    def _parts(
+        self, patterns: Sequence[str], sample: StudySample, cell: CellSpec, wholes: dict[str, str]
+    ) -> Iterator[str]:
+        """The folders of the parts that are asked, drawn where they are not; `wholes` learns what they are parts of."""
+        seed = int(cell.fields.get(SAMPLE_SEED, sample.seed))
+        for use in find_benchmarks(patterns, announce=self._announce):
+            part = _part(use.benchmark, sample, seed, self._folder / PARTS)
+            wholes[part.name] = use.benchmark.name
+            yield str(part.folder)
+
+    def _others(self, own: Path) -> Iterator[Path]:
+        """The runs of the study besides the cell's own."""
+        for manifest in sorted((self._folder / RUNS).glob(f"*/{RUN_MANIFEST}")):
+            if manifest.parent != own:
+                yield manifest.parent
+
+
+def _part(whole: Benchmark, sample: StudySample, seed: int, folder: Path) -> Benchmark:
+    """The part of a benchmark that is asked: as it was drawn before, if the whole is the same."""
+    name = subset_name(whole.name, sample.sampling) + (f"-by-{sample.by}" if sample.by else "")
+    name = f"{name}-seed-{seed}"
+    to = folder / slug(name)
+    if (to / MANIFEST).exists():
+        part = Benchmark(to)
+        if (part.spec.source.params.get("version"), part.spec.source.sample) == (
+            whole.manifest.version,
+            sample.sampling,
+        ):
+            return part
+    return draw_subset(whole, sample.sampling, name=name, by=sample.by, seed=seed, to=to)
+
+
+def _cannot(name: str, kinds: frozenset[Kind], plan: RunPlan) -> str:
+    """Why a model cannot be asked what a plan says; empty when it can."""
+    for selected in plan.benchmarks:
+        for protocol in protocols_of(selected.benchmark.spec, plan):
+            if (kind := needed_kind(protocol)) not in kinds:
+                wanted = "replies" if kind == "generate" else "log-likelihoods"
+                return f"{name} gives no {wanted}, which {protocol.label} needs"
+    return ""
+
+
+def _scored(asked: Sequence[_Asked], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce) -> list[StudyCell]:
+    """The cells with their runs scored; cells that are one run are scored once."""
+    folders = list(dict.fromkeys(cell.outcome.folder for cell in asked if cell.outcome))
+    runs = dict(zip(folders, score_folders(folders, scoring, judge, announce), strict=True))
+    return [
+        StudyCell(cell.model, cell.spec, runs[cell.outcome.folder] if cell.outcome else None, cell.why, cell.wholes)
+        for cell in asked
+    ]
+
+
+def _shared(cells: Sequence[StudyCell]) -> Iterator[str]:
+    """What a reader has to know of cells that asked the very same."""
+    folders: dict[tuple[str, Path], list[str]] = {}
+    for cell in cells:
+        if cell.run:
+            folders.setdefault((cell.model, cell.run.folder), []).append(cell.spec.label)
+            if not cell.run.asked:
+                yield (
+                    f"{cell.model}: all requests of the cell {cell.spec.label} had been answered in other cells, "
+                    "so it adds no observation of its own"
+                )
+    for (model, _), labels in folders.items():
+        if len(labels) > 1:
+            yield f"{model}: the cells {', '.join(labels)} are one run"

@@ -1,0 +1,1 @@
+"""ARO: attribution, relation and order in captions."""

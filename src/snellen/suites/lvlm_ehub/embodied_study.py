@@ -1,0 +1,9 @@
+"""The human study of embodied tasks, as its TOML file declares it."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from snellen.ratings.study import read_study
+
+STUDY = read_study(files("snellen.suites.lvlm_ehub").joinpath("embodied_study.toml"))

@@ -1,0 +1,1 @@
+"""Tiny LVLM-eHub: 50 samples a data set, in self-contained folders."""

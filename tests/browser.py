@@ -1,0 +1,129 @@
+"""A real browser, offline, driven over its own protocol: pipes instead of a port, so no client library is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = shutil.which("chromium")
+QUIET = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync",
+]  # fmt: skip
+LONGEST = 60
+
+
+class Page:
+    """One page of a running browser."""
+
+    def __init__(self, send: int, receive: int, downloads: Path) -> None:
+        self._send, self._receive, self._waiting, self._count = send, receive, b"", 0
+        self._events: list[dict[str, Any]] = []
+        self._session = ""
+        self.requested: list[str] = []
+        """What the page has asked for: every URL but those of data that it holds itself."""
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Network", "Runtime"):
+            self._call(f"{domain}.enable")
+        self._call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads), eventsEnabled=True)
+
+    def open(self, url: str) -> None:
+        self._events.clear()
+        self._call("Page.navigate", url=url)
+        self._until("Page.loadEventFired")
+
+    def run(self, script: str) -> Any:
+        """The value of an expression on the page. An error on the page is one here."""
+        answer = self._call("Runtime.evaluate", expression=script, returnByValue=True, userGesture=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            text = {"Enter": "\r"}.get(key, key)
+            self._call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text)
+            self._call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def download(self, script: str) -> None:
+        """Run a script that saves a file, and wait until it lies there."""
+        self._events.clear()
+        self.run(script)
+        while self._until("Browser.downloadProgress")["state"] != "completed":
+            pass
+
+    def _call(self, method: str, **params: Any) -> dict[str, Any]:
+        self._count += 1
+        where = {"sessionId": self._session} if self._session else {}
+        os.write(
+            self._send, json.dumps({"id": self._count, "method": method, "params": params, **where}).encode() + b"\0"
+        )
+        while True:
+            message = self._next()
+            if message.get("id") == self._count:
+                assert "error" not in message, message
+                answer: dict[str, Any] = message["result"]
+                return answer
+
+    def _until(self, event: str) -> dict[str, Any]:
+        """The next event of this kind, which may have come while an answer was waited for."""
+        while True:
+            while self._events:
+                message = self._events.pop(0)
+                if message["method"] == event:
+                    params: dict[str, Any] = message["params"]
+                    return params
+            self._next()
+
+    def _next(self) -> dict[str, Any]:
+        while b"\0" not in self._waiting:
+            ready, _, _ = select.select([self._receive], [], [], LONGEST)
+            assert ready, f"the browser has said nothing for {LONGEST} seconds"
+            part = os.read(self._receive, 1 << 20)
+            assert part, "the browser has gone"
+            self._waiting += part
+        line, _, self._waiting = self._waiting.partition(b"\0")
+        message: dict[str, Any] = json.loads(line)
+        if message.get("method") == "Network.requestWillBeSent":
+            url = message["params"]["request"]["url"]
+            if not url.startswith(("data:", "blob:")):
+                self.requested.append(url)
+        if "method" in message:
+            self._events.append(message)
+        return message
+
+
+@contextmanager
+def browsing(folder: Path) -> Iterator[Page]:
+    """A page of a browser of its own, which keeps all it has under `folder` and is ended after the block."""
+    assert CHROMIUM is not None
+    to_browser, from_us = os.pipe()
+    to_us, from_browser = os.pipe()
+
+    def wire() -> None:
+        # The protocol has it that the browser reads from 3 and writes to 4.
+        os.dup2(to_browser, 13)
+        os.dup2(from_browser, 14)
+        os.dup2(13, 3)
+        os.dup2(14, 4)
+
+    words = [CHROMIUM, *QUIET, "--remote-debugging-pipe", f"--user-data-dir={folder / 'profile'}"]
+    browser = subprocess.Popen(
+        words, preexec_fn=wire, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    os.close(to_browser)
+    os.close(from_browser)
+    try:
+        yield Page(from_us, to_us, folder)
+    finally:
+        browser.kill()
+        browser.wait()
+        os.close(from_us)
+        os.close(to_us)

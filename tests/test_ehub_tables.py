@@ -1,0 +1,99 @@
+"""LVLM-eHub's tables by task and by ability, in one report with both conventions and the published models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mini_ehub
+import small
+import snellen as sn
+from snellen.analysis.aggregate import results_of_all
+from snellen.building.builder import build_benchmark
+from snellen.catalogue import entries
+from snellen.errors import DataError
+from snellen.evaluation import score_folders
+from snellen.report.run_view import run_views
+from snellen.report.table import AbsentCell, NumberCell, Table
+from snellen.runs.spec import JudgeSpec, ScoringSpec
+from snellen.suites.lvlm_ehub.ability_scores import ability_score_tables, ehub_abilities
+
+SETS = ("coco-oc", "coco-mci", "iiit5k", "pope-random", "pope-popular", "pope-adversarial")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The oracle and a guesser on six small sets of three capabilities."""
+    folder = tmp_path_factory.mktemp("ehub")
+    built = [
+        build_benchmark(
+            entries()[f"lvlm-ehub/{name}"], source=mini_ehub.official(name, folder / name), to=folder / f"built-{name}"
+        )
+        for name in SETS
+    ]
+    models = ["snellen:oracle", "snellen:uniform"]
+    results = sn.evaluate(models, [str(one.folder) for one in built], runs=folder / "runs", allow_same_requests=True)
+    return [run.folder for run in results.runs]
+
+
+@pytest.fixture(scope="module")
+def tables(runs: list[Path]) -> list[Table]:
+    scored = score_folders(runs, ScoringSpec(), JudgeSpec())
+    return ability_score_tables(run_views(scored, results_of_all(scored)))
+
+
+def row(table: Table, *labels: str) -> tuple[object, ...]:
+    [found] = [cells for cells in table.rows if cells[: len(labels)] == labels]
+    return found[table.label_columns :]
+
+
+def test_the_tiny_form_has_37_entries_under_five_capabilities() -> None:
+    sets = ehub_abilities().abilities
+    assert [len(names) for names in sets.values()] == [8, 14, 11, 1, 3]
+    assert all(f"lvlm-ehub/{name}" in entries() for names in sets.values() for name in names)
+    assert set(ehub_abilities().tasks) == {spec.task for spec in entries().values() if spec.suite == "lvlm-ehub"}
+    for ability, names in sets.items():
+        assert {entries()[f"lvlm-ehub/{name}"].dimension for name in names} == {ability}
+
+
+def test_the_table_by_task_has_the_mean_of_each_tasks_benchmarks(tables: list[Table]) -> None:
+    by_task = tables[0]
+    assert [cells[1] for cells in by_task.rows] == [
+        "object counting", "multi-class identification", "text recognition", "object hallucination",
+    ]  # fmt: skip
+    oracle, _ = row(by_task, "object hallucination", "object hallucination")
+    assert isinstance(oracle, NumberCell) and oracle.estimate.value == 1.0
+
+
+def test_an_ability_names_the_sets_it_lacks_and_there_is_no_sum_without_all(tables: list[Table]) -> None:
+    abilities = tables[1]
+    oracle, pooled, *_ = row(abilities, "object hallucination")
+    assert isinstance(oracle, NumberCell) and (oracle.estimate.value, pooled, oracle.note) == (100.0, "100.00", "")
+    perception, *_ = row(abilities, "visual perception")
+    assert isinstance(perception, NumberCell)
+    assert perception.note == "without imagenet-1k, cifar10, pets37, flowers102, vcr-oc, vcr-mci"
+    commonsense, *_ = row(abilities, "visual commonsense")
+    total, *_ = row(abilities, "sum")
+    assert isinstance(commonsense, AbsentCell)
+    assert isinstance(total, AbsentCell) and total.note == "no sum: 31 sets are missing"
+
+
+def test_a_report_has_both_conventions_radar_tasks_and_the_published_models(
+    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, text = tmp_path / "r.html", tmp_path / "r.md"
+    words = ("report", *map(str, runs), "--as-published", "--with-standard", "-o", str(page), "-o", str(text))
+    assert small.command(capsys, *words)[0] == 0
+    html, markdown = page.read_text("utf-8"), text.read_text("utf-8")
+    assert 'id="view-radar"' in html and "By task" in html and "LVLM-eHub, Table A.2" in html
+    assert "snellen:oracle as published, generation" in markdown and "snellen:oracle, generation" in markdown
+    assert "Paired differences, as-published" in markdown and "Paired differences, standard" in markdown
+    assert "| Popular, Accuracy | 100.00" in markdown and "1 of 9" in markdown
+
+
+def test_standard_numbers_are_only_added_to_published_ones(runs: list[Path]) -> None:
+    from snellen.cli.verbs.report import command
+
+    with pytest.raises(DataError, match="--with-standard goes with --as-published"):
+        command.main([str(runs[0]), "--with-standard"], standalone_mode=False)

@@ -1,0 +1,73 @@
+"""Tiny LVLM-eHub: self-contained folders, five abilities, their sum as published and means as standard."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reform
+import small
+import snellen as sn
+from snellen.catalogue import entries
+
+ABILITIES = {"Perception": 8, "Knowledge": 14, "Reasoning": 11, "Commonsense": 5, "Hallucination": 3}
+NUMBERS, YES_NO = {"coco-oc", "vcr-oc"}, {"coco-mci", "vcr-mci", "pope-random", "pope-popular", "pope-adversarial"}
+
+
+def official(to: Path) -> Path:
+    """Two questions a set: the first gold is given in a list, the second alone."""
+    for entry in entries().values():
+        if entry.suite == "tiny-lvlm-ehub":
+            golds = ("1", "2") if entry.short in NUMBERS else ("yes", "no") if entry.short in YES_NO else ("cat", "dog")
+            rows = [
+                {"image_path": f"some/where/{n}.png", "question": f"What is {n}?", "gt_answers": ([gold], gold)[n]}
+                for n, gold in enumerate(golds)
+            ]
+            reform.write_json(to / entry.source.folder / "dataset.json", rows)
+            for n in range(2):
+                reform.write_picture(to / entry.source.folder / f"{n}.png", n)
+    return to
+
+
+def test_version_two_has_its_41_sets_by_ability() -> None:
+    own = [entry for entry in entries().values() if entry.suite == "tiny-lvlm-ehub"]
+    assert Counter(entry.dimension for entry in own) == ABILITIES and len(own) == 41
+
+
+def test_the_published_total_is_the_sum_of_five_accuracies_and_the_standard_one_a_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    source = str(official(tmp_path / "official"))
+    code, shown, said = small.command(capsys, "build", "tiny-lvlm-ehub", "--source", source)
+    assert code == 0 and shown.count("built tiny-lvlm-ehub/") == 41, said
+
+    class SaysCatAndYes:
+        def generate(self, requests: Sequence[sn.Request], images: Any) -> list[str]:
+            return ["yes, a cat" for _ in requests]
+
+    sn.evaluate(SaysCatAndYes(), "tiny-lvlm-ehub", name="run")
+    published = sn.score("runs/run", as_published=True)
+    capability = [row for row in published.rows if row.metric == "capability"]
+    ability = {row.dimension: row.estimate.value for row in capability if row.dimension != "*"}
+    # Half of the classes and words, none of the numbers: six of eight sets at 50.
+    assert ability == pytest.approx(
+        {"Perception": 37.5, "Knowledge": 50, "Reasoning": 50, "Commonsense": 50, "Hallucination": 50}
+    )
+    [total] = [row for row in capability if row.dimension == "*"]
+    assert total.estimate.value == pytest.approx(sum(ability.values()))
+    assert total.estimate.low < total.estimate.value < total.estimate.high
+    standard = sn.score("runs/run")
+    [mean] = [r for r in standard.rows if r.metric == "capability" and r.dimension == "*"]
+    means = [
+        row.estimate.value for row in standard.rows if row.metric == "capability" and row.dimension not in ("*", "")
+    ]
+    assert mean.estimate.value == pytest.approx(statistics.mean(means))
+    [pooled] = [r for r in standard.rows if (r.benchmark, r.metric) == ("tiny-lvlm-ehub/all", "typed_match")]
+    assert pooled.estimate.n == 82
