@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -18,10 +17,10 @@ from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import decoding_group, generate_plainly, to_response, token_picker
 from snellen.models.hf.devices import Kind as DeviceKind
 from snellen.models.hf.devices import kind_of, unless_out_of_memory
-from snellen.models.hf.encode import PER_TOKEN, ContinuedPrompt, EncodedPrompt, Encoder
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder
 from snellen.models.hf.engine import Engine, batches_in_order, proved
 from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, quiet_and_single_threaded, without_warnings
-from snellen.models.hf.model_layout import read_layout
+from snellen.models.hf.model_layout import input_names, read_layout
 from snellen.models.hf.noise import UnrepeatableError
 from snellen.models.hf.probe import build_probe
 from snellen.models.hf.reference import Scores
@@ -67,8 +66,7 @@ class HFModel:
         self._layout = read_layout(loaded.model, _pad_token(loaded), _tokenizer(loaded).eos_token_id)
         if oddities := self._conversation.oddities:
             logger.warning("%s: the chat template %s", name, "; it ".join(oddities))
-        unknown = PER_TOKEN - set(inspect.signature(loaded.model.forward).parameters)
-        self._encoder = Encoder(loaded.processor, unknown, closes=self._layout.encoder_decoder)
+        self._encoder = Encoder(loaded.processor, input_names(loaded.model), closes=self._layout.encoder_decoder)
         self._longest = longest_text(loaded.model)
         exact = options.scoring == "exact"
         self._engine = Engine(self._layout, 1 if exact else self.batch_size, TOKENS[kind])
