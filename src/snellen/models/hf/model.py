@@ -61,6 +61,7 @@ class HFModel:
         self.kinds: frozenset[Kind] = ALL_KINDS
         kind = kind_of(loaded.model)
         self.batch_size = options.rows(ROWS[kind])
+        self._on_accelerator = kind == "accelerator"
         self._facts = loaded.facts
         self._conversation = Conversation(loaded.processor, loaded.model.config.model_type)
         self._layout = read_layout(loaded.model, _pad_token(loaded), _tokenizer(loaded).eos_token_id)
@@ -86,8 +87,12 @@ class HFModel:
         return self._spot_checks.findings if self._spot_checks else ()
 
     def expect(self, pictures: Sequence[ImageRef], images: Images) -> None:
-        """Decode and resize pictures of later requests while the model works on earlier ones."""
-        self._encoder.expect(pictures, images)
+        """Decode and resize pictures of later requests while an accelerator works on earlier ones.
+
+        On a CPU nothing would be gained: both would share its cores.
+        """
+        if self._on_accelerator:
+            self._encoder.expect(pictures, images)
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Replies in the order of the requests: new text without special tokens, stripped of white space."""
