@@ -277,7 +277,10 @@ def test_a_run_that_cannot_be_scored_says_why_and_the_others_are_shown(
         benchmark = make(small.rows(4), name=name)
         sn.evaluate("snellen:always-a", str(benchmark.folder), "vanilla", runs=tmp_path / "runs", name=name)
     shutil.rmtree(benchmark.folder)
-    with serving(tmp_path / "runs", index=tmp_path / "index.sqlite") as client:
+    with serving(tmp_path / "runs", index=tmp_path / "index.sqlite", refresh=False) as client:
+        assert client.get("/").status_code == 200
+        until(lambda: "This run cannot be shown" in client.get("/").text)
+        until(lambda: "1 to 4 of 4 questions" in client.get("/questions").text)
         page = client.get("/").text
         assert "This run cannot be shown" in page and "is not a built benchmark" in page
         assert "1 to 4 of 4 questions" in client.get("/questions").text
@@ -290,6 +293,21 @@ def test_an_index_is_made_once_and_only_for_runs_that_changed(shown: Shown, tmp_
     again = Library([shown.runs], tmp_path / "index.sqlite")
     again.refresh()
     assert {run.name: run.indexed for run in again.runs()} == first and len(first) == 3
+
+
+def test_a_file_that_is_no_index_is_made_again(shown: Shown, tmp_path: Path) -> None:
+    (tmp_path / "index.sqlite").write_bytes(b"not a database" * 100)
+    library = Library([shown.runs / "first"], tmp_path / "index.sqlite")
+    library.refresh()
+    assert library.rows("SELECT count(*) FROM question") == [(QUESTIONS,)]
+
+
+def test_what_two_sessions_see_is_the_same_though_one_of_them_indexed(shown: Shown, tmp_path: Path) -> None:
+    runs, index = shutil.copytree(shown.runs, tmp_path / "runs"), tmp_path / "index.sqlite"
+    first, second = Library([runs], index), Library([runs], index)
+    assert len(first.selection(QuestionFilter(), first.runs())) == 0
+    second.refresh()
+    assert len(first.selection(QuestionFilter(), first.runs())) == QUESTIONS
 
 
 def test_runs_are_named_by_as_much_of_their_path_as_it_takes() -> None:

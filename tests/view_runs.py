@@ -56,10 +56,11 @@ class Replying:
 
 
 @contextmanager
-def serving(*roots: Path, index: Path) -> Iterator[httpx.Client]:
-    """A client of the pages of all runs below some folders, served over HTTP on loopback and indexed already."""
+def serving(*roots: Path, index: Path, refresh: bool = True) -> Iterator[httpx.Client]:
+    """A client of the pages of all runs below some folders, served on loopback; indexed already, or not yet."""
     library = Library(roots, index)
-    library.refresh()
+    if refresh:
+        library.refresh()
     listener = listen(0)
     server = make_server(library)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
@@ -240,7 +241,10 @@ class _Pages:
         runs = self._library.runs()
         states = {}
         for run in runs:
-            if run.manifest is not None and not run.fault:
+            # What it raises is the run's fault, which is shown when indexing has found it too.
+            with suppress(SnellenError):
+                if run.manifest is None or run.fault:
+                    continue
                 states[run.name] = self._progress.of(run.folder, run.manifest)
         return {
             "runs": runs,
@@ -250,6 +254,7 @@ class _Pages:
                 "questions", lambda: self._library.rows("SELECT count(*) FROM question")[0][0]
             ),
             "changes": self._library.once("changes", lambda: self._changes(runs)),
+            "fault": self._library.fault,
             "is_indexing": self._library.is_indexing,
             "is_live": self._library.is_indexing or any(state.state == "under way" for state in states.values()),
         }

@@ -26,7 +26,7 @@ from snellen.runs.journal import RUN_MANIFEST, BenchmarkUse, RunManifest, journa
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 
-INDEX_FORMAT = 2
+INDEX_FORMAT = 3
 LONGEST_READING = 48
 RIGHT, WRONG, UNPARSED = (OUTCOMES.index(name) for name in ("right", "wrong", "unparsed"))
 
@@ -42,7 +42,7 @@ def open_index(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-    if connection.execute("PRAGMA user_version").fetchone() != (INDEX_FORMAT,):
+    if _format_of(connection) != INDEX_FORMAT:
         connection.close()
         for suffix in ("", "-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -52,6 +52,14 @@ def open_index(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         connection.execute(f"PRAGMA user_version = {INDEX_FORMAT}")
     connection.execute("PRAGMA synchronous = OFF")  # it can be made again
     return connection
+
+
+def _format_of(connection: sqlite3.Connection) -> int:
+    """-1 for a file that is no index."""
+    try:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    except sqlite3.DatabaseError:
+        return -1
 
 
 def run_stamp(folder: Path) -> str:
@@ -105,6 +113,7 @@ def join_runs(connection: sqlite3.Connection) -> None:
     with _transaction(connection):
         connection.execute("DELETE FROM question_words WHERE rowid NOT IN (SELECT question FROM entry)")
         connection.execute("DELETE FROM tag WHERE question NOT IN (SELECT question FROM entry)")
+        connection.execute("DELETE FROM question_record WHERE question NOT IN (SELECT question FROM entry)")
         connection.execute("DELETE FROM question WHERE id NOT IN (SELECT question FROM entry)")
         connection.execute(
             f"""
@@ -143,6 +152,7 @@ def _run_row(connection: sqlite3.Connection, folder: Path) -> int:
 
 def _forget_rows(connection: sqlite3.Connection, run: int) -> None:
     connection.execute("DELETE FROM reply_words WHERE rowid IN (SELECT id FROM entry WHERE run = ?)", (run,))
+    connection.execute("DELETE FROM entry_record WHERE entry IN (SELECT id FROM entry WHERE run = ?)", (run,))
     connection.execute("DELETE FROM entry WHERE run = ?", (run,))
     connection.execute("DELETE FROM exchange WHERE run = ?", (run,))
 
@@ -180,7 +190,8 @@ class _Writer:
                 ids[place] = self._add_question(use, entry, places[entry.sample.id])
             elif entry.answer is not None:
                 self._connection.execute(
-                    "UPDATE question SET answer = ? WHERE id = ? AND answer IS NULL", (_json(entry.answer), ids[place])
+                    "UPDATE question_record SET answer = ? WHERE question = ? AND answer IS NULL",
+                    (_json(entry.answer), ids[place]),
                 )
             self._questions[use.name, build_of(use), *place] = ids[place]
             self._entries[ids[place], entry.protocol] = self._add_entry(ids[place], entry)
@@ -188,7 +199,7 @@ class _Writer:
     def _add_question(self, use: BenchmarkUse, entry: GalleryEntry, place: int) -> int:
         sample = entry.sample
         row = self._insert(
-            "INSERT INTO question VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0, 0)",
+            "INSERT INTO question VALUES (NULL, ?, ?, ?, ?, ?, ?, NULL, 0, 0)",
             (
                 use.name,
                 build_of(use),
@@ -196,10 +207,10 @@ class _Writer:
                 entry.turn,
                 place,
                 entry.scored.spec.dimension,
-                _json(sample),
-                _json(entry.answer) if entry.answer else None,
             ),
         )
+        gold = _json(entry.answer) if entry.answer else None
+        self._insert("INSERT INTO question_record VALUES (?, ?, ?)", (row, _json(sample), gold))
         turn = sample.rounds[entry.turn]
         words = "\n".join([sample.id, sample.question, turn.question, *turn.options, sample.context or ""])
         self._connection.execute("INSERT INTO question_words (rowid, words) VALUES (?, ?)", (row, words))
@@ -212,8 +223,8 @@ class _Writer:
 
     def _add_entry(self, question: int, entry: GalleryEntry) -> int:
         choices = {p.choice for p in entry.predictions if p.error is None and p.text is None}
-        return self._insert(
-            "INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        row = self._insert(
+            "INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)",
             (
                 question,
                 self._run,
@@ -222,10 +233,11 @@ class _Writer:
                 len(choices) > 1,
                 len(entry.predictions),
                 short_reading(entry.shown_prediction, entry.sample.rounds[entry.turn]),
-                _json(entry.predictions),
-                _json(entry.scores),
             ),
         )
+        records = _json(entry.predictions), _json(entry.scores)
+        self._insert("INSERT INTO entry_record VALUES (?, ?, ?)", (row, *records))
+        return row
 
     def _insert(self, query: str, values: Sequence[object]) -> int:
         """The id of the new row."""

@@ -64,7 +64,10 @@ class Library:
         self._indexing, self._reading = threading.Lock(), threading.Lock()
         self._kept: dict[Hashable, Any] = {}
         self._generation = 0
+        self._seen: list[tuple[int, float]] = []
         self.is_indexing = False
+        self.fault = ""
+        """Why what is new could not be indexed when that was tried last."""
         open_index(self.index).close()
         if not find_runs(self.roots):
             places = ", ".join(map(str, roots))
@@ -78,9 +81,18 @@ class Library:
         with self._connection() as connection:
             rows = connection.execute("SELECT folder, id, fault, headlines, indexed, seconds, stamp FROM run")
             known = {folder: _Row(*row) for folder, *row in rows}
+        self._forget_if_changed(sorted((row.id, row.indexed) for row in known.values()))
         named = zip(run_names(folders), folders, strict=True)
         shown = [_shown(name, folder, known.get(str(folder))) for name, folder in named]
         return sorted(shown, key=lambda run: run.manifest.started if run.manifest else "", reverse=True)
+
+    def _forget_if_changed(self, seen: list[tuple[int, float]]) -> None:
+        """Drop what is kept when the index is not what it was, which another session may have changed."""
+        with self._reading:
+            if seen != self._seen:
+                self._seen = seen
+                self._kept.clear()
+                self._generation += 1
 
     def refresh(self, *, rested: bool = False) -> None:
         """Index what is new or has grown; with `rested` only runs that had their rest since. One thread at a time."""
@@ -107,7 +119,14 @@ class Library:
 
     def refresh_in_background(self) -> None:
         """The same, for runs that had their rest, without waiting."""
-        threading.Thread(target=self.refresh, kwargs={"rested": True}, daemon=True).start()
+        threading.Thread(target=self._try_to_refresh, daemon=True).start()
+
+    def _try_to_refresh(self) -> None:
+        try:
+            self.refresh(rested=True)
+            self.fault = ""
+        except (sqlite3.Error, OSError, SnellenError) as error:
+            self.fault = f"the index {self.index} cannot be brought up to date: {error}"
 
     def selection(self, chosen: QuestionFilter, runs: Sequence[ShownRun]) -> array[int]:
         """The ids of the chosen questions in order."""

@@ -88,7 +88,8 @@ def _lines(library: Library, ids: Sequence[int], runs: Sequence[ShownRun]) -> li
         if run in names:
             cells[question][names[run], protocol] = Cell(OUTCOMES[outcome], reading, presentations, bool(unstable))
     rows = library.rows(
-        f"SELECT id, benchmark, turn, build, sample FROM question WHERE id IN ({marks})",
+        "SELECT id, benchmark, turn, build, sample FROM question JOIN question_record ON question = id "
+        f"WHERE id IN ({marks})",
         *ids,
     )
     lines = {
@@ -150,7 +151,9 @@ def find_question(library: Library, benchmark: str, sample_id: str, turn: int, b
 def read_question(library: Library, number: int, runs: Sequence[ShownRun]) -> QuestionPage:
     """All of one question; its exchanges are read from the runs' journals."""
     [(benchmark, build, turn, dimension, sample, gold)] = library.rows(
-        "SELECT benchmark, build, turn, dimension, sample, answer FROM question WHERE id = ?", number
+        "SELECT benchmark, build, turn, dimension, sample, answer "
+        "FROM question JOIN question_record ON question = id WHERE id = ?",
+        number,
     )
     answer = msgspec.json.decode(gold, type=Answer) if gold else None
     entries = tuple(entry for run in runs for entry in _entries(library, number, run, answer))
@@ -169,8 +172,8 @@ def read_exchanges_of(library: Library, number: int, run: ShownRun) -> list[Exch
 
 def _entries(library: Library, number: int, run: ShownRun, answer: Answer | None) -> list[ShownEntry]:
     rows = library.rows(
-        "SELECT protocol, outcome, unstable, predictions, scores FROM entry WHERE question = ? AND run = ? "
-        "ORDER BY protocol",
+        "SELECT protocol, outcome, unstable, predictions, scores FROM entry JOIN entry_record ON entry = id "
+        "WHERE question = ? AND run = ? ORDER BY protocol",
         number,
         run.id,
     )

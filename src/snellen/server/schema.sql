@@ -15,13 +15,14 @@ CREATE TABLE question (
   turn INTEGER NOT NULL,
   place INTEGER NOT NULL,
   dimension TEXT NOT NULL,
-  sample BLOB NOT NULL,     -- JSON
-  answer BLOB,              -- JSON, if it is known
   share_right REAL,         -- over runs and protocols; NULL where nothing is right or wrong
   disagree INTEGER NOT NULL DEFAULT 0,
   unstable INTEGER NOT NULL DEFAULT 0,
   UNIQUE (benchmark, build, sample_id, turn)
 );
+-- Records stand apart, so that whoever looks through all questions or entries need not read them.
+CREATE TABLE question_record (question INTEGER PRIMARY KEY, sample BLOB NOT NULL, answer BLOB); -- JSON
+CREATE INDEX question_of_dimension ON question (dimension);
 CREATE INDEX question_in_order ON question (benchmark, place, turn);
 CREATE TABLE tag (question INTEGER NOT NULL, tag TEXT NOT NULL, PRIMARY KEY (tag, question)) WITHOUT ROWID;
 CREATE TABLE entry (
@@ -32,10 +33,9 @@ CREATE TABLE entry (
   outcome INTEGER NOT NULL,  -- index in OUTCOMES
   unstable INTEGER NOT NULL,
   presentations INTEGER NOT NULL,
-  reading TEXT NOT NULL,     -- what the shown presentation was read as, in short
-  predictions BLOB NOT NULL, -- JSON
-  scores BLOB NOT NULL       -- JSON
+  reading TEXT NOT NULL      -- what the shown presentation was read as, in short
 );
+CREATE TABLE entry_record (entry INTEGER PRIMARY KEY, predictions BLOB NOT NULL, scores BLOB NOT NULL); -- JSON
 CREATE UNIQUE INDEX entry_of_question ON entry (question, run, protocol);
 CREATE INDEX entry_by_outcome ON entry (run, protocol, outcome, question);
 CREATE TABLE exchange (run INTEGER NOT NULL, question INTEGER NOT NULL, journal INTEGER NOT NULL, offset INTEGER NOT NULL);
