@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files
 from typing import Any
@@ -226,7 +226,7 @@ class _Pages:
             raise HTTPException(404, "no file has this name")
         return Response(files("snellen.server").joinpath("static", name).read_text("utf-8"), media_type=ASSETS[name])
 
-    def not_there(self, request: Request, error: Exception) -> Response | Awaitable[Response]:
+    def not_there(self, request: Request, error: Exception) -> Response:
         code = error.status_code if isinstance(error, HTTPException) else 404 if isinstance(error, DataError) else 500
         detail = error.detail if isinstance(error, HTTPException) else str(error)
         return self._page("fault.html", {"code": code, "detail": detail}, code)
