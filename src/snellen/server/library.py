@@ -68,12 +68,12 @@ class Library:
         self.is_indexing = False
         self.fault = ""
         """Why what is new could not be indexed when that was tried last."""
-        open_index(self.index).close()
         if not find_runs(self.roots):
             places = ", ".join(map(str, roots))
             raise StoreError(
                 f"{places}: no run here ({RUN_MANIFEST} is missing); name the folder of a run, or one above runs"
             )
+        open_index(self.index).close()
 
     def runs(self) -> list[ShownRun]:
         """The runs that are there now, the latest first."""
