@@ -18,9 +18,10 @@ class CircuitBreaker:
     """A circuit breaker (Nygard, Release It!, 2007): closed while anything is answered.
 
     It opens when the attempts of `most` different requests failed in a row, for reasons that may pass. Then one
-    request at a time is sent, after growing waits. An answer closes it; after as many such probes as a request has
-    retries, or waits as long as its patience where the server only asks for time, the server counts as gone.
-    Failures while it is open are no fault of the requests, and need not count as attempts.
+    request at a time is sent, after growing waits: the last that was answered, so that questions which break the
+    server are not taken for a broken server, or any where none was. An answer closes it; after as many such probes as
+    a request has retries, or waits as long as its patience where the server only asks for time, the server counts as
+    gone. Failures while it is open are no fault of the requests, and need not count as attempts.
     """
 
     def __init__(self, most: int, retry: Retry, sleep: Callable[[float], Awaitable[None]]) -> None:
@@ -32,19 +33,35 @@ class CircuitBreaker:
         self._failing: set[str] = set()
         self._probes = 0
         self._waited = self._pause = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._probing = asyncio.Lock()
+        self._answered: Callable[[], Awaitable[Outcome]] | None = None
         self._fault = ServerFault("connection", "")
 
     async def attempt(self, key: str, send: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """What `send` returns for the request named `key`, once it may be sent; a fatal fault when the server counts
         as gone."""
         while self.is_open:
-            async with self._probing:
+            async with self._lock():
+                if self.is_open and self._is_spent():
+                    return self._give_up()
                 if self.is_open:
-                    return self._give_up() if self._is_spent() else await self._probe(key, send)
+                    known = self._answered
+                    outcome = await self._probe(key, known or send)
+                    if known is None:
+                        return outcome
         outcome = await send()
         self._note(key, outcome)
+        if isinstance(outcome, Response):
+            self._answered = send
         return outcome
+
+    def _lock(self) -> asyncio.Lock:
+        """The lock of the running event loop: a model may serve in several, one after the other."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop, self._probing = loop, asyncio.Lock()
+        return self._probing
 
     async def _probe(self, key: str, send: Callable[[], Awaitable[Outcome]]) -> Outcome:
         self._waited += self._pause
@@ -64,8 +81,7 @@ class CircuitBreaker:
         self._failing.add(key)
         self.failures += 1
         if not self.is_open and 0 < self._most <= len(self._failing):
-            # A lock belongs to the event loop that first waited for it, and a model may serve in several.
-            self.is_open, self._probing = True, asyncio.Lock()
+            self.is_open = True
             self._next_pause(outcome)
 
     def _next_pause(self, fault: ServerFault) -> None:
@@ -81,6 +97,6 @@ class CircuitBreaker:
         self._probes, self._waited, self._pause = max(self._retry.retries - 1, 0), 0.0, 0.0
         detail = (
             f"stopped, since the last {self.failures} requests all failed ({self._fault.detail}); what was answered is "
-            "kept, and the same command goes on"
+            "kept, and the same command goes on; ?stop_after=0 asks on whatever fails"
         )
         return replace(self._fault, detail=detail, fatal=True)

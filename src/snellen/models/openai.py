@@ -139,8 +139,9 @@ class OpenAIModel:
         attempt = 1
         answered_prompts: dict[str, PromptTokens] = {}
         while True:
-            outcome = await self._breaker.attempt(request.key, lambda: self._attempt(request, images, answered_prompts))
+            outcome = await self._attempt(request, images, answered_prompts)
             if isinstance(outcome, Response):
+                answered_prompts.clear()  # the breaker may send the same again, to see whether anybody answers
                 return without_key(outcome, self._key)
             detail = presentable(outcome.detail, self._key)
             if outcome.fatal:
@@ -156,27 +157,15 @@ class OpenAIModel:
     async def _attempt(
         self, request: Request, images: Images, answered_prompts: dict[str, PromptTokens]
     ) -> Response | ServerFault:
-        """One attempt in a slot, including immediate retries in a dialect that the server accepts.
+        """One attempt in a slot, as soon as the breaker lets it through.
 
         `answered_prompts` keeps the parts of a request that were answered for the next attempt.
         """
         acquired = await self.limit.acquire()
         try:
-            while True:
-                if fault := await self._learn_prefix(request):
-                    return fault
-                dialect = self._dialect
-                if request.kind == "generate":
-                    outcome = await self._generate(request, images, dialect)
-                else:
-                    outcome = await self._score(request, images, dialect, answered_prompts)
-                if isinstance(outcome, Response) or not outcome.rejected_parameter:
-                    break
-                if self._dialect is dialect:  # else another request has adapted it meanwhile
-                    adapted = chat.adapt_dialect(dialect, outcome, self._settled)
-                    if adapted is None:
-                        break
-                    self._dialect = adapted
+            outcome = await self._breaker.attempt(
+                request.key, lambda: self._send_in_dialect(request, images, answered_prompts)
+            )
             if isinstance(outcome, Response):
                 self.limit.succeeded(acquired)
             elif outcome.kind == "rate_limit":
@@ -184,6 +173,26 @@ class OpenAIModel:
             return outcome
         finally:
             self.limit.release()
+
+    async def _send_in_dialect(
+        self, request: Request, images: Images, answered_prompts: dict[str, PromptTokens]
+    ) -> Response | ServerFault:
+        """What comes of a request, sent again at once in a dialect that the server accepts."""
+        while True:
+            if fault := await self._learn_prefix(request):
+                return fault
+            dialect = self._dialect
+            if request.kind == "generate":
+                outcome = await self._generate(request, images, dialect)
+            else:
+                outcome = await self._score(request, images, dialect, answered_prompts)
+            if isinstance(outcome, Response) or not outcome.rejected_parameter:
+                return outcome
+            if self._dialect is dialect:  # else another request has adapted it meanwhile
+                adapted = chat.adapt_dialect(dialect, outcome, self._settled)
+                if adapted is None:
+                    return outcome
+                self._dialect = adapted
 
     async def _generate(self, request: Request, images: Images, dialect: Dialect) -> Response | ServerFault:
         started = time.perf_counter()

@@ -32,6 +32,7 @@ from snellen.runs.spec import RunSpec
 
 RUN_FORMAT = 3
 RUN_MANIFEST = "manifest.json"
+JOURNALS = "journal-*.jsonl"
 SYNC_SECONDS = 0.5
 
 MOST_JOURNALS = 1 << 8
@@ -268,7 +269,7 @@ class RunStore:
 
 
 def journals(folder: Path) -> list[Path]:
-    return sorted(folder.glob("journal-*.jsonl"))
+    return sorted(folder.glob(JOURNALS))
 
 
 def read_exchanges(folder: Path) -> Iterator[Exchange]:
