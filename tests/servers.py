@@ -310,7 +310,7 @@ class _Service:
             return Fault(body="null")
         if path == "/_seen":
             return Fault(body=msgspec.json.encode(self.log).decode())
-        return Fault(body=_dump({"requests": self.requests, "peak": self.peak}))
+        return Fault(body=_dump({"requests": self.requests, "peak": self.peak, "struck": len(self.struck)}))
 
     def _scripted(self, body: bytes) -> Fault | None:
         for i, fault in enumerate(self.script):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -156,15 +157,24 @@ with locked_run(Path(sys.argv[1])) as file:
 
 
 def break_text(line: bytes) -> bytes:
-    return line.replace(b"Which animal", b"Which \xff\xfe\xfa animal", 1)
+    return without_checksum(line).replace(b"Which animal", b"Which \xff\xfe\xfa animal", 1)
+
+
+def break_reply(line: bytes) -> bytes:
+    """Another answer, in a line that is an exchange like any other."""
+    return re.sub(rb'"text":"\((.)\)"}', lambda match: match[0].replace(match[1], bytes([match[1][0] ^ 1])), line)
+
+
+def without_checksum(line: bytes) -> bytes:
+    return re.sub(rb',"crc":"\w+"', b"", line)
 
 
 def break_order(line: bytes) -> bytes:
-    return line.replace(b'"order":[0,1,2,3]', b'"order":[0,1,2,9]')
+    return without_checksum(line).replace(b'"order":[0,1,2,3]', b'"order":[0,1,2,9]')
 
 
 def break_turn(line: bytes) -> bytes:
-    return line.replace(b'"variant":{', b'"variant":{"turn":7,', 1)
+    return without_checksum(line).replace(b'"variant":{', b'"variant":{"turn":7,', 1)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +182,7 @@ def break_turn(line: bytes) -> bytes:
     [
         (break_text, "not an exchange of this version"),
         (break_order, r"option 9 of q\d+, which has 4"),
+        (break_reply, r"the line has changed since it was written"),
         (break_turn, r"turn 7 of q\d+, which has 1"),
         (lambda line: b"[" * 100_000 + b"\n", "not an exchange of this version"),
     ],

@@ -10,9 +10,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from snellen import __version__
 from snellen.benchmark import Benchmark
@@ -30,6 +28,7 @@ from snellen.runs.journal import (
     write_atomically,
     write_manifest,
 )
+from snellen.runs.journal_line import write_line
 from snellen.runs.run_folder import locked_run
 
 
@@ -101,7 +100,7 @@ def write_imported_run(
     )
     lines = bytearray()
     for exchange in exchanges:
-        lines += msgspec.json.encode(replace(exchange, answered_by=run.authors[exchange.request.role])) + b"\n"
+        lines += write_line(exchange, run.authors)
     with locked_run(folder):
         write_atomically(folder / "journal-0.jsonl", bytes(lines))
         write_manifest(folder, run)

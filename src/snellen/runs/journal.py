@@ -22,11 +22,11 @@ from types import MappingProxyType
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.records import EVALUATED, Decoding, Exchange, Request, Response
+from snellen.runs.journal_line import NO_AUTHORS, read_line, write_line
 from snellen.runs.run_folder import cut_torn_line, lock_file, sync_folder, unwritable
 from snellen.runs.spec import RunSpec
 
@@ -38,10 +38,8 @@ SYNC_SECONDS = 0.5
 MOST_JOURNALS = 1 << 8
 MOST_REASONS = 100
 OTHER_REASONS = "other reasons"
-NO_AUTHORS: Mapping[str, str] = MappingProxyType({})
 
 _encoder = msgspec.json.Encoder()
-_exchanges = msgspec.json.Decoder(Exchange)
 
 
 class BenchmarkUse(Struct, frozen=True):
@@ -227,9 +225,7 @@ class RunStore:
             self._index(exchange, self._own, self._size + len(lines))
             if not exchange.reused:
                 self._count(exchange)
-            author = self._authors.get(exchange.request.role, "")
-            lines += _encoder.encode(replace(exchange, answered_by=author))
-            lines += b"\n"
+            lines += write_line(exchange, self._authors)
         view = memoryview(lines)
         try:
             while view:
@@ -295,18 +291,6 @@ def read_journal(path: Path, authors: Mapping[str, str] = NO_AUTHORS) -> Iterato
                     f"{path}:{number}: {error}; `snellen mend {path.parent}` sets such lines aside"
                 ) from None
         offset += len(line)
-
-
-def read_line(line: bytes, authors: Mapping[str, str]) -> Exchange:
-    """The exchange in a line of a journal. Raises StoreError without the place."""
-    try:
-        exchange = _exchanges.decode(line)
-    except JSON_FAULTS as error:
-        raise StoreError(f"not an exchange of this version ({error})") from None
-    author = authors.get(exchange.request.role)
-    if author not in (None, exchange.answered_by):
-        raise StoreError(f"answered by {exchange.answered_by or 'a model without a name'}, but this run is of {author}")
-    return exchange
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -401,4 +385,4 @@ def _presentation(protocol: str, request: Request) -> bytes:
 def _read_at(path: Path, offset: int) -> Exchange:
     with path.open("rb") as file:
         file.seek(offset)
-        return _exchanges.decode(file.readline())
+        return read_line(file.readline())

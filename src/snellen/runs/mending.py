@@ -13,14 +13,8 @@ from msgspec import Struct
 from snellen.benchmark import Selection
 from snellen.errors import StoreError
 from snellen.records import Exchange, Request, Sample
-from snellen.runs.journal import (
-    JOURNALS,
-    journals,
-    read_journal,
-    read_line,
-    read_manifest,
-    write_atomically,
-)
+from snellen.runs.journal import JOURNALS, journals, read_journal, read_manifest, write_atomically
+from snellen.runs.journal_line import read_line
 from snellen.runs.plan import reopen_benchmark
 from snellen.runs.run_folder import locked_run
 
