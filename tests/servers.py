@@ -47,6 +47,10 @@ class Fault(Struct, frozen=True, omit_defaults=True):
     times: int = 1
     matching: str = ""
     """Happens only to requests whose body has this text."""
+    share: float = 1.0
+    """Below 1: happens to this share of the distinct requests, the first time that each comes, for ever."""
+    endless: bool = False
+    """The body never ends: more of it is sent until the client closes the connection."""
 
 
 class Seen(Struct, frozen=True):
@@ -103,6 +107,10 @@ def slow(seconds: float, *, times: int = 1) -> Fault:
 
 def dropped(cut: Literal["before", "within", "after"] = "before", *, times: int = 1) -> Fault:
     return Fault(cut=cut, times=times)
+
+
+def endless(*, times: int = 1) -> Fault:
+    return Fault(endless=True, times=times)
 
 
 def filtered(*, times: int = 1) -> Fault:
@@ -268,6 +276,7 @@ class _Service:
         self.config = config
         self.script = list(config.script)
         self.log: list[Seen] = []
+        self.struck: set[bytes] = set()
         self.connections: set[_Connection] = set()
         self.started = time.monotonic()
         self.requests = self.in_hand = self.peak = 0
@@ -301,11 +310,16 @@ class _Service:
             return Fault(body="null")
         if path == "/_seen":
             return Fault(body=msgspec.json.encode(self.log).decode())
-        return Fault(body=_dump({"requests": self.requests, "peak": self.peak}))
+        return Fault(body=_dump({"requests": self.requests, "peak": self.peak, "struck": len(self.struck)}))
 
     def _scripted(self, body: bytes) -> Fault | None:
         for i, fault in enumerate(self.script):
-            if fault.matching.encode() in body:
+            if fault.share < 1:
+                digest = hashlib.blake2b(body, digest_size=8).digest()
+                if digest not in self.struck and int.from_bytes(digest) < fault.share * 2**64:
+                    self.struck.add(digest)
+                    return replace(fault, seconds=fault.seconds + self.config.latency)
+            elif fault.matching.encode() in body:
                 if fault.times > 1:
                     self.script[i] = replace(fault, times=fault.times - 1)
                 else:
@@ -458,7 +472,10 @@ class _Connection(asyncio.Protocol):
         if fault.chunked:
             halves = body[: len(body) // 2], body[len(body) // 2 :], b""
             body = b"".join(b"%x\r\n%b\r\n" % (len(half), half) for half in halves)
-        if fault.cut == "before":
+        if fault.endless:
+            self.transport.write(("\r\n".join(lines[:-1]) + "\r\n\r\n").encode())
+            self._pour()
+        elif fault.cut == "before":
             self.transport.abort()
         elif fault.cut == "within":
             self.transport.write(("\r\n".join(lines) + "\r\n\r\n").encode() + body[: len(body) // 2])
@@ -469,6 +486,13 @@ class _Connection(asyncio.Protocol):
                 self.transport.close()
             if fault.cut == "after":
                 self.transport.close()
+
+    def _pour(self) -> None:
+        """Send on, as fast as the client reads, until it closes the connection."""
+        if not self.transport.is_closing():
+            if self.transport.get_write_buffer_size() < 1 << 20:
+                self.transport.write(b"x" * (1 << 16))
+            asyncio.get_running_loop().call_later(0.001, self._pour)
 
 
 def _dump(content: Any) -> str:

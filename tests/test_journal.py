@@ -129,7 +129,7 @@ def test_a_corrupt_line_in_the_middle_is_named_with_its_file_and_line(garbage: b
     path = fill(tmp_path, 3)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], garbage, *lines[1:]]))
-    fault = r"journal-0.jsonl:2: not an exchange of this version .*; remove the line to go on"
+    fault = r"journal-0.jsonl:2: not an exchange of this version .*; `snellen mend .*` sets such lines aside"
     with pytest.raises(StoreError, match=fault) as caught:
         list(read_exchanges(tmp_path))
     assert "\n" not in str(caught.value)
@@ -174,9 +174,9 @@ def test_lines_are_on_the_disk_before_append_returns_and_synced_by_the_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
-    monkeypatch.setattr("snellen.runs.journal.os.fsync", synced.append)
     now = 0.0
     with RunStore(tmp_path, clock=lambda: now) as store:
+        monkeypatch.setattr("snellen.runs.journal.os.fsync", synced.append)
         store.append([told("a", "1")])
         assert len(replies(tmp_path)) == 1
         assert synced == []
@@ -260,7 +260,7 @@ def test_a_run_of_another_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
         read_manifest(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path} is a run of format 7, this Snellen writes 2; choose another --name, "
+        f"{tmp_path} is a run of format 7, this Snellen writes 3; choose another --name, "
         "or use the Snellen that made it"
     )
 
@@ -277,7 +277,7 @@ def test_a_benchmark_of_a_manifest_was_asked_whole_under_all_protocols_unless_it
         (b"{}", "is a run of format none"),
         (b"[]", r"manifest.json: "),
         (b"not json", r"manifest.json: "),
-        (b'{"format": 2}', r"manifest.json: .*missing required field"),
+        (b'{"format": 3}', r"manifest.json: .*missing required field"),
     ],
 )
 def test_a_folder_that_is_no_run_says_so(content: bytes | None, fault: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import gc
 import logging
+import random
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -526,7 +527,8 @@ def test_one_window_of_rate_limits_halves_the_slots_once() -> None:
             limit.release()
         assert limit.allowed == 32
         together = [await limit.acquire() for _ in range(32)]
-        limit.slow_down(together[0])
+        for acquired in together:
+            limit.slow_down(acquired)
         assert limit.allowed == 16
 
     asyncio.run(play())
@@ -535,15 +537,37 @@ def test_one_window_of_rate_limits_halves_the_slots_once() -> None:
 def test_a_window_of_successes_adds_one_slot_up_to_the_most() -> None:
     async def play() -> list[int]:
         limit = AdaptiveLimit(4)
-        limit.slow_down(await limit.acquire())
+        for acquired in [await limit.acquire() for _ in range(4)]:
+            limit.slow_down(acquired)
+        for _ in range(2):
+            limit.slow_down(1)
         assert limit.allowed == 1
         allowed = []
         for _ in range(12):
-            limit.succeeded()
+            limit.succeeded(2)
             allowed.append(limit.allowed)
         return allowed
 
     assert asyncio.run(play()) == [2, 2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4]
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1])
+def test_a_server_that_turns_away_a_few_whatever_the_load_is_asked_as_fast_as_ever(share: float) -> None:
+    """Halving at each refusal, as TCP does, would end at sqrt(1.5 / share) in flight: 4 of 32 at one in ten."""
+
+    async def play() -> float:
+        limit, chance, allowed = AdaptiveLimit(32), random.Random(0), []
+        held = [await limit.acquire() for _ in range(32)]
+        for _ in range(3000):
+            acquired = held.pop(0)
+            (limit.slow_down if chance.random() < share else limit.succeeded)(acquired)
+            limit.release()
+            while limit.in_use < limit.allowed:
+                held.append(await limit.acquire())
+            allowed.append(limit.allowed)
+        return sum(allowed) / len(allowed)
+
+    assert asyncio.run(play()) > 24
 
 
 @given(st.integers(1, 6), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=60))
@@ -563,7 +587,7 @@ def test_slots_are_never_lost_nor_made_up(most: int, steps: list[tuple[int, int]
                     tasks.remove(task)
             elif held:
                 task = held[which % len(held)]
-                limit.slow_down(task.result()) if what == 2 else limit.succeeded()
+                limit.slow_down(task.result()) if what == 2 else limit.succeeded(task.result())
                 limit.release()
                 tasks.remove(task)
             if which % 2:

@@ -34,7 +34,7 @@ from snellen.records import (
     Score,
     Variant,
 )
-from snellen.runs.journal import RunStore, read_exchanges
+from snellen.runs.journal import RunStore, read_exchanges, read_manifest
 from snellen.scoring.talks import with_conclusions
 from test_docs import ROOT, blocks
 
@@ -229,7 +229,7 @@ def test_a_presentation_that_failed_and_came_later_is_one(questions: Benchmark, 
 def test_of_two_answers_to_one_request_the_last_counts(questions: Benchmark, tmp_path: Path) -> None:
     sn.evaluate(sn.Scripted(first_place), str(questions.folder), "vanilla", limit=1, runs=tmp_path, name="run")
     [exchange] = read_exchanges(tmp_path / "run")
-    with RunStore(tmp_path / "run") as store:
+    with RunStore(tmp_path / "run", authors=read_manifest(tmp_path / "run").authors) as store:
         store.append([replace(exchange, response=Response(text="(B)"))])
         store.append([replace(exchange, response=Response(error=Failure("server", "down")))])
     [prediction] = predictions_of(sn.score(tmp_path / "run"))
@@ -240,7 +240,7 @@ def test_a_journal_with_two_requests_of_one_variant_is_not_scored(questions: Ben
     sn.evaluate(sn.Scripted(first_place), str(questions.folder), "vanilla", limit=1, runs=tmp_path, name="run")
     [exchange] = read_exchanges(tmp_path / "run")
     other = replace(exchange.request, messages=exchange.request.messages[:1])
-    with RunStore(tmp_path / "run") as store:
+    with RunStore(tmp_path / "run", authors=read_manifest(tmp_path / "run").authors) as store:
         store.append([replace(exchange, request=other)])
     with pytest.raises(DataError, match=rf"^vanilla: two presentations of mine {exchange.request.sample_id} have the "):
         sn.score(tmp_path / "run")

@@ -138,9 +138,19 @@ def check_budget(outcome: RunOutcome, budget: float) -> None:
         if failed > budget * total:
             to_whom = f" to the {role}" if role else ""
             raise ErrorBudgetError(
-                f"{failed} of {total} requests{to_whom} failed ({failed / total:.1%}, --error-budget {budget:.1%}); "
+                f"{failed} of {total} requests{to_whom} failed ({failed / total:.1%}, --error-budget {budget:.1%}): "
+                f"{_main_reasons(outcome)}; "
                 f"they are counted as errors in {outcome.folder}; run the same command to ask them again"
             )
+
+
+def _main_reasons(outcome: RunOutcome, most: int = 3) -> str:
+    """The most frequent reasons of failures, each with its count where there are several."""
+    first = sorted(outcome.reasons.items(), key=lambda item: -item[1])
+    if len(first) == 1:
+        return first[0][0]
+    more = f", and {len(first) - most} other reasons" if len(first) > most else ""
+    return ", ".join(f"{count} x {reason}" for reason, count in first[:most]) + more
 
 
 # --- scoring -----------------------------------------------------------------------------------------------------

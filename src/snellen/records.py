@@ -258,6 +258,7 @@ ErrorKind = Literal[
     "auth",
     "refused",
     "malformed",
+    "too_long",
     "model",
     "not recorded",
 ]
@@ -294,6 +295,8 @@ class Exchange(Struct, frozen=True, gc=False, omit_defaults=True):
     response: Response
     reused: bool = False
     """Whether the response was copied from an identical request of another presentation earlier in the run."""
+    answered_by: str = ""
+    """The model that was asked, and a digest of all that its answers depend on (`RunManifest.authors`)."""
 
 
 ReadingConfidence = Literal["certain", "likely"]

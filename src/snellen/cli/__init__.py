@@ -31,6 +31,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "run": "Evaluate a model on benchmarks; the same command resumes a stopped run.",
         "study": "Carry out a study: many runs that differ in one thing or several, and what they say together.",
         "score": "Read and score a run again, without asking the model.",
+        "mend": "Set aside what is damaged in a run's journals, so that it goes on.",
         "compare": "Compare runs question by question: differences, tests, ranks, flips.",
         "agree": "Label hard replies, and see how far extractors and judges agree with people.",
         "rate": "Have people rate replies: a blinded form, sheets in and out, means and agreement.",

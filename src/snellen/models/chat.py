@@ -21,6 +21,7 @@ from snellen.records import ErrorKind, ImagePart, ImageRef, Message, Request, Re
 PATH = "/chat/completions"
 PREFIX_DROPPED = "response prefix dropped"
 REASONING_LEFT_OUT = "reasoning left out"
+USAGE_UNREADABLE = "token counts cannot be read"
 REFUSAL = "the text is the reply's refusal field"
 
 KNOWN_OWNERS = frozenset({"vllm", "sglang", "llamacpp", "snellen"})
@@ -153,7 +154,7 @@ class _Choice(Struct):
 
 class _Completion(Struct):
     choices: list[_Choice]
-    usage: Usage | None = None
+    usage: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _read_completion = msgspec.json.Decoder(_Completion).decode
@@ -183,7 +184,19 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
         notes.append(REFUSAL)
     if reply_message.reasoning_content or reply_message.reasoning:
         notes.append(REASONING_LEFT_OUT)
-    return Response(text=text, finish=choice.finish_reason, usage=completion.usage, notes=tuple(notes))
+    usage = _usage(completion.usage)
+    if isinstance(usage, str):
+        notes.append(usage)
+        usage = None
+    return Response(text=text, finish=choice.finish_reason, usage=usage, notes=tuple(notes))
+
+
+def _usage(raw: msgspec.Raw) -> Usage | str | None:
+    """The token counts of a reply, also where a server writes them as texts; or a note that they cannot be read."""
+    try:
+        return msgspec.json.decode(raw, type=Usage | None, strict=False)
+    except JSON_FAULTS:
+        return USAGE_UNREADABLE
 
 
 _FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_blocked"}

@@ -19,8 +19,13 @@ from snellen.errors import ModelError
 CONNECT_TIMEOUT = 15.0
 LATE = 1.0
 """Seconds that closing waits for connections whose opening was cancelled."""
+MOST_BYTES = 16 << 20
 KEEP_ALIVE = 30.0
 """Seconds that an idle connection is kept. One that the server closed is detected when it is taken."""
+
+
+class TooLongError(Exception):
+    """A reply has more bytes than it may have."""
 
 
 class HttpReply(Struct, frozen=True):
@@ -77,8 +82,12 @@ class Connections:
     (bench/http_client.py). The caller limits the number of concurrent requests.
     """
 
-    def __init__(self, url: str, headers: dict[str, str]) -> None:
-        """`url` is the base that paths are added to. Raises ModelError for a proxy that is not HTTP."""
+    def __init__(self, url: str, headers: dict[str, str], most_bytes: int = MOST_BYTES) -> None:
+        """`url` is the base that paths are added to; a reply may have `most_bytes`.
+
+        Raises ModelError for a proxy that is not HTTP.
+        """
+        self._most_bytes = most_bytes
         self._url = httpcore.URL(url)
         self._headers = [(b"host", _host(self._url)), *((n.encode(), v.encode()) for n, v in headers.items())]
         self._sockets = _Sockets()
@@ -89,7 +98,8 @@ class Connections:
     async def send(self, method: str, path: str, body: bytes = b"") -> HttpReply:
         """Send one request and read the whole reply.
 
-        Raises httpcore's exceptions. Only connecting has its own time limit.
+        Raises httpcore's exceptions, and TooLongError when it has read as much as it may of a reply and there is
+        more. Only connecting has its own time limit.
         """
         connection = await self._take()
         request = httpcore.Request(
@@ -107,7 +117,7 @@ class Connections:
         try:
             response = await connection.handle_async_request(request)
             try:
-                content = await response.aread()
+                content = await self._read(response)
             finally:
                 await response.aclose()
         except BaseException:
@@ -118,6 +128,14 @@ class Connections:
             self._idle.append(connection)
         headers = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
         return HttpReply(response.status, headers, content)
+
+    async def _read(self, response: httpcore.Response) -> bytes:
+        content = bytearray()
+        async for part in response.aiter_stream():
+            content += part
+            if len(content) > self._most_bytes:
+                raise TooLongError
+        return bytes(content)
 
     async def close(self) -> None:
         """Close the idle connections; a later request opens new ones."""

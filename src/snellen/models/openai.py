@@ -22,9 +22,11 @@ from snellen.errors import DataError, ModelError
 from snellen.images import Images
 from snellen.models import chat, served
 from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, read_options
+from snellen.models.breaker import CircuitBreaker
 from snellen.models.chat import Dialect, ServerFault
-from snellen.models.connections import Connections, HttpReply, check_url
+from snellen.models.connections import MOST_BYTES, Connections, HttpReply, TooLongError, check_url
 from snellen.models.limits import AdaptiveLimit
+from snellen.models.redaction import presentable, without_key
 from snellen.models.retry import Retry
 from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
 from snellen.records import ErrorKind, Failure, Kind, Request, Response
@@ -45,6 +47,10 @@ class OpenAIOptions(Struct, frozen=True):
     retries: Annotated[int, Meta(ge=0)] = 6
     patience: Annotated[float, Meta(ge=0)] = 300.0
     """The longest Retry-After to wait for, in seconds."""
+    stop_after: Annotated[int, Meta(ge=0)] = 16
+    """Requests that fail in a row before the server is only probed, and the run ends when that fails too; 0: never."""
+    reply_bytes: Annotated[int, Meta(ge=1024)] = MOST_BYTES
+    """The longest reply that is read."""
     prefix: Literal["auto", "send", "drop"] = "auto"
     max_tokens_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
     api_key_env: str = ""
@@ -69,7 +75,7 @@ class OpenAIModel:
     A request that fails has a typed `error` in its response, after up to `retries` further attempts.
     ModelError is raised only for faults that every request would share: a refused key (401, 403), no
     credit (402, insufficient_quota), an unknown model or path (404), a redirection, an untrusted
-    certificate.
+    certificate; and when the server answers nobody any more (`CircuitBreaker`).
     """
 
     def __init__(
@@ -89,9 +95,11 @@ class OpenAIModel:
         self._model, self._url, self._options, self._key = model, url, options, key
         self._sleep, self._now = sleep, now
         self._retry = Retry(retries=options.retries, patience=options.patience)
+        self._breaker = CircuitBreaker(options.stop_after, self._retry, sleep)
         self._pictures = chat.ImagePartCache()
         headers = {"content-type": "application/json", "accept": "application/json", "user-agent": "snellen"}
-        self._connections = Connections(url, headers | ({"authorization": f"Bearer {key}"} if key else {}))
+        sent_headers = headers | ({"authorization": f"Bearer {key}"} if key else {})
+        self._connections = Connections(url, sent_headers, options.reply_bytes)
         hosted = _is_openai(url)
         field = options.max_tokens_field
         self._dialect = Dialect(
@@ -133,10 +141,13 @@ class OpenAIModel:
         while True:
             outcome = await self._attempt(request, images, answered_prompts)
             if isinstance(outcome, Response):
-                return outcome
-            detail = self._presentable(outcome.detail)
+                answered_prompts.clear()  # the breaker may send the same again, to see whether anybody answers
+                return without_key(outcome, self._key)
+            detail = presentable(outcome.detail, self._key)
             if outcome.fatal:
                 raise ModelError(f"{self.name}: {detail}")
+            if outcome.retry and self._breaker.is_open:
+                continue
             wait = self._retry.wait(attempt, request.key, outcome.retry_after) if outcome.retry else None
             if wait is None:
                 return _failed(outcome.kind, detail, attempt)
@@ -146,34 +157,42 @@ class OpenAIModel:
     async def _attempt(
         self, request: Request, images: Images, answered_prompts: dict[str, PromptTokens]
     ) -> Response | ServerFault:
-        """One attempt in a slot, including immediate retries in a dialect that the server accepts.
+        """One attempt in a slot, as soon as the breaker lets it through.
 
         `answered_prompts` keeps the parts of a request that were answered for the next attempt.
         """
         acquired = await self.limit.acquire()
         try:
-            while True:
-                if fault := await self._learn_prefix(request):
-                    return fault
-                dialect = self._dialect
-                if request.kind == "generate":
-                    outcome = await self._generate(request, images, dialect)
-                else:
-                    outcome = await self._score(request, images, dialect, answered_prompts)
-                if isinstance(outcome, Response) or not outcome.rejected_parameter:
-                    break
-                if self._dialect is dialect:  # else another request has adapted it meanwhile
-                    adapted = chat.adapt_dialect(dialect, outcome, self._settled)
-                    if adapted is None:
-                        break
-                    self._dialect = adapted
+            outcome = await self._breaker.attempt(
+                request.key, lambda: self._send_in_dialect(request, images, answered_prompts)
+            )
             if isinstance(outcome, Response):
-                self.limit.succeeded()
+                self.limit.succeeded(acquired)
             elif outcome.kind == "rate_limit":
                 self.limit.slow_down(acquired)
             return outcome
         finally:
             self.limit.release()
+
+    async def _send_in_dialect(
+        self, request: Request, images: Images, answered_prompts: dict[str, PromptTokens]
+    ) -> Response | ServerFault:
+        """What comes of a request, sent again at once in a dialect that the server accepts."""
+        while True:
+            if fault := await self._learn_prefix(request):
+                return fault
+            dialect = self._dialect
+            if request.kind == "generate":
+                outcome = await self._generate(request, images, dialect)
+            else:
+                outcome = await self._score(request, images, dialect, answered_prompts)
+            if isinstance(outcome, Response) or not outcome.rejected_parameter:
+                return outcome
+            if self._dialect is dialect:  # else another request has adapted it meanwhile
+                adapted = chat.adapt_dialect(dialect, outcome, self._settled)
+                if adapted is None:
+                    return outcome
+                self._dialect = adapted
 
     async def _generate(self, request: Request, images: Images, dialect: Dialect) -> Response | ServerFault:
         started = time.perf_counter()
@@ -293,6 +312,10 @@ class OpenAIModel:
         try:
             async with asyncio.timeout(limit):
                 return await self._connections.send(method, path, body)
+        except TooLongError:
+            most = self._options.reply_bytes
+            detail = f"the reply is longer than {most:,} bytes; raise reply_bytes= if that is right"
+            return ServerFault("too_long", detail)
         except TimeoutError:
             return ServerFault(
                 "timeout", f"no complete reply within {limit:g} s; raise timeout= for slow models", retry=True
@@ -308,14 +331,6 @@ class OpenAIModel:
                 hint = "name the certificate of its authority in SSL_CERT_FILE"
                 return ServerFault("connection", f"{self._url}: {message}; {hint}", fatal=True)
             return ServerFault("connection", f"{self._url}: {message}; is the server running?", retry=True)
-
-    def _presentable(self, detail: str) -> str:
-        """One short line without the API key: servers repeat the key that they reject."""
-        if self._key:
-            detail = detail.replace(self._key, "***")
-        detail = re.sub(r"\bsk-[\w*-]+|(?<=Bearer )\S+", "***", detail)
-        detail = " ".join(detail.split())
-        return detail if len(detail) <= 300 else f"{detail[:297]}..."
 
 
 def _failed(kind: ErrorKind, detail: str, attempts: int) -> Response:

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from snellen import __version__
@@ -24,10 +23,13 @@ from snellen.runs.journal import (
     RUN_MANIFEST,
     BenchmarkUse,
     RunManifest,
+    holds_answers,
     read_manifest,
     write_atomically,
     write_manifest,
 )
+from snellen.runs.journal_line import write_line
+from snellen.runs.run_folder import locked_run
 
 
 def imported_run_folder(path: Path, answers: str, form: str = "") -> Path:
@@ -48,7 +50,7 @@ def unpacked_digest(path: Path) -> bytes:
 
 def check_import(folder: Path, path: Path, benchmark: Benchmark | None = None) -> None:
     """Raise StoreError when the folder holds a run of another file, or of other questions where they are known."""
-    if not (folder / RUN_MANIFEST).exists():
+    if not (folder / RUN_MANIFEST).exists() and not holds_answers(folder):
         return
     earlier, manifest = read_manifest(folder), benchmark.manifest if benchmark else None
     [use, *others] = earlier.benchmarks
@@ -72,10 +74,6 @@ def write_imported_run(
     folder: Path, benchmark: Benchmark, predictions: ImportedPredictions, exchanges: Iterable[Exchange]
 ) -> None:
     """Write what a file of predictions says of a benchmark as a run."""
-    lines = bytearray()
-    for exchange in exchanges:
-        lines += msgspec.json.encode(exchange) + b"\n"
-    write_atomically(folder / "journal-0.jsonl", bytes(lines))
     manifest, labels = benchmark.manifest, (predictions.protocol,)
     use = BenchmarkUse(
         benchmark.name,
@@ -84,25 +82,28 @@ def write_imported_run(
         protocols=labels,
         questions=manifest.questions,
     )
-    write_manifest(
-        folder,
-        RunManifest(
-            format=RUN_FORMAT,
-            model=predictions.model or predictions.file.stem,
-            fingerprint=_fingerprint(predictions.file),
-            benchmarks=(use,),
-            protocols=labels,
-            templates="unknown",
-            asked=(),
-            software={"snellen": __version__},
-            hardware={},
-            started=datetime.now(UTC).isoformat(timespec="seconds"),
-            notes=(
-                "made elsewhere: prompts and decoding are not known, rows are shown as the file has them",
-                *predictions.notes,
-            ),
+    run = RunManifest(
+        format=RUN_FORMAT,
+        model=predictions.model or predictions.file.stem,
+        fingerprint=_fingerprint(predictions.file),
+        benchmarks=(use,),
+        protocols=labels,
+        templates="unknown",
+        asked=(),
+        software={"snellen": __version__},
+        hardware={},
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        notes=(
+            "made elsewhere: prompts and decoding are not known, rows are shown as the file has them",
+            *predictions.notes,
         ),
     )
+    lines = bytearray()
+    for exchange in exchanges:
+        lines += write_line(exchange, run.authors)
+    with locked_run(folder):
+        write_atomically(folder / "journal-0.jsonl", bytes(lines))
+        write_manifest(folder, run)
 
 
 def _fingerprint(path: Path) -> dict[str, str]:

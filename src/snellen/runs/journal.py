@@ -4,13 +4,12 @@
     journal-0.jsonl     one Exchange per line, in order of arrival; one file per worker
 
 A line is written before the next request is made and synced to the disk twice a second, so a killed
-run loses nothing that was answered. A torn last line is cut off when the run goes on.
+run loses nothing that was answered. A torn last line is cut off when the run goes on. Each line says who answered,
+so that no journal is taken for another model's, whatever becomes of the manifest.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
 import os
 import time
@@ -27,16 +26,20 @@ from msgspec import Struct
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.records import EVALUATED, Decoding, Exchange, Request, Response
+from snellen.runs.journal_line import NO_AUTHORS, read_line, write_line
+from snellen.runs.run_folder import cut_torn_line, lock_file, sync_folder, unwritable
 from snellen.runs.spec import RunSpec
 
-RUN_FORMAT = 2
+RUN_FORMAT = 3
 RUN_MANIFEST = "manifest.json"
+JOURNALS = "journal-*.jsonl"
 SYNC_SECONDS = 0.5
 
 MOST_JOURNALS = 1 << 8
+MOST_REASONS = 100
+OTHER_REASONS = "other reasons"
 
 _encoder = msgspec.json.Encoder()
-_exchanges = msgspec.json.Decoder(Exchange)
 
 
 class BenchmarkUse(Struct, frozen=True):
@@ -101,6 +104,14 @@ class RunManifest(Struct, frozen=True):
         return frozenset([EVALUATED, *named] if self.answers_by_sample else named)
 
     @property
+    def authors(self) -> dict[str, str]:
+        """Who answers in each role: the model's name, and a digest of its fingerprint and of how it is asked."""
+        models = {EVALUATED: (self.model, self.fingerprint)}
+        models |= {role: (use.model, use.fingerprint) for role, use in self.roles.items()}
+        asked = (self.templates, self.decoding, self.prefix)
+        return {role: f"{name}#{_digest((name, facts, asked))}" for role, (name, facts) in models.items()}
+
+    @property
     def decoding(self) -> Decoding:
         """How replies were sampled; the longest has length 0 where each benchmark has its own limit."""
         return self.asked[0].decoding if self.asked else Decoding()
@@ -114,7 +125,8 @@ class RunStore:
     """An open run folder. `worker` names the journal that this process appends to.
 
     A response is found again by what was asked; for the roles `by_sample` also by the sample that asked. It may also
-    stand in one of the `others`, folders of finished runs of the same models, which are only read.
+    stand in one of the `others`, folders of finished runs of the same models, which are only read. `authors` says who
+    answers in each role; a line that somebody else answered is refused. Raises StoreError.
     """
 
     def __init__(
@@ -123,15 +135,18 @@ class RunStore:
         worker: int = 0,
         *,
         by_sample: Collection[str] = (),
+        authors: Mapping[str, str] = NO_AUTHORS,
         others: Sequence[Path] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.folder, self._by_sample = folder, frozenset(by_sample)
+        self.folder, self._by_sample, self._authors = folder, frozenset(by_sample), authors
         self._others = [
             (path, _places_in(path, path.stat().st_size, self._by_sample)) for one in others for path in journals(one)
         ]
         self.answered, self.failed = Counter[str](), Counter[str]()
         """Requests of this session, by role."""
+        self.reasons = Counter[str]()
+        """Why requests of this session failed."""
         self._clock, self._synced = clock, clock()
         self._places: dict[bytes, int] = {}  # what a response is found by -> offset * 256 + number of the journal
         self._known: set[bytes] = set()
@@ -142,15 +157,14 @@ class RunStore:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            sync_folder(self.folder)
+        except IsADirectoryError:
+            raise StoreError(f"{self._path} is a folder and no journal; `snellen mend {self.folder}`") from None
         except OSError as error:
-            raise _unwritable(self.folder, error) from None
+            raise unwritable(self.folder, error) from None
+        lock_file(file, self.folder)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(file)
-            raise StoreError(f"{self.folder} is in use by another run; wait for it, or choose another --name") from None
-        try:
-            _cut_torn_line(file)
+            cut_torn_line(file)
             self._read_all()
             self._size = os.fstat(file).st_size
         except BaseException:
@@ -164,7 +178,7 @@ class RunStore:
         if len(self._journals) > MOST_JOURNALS:
             raise StoreError(f"{self.folder} has {len(self._journals)} journals, more than {MOST_JOURNALS}; join some")
         for number, path in enumerate(self._journals):
-            for offset, exchange in read_journal(path):
+            for offset, exchange in read_journal(path, self._authors):
                 self._index(exchange, number, offset)
 
     def _index(self, exchange: Exchange, journal: int, offset: int) -> None:
@@ -210,9 +224,8 @@ class RunStore:
         for exchange in exchanges:
             self._index(exchange, self._own, self._size + len(lines))
             if not exchange.reused:
-                (self.failed if exchange.response.error else self.answered)[exchange.request.role] += 1
-            lines += _encoder.encode(exchange)
-            lines += b"\n"
+                self._count(exchange)
+            lines += write_line(exchange, self._authors)
         view = memoryview(lines)
         try:
             while view:
@@ -221,14 +234,21 @@ class RunStore:
             if self._clock() - self._synced > SYNC_SECONDS:
                 self.sync()
         except OSError as error:
-            raise _unwritable(self.folder, error) from None
+            raise unwritable(self.folder, error) from None
+
+    def _count(self, exchange: Exchange) -> None:
+        role, error = exchange.request.role, exchange.response.error
+        (self.failed if error else self.answered)[role] += 1
+        if error:
+            reason = f"{error.kind}: {error.detail}"
+            self.reasons[reason if reason in self.reasons or len(self.reasons) < MOST_REASONS else OTHER_REASONS] += 1
 
     def sync(self) -> None:
         """Make all lines written so far survive a loss of power. Raises StoreError."""
         try:
             os.fsync(self._file)
         except OSError as error:
-            raise _unwritable(self.folder, error) from None
+            raise unwritable(self.folder, error) from None
         self._synced = self._clock()
 
     def close(self) -> None:
@@ -245,34 +265,46 @@ class RunStore:
 
 
 def journals(folder: Path) -> list[Path]:
-    return sorted(folder.glob("journal-*.jsonl"))
+    return sorted(folder.glob(JOURNALS))
 
 
 def read_exchanges(folder: Path) -> Iterator[Exchange]:
-    """All exchanges of a run in order of arrival. Raises StoreError for a line that is no exchange."""
+    """All exchanges of a run in order of arrival.
+
+    Raises StoreError for a line that is no exchange, or that another model answered than the manifest's, if any.
+    """
+    authors = read_manifest(folder).authors if (folder / RUN_MANIFEST).exists() else NO_AUTHORS
     for path in journals(folder):
-        for _, exchange in read_journal(path):
+        for _, exchange in read_journal(path, authors):
             yield exchange
 
 
-def read_journal(path: Path) -> Iterator[tuple[int, Exchange]]:
-    """Offset and exchange of each whole line; a torn last line is passed over."""
+def read_journal(path: Path, authors: Mapping[str, str] = NO_AUTHORS) -> Iterator[tuple[int, Exchange]]:
+    """Offset and exchange of each whole line; a torn last line is passed over. Raises StoreError as above."""
     offset = 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if line.endswith(b"\n"):
-                try:
-                    yield offset, _exchanges.decode(line)
-                except JSON_FAULTS as error:
-                    raise StoreError(
-                        f"{path}:{number}: not an exchange of this version ({error}); remove the line to go on"
-                    ) from None
-            offset += len(line)
+    for number, line in enumerate(_lines(path), 1):
+        if line.endswith(b"\n"):
+            try:
+                yield offset, read_line(line, authors)
+            except StoreError as error:
+                raise StoreError(
+                    f"{path}:{number}: {error}; `snellen mend {path.parent}` sets such lines aside"
+                ) from None
+        offset += len(line)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except OSError as error:
+        remedy = f"`snellen mend {path.parent}` sets it aside" if path.is_dir() else "see that it can be read"
+        raise StoreError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
 
 
 def holds_answers(folder: Path) -> bool:
     """Whether anything was written into the journals of a folder."""
-    return any(path.stat().st_size for path in journals(folder))
+    return any(path.is_file() and path.stat().st_size for path in journals(folder))
 
 
 def read_manifest(folder: Path) -> RunManifest:
@@ -281,7 +313,12 @@ def read_manifest(folder: Path) -> RunManifest:
     try:
         raw = path.read_bytes()
     except OSError:
-        raise StoreError(f"{folder} is not a run ({RUN_MANIFEST} is missing)") from None
+        again = "; its journals hold answers: the command of the run, given again, goes on" * holds_answers(folder)
+        raise StoreError(f"{folder} is not a run ({RUN_MANIFEST} is missing){again}") from None
+    if not raw.strip(b"\0 \n"):
+        raise StoreError(
+            f"{path} is empty, as after a loss of power; remove it and give the run's command again: answers are kept"
+        )
     try:
         version = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("format", b"none")
         if bytes(version) != str(RUN_FORMAT).encode():
@@ -299,22 +336,20 @@ def write_manifest(folder: Path, manifest: RunManifest) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it appears complete or not at all. Raises StoreError."""
+    """Write a file so that it appears complete or not at all, and stays after a loss of power. Raises StoreError."""
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         part.replace(path)
+        sync_folder(path.parent)
     except OSError as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-        raise _unwritable(path.parent, error) from None
-
-
-def _unwritable(folder: Path, error: OSError) -> StoreError:
-    if error.errno == errno.ENOSPC:
-        return StoreError(f"{folder}: the disk is full; free some space, then run the same command to go on")
-    return StoreError(f"{folder}: cannot write ({error.strerror}); choose a folder you can write with --runs")
+        raise unwritable(path.parent, error) from None
 
 
 def request_identity(request: Request, by_sample: Collection[str]) -> bytes:
@@ -332,6 +367,10 @@ def _places_in(path: Path, size: int, by_sample: frozenset[str]) -> Mapping[byte
     return MappingProxyType(places)
 
 
+def _digest(facts: object) -> str:
+    return hashlib.blake2b(msgspec.json.encode(facts, order="sorted"), digest_size=4).hexdigest()
+
+
 def sample_identity(request: Request) -> bytes:
     """A digest of what a request asks and of the sample that asks it."""
     who = (request.benchmark, request.sample_id, request.key)
@@ -347,19 +386,4 @@ def read_exchange_at(path: Path, offset: int) -> Exchange:
     """The exchange whose line begins at an offset that `read_journal` gave."""
     with path.open("rb") as file:
         file.seek(offset)
-        return _exchanges.decode(file.readline())
-
-
-def _cut_torn_line(file: int) -> None:
-    """Drop what follows the last line break: a line that a killed run did not finish."""
-    size = os.fstat(file).st_size
-    end, step = size, 1 << 16
-    while end > 0:
-        start = max(end - step, 0)
-        newline = os.pread(file, end - start, start).rfind(b"\n")
-        if newline >= 0:
-            end = start + newline + 1
-            break
-        end = start
-    if end < size:
-        os.ftruncate(file, end)
+        return read_line(file.readline())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import platform
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,11 +29,14 @@ from snellen.runs.journal import (
     RunManifest,
     RunStore,
     holds_answers,
+    journals,
+    read_journal,
     read_manifest,
     write_manifest,
 )
 from snellen.runs.model_identity import changed_fact, check_identity, way_out
 from snellen.runs.plan import RunPlan, check_roles, protocols_of, work_items
+from snellen.runs.run_folder import locked_run
 from snellen.runs.same_requests import check_same_requests
 
 _RECORDED = ("msgspec", "pyarrow", "pillow", "httpcore", "torch", "transformers", "tokenizers")
@@ -47,6 +51,8 @@ class RunOutcome(Struct, frozen=True):
     failed: dict[str, int]
     findings: tuple[str, ...] = ()
     """What the models found when they checked their own answers."""
+    reasons: dict[str, int] = {}
+    """Why requests failed, and how many for each reason."""
 
 
 def run_plan(
@@ -57,19 +63,27 @@ def run_plan(
 ) -> RunOutcome:
     """Ask everything that is not answered yet. The same call resumes an earlier run.
 
-    Raises StoreError for a folder that belongs to another run, ModelError for an unusable model, DataError for samples
-    that would share a reply although their answers differ, or a role that nobody plays.
+    Raises StoreError for a folder that belongs to another run or is in use, ModelError for an unusable model, DataError
+    for samples that would share a reply although their answers differ, or a role that nobody plays.
     """
     check_model_kinds(model, plan, roles)
     notes = check_same_requests(model, plan)
-    folder, everybody = plan.folder, {EVALUATED: model, **roles}
     manifest = replace(manifest_of(model, plan, roles), notes=notes)
-    _join(folder, manifest, first=plan.worker == 0)
+    # Of several workers the process that started them holds the folder.
+    with locked_run(plan.folder) if plan.spec.workers == 1 else nullcontext():
+        return _carry_out(model, plan, manifest, progress, roles)
+
+
+def _carry_out(
+    model: Model | AsyncModel, plan: RunPlan, manifest: RunManifest, progress: ProgressCallback, roles: Roles
+) -> RunOutcome:
+    folder, everybody = plan.folder, {EVALUATED: model, **roles}
+    authors = _join(folder, manifest, first=plan.worker == 0).authors
     for one in everybody.values():
         if isinstance(one, NeedsBenchmarks):
             one.prepare([selected.benchmark.folder for selected in plan.benchmarks])
     others = [other for other in plan.others if _answers_alike(other, manifest)]
-    with RunStore(folder, plan.worker, by_sample=manifest.by_sample, others=others) as store:
+    with RunStore(folder, plan.worker, by_sample=manifest.by_sample, authors=authors, others=others) as store:
         try:
             drive_model(model, work_items(plan), store, roles=roles, window=plan.spec.window, progress=progress)
         finally:
@@ -78,7 +92,8 @@ def run_plan(
         # A model with several roles finds the same in each.
         found = (one.findings() for one in everybody.values() if isinstance(one, HasFindings))
         findings = dict.fromkeys(itertools.chain.from_iterable(found))
-        outcome = RunOutcome(folder, dict(store.answered), dict(store.failed), tuple(findings))
+        counts = dict(store.answered), dict(store.failed)
+        outcome = RunOutcome(folder, *counts, tuple(findings), dict(store.reasons))
     if plan.spec.workers == 1:
         note_findings(outcome)
     return outcome
@@ -196,12 +211,20 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _join(folder: Path, manifest: RunManifest, first: bool) -> None:
-    """Begin a run in `folder`, or go on with the one that is there when it is the same model on the same data."""
+def _join(folder: Path, manifest: RunManifest, first: bool) -> RunManifest:
+    """Begin a run in `folder`, or go on with the one that is there when it is the same model on the same data.
+
+    Returns the manifest of the whole run. Where it is lost, the journals say who answered.
+    """
     if not (folder / RUN_MANIFEST).exists() or not holds_answers(folder):
+        for one in _models_of(manifest).values():
+            check_identity(folder, one.model, one.fingerprint)
+        for path in journals(folder):
+            for _ in read_journal(path, manifest.authors):
+                pass
         if first:
             write_manifest(folder, manifest)
-        return
+        return manifest
     earlier = read_manifest(folder)
     played = _models_of(earlier)
     for role, now in _models_of(manifest).items():
@@ -239,6 +262,7 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> None:
     )
     if first and grown != earlier:
         write_manifest(folder, grown)
+    return grown
 
 
 def _check_same_model(folder: Path, role: str, earlier: RoleModel, now: RoleModel) -> None:

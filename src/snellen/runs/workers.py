@@ -23,6 +23,7 @@ from snellen.errors import ModelError, SnellenError
 from snellen.runs.casting import load_evaluated, load_roles
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate
 from snellen.runs.plan import RunPlan, plan_run
+from snellen.runs.run_folder import locked_run
 from snellen.runs.runner import RunOutcome, note_findings, run_plan
 from snellen.runs.spec import RunSpec
 
@@ -31,12 +32,15 @@ class _Line(Struct):
     """One line from a worker: progress, or its outcome, or its error."""
 
     update: ProgressUpdate | None = None
-    outcome: tuple[dict[str, int], dict[str, int], tuple[str, ...]] | None = None
+    outcome: tuple[dict[str, int], dict[str, int], tuple[str, ...], dict[str, int]] | None = None
     error: str = ""
 
 
 def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
-    """Carry a plan out with as many processes as it says; raises the first worker's error as a ModelError."""
+    """Carry a plan out with as many processes as it says.
+
+    Raises StoreError for a folder that is in use, and the first worker's error as a ModelError.
+    """
     lock, lines = threading.Lock(), list[_Line]()
 
     def listen(process: subprocess.Popen[bytes]) -> None:
@@ -48,7 +52,7 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
                 else:
                     lines.append(line)
 
-    with _started(plan) as processes:
+    with locked_run(plan.folder) as lock_file, _started(plan, lock_file) as processes:
         threads = [threading.Thread(target=listen, args=(process,)) for process in processes]
         for thread in threads:
             thread.start()
@@ -59,19 +63,20 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
         raise ModelError(error)
     if any(codes):
         raise ModelError(f"worker {codes.index(next(filter(None, codes)))} died; run the same command to go on")
-    answered, failed, findings = Counter[str](), Counter[str](), list[str]()
+    answered, failed, reasons, findings = Counter[str](), Counter[str](), Counter[str](), list[str]()
     for line in lines:
         if line.outcome:
             answered.update(line.outcome[0])
             failed.update(line.outcome[1])
             findings += line.outcome[2]
-    outcome = RunOutcome(plan.folder, dict(answered), dict(failed), tuple(findings))
+            reasons.update(line.outcome[3])
+    outcome = RunOutcome(plan.folder, dict(answered), dict(failed), tuple(findings), dict(reasons))
     note_findings(outcome)
     return outcome
 
 
 @contextmanager
-def _started(plan: RunPlan) -> Iterator[list[subprocess.Popen[bytes]]]:
+def _started(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     spec, processes = plan.spec, []
     try:
         for number in range(spec.workers):
@@ -80,6 +85,7 @@ def _started(plan: RunPlan) -> Iterator[list[subprocess.Popen[bytes]]]:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, **_share(number, spec.workers)},
+                pass_fds=(lock_file,),
             )
             processes.append(process)
             if process.stdin:
@@ -118,7 +124,7 @@ def _main() -> None:
         roles = load_roles(dict(spec.roles))
         model = load_evaluated(name, dict(spec.roles), roles)
         outcome = run_plan(model, plan, lambda update: write(_Line(update=update)), roles)
-        write(_Line(outcome=(outcome.answered, outcome.failed, outcome.findings)))
+        write(_Line(outcome=(outcome.answered, outcome.failed, outcome.findings, outcome.reasons)))
     except SnellenError as error:
         write(_Line(error=str(error)))
         sys.exit(error.exit_code)

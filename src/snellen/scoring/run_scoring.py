@@ -23,6 +23,7 @@ from snellen.protocols.base import Protocol, duplicate_presentation, parse_proto
 from snellen.protocols.prediction import LikelihoodRule, predict, predict_conclusion
 from snellen.records import Prediction, Sample, Score, Turn, Variant
 from snellen.runs.journal import RunManifest, read_exchanges, read_manifest
+from snellen.runs.mending import check_fits
 from snellen.runs.plan import reopen_benchmark
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.answers import open_answers
@@ -168,6 +169,7 @@ def _read(
         roles.add(exchange)
         if sample is None or request.variant.baseline:
             continue  # asked under a larger limit or another condition; or found by `baselines`
+        check_fits(folder, exchange, sample)
         if request.variant.step:
             talks.add(exchange)
             continue
