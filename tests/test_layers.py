@@ -160,7 +160,16 @@ TEXT_TESTS = {"startswith", "endswith", "partition", "rpartition", "split", "rem
 
 
 def test_the_classes_of_protocols_are_found() -> None:
-    assert {"Vanilla", "Circular", "Instability", "Likelihood", "Dialogue", "Blind", "Reasoning"} == PROTOCOL_CLASSES
+    assert {
+        "Vanilla",
+        "Circular",
+        "Instability",
+        "Likelihood",
+        "Dialogue",
+        "Blind",
+        "Control",
+        "Reasoning",
+    } == PROTOCOL_CLASSES
 
 
 @pytest.mark.parametrize("module", [module for module in FILES if room(module) != "protocols"])

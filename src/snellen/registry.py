@@ -95,6 +95,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "likelihood": "snellen.protocols.choice:Likelihood",
         "dialogue": "snellen.protocols.dialogue:Dialogue",
         "blind": "snellen.protocols.blind:Blind",
+        "control": "snellen.protocols.control:Control",
         "reasoning": "snellen.protocols.reasoning:Reasoning",
     },
     # What each is computed over, and its rows, it declares itself: `snellen.metrics.declaration`.

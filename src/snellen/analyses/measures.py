@@ -11,7 +11,7 @@ from snellen.analysis.aggregate import scored_predictions
 from snellen.analysis.capability import ALL
 from snellen.metrics.declaration import SHARE
 from snellen.protocols import parse_protocol
-from snellen.protocols.choice import PERTURBATIONS, Instability
+from snellen.protocols.choice import PERTURBATIONS
 from snellen.records import Method, Result
 from snellen.report.pooled_estimates import accuracy_by_template, by_option_position
 from snellen.report.run_view import RunView
@@ -47,9 +47,9 @@ def perturbations(view: RunView) -> Iterator[Measured]:
     found: dict[tuple[str, Method], list[float]] = defaultdict(list)
     for row in view.rows:
         if row.metric == "instability" and not row.slice and row.benchmark != ALL and row.estimate.value is not None:
-            protocol = parse_protocol(row.protocol)
-            if isinstance(protocol, Instability) and len(protocol.perturbed) == 1:
-                found[CHANGED[protocol.perturbed[0]], row.method].append(row.estimate.value)
+            perturbed = getattr(parse_protocol(row.protocol), "perturbed", ())
+            if len(perturbed) == 1:
+                found[CHANGED[perturbed[0]], row.method].append(row.estimate.value)
     for (what, method), values in found.items():
         yield Measured(what, method, fmean(values), "nats", "lower")
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.analyses.declaration import AnalysisSource, AnalysisSpec
 from snellen.catalogue.cards import ModelCard, card_of_model, card_of_printed
-from snellen.catalogue.papers import Paper, PrintedValue, paper_of
+from snellen.catalogue.papers import METHOD, MODEL, Paper, PrintedValue, paper_of
 from snellen.errors import DataError
 from snellen.metrics.declaration import declared
 from snellen.records import Better, Method
@@ -50,14 +50,14 @@ AnalysisMeasure = Callable[[RunView], Iterable[Measured]]
 """(a run) -> its values (the registry's group `analysis_measures`)."""
 
 
-class Gathered(Struct, frozen=True):
+class ObservedValues(Struct, frozen=True):
     """The values of an analysis, and what has to be said of those that are missing."""
 
     found: list[Observation]
     notes: tuple[str, ...]
 
 
-def gather(spec: AnalysisSpec, views: Sequence[RunView], cards: dict[str, ModelCard]) -> Gathered:
+def observe(spec: AnalysisSpec, views: Sequence[RunView], cards: dict[str, ModelCard]) -> ObservedValues:
     """All values of the paper's models, then those of the runs. Raises DataError for cells that no table has."""
     paper = paper_of(spec.suite) if any(source.cells for source in spec.values) else None
     found: list[Observation] = []
@@ -80,7 +80,7 @@ def gather(spec: AnalysisSpec, views: Sequence[RunView], cards: dict[str, ModelC
         if not of_run:
             missing[view.label, "nothing of what the analysis looks at is in this run"] = []
         found += of_run
-    return Gathered(found, tuple(_missing_note(*key, columns) for key, columns in missing.items()))
+    return ObservedValues(found, tuple(_missing_note(*key, columns) for key, columns in missing.items()))
 
 
 def _missing_note(label: str, why: str, columns: Sequence[str]) -> str:
@@ -100,6 +100,12 @@ def _cells(paper: Paper, source: AnalysisSource) -> list[PrintedValue]:
     return found
 
 
+def _column(cell: PrintedValue) -> str:
+    """The column, after what else the row's labels say but for model and method: `Random, Accuracy`."""
+    others = (text for label, text in cell.labels.items() if label not in (MODEL, METHOD))
+    return ", ".join((*others, cell.column))
+
+
 def _enters(cell: PrintedValue, source: AnalysisSource) -> bool:
     wanted = all(cell.labels.get(label, text) == text for label, text in source.rows.items())
     return wanted and not any(cell.labels.get(label) in texts for label, texts in source.without.items())
@@ -109,7 +115,7 @@ def _of_print(cell: PrintedValue, source: AnalysisSource, suite: str, cards: dic
     card = card_of_printed(suite, cell.model, cards)
     return Observation(
         model=cell.model, card=card[0] if card else "", is_run=False, method=source.method or cell.method,
-        quantity=source.quantity or cell.column, value=float(cell.value or 0), unit=cell.unit, better=_better(cell),
+        quantity=source.quantity or _column(cell), value=float(cell.value or 0), unit=cell.unit, better=_better(cell),
         slack=0.5 * 10.0**-cell.digits,
     )  # fmt: skip
 
@@ -134,16 +140,16 @@ class _RunValues(Struct, frozen=True):
         """The run's numbers of the same columns, by the methods that it has; and why others are missing."""
         found: list[Observation] = []
         absent: dict[str, str] = {}
-        columns = {(cell.method, cell.table, cell.column): cell for cell in cells}
+        columns = {(cell.method, cell.table, _column(cell)): cell for cell in cells}
         for line in self.view.method_rows:
             for cell in columns.values():
                 if cell.method != line.method:
                     continue
                 number = compare_with_printed(paper, line, [cell])
                 if number is None or number.estimate.value is None:
-                    absent[cell.column] = NOT_SHARED if number is None else number.note
+                    absent[_column(cell)] = NOT_SHARED if number is None else number.note
                     continue
-                method, quantity = self.source.method or cell.method, self.source.quantity or cell.column
+                method, quantity = self.source.method or cell.method, self.source.quantity or _column(cell)
                 found.append(self._observation(method, quantity, number.estimate.value, cell.unit, _better(cell)))
         return found, absent
 

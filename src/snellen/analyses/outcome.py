@@ -13,9 +13,9 @@ from msgspec.structs import asdict
 from snellen import registry
 from snellen.analyses.declaration import AnalysisSpec
 from snellen.analyses.groups import group_of, why_no_group
-from snellen.analyses.observations import Gathered, Observation, gather
+from snellen.analyses.observations import Observation, ObservedValues, observe
 from snellen.analyses.plots import analysis_charts
-from snellen.analyses.statistics import AnalysisRow, AnalysisStatistic, Member, by_quantity, pooled
+from snellen.analyses.statistics import DIGITS, AnalysisRow, AnalysisStatistic, Member, by_quantity, pooled
 from snellen.catalogue.cards import ModelCard, model_cards
 from snellen.catalogue.papers import PrintedValue, paper_of
 from snellen.errors import DataError
@@ -34,8 +34,6 @@ ROUNDING = 1e-9
 INTERVALS = (
     "In brackets Student's 95% interval of the mean over three or more models, taken as a sample of such models."
 )
-DIGITS = {"%": 1, "rank": 2}
-"""Decimals by unit; others have three."""
 
 
 class PrintedBeside(Struct, frozen=True):
@@ -130,7 +128,7 @@ def compute_analysis(
     Raises DataError where nothing can be shown, such as without runs for what only runs have.
     """
     known = model_cards() if cards is None else cards
-    gathered = gather(spec, views, known)
+    gathered = observe(spec, views, known)
     if not gathered.found:
         raise DataError(f"{spec.name}: {_nothing(spec, gathered, views)}")
     members = sorted(
@@ -145,7 +143,7 @@ def compute_analysis(
     return AnalysisOutcome(spec, rows, tuple(_beside(spec, own)), notes, tuple(analysis_charts(spec, rows, members)))
 
 
-def _nothing(spec: AnalysisSpec, gathered: Gathered, views: Sequence[RunView]) -> str:
+def _nothing(spec: AnalysisSpec, gathered: ObservedValues, views: Sequence[RunView]) -> str:
     if views:
         return " ".join(gathered.notes)
     return f"no paper prints what this analysis looks at; name runs (snellen analyse {spec.name} RUNS)"

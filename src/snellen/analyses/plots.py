@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from snellen.analyses.declaration import AnalysisSpec
-from snellen.analyses.statistics import AnalysisRow, Member, mean_over_models
+from snellen.analyses.statistics import DIGITS, AnalysisRow, Member, mean_over_models
 from snellen.records import Estimate
 from snellen.report.figures import ChartPanel
 from snellen.report.heat_map import heat_map
@@ -37,7 +37,12 @@ def _name(row: AnalysisRow) -> str:
 def _heat(title: str, rows: Sequence[AnalysisRow], unit: str) -> str:
     names, quantities = dict.fromkeys(map(_name, rows)), dict.fromkeys(row.quantity for row in rows)
     return heat_map(
-        title, list(names), list(quantities), {(_name(row), row.quantity): row.estimate for row in rows}, unit
+        title,
+        list(names),
+        list(quantities),
+        {(_name(row), row.quantity): row.estimate for row in rows},
+        unit,
+        DIGITS.get(unit, 2),
     )
 
 

@@ -18,6 +18,8 @@ from snellen.records import METHODS, Estimate
 
 POOLED = "all values"
 RANK = "rank"
+DIGITS = {"%": 1, RANK: 2}
+"""Decimals of figures by unit, where they are not the usual ones."""
 FEWEST = 3
 """Models that a mean needs for an interval."""
 Place = tuple[tuple[str, ...], str, str, str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from snellen.records import Estimate
-from snellen.report.formatting import figure_text, value_text
+from snellen.report.formatting import decimal_text, figure_text
 from snellen.report.markup import esc
 from snellen.report.svg import WIDTH, shorten, svg_document, svg_text
 
@@ -15,7 +15,7 @@ Grid = Mapping[tuple[str, str], Estimate]
 """By row and column."""
 
 
-def heat_map(title: str, rows: Sequence[str], columns: Sequence[str], grid: Grid, unit: str) -> str:
+def heat_map(title: str, rows: Sequence[str], columns: Sequence[str], grid: Grid, unit: str, digits: int) -> str:
     """Each cell with its number; the tint runs from the least to the greatest of all. Columns' names stand slanted."""
     left = min(max((len(shorten(row)) for row in rows), default=4), 26) * 7.0 + 16
     top, high = 16.0 + 5.0 * max((len(shorten(name, 14)) for name in columns), default=4), 24.0
@@ -34,10 +34,11 @@ def heat_map(title: str, rows: Sequence[str], columns: Sequence[str], grid: Grid
             estimate = grid.get((row, name))
             if estimate is None or estimate.value is None:
                 continue
+            text = decimal_text(estimate.value, digits)
             tint = LEAST + (MOST - LEAST) * ((estimate.value - low) / span if span else 0.5)
             x, number = (
                 left + wide * j,
-                svg_text(left + wide * (j + 0.5) - 1, y + 16, value_text(estimate, unit), "middle"),
+                svg_text(left + wide * (j + 0.5) - 1, y + 16, text, "middle"),
             )
             elements.append(
                 f'<g class="s0"><title>{esc(f"{row}, {name}: {figure_text(estimate, unit)}")}</title>'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from snellen.report.common_questions import common_question_tables
+from snellen.report.control_tables import control_tables
 from snellen.report.conventions import convention_tables
 from snellen.report.document import html_charts, html_legend, offline_document, report_asset
 from snellen.report.figures import ChartDrawer
@@ -37,6 +38,7 @@ def html_report(views: Sequence[RunView]) -> str:
         ("common", "Common", _tables(common_question_tables(views))),
         ("conventions", "Conventions", _tables(convention_tables(views))),
         ("comparison", "Comparison", _tables(paired_tables(views))),
+        ("controls", "Controls", _tables(control_tables(views))),
         ("talks", "Steps", "".join(html_table(table, "matrix") for table in talk_tables(views))),
         *_chart_sections(views, figures),
         ("papers", "Published", _tables(beside_papers(views))),

@@ -19,7 +19,7 @@ from snellen.report.table import Table
 @click.command()
 @click.argument("name", default="")
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path, exists=True))
-@click.option("--cards", type=click.Path(path_type=Path), help="A TOML file with model cards of your own.")
+@click.option("--cards", help="A TOML file with model cards of your own.")
 @click.option(
     "-o",
     "--output",
@@ -33,7 +33,7 @@ from snellen.report.table import Table
 )
 @json_flag
 def command(
-    name: str, runs: tuple[Path, ...], cards: Path | None, outputs: tuple[Path, ...], strict: bool, as_json: bool
+    name: str, runs: tuple[Path, ...], cards: str | None, outputs: tuple[Path, ...], strict: bool, as_json: bool
 ) -> None:
     """Show the analysis NAME of the published models, and of RUNS beside them.
 
@@ -49,7 +49,7 @@ def command(
         _list()
         return
     spec = find_analysis(name)
-    known = load_cards(cards) if cards else model_cards()
+    known = load_cards(Path(cards)) if cards else model_cards()
     outcome = compute_analysis(spec, _views(runs), known)
     for path in outputs:
         announce(f"wrote {write_analysis(outcome, path)}")
