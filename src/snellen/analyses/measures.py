@@ -47,7 +47,7 @@ def perturbations(view: RunView) -> Iterator[Measured]:
     found: dict[tuple[str, Method], list[float]] = defaultdict(list)
     for row in view.rows:
         if row.metric == "instability" and not row.slice and row.benchmark != ALL and row.estimate.value is not None:
-            perturbed = getattr(parse_protocol(row.protocol), "perturbed", ())
+            perturbed: tuple[str, ...] = getattr(parse_protocol(row.protocol), "perturbed", ())
             if len(perturbed) == 1:
                 found[CHANGED[perturbed[0]], row.method].append(row.estimate.value)
     for (what, method), values in found.items():
