@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from snellen.report.common_questions import common_question_tables
 from snellen.report.control_tables import control_tables
 from snellen.report.conventions import convention_tables
+from snellen.report.cost_tables import cost_tables
 from snellen.report.document import html_charts, html_legend, offline_document, report_asset
 from snellen.report.figures import ChartDrawer
 from snellen.report.gallery import OUTCOMES, Gallery, choose_gallery
@@ -43,6 +44,7 @@ def html_report(views: Sequence[RunView]) -> str:
         *_chart_sections(views, figures),
         ("papers", "Published", _tables(beside_papers(views))),
         ("samples", "Samples", _samples(views, gallery)),
+        ("cost", "Cost", "".join(html_table(table, "matrix") for table in cost_tables(views))),
         ("counts", "Counts", _counts(views, figures)),
         ("provenance", "Provenance", _tables(provenance_tables(views))),
     ]
