@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import small
 import snellen as sn
+from snellen.api import Results
 from snellen.cli import cli
 from snellen.records import Request, Response, Usage
 from snellen.report.cost_tables import cost_tables, on_front
@@ -73,3 +74,10 @@ def test_the_price_and_the_front_of_several_runs_are_in_the_report(mine: str) ->
 def test_the_front_is_of_points_that_none_beats() -> None:
     points = [(0.9, 5.0), (0.8, 1.0), (0.7, 2.0), (0.9, 5.0)]
     assert [on_front(point, points) for point in points] == [True, True, False, True]
+
+
+def test_a_control_is_no_rival_on_the_front(mine: str) -> None:
+    runs = [sn.evaluate(Costly("A", n), mine, "vanilla", controls="text", name=str(n)).runs[0] for n in (100, 200)]
+    results = Results(runs)
+    [table] = cost_tables(run_views(results.runs, results.rows))
+    assert [row[-1] for row in table.rows] == ["yes", "—", "no", "—"]

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from snellen.analysis.capability import headlines_of
 from snellen.metrics.declaration import declared
+from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate
 from snellen.report.formatting import DASH, decimal_text, metric_title
 from snellen.report.run_view import RunView
@@ -37,6 +38,10 @@ class _Line(Struct, frozen=True):
     metric: str
     unit: str
     estimate: Estimate | None
+
+    @property
+    def sees_images(self) -> bool:
+        return labelled_declaration(self.cost.protocol).sees_images
 
     @property
     def price(self) -> float | None:
@@ -98,8 +103,11 @@ def _text(value: float | None, digits: int) -> str:
 
 
 def _on_front(line: _Line, lines: Sequence[_Line]) -> str:
-    """`yes` or `no`; a dash where scores or costs cannot be compared."""
-    rivals = [one for one in lines if (one.cost.benchmark, one.metric) == (line.cost.benchmark, line.metric)]
+    """`yes` or `no`; a dash where scores or costs cannot be compared, and for what is asked without the pictures."""
+    place = line.cost.benchmark, line.metric
+    rivals = [one for one in lines if (one.cost.benchmark, one.metric) == place and one.sees_images]
+    if line not in rivals:
+        return DASH
     kind = next((k for k in range(3) if all(one.costs[k] is not None for one in rivals)), None)
     if kind is None or line.estimate is None or line.estimate.value is None:
         return DASH
