@@ -122,6 +122,15 @@ def test_instability_of_a_model_that_names_the_first_option_comes_from_the_order
     assert found["generation", "Option Order"] == pytest.approx(math.log(4)) and found["generation", "Instruct"] == 0
 
 
+def test_a_run_stands_beside_a_list_of_the_papers_models() -> None:
+    views = views_of("snellen:always-a", "instability?m=4&perturb=order&in_context=false")
+    rows = {
+        (row.groups, row.quantity): row for row in compute_analysis(find_analysis("instability-sources"), views).rows
+    }
+    assert rows[("snellen:always-a",), "Option Order"].estimate.value == pytest.approx(math.log(4))
+    assert rows[("Average",), "Option Order"].models == 16
+
+
 def test_format_hits_and_numbers_of_options_are_measured() -> None:
     views = views_of("snellen:oracle", "vanilla", "vanilla?in_context=true")
     hits = measured("format hits", views)

@@ -17,11 +17,13 @@ def group_of(one: Observation, grouping: Grouping, cards: Mapping[str, ModelCard
     """The group; None where the card does not say, or is in none of the lists."""
     if grouping.by == MODEL:
         return one.model
+    if grouping.members:
+        # Beside the paper's lists of its models, a run stands alone.
+        own = one.model if one.is_run else None
+        return next((group for group, names in grouping.members.items() if one.card in names), own)
     if one.card not in cards:
         return None
     card = cards[one.card]
-    if grouping.members:
-        return next((group for group, names in grouping.members.items() if one.card in names), None)
     if grouping.trained_on:
         known = card.trained_on
         return None if known is None else WITH if grouping.trained_on in known else WITHOUT
@@ -61,8 +63,6 @@ def short_number(number: float) -> str:
 def why_no_group(one: Observation, grouping: Grouping, cards: Mapping[str, ModelCard]) -> str:
     """What to do so that a model joins a group."""
     if one.card not in cards:
-        what = "trained_on" if grouping.trained_on else grouping.by or "its name in the analysis"
+        what = "trained_on" if grouping.trained_on else grouping.by
         return f"{one.model} has no model card, so its {what} is not known; write one (--cards FILE, docs/analyses.md)"
-    if grouping.members:
-        return f"{one.model} is in no group of the analysis, which lists its models"
     return f"the card {one.card} does not say {'trained_on' if grouping.trained_on else grouping.by}"
