@@ -23,6 +23,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "import": "Make benchmarks from data published in another form.",
         "sample": "Draw a sample of a benchmark, or study how well samples predict full scores.",
         "paper": "Show and check the tables of suites' papers, with runs beside their models.",
+        "analyse": "Show what papers and runs say about groups of models: architecture, data, options.",
         "lint": "Check a benchmark: repetitions, leaks, baselines that need no picture.",
     },
     "Runs": {
