@@ -311,6 +311,11 @@ def test_an_embedded_benchmark_is_built_when_it_is_first_asked_for(
         [use] = find_benchmarks(["eyechart/word"], announce=said.append)
     assert said == ["building eyechart/word"]
     assert use.benchmark.count() == 300
+    manifest = use.benchmark.folder / "benchmark.json"
+    manifest.write_text(manifest.read_text().replace('"format": 2', '"format": 1'))
+    [again] = find_benchmarks(["eyechart/word"], announce=said.append)
+    assert again.benchmark.manifest.version == use.benchmark.manifest.version
+    assert said[1:] == ["building eyechart/word again: what was built is of another format, or damaged"]
 
 
 # --- joining an earlier run --------------------------------------------------------------------------------------

@@ -151,3 +151,15 @@ def test_a_spreadsheet_runs_no_formula_of_a_name() -> None:
     cells = list(csv.DictReader(io.StringIO(text)))
     assert cells[0] == {"model": "'=HYPERLINK(1)", "value": "-0.5", "note": "'@x"}
     assert cells[1] == {"model": "m", "value": "1", "note": "a"}
+
+
+def test_a_damaged_benchmark_does_not_hide_the_others_of_a_list(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", "home")
+    write(rows(2), Path("t.jsonl"))
+    for name in ("good", "bad"):
+        assert small.command(capsys, "build", "t.jsonl", "--name", name)[0] == 0
+    Path("home/benchmarks/bad/benchmark.json").write_text("{")
+    code, listed, said = small.command(capsys, "list")
+    assert code == 0 and "good" in listed and "bad/benchmark.json" in said

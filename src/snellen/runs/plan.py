@@ -231,7 +231,13 @@ def specs_of(pattern: str) -> tuple[BenchmarkSpec, ...]:
 def _built(spec: BenchmarkSpec, announce: Announce) -> Benchmark:
     folder = benchmark_folder(spec.name)
     if (folder / MANIFEST).exists():
-        benchmark = Benchmark(folder)
+        try:
+            benchmark = Benchmark(folder)
+        except DataError:
+            if not spec.source.embedded:
+                raise
+            announce(f"building {spec.name} again: what was built is of another format, or damaged")
+            return build_benchmark(spec)
         if benchmark.spec == spec:
             return benchmark
         if not spec.source.embedded:

@@ -29,12 +29,19 @@ def command(what: str, where: str, as_json: bool) -> None:
 def _benchmarks(where: str) -> tuple[tuple[str, ...], Rows]:
     from snellen.benchmark import MANIFEST, Benchmark
     from snellen.catalogue import dimension_titles, entries
+    from snellen.cli.show import announce
     from snellen.conditions import Condition
+    from snellen.errors import DataError
     from snellen.paths import benchmark_folder
     from snellen.runs.plan import own_benchmarks
 
     condition = Condition(where) if where else None
-    own_specs = [Benchmark(benchmark_folder(name)).spec for name in own_benchmarks()]
+    own_specs = []
+    for name in own_benchmarks():
+        try:
+            own_specs.append(Benchmark(benchmark_folder(name)).spec)
+        except DataError as error:  # one that is damaged does not hide the others
+            announce(str(error))
     titles = dimension_titles()
     rows: Rows = []
     for spec in (*entries().values(), *own_specs):
