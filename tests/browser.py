@@ -7,7 +7,7 @@ import os
 import select
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,17 +27,32 @@ class Page:
         self._send, self._receive, self._waiting, self._count = send, receive, b"", 0
         self._events: list[dict[str, Any]] = []
         self._session = ""
+        self.complaints: list[str] = []
+        """Errors of the page: exceptions, and what the browser refused or logged as an error."""
         self.requested: list[str] = []
         """What the page has asked for: every URL but those of data that it holds itself."""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Network", "Runtime"):
+        for domain in ("Page", "Network", "Runtime", "Log"):
             self._call(f"{domain}.enable")
         self._call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads), eventsEnabled=True)
 
     def open(self, url: str) -> None:
         self._events.clear()
         self._call("Page.navigate", url=url)
+        self._until("Page.loadEventFired")
+
+    def resize(self, width: int, height: int = 900) -> None:
+        """Shows pages as on a screen of that many pixels; one narrower than 600 is a phone's."""
+        is_phone = width < 600
+        self._call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=is_phone
+        )
+
+    def wait_for_load(self, do: Callable[[], object]) -> None:
+        """Do what leads to another page, and wait until it is there."""
+        self._events.clear()
+        do()
         self._until("Page.loadEventFired")
 
     def run(self, script: str) -> Any:
@@ -95,6 +110,10 @@ class Page:
             url = message["params"]["request"]["url"]
             if not url.startswith(("data:", "blob:")):
                 self.requested.append(url)
+        if message.get("method") == "Runtime.exceptionThrown":
+            self.complaints.append(str(message["params"]["exceptionDetails"]))
+        if message.get("method") == "Log.entryAdded" and message["params"]["entry"]["level"] == "error":
+            self.complaints.append(str(message["params"]["entry"]))
         if "method" in message:
             self._events.append(message)
         return message

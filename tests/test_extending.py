@@ -38,6 +38,7 @@ NAMES = {
     "ImportedPredictions", "Importer", "JudgePrompt", "NamedExtractor", "NumberCell", "PredictedRow",
     "PredictionFile", "PredictionForm", "RatingStudy", "Result", "RunManifest",
     "RunView", "Scaffold", "ScaffoldedTable", "SourceCounts", "SourceSpec", "SubmissionWriter", "Suite",
+    "AnalysisRow", "AnalysisStatistic", "Measured", "Member",
     "CellScores", "StudyNumbers", "StudyPart", "StudyRow", "StudySeries", "StudyStatistic", "study_row",
     "SuiteTables", "Table", "TableForm", "WrittenSubmission", "check_import", "count_source", "find_benchmarks",
     "imported_run_folder", "no_choice", "read_exchanges", "read_manifest", "read_rating_study",

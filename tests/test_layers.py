@@ -43,9 +43,9 @@ LAYERS = (
     ("models",),
     ("runs",),
     ("scoring", "metrics"),
-    ("analysis", "report", "predictions", "ratings", "studies"),
+    ("analysis", "report", "predictions", "ratings", "studies", "analyses"),
     ("suites",),
-    ("api", "cli", "evaluation", "studying", "extending", "__init__", "__main__"),
+    ("api", "cli", "server", "evaluation", "studying", "extending", "__init__", "__main__"),
 )
 """A module imports from its own layer or from earlier ones: the table of docs/architecture.md."""
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
@@ -160,7 +160,16 @@ TEXT_TESTS = {"startswith", "endswith", "partition", "rpartition", "split", "rem
 
 
 def test_the_classes_of_protocols_are_found() -> None:
-    assert {"Vanilla", "Circular", "Instability", "Likelihood", "Dialogue", "Blind", "Reasoning"} == PROTOCOL_CLASSES
+    assert {
+        "Vanilla",
+        "Circular",
+        "Instability",
+        "Likelihood",
+        "Dialogue",
+        "Blind",
+        "Control",
+        "Reasoning",
+    } == PROTOCOL_CLASSES
 
 
 @pytest.mark.parametrize("module", [module for module in FILES if room(module) != "protocols"])

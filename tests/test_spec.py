@@ -69,7 +69,7 @@ def test_the_command_run_takes_the_fields_of_the_record() -> None:
 def test_score_takes_the_fields_of_its_record_from_python_and_on_the_command_line() -> None:
     assert parameters(sn.score).keys() == SCORING | {"folder", "judge", "announce"}
     of_runs = {"runs", "where", "common_answered"}
-    assert flags("report") == SCORING | JUDGE_FLAGS | of_runs | {"outputs", "with_standard"}
+    assert flags("report") == SCORING | JUDGE_FLAGS | of_runs | {"outputs", "with_standard", "price"}
     assert flags("score") == SCORING | JUDGE_FLAGS | of_runs | {"benchmark", "to", "model", "form"} | TERMINAL_ONLY
     assert flags("agree") >= JUDGE_FLAGS
 
@@ -135,7 +135,8 @@ def test_the_example_of_the_page_runs() -> None:
 
 def test_a_file_can_say_what_every_field_holds() -> None:
     spec = RunSpec(
-        models=("snellen:oracle",), benchmarks=("eyechart/shape",), protocols=("vanilla",), method="both", where="x",
+        models=("snellen:oracle",), benchmarks=("eyechart/shape",), protocols=("vanilla",), method="both",
+        controls=("blank", "text"), where="x",
         roles=(("questioner", "snellen:uniform"), ("reasoner", "hf:org/name")),
         held_out_for=("llava-1.5-7b",), cards="cards.toml", limit=3, name="n", runs="r", templates="data",
         prompt="Look: {question}", prefix=False, temperature=0.5, top_p=0.9, seed=4, stop=("\n",), max_new_tokens=9,

@@ -161,6 +161,7 @@ def evaluate(
     *,
     roles: Mapping[str, Any] = NOBODY,
     method: MethodChoice = "generation",
+    controls: str | Iterable[str] = (),
     where: str = "",
     held_out_for: str | Iterable[str] = (),
     cards: str | Path = "",
@@ -193,7 +194,8 @@ def evaluate(
     protocols each benchmark is asked as its suite is by `method` (generation, likelihood or both), or once.
 
     `roles` are the other models that a protocol asks, by role: `{"questioner": MODEL, "reasoner": MODEL}`, each a model
-    string or an object (docs/reasoning.md).
+    string or an object (docs/reasoning.md). With `controls` (blank, shuffled, text) everything is also asked with a
+    grey picture, another question's or none (docs/controls.md).
 
     The keywords are the fields of a `RunSpec` (docs/runs.md has them one by one, with those of an exam.toml), but
     that `report` is off unless asked for. `workers` are processes, each with the model, which has to be a model string
@@ -207,7 +209,8 @@ def evaluate(
     models = list(model) if isinstance(model, (list, tuple)) else [model]
     spec = run_spec(
         {
-            "benchmarks": as_names(benchmarks), "protocols": as_names(protocols), "method": method, "where": where,
+            "benchmarks": as_names(benchmarks), "protocols": as_names(protocols), "method": method,
+            "controls": as_names(controls), "where": where,
             "held_out_for": as_names(held_out_for), "cards": str(cards), "limit": limit, "name": name,
             "runs": str(runs), "templates": str(templates), "prompt": prompt, "prefix": prefix,
             "temperature": temperature, "top_p": top_p, "seed": seed, "stop": as_names(stop),

@@ -10,6 +10,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from snellen.analyses.observations import Measured as Measured
+    from snellen.analyses.statistics import AnalysisRow as AnalysisRow
+    from snellen.analyses.statistics import AnalysisStatistic as AnalysisStatistic
+    from snellen.analyses.statistics import Member as Member
     from snellen.building.source_counts import SourceCounts as SourceCounts
     from snellen.building.source_counts import count_source as count_source
     from snellen.catalogue.entries import BenchmarkSpec as BenchmarkSpec
@@ -221,6 +225,8 @@ _HOMES = {
     "snellen.runs.journal": ("RunManifest", "read_exchanges", "read_manifest"),
     "snellen.runs.plan": ("find_benchmarks",),
     "snellen.seeds": ("rng_for",),
+    "snellen.analyses.observations": ("Measured",),
+    "snellen.analyses.statistics": ("AnalysisRow", "AnalysisStatistic", "Member"),
     "snellen.studies.series": ("CellScores", "StudyNumbers", "StudySeries"),
     "snellen.studies.statistic": ("StudyPart", "StudyRow", "StudyStatistic", "study_row"),
 }

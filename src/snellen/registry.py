@@ -37,6 +37,8 @@ SuiteGroup = Literal[
     "source_counters",
     "rating_studies",
     "study_statistics",
+    "analysis_statistics",
+    "analysis_measures",
 ]
 """What suites bring; `snellen.catalogue.hooks` has the type of each."""
 Group = Literal["models", "readers", "transforms", "protocols", "instruments", "suites", "metrics"] | SuiteGroup
@@ -93,6 +95,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "likelihood": "snellen.protocols.choice:Likelihood",
         "dialogue": "snellen.protocols.dialogue:Dialogue",
         "blind": "snellen.protocols.blind:Blind",
+        "control": "snellen.protocols.control:Control",
         "reasoning": "snellen.protocols.reasoning:Reasoning",
     },
     # What each is computed over, and its rows, it declares itself: `snellen.metrics.declaration`.
@@ -180,6 +183,22 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "variance": "snellen.studies.variance:VARIANCE",
         "pairs": "snellen.studies.pairs:PAIRS",
         "agreement": "snellen.studies.agreement:AGREEMENT",
+    },
+    # What is computed over the values of an analysis, and what it measures on runs besides their rows.
+    "analysis_statistics": {
+        "mean": "snellen.analyses.statistics:MEAN",
+        "mean rank": "snellen.analyses.statistics:MEAN_RANK",
+        "gap": "snellen.analyses.statistics:GAP",
+        "quartiles": "snellen.analyses.statistics:QUARTILES",
+        "correlation": "snellen.analyses.statistics:CORRELATION",
+    },
+    "analysis_measures": {
+        "option positions": "snellen.analyses.measures:option_positions",
+        "template range": "snellen.analyses.measures:template_range",
+        "perturbations": "snellen.analyses.measures:perturbations",
+        "format hits": "snellen.analyses.measures:format_hits",
+        "rounds": "snellen.analyses.measures:rounds",
+        "number of options": "snellen.analyses.measures:number_of_options",
     },
 }
 _HOOKS = "snellen.catalogue.loading:hook_targets"

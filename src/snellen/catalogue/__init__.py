@@ -2,13 +2,22 @@
 
 from snellen.catalogue.entries import BenchmarkSpec, Expected, SourceSpec
 from snellen.catalogue.finding import select, suites
-from snellen.catalogue.loading import add_suites, dimension_titles, entries, entry_folder, study_files, suite_facts
+from snellen.catalogue.loading import (
+    add_suites,
+    analysis_files,
+    dimension_titles,
+    entries,
+    entry_folder,
+    study_files,
+    suite_facts,
+)
 
 __all__ = [
     "BenchmarkSpec",
     "Expected",
     "SourceSpec",
     "add_suites",
+    "analysis_files",
     "dimension_titles",
     "entries",
     "entry_folder",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -34,6 +36,12 @@ class ModelCard(Struct, frozen=True, forbid_unknown_fields=True):
     parameters: int | None = None
     trainable_parameters: int | None = None
     visual_tokens: int | None = None
+    backbone_training: Literal["", "frozen", "adapted", "full"] = ""
+    """What became of the language model: nothing, small parts were trained (LoRA, adapters, biases), or all of it."""
+    pretraining_samples: int | None = None
+    pretraining_quality: Literal["", "filtered", "high"] = ""
+    """Pairs from the web, filtered by rules or CLIP; or annotated, or captioned anew (ReForm-Eval C.4)."""
+    instruction_samples: int | None = None
     printed: dict[str, str] = {}
     """By suite: its name in the tables of the suite's paper."""
 
@@ -81,6 +89,23 @@ def find_card(name: str, cards: dict[str, ModelCard]) -> ModelCard:
     if not matches:
         raise registry.unknown("model card", name, cards)
     return matches[0]
+
+
+def card_of_model(model: str, cards: dict[str, ModelCard]) -> tuple[str, ModelCard] | None:
+    """Name and card of an evaluated model: by its model string, or by what stands in it after the kind of model and
+    before options, a revision or an address; None where no card is meant."""
+    bare = re.split(r"[?@]", model.partition(":")[2])[0]
+    for name in filter(None, (model, bare)):
+        if name in cards:
+            return name, cards[name]
+        if found := next(((title, card) for title, card in cards.items() if name in card.hub), None):
+            return found
+    return None
+
+
+def card_of_printed(suite: str, model: str, cards: dict[str, ModelCard]) -> tuple[str, ModelCard] | None:
+    """Name and card of a model by its name in the tables of a suite's paper."""
+    return next(((name, card) for name, card in cards.items() if card.printed.get(suite) == model), None)
 
 
 def _training_data(model: str, cards: dict[str, ModelCard]) -> tuple[str, ...]:

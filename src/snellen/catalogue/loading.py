@@ -1,10 +1,11 @@
 """Where suites and entries come from: Snellen's own, those of installed packages, and folders that a user names.
 
 All load the same way. A suite is a folder with `suite.toml`; its benchmarks are the files `entries/*.toml` in it,
-and its studies the files `studies/*.toml`.
+its studies the files `studies/*.toml`, its analyses the files `analyses/*.toml`.
 Packages are named in the registry's group `suites` (third parties: by an entry point in the group `snellen.suites`),
 folders by `add_suites`, `snellen --suites` or $SNELLEN_SUITES. A named folder is a suite or contains suites; TOML
-files directly in it are benchmarks without a suite, and those in its folder `studies` are studies without one.
+files directly in it are benchmarks without a suite, and those in its folders `studies` and `analyses` are
+studies and analyses without one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from snellen.formats.decoding import parse_toml
 
 SUITE_FILE = "suite.toml"
 ENTRIES = "entries"
-STUDIES = "studies"
+STUDIES, ANALYSES = "studies", "analyses"
+DECLARATIONS = {STUDIES: "study", ANALYSES: "analysis"}
+"""Folders with files that declare something else than a benchmark, and what each declares."""
 SHARED = "_"
 """How the name of a file begins that is no entry, but is included by several (`include = "_tdiuc.toml"`)."""
 VARIABLE = "SNELLEN_SUITES"
@@ -51,8 +54,8 @@ class SuiteFolder(Struct, frozen=True):
     """Where its benchmark files are, and what they include."""
     entries: tuple[Traversable, ...]
     """Its benchmark files."""
-    studies: tuple[Traversable, ...]
-    """Its files of studies."""
+    declarations: Mapping[str, tuple[Traversable, ...]]
+    """Its files of studies and of analyses, by the name of their folder."""
     named: bool
     """Whether the user named its folder rather than installing a package."""
 
@@ -80,8 +83,10 @@ def add_suites(path: str | Path) -> None:
     os.environ[VARIABLE] = os.pathsep.join((*earlier, folder))
     named = _named_folders()
     try:
-        for load in (_entries, _dimensions, _hooks, _studies):
+        for load in (_entries, _dimensions, _hooks):
             load(named)
+        for kind in DECLARATIONS:
+            _declared(named, kind)
     except DataError:
         if before is None:
             del os.environ[VARIABLE]
@@ -107,7 +112,12 @@ def entries() -> Mapping[str, BenchmarkSpec]:
 
 def study_files() -> Mapping[str, Traversable]:
     """The files of all studies that suites and named folders declare, by name: `SUITE/FILE`, without a suite `FILE`."""
-    return _studies(_named_folders())
+    return _declared(_named_folders(), STUDIES)
+
+
+def analysis_files() -> Mapping[str, Traversable]:
+    """The same of analyses."""
+    return _declared(_named_folders(), ANALYSES)
 
 
 def entry_folder(spec: BenchmarkSpec) -> Path | None:
@@ -200,15 +210,15 @@ def _specs(named: tuple[str, ...]) -> Mapping[str, BenchmarkSpec]:
 
 
 @cache
-def _studies(named: tuple[str, ...]) -> Mapping[str, Traversable]:
-    """All files of studies, sorted by name. Raises DataError when two have the same name."""
+def _declared(named: tuple[str, ...], kind: str) -> Mapping[str, Traversable]:
+    """All files of studies or analyses, sorted by name. Raises DataError when two have the same name."""
     places: dict[str, str] = {}
     found: dict[str, Traversable] = {}
     for folder in _folders(named):
-        for file in folder.studies:
+        for file in folder.declarations[kind]:
             stem = file.name.removesuffix(".toml")
             name = f"{folder.suite.name}/{stem}" if folder.suite else stem
-            _claim(places, "study", name, str(file))
+            _claim(places, DECLARATIONS[kind], name, str(file))
             found[name] = file
     return MappingProxyType(dict(sorted(found.items())))
 
@@ -245,10 +255,10 @@ def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
     )
     yield from (_suite_in(home, _read(home / SUITE_FILE), named=True) for home in homes)
     bare = () if folder in homes else _toml_files(folder)
-    studies = () if folder in homes else _toml_files(folder.joinpath(STUDIES))
-    if bare or studies:
-        yield SuiteFolder(None, str(folder), folder, folder, bare, studies, named=True)
-    if not homes and not bare and not studies:
+    others = {kind: () if folder in homes else _toml_files(folder.joinpath(kind)) for kind in DECLARATIONS}
+    if bare or any(others.values()):
+        yield SuiteFolder(None, str(folder), folder, folder, bare, others, named=True)
+    if not homes and not bare and not any(others.values()):
         raise DataError(f"{folder}: there is neither a suite ({SUITE_FILE}) nor an entry (*.toml)")
 
 
@@ -256,7 +266,8 @@ def _suite_in(folder: Traversable, text: str, *, named: bool) -> SuiteFolder:
     where = str(folder.joinpath(SUITE_FILE))
     suite = parse_suite(text, where)
     home = folder.joinpath(ENTRIES)
-    return SuiteFolder(suite, where, folder, home, _toml_files(home), _toml_files(folder.joinpath(STUDIES)), named)
+    others = {kind: _toml_files(folder.joinpath(kind)) for kind in DECLARATIONS}
+    return SuiteFolder(suite, where, folder, home, _toml_files(home), others, named)
 
 
 def _toml_files(folder: Traversable) -> tuple[Traversable, ...]:

@@ -23,6 +23,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "import": "Make benchmarks from data published in another form.",
         "sample": "Draw a sample of a benchmark, or study how well samples predict full scores.",
         "paper": "Show and check the tables of suites' papers, with runs beside their models.",
+        "analyse": "Show what papers and runs say about groups of models: architecture, data, options.",
         "lint": "Check a benchmark: repetitions, leaks, baselines that need no picture.",
     },
     "Runs": {
@@ -36,6 +37,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "agree": "Label hard replies, and see how far extractors and judges agree with people.",
         "rate": "Have people rate replies: a blinded form, sheets in and out, means and agreement.",
         "report": "Write the report of one or several runs.",
+        "view": "Show runs as local pages: search, filter, models side by side, runs under way.",
         "submit": "Write the replies of a run as the file that an evaluation server takes.",
     },
     "Serving": {

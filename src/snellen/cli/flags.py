@@ -14,7 +14,7 @@ JUDGE = "judge_"
 """The prefix of the flags that set fields of `JudgeSpec`."""
 
 
-def _price(context: click.Context, parameter: click.Parameter, text: str | None) -> TokenPrice | None:
+def parse_price(context: click.Context, parameter: click.Parameter, text: str | None) -> TokenPrice | None:
     if not text:
         return None
     try:
@@ -51,7 +51,7 @@ _JUDGE_FLAGS = (
     click.option(
         "--judge-price",
         metavar="IN,OUT",
-        callback=_price,
+        callback=parse_price,
         help="Prices per million tokens read and written, to estimate beforehand what a judge may cost.",
     ),
     click.option(

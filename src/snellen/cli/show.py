@@ -131,6 +131,7 @@ def show_results(results: Results, as_json: bool) -> None:
         both_conventions,
         capability_table,
         common_tables,
+        controlled_tables,
         other_tables,
         step_tables,
         suite_tables,
@@ -144,6 +145,7 @@ def show_results(results: Results, as_json: bool) -> None:
     for table in (
         *both_conventions(results.runs, results.rows),
         *common_tables(results.runs, results.rows),
+        *controlled_tables(results.runs, results.rows),
         *step_tables(results.runs, results.rows),
     ):
         out.print()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from snellen.prompts.rendering import PromptRenderer
-from snellen.protocols.base import RequestGenerator
+from snellen.protocols.base import RequestGenerator, protocol_label
 from snellen.protocols.choice import Vanilla
+from snellen.protocols.control import SHOWN
 from snellen.protocols.declaration import Declaration
 from snellen.records import Sample
 
@@ -16,7 +17,9 @@ class Blind(Vanilla, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
-        return Declaration(presentations=1, sees_images=False)
+        return Declaration(
+            presentations=1, sees_images=False, control_of=protocol_label("vanilla", self), shown=SHOWN["text"]
+        )
 
     def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
         yield from super().ask(replace(sample, images=()), prompt, history)

@@ -46,6 +46,12 @@ class Declaration(Struct, frozen=True):
     """Whether the entropy of the options chosen over all presentations means something (ReForm-Eval 3.3.2)."""
     sees_images: bool = True
     """Whether the model is shown the pictures; otherwise its accuracy never stands for the model."""
+    control_of: str = ""
+    """The label of the protocol for whose number it is a control: the same questions with something else to see."""
+    shown: str = ""
+    """What a control shows in place of the pictures, in words."""
+    other_pictures: bool = False
+    """Whether it asks about each sample with the pictures of another one, which the plan puts in their place."""
     roles: tuple[str, ...] = ()
     """The other models that it asks, by role. Its accuracy stands for the model only where nothing else does."""
     words: Callable[[Templates], str] | None = None

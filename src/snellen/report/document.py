@@ -42,6 +42,13 @@ def report_asset(name: str) -> str:
     return files("snellen.report").joinpath(name).read_text("utf-8")
 
 
+def stand_alone(svg: str) -> str:
+    """A chart as a file of its own, with the page's style in it."""
+    opening, _, rest = svg.partition(">")
+    opening = opening.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return f"{opening}><style><![CDATA[{report_asset('report.css')}]]></style>{rest}\n"
+
+
 def html_charts(panels: Sequence[ChartPanel], legend: str, note: str, *, is_tall: bool = False) -> str:
     """Panels side by side with the note below; beside it for a single tall panel."""
     if not panels:

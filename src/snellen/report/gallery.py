@@ -106,7 +106,7 @@ def choose_gallery(views: Sequence[RunView], bounds: GalleryLimits = DEFAULT) ->
     left_out: Counter[Outcome] = Counter()
     for i, view in enumerate(views):
         for scored in view.run.benchmarks:
-            entries = list(_entries(i, scored))
+            entries = list(question_entries(i, scored))
             picked = _pick(entries, not_right, right)
             chosen += picked
             left_out.update(entry.outcome for entry in entries)
@@ -134,7 +134,7 @@ def outcome_of(prediction: Prediction, answer: Answer | None, value: float | Non
     return "right" if value == 1 else "wrong"
 
 
-def _entries(model: int, scored: ScoredBenchmark) -> Iterator[GalleryEntry]:
+def question_entries(model: int, scored: ScoredBenchmark) -> Iterator[GalleryEntry]:
     """One entry per question asked, with the outcome of its worst presentation."""
     questions: dict[tuple[str, str, int], list[Prediction]] = defaultdict(list)
     for prediction in scored.predictions:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from snellen.formats.shown_text import short_name
 from snellen.report.common_questions import common_question_tables
+from snellen.report.control_tables import control_tables
 from snellen.report.conventions import convention_tables
+from snellen.report.cost_tables import cost_tables
 from snellen.report.formatting import superscript
 from snellen.report.paired_tables import paired_tables
 from snellen.report.paper_tables import beside_papers
@@ -27,12 +29,14 @@ def markdown_report(views: Sequence[RunView]) -> str:
         "On common questions": common_question_tables(views),
         "By both conventions": convention_tables(views),
         "Comparison": paired_tables(views),
+        "With something else to see": control_tables(views),
         "In several steps": talk_tables(views),
         "By dimension": dimension_tables(views),
         "By benchmark": benchmark_tables(views),
         **{section.layout.title: list(section.tables) for section in suite_sections(views)},
         "Beside the published models": beside_papers(views),
         "Parts of benchmarks": slice_tables(views),
+        "Quality and cost": cost_tables(views),
         "Counts": count_tables(views),
         "Provenance": provenance_tables(views),
     }

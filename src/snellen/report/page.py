@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from snellen.report.common_questions import common_question_tables
+from snellen.report.control_tables import control_tables
 from snellen.report.conventions import convention_tables
+from snellen.report.cost_tables import cost_tables
 from snellen.report.document import html_charts, html_legend, offline_document, report_asset
 from snellen.report.figures import ChartDrawer
 from snellen.report.gallery import OUTCOMES, Gallery, choose_gallery
@@ -37,10 +39,12 @@ def html_report(views: Sequence[RunView]) -> str:
         ("common", "Common", _tables(common_question_tables(views))),
         ("conventions", "Conventions", _tables(convention_tables(views))),
         ("comparison", "Comparison", _tables(paired_tables(views))),
+        ("controls", "Controls", _tables(control_tables(views))),
         ("talks", "Steps", "".join(html_table(table, "matrix") for table in talk_tables(views))),
         *_chart_sections(views, figures),
         ("papers", "Published", _tables(beside_papers(views))),
         ("samples", "Samples", _samples(views, gallery)),
+        ("cost", "Cost", "".join(html_table(table, "matrix") for table in cost_tables(views))),
         ("counts", "Counts", _counts(views, figures)),
         ("provenance", "Provenance", _tables(provenance_tables(views))),
     ]

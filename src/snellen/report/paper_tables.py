@@ -53,7 +53,7 @@ def printed_table(paper: Paper, name: str, views: Sequence[RunView] = ()) -> Tab
     return Table(title, header, (*own, *grid), len(table.labels), (*facts, *notes))
 
 
-class _Comparison(Struct, frozen=True):
+class PrintedComparison(Struct, frozen=True):
     """A run's number for a column of a paper's table, and where it stands among the printed ones."""
 
     unit: str
@@ -71,7 +71,7 @@ def _own_rows(
     notes: dict[str, list[str]] = {}
     for line in method_rows(views):
         for labels, groups in _groups(paper, name).items():
-            found = {column: _compare(paper, line, cells) for column, cells in groups.items()}
+            found = {column: compare_with_printed(paper, line, cells) for column, cells in groups.items()}
             if not any(found.values()):
                 continue
             valued = any(number.estimate.value is not None for number in found.values() if number)
@@ -84,14 +84,14 @@ def _own_rows(
     return rows, [f"{why} ({', '.join(dict.fromkeys(columns))})." for why, columns in notes.items()]
 
 
-_LINES: dict[str, Callable[[_Comparison], str]] = {
+_LINES: dict[str, Callable[[PrintedComparison], str]] = {
     "": lambda number: value_text(number.estimate, number.unit),
     " (95% interval)": lambda number: DASH if number.estimate.value is None else _interval(number),
     " (rank)": lambda number: number.rank,
 }
 
 
-def _interval(number: _Comparison) -> str:
+def _interval(number: PrintedComparison) -> str:
     return interval_text(number.estimate, number.unit)
 
 
@@ -105,7 +105,7 @@ def _groups(paper: Paper, name: str) -> dict[tuple[tuple[str, str], ...], dict[s
     return groups
 
 
-def _compare(paper: Paper, line: ModelMethodRow, cells: Sequence[PrintedValue]) -> _Comparison | None:
+def compare_with_printed(paper: Paper, line: ModelMethodRow, cells: Sequence[PrintedValue]) -> PrintedComparison | None:
     """A run's number for these cells, if it was scored as published and has one of the same benchmark and metric by the
     same method."""
     cell = cells[0]
@@ -120,9 +120,11 @@ def _compare(paper: Paper, line: ModelMethodRow, cells: Sequence[PrintedValue]) 
     if number is None:
         return None
     if cell.dimension and (why := _other_benchmarks(paper, line, cell.dimension)):
-        return _Comparison(number.unit, Estimate(None, None, None, None, 0), DASH, f"no mean beside theirs: {why}")
+        return PrintedComparison(
+            number.unit, Estimate(None, None, None, None, 0), DASH, f"no mean beside theirs: {why}"
+        )
     note = "; ".join(filter(None, (_part(line, cell), _protocol(line, cell, number.protocol))))
-    return _Comparison(number.unit, number.estimate, _rank(number.estimate, cells), note)
+    return PrintedComparison(number.unit, number.estimate, _rank(number.estimate, cells), note)
 
 
 def _better(cell: PrintedValue) -> Better:
@@ -197,7 +199,9 @@ def _beside(paper: Paper, name: str, views: Sequence[RunView]) -> Table | None:
     for labels, groups in _groups(paper, name).items():
         for column, cells in groups.items():
             found = [
-                next((number for line in view.method_rows if (number := _compare(paper, line, cells))), None)
+                next(
+                    (number for line in view.method_rows if (number := compare_with_printed(paper, line, cells))), None
+                )
                 for view in views
             ]
             if any(found):
@@ -210,7 +214,7 @@ def _beside(paper: Paper, name: str, views: Sequence[RunView]) -> Table | None:
     return Table(title, header, tuple(rows), notes=(RANK_NOTE,))
 
 
-def _cells(number: _Comparison | None) -> tuple[Cell, Cell]:
+def _cells(number: PrintedComparison | None) -> tuple[Cell, Cell]:
     if number is None:
         return AbsentCell(NOT_SHARED), DASH
     if number.estimate.value is None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from snellen.metrics.declaration import declared
 from snellen.protocols.prediction import holds_shares
 from snellen.reasons import word_reason
-from snellen.records import Exchange, ImagePart, ImageRef, Message, Prediction, Step, Variant
+from snellen.records import Answer, Exchange, ImagePart, ImageRef, Message, Prediction, Score, Step, Variant
 from snellen.report.formatting import DASH, decimal_text, metric_title
 from snellen.report.gallery import Gallery, GalleryEntry, Outcome, outcome_of
 from snellen.report.markup import disclosure, esc
@@ -23,7 +23,7 @@ def sample_card(entry: GalleryEntry, gallery: Gallery, label: str, numbers: Mapp
     """An HTML article; `numbers` gives each picture's index in the page's list."""
     exchanges = gallery.exchanges.get((entry.model, entry.exchange_key), [])
     pictures = "".join(_picture(image, entry, gallery, numbers) for image in entry.sample.images)
-    talk = "".join(map(_talk, exchanges)) or '<p class="none">The exchange is no longer in the journal.</p>'
+    talk = "".join(map(talk_html, exchanges)) or '<p class="none">The exchange is no longer in the journal.</p>'
     turn = f" · round {entry.turn + 1} of {len(entry.sample.turns)}" if entry.sample.turns else ""
     return (
         f'<article class="entry" data-model="{entry.model}" data-benchmark="{esc(entry.sample.benchmark)}" '
@@ -50,7 +50,7 @@ def _picture(image: ImageRef, entry: GalleryEntry, gallery: Gallery, numbers: Ma
     return f'<p class="none">picture {esc(image.digest[:12])} {reason}</p>'
 
 
-def _talk(exchange: Exchange) -> str:
+def talk_html(exchange: Exchange) -> str:
     """The conversation as sent, then the response; what other models were sent is folded."""
     request, response = exchange.request, exchange.response
     sent = [_message(m, i == len(request.messages) - 1) for i, m in enumerate(request.messages)]
@@ -59,9 +59,9 @@ def _talk(exchange: Exchange) -> str:
         turns.insert(0, f'<p class="step">{esc(_place(step, request.role))}</p>')
     if response.error:
         attempts = f" after {response.error.attempts} attempts" if response.error.attempts > 1 else ""
-        turns.append(_said("error", esc(f"{response.error.kind}{attempts}: ") + _long(response.error.detail)))
+        turns.append(_said("error", esc(f"{response.error.kind}{attempts}: ") + long_text(response.error.detail)))
     elif response.text is not None:
-        turns.append(_said("reply", _long(response.text) or '<span class="none">(empty)</span>'))
+        turns.append(_said("reply", long_text(response.text) or '<span class="none">(empty)</span>'))
     facts = [
         *([f"finish: {response.finish}"] if response.finish else []),
         *([f"{response.seconds:.2f} s"] if response.seconds is not None else []),
@@ -78,7 +78,7 @@ def _place(step: Step, role: str) -> str:
 
 def _message(message: Message, is_last: bool) -> str:
     content = "".join(
-        '<span class="tag">picture</span> ' if isinstance(part, ImagePart) else _long(part.text)
+        '<span class="tag">picture</span> ' if isinstance(part, ImagePart) else long_text(part.text)
         for part in message.content
     )
     return _said("assistant, to be continued" if is_last and message.role == "assistant" else message.role, content)
@@ -88,7 +88,8 @@ def _said(role: str, inner: str) -> str:
     return f'<div class="said {role.split(",")[0]}"><span class="role">{role}</span><p dir="auto">{inner}</p></div>'
 
 
-def _long(text: str) -> str:
+def long_text(text: str) -> str:
+    """Escaped text, cut where it is longer than `LONGEST`."""
     if len(text) <= LONGEST:
         return esc(text)
     return f'{esc(text[:LONGEST])}<span class="none"> … and {len(text) - LONGEST:,} more characters</span>'
@@ -96,35 +97,40 @@ def _long(text: str) -> str:
 
 def _verdict(entry: GalleryEntry) -> str:
     options = entry.sample.rounds[entry.turn].options
-    table = _options(entry, options) if options else ""
-    facts = [("read as", _reading(entry.shown_prediction, options)), ("gold", _gold(entry, options))]
+    table = options_table(entry.shown_prediction, entry.answer, options) if options else ""
+    facts = [("read as", reading_html(entry.shown_prediction, options)), ("gold", gold_html(entry.answer, options))]
     if len(entry.predictions) > 1:
         facts.append((f"{len(entry.predictions)} presentations", _presentations(entry, options)))
-    scores = "; ".join(
-        f"{metric_title(score.metric)} {DASH if score.value is None else f'{score.value:.3g}'}"
-        + (f" ({word_reason(score.reason, score.detail)})" if score.reason else "")
-        for score in entry.scores
-        if not declared(score.metric).secondary_to
-    )
-    facts.append(("scores", esc(scores)))
+    facts.append(("scores", scores_html(entry.scores)))
     return table + "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts) + "</dl>"
 
 
-def _options(entry: GalleryEntry, options: Sequence[str]) -> str:
+def scores_html(scores: Sequence[Score]) -> str:
+    """The metrics of a question with their values, or why they have none."""
+    shown = "; ".join(
+        f"{metric_title(score.metric)} {DASH if score.value is None else f'{score.value:.3g}'}"
+        + (f" ({word_reason(score.reason, score.detail)})" if score.reason else "")
+        for score in scores
+        if not declared(score.metric).secondary_to
+    )
+    return esc(shown)
+
+
+def options_table(prediction: Prediction, answer: Answer | None, options: Sequence[str]) -> str:
     """Options in the order shown, with the choice, the gold and, under likelihood, the scores."""
-    variant = entry.shown_prediction.variant
+    variant = prediction.variant
     order = variant.order or tuple(range(len(options)))
-    gold = entry.answer.options if entry.answer else ()
-    scores = entry.shown_prediction.scores
-    likely = _likelihoods(scores, holds_shares(entry.shown_prediction)) if len(scores) == len(options) else {}
+    gold = answer.options if answer else ()
+    scores = prediction.scores
+    likely = _likelihoods(scores, holds_shares(prediction)) if len(scores) == len(options) else {}
     rows = []
     for place, option in enumerate(order):
         label = variant.labels[place] if place < len(variant.labels) else ""
-        chosen = option == entry.shown_prediction.choice
+        chosen = option == prediction.choice
         signs = [*(["chosen"] if chosen else []), *(["correct"] if option in gold else [])]
         kind = f' class="{" ".join(signs)}"' if signs else ""
         rows.append(
-            f'<tr{kind}><td class="place">{esc(label)}</td><td dir="auto">{_long(options[option])}</td>'
+            f'<tr{kind}><td class="place">{esc(label)}</td><td dir="auto">{long_text(options[option])}</td>'
             f"{likely.get(option, '')}<td>{', '.join(signs)}</td></tr>"
         )
     head = '<th scope="col">log-likelihood (nats)</th>' if likely else ""
@@ -150,7 +156,8 @@ def _likelihoods(values: Sequence[float], are_shares: bool) -> dict[int, str]:
     }
 
 
-def _reading(prediction: Prediction, options: Sequence[str]) -> str:
+def reading_html(prediction: Prediction, options: Sequence[str]) -> str:
+    """What a response was read as, and by what."""
     if prediction.error:
         return "nothing: no answer came"
     if prediction.text is not None:
@@ -166,16 +173,16 @@ def _option(choice: int, options: Sequence[str], variant: Variant) -> str:
     order = variant.order or tuple(range(len(options)))
     place = order.index(choice)
     label = f"({variant.labels[place]}) " if place < len(variant.labels) else ""
-    return f"{esc(label)}<bdi>{_long(options[choice])}</bdi>"
+    return f"{esc(label)}<bdi>{long_text(options[choice])}</bdi>"
 
 
-def _gold(entry: GalleryEntry, options: Sequence[str]) -> str:
-    answer = entry.answer
+def gold_html(answer: Answer | None, options: Sequence[str]) -> str:
+    """The right options, or the reference texts."""
     if answer is None:
         return '<span class="none">hidden</span>'
     if answer.options:
-        return " or ".join(f"<bdi>{_long(options[i])}</bdi>" for i in answer.options)
-    return " or ".join(f"“<bdi>{_long(text)}</bdi>”" for text in answer.texts[:6]) + (
+        return " or ".join(f"<bdi>{long_text(options[i])}</bdi>" for i in answer.options)
+    return " or ".join(f"“<bdi>{long_text(text)}</bdi>”" for text in answer.texts[:6]) + (
         " …" if len(answer.texts) > 6 else ""
     )
 

@@ -18,6 +18,7 @@ from snellen.formats.shown_text import short_name
 from snellen.metrics.declaration import declared
 from snellen.records import Estimate, Result
 from snellen.report.common_questions import common_question_tables
+from snellen.report.control_tables import control_tables
 from snellen.report.conventions import convention_tables
 from snellen.report.formatting import DASH, figure_parts, superscript, value_text
 from snellen.report.run_view import MetricEstimates, dimensions_of, method_rows, pools_of, run_views
@@ -103,6 +104,11 @@ def common_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[Ric
 def both_conventions(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:
     """Each run that was scored as published beside its standard numbers."""
     return [plain_table(table) for table in convention_tables(run_views(runs, rows))]
+
+
+def controlled_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:
+    """How much of each score needs the pictures, where controls were asked."""
+    return [plain_table(table) for table in control_tables(run_views(runs, rows))]
 
 
 def step_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:

@@ -205,10 +205,10 @@ class RunStore:
     def _stored(self, identity: bytes) -> Response | None:
         place = self._places.get(identity)
         if place is not None:
-            return _read_at(self._journals[place & 255], place >> 8).response
+            return read_exchange_at(self._journals[place & 255], place >> 8).response
         for path, places in self._others:
             if identity in places:
-                return _read_at(path, places[identity]).response
+                return read_exchange_at(path, places[identity]).response
         return None
 
     def share(self, protocol: str, request: Request, response: Response) -> Response:
@@ -382,7 +382,8 @@ def _presentation(protocol: str, request: Request) -> bytes:
     return hashlib.blake2b(_encoder.encode(who), digest_size=12).digest()
 
 
-def _read_at(path: Path, offset: int) -> Exchange:
+def read_exchange_at(path: Path, offset: int) -> Exchange:
+    """The exchange whose line begins at an offset that `read_journal` gave."""
     with path.open("rb") as file:
         file.seek(offset)
         return read_line(file.readline())

@@ -23,10 +23,12 @@ from snellen.paths import benchmark_folder, home, slug
 from snellen.prompts.rendering import PromptRenderer
 from snellen.prompts.templates import Templates, named_templates
 from snellen.protocols.base import Protocol, parse_protocol
+from snellen.protocols.control import with_controls
 from snellen.protocols.declaration import declaration_of
 from snellen.records import Formulation, Method, Sample
 from snellen.runs.drivers import SampleItem
 from snellen.runs.journal import BenchmarkUse
+from snellen.runs.shuffling import picture_partners, with_other_pictures
 from snellen.runs.spec import RunSpec
 
 Announce = Callable[[str], object]
@@ -258,6 +260,8 @@ def work_items(plan: RunPlan) -> Iterator[SampleItem]:
         prompts = {form: prompt_of(benchmark.spec, form, plan) for form in get_args(Formulation)}
         histories: dict[str, tuple[str, ...]] = {}
         protocols = protocols_of(benchmark.spec, plan)
+        shuffled = any(declaration_of(protocol).other_pictures for protocol in protocols)
+        partners = picture_partners(benchmark) if shuffled else {}
         for sample in benchmark.samples(selected.selection):
             if not plan.takes(sample):
                 continue
@@ -266,7 +270,9 @@ def work_items(plan: RunPlan) -> Iterator[SampleItem]:
                     if protocol.gold_history and not histories:
                         histories = benchmark.histories()
                     history = _published(sample, histories) if protocol.gold_history else ()
-                    yield SampleItem(sample, protocol, prompts[sample.formulation], benchmark.images, history)
+                    others = declaration_of(protocol).other_pictures
+                    shown = with_other_pictures(sample, partners) if others else sample
+                    yield SampleItem(shown, protocol, prompts[sample.formulation], benchmark.images, history)
 
 
 def _published(sample: Sample, histories: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
@@ -276,9 +282,11 @@ def _published(sample: Sample, histories: dict[str, tuple[str, ...]]) -> tuple[s
 
 
 def protocols_of(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
-    """The protocols that a benchmark is asked by: those of the run, else its own, else vanilla."""
-    if plan.protocols:
-        return plan.protocols
+    """The protocols that a benchmark is asked by: those of the run, else its own, else vanilla; and their controls."""
+    return with_controls(plan.protocols or _own_protocols(spec, plan), plan.spec.controls)
+
+
+def _own_protocols(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
     own: dict[Method, tuple[str, ...]] = {"generation": spec.generation, "likelihood": spec.likelihood}
     plain: dict[Method, tuple[str, ...]] = {
         "generation": ("vanilla",),

@@ -21,6 +21,7 @@ from msgspec.structs import asdict, fields, replace
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.decoding import parse_toml
 from snellen.paths import check_folder_name
+from snellen.protocols.control import Picture
 from snellen.protocols.prediction import RuleChoice
 from snellen.records import METHODS, Decoding, Method
 from snellen.registry import unknown
@@ -90,6 +91,8 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The other models that a protocol asks, by role: questioner, reasoner."""
     method: MethodChoice = "generation"
     """Without protocols: generation, likelihood or both."""
+    controls: tuple[Picture, ...] = ()
+    """Also ask everything with something else to see: blank (a grey picture), shuffled (another question's), text."""
     where: str = ""
     """A condition on facts and tags, for fewer samples."""
     held_out_for: tuple[str, ...] = ()

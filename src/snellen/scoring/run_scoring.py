@@ -35,6 +35,7 @@ from snellen.scoring.judges.marking import JudgedMetric
 from snellen.scoring.option_ranks import OptionRanking, score_ranks
 from snellen.scoring.picture_means import PictureMean, count_over_pictures
 from snellen.scoring.questions import AskedQuestion
+from snellen.scoring.request_costs import CostTally, RequestCost
 from snellen.scoring.role_uses import RoleTally, RoleUse
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.talks import TalkCost, Talks, score_cost
@@ -85,7 +86,9 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
     )
     uses = tuple(panel.uses) if panel else ()
     names = tuple(stage.name for stage in stages)
-    return ScoredRun(folder, manifest, spec, names, benchmarks, read.asked, read.reused, uses, read.roles)
+    return ScoredRun(
+        folder, manifest, spec, names, benchmarks, read.asked, read.reused, uses, read.roles, read.requests
+    )
 
 
 def check_scoring(spec: ScoringSpec, *, judged: bool) -> None:
@@ -151,6 +154,7 @@ class _Read(Struct):
     costs: dict[str, dict[tuple[str, str, int], TalkCost]]
     """What the answers took that several steps led to, by benchmark and question."""
     roles: tuple[RoleUse, ...] = ()
+    requests: tuple[RequestCost, ...] = ()
     asked: int = 0
     reused: int = 0
 
@@ -159,7 +163,7 @@ def _read(
     folder: Path, manifest: RunManifest, samples: dict[str, dict[str, Sample]], readings: Mapping[str, _Reading]
 ) -> _Read:
     read = _Read({name: {} for name in samples}, {}, {name: {} for name in samples})
-    roles, talks = RoleTally(manifest), Talks(manifest.protocols)
+    roles, requests, talks = RoleTally(manifest), CostTally(), Talks(manifest.protocols)
     baselines = Baselines(folder, manifest.protocols)
     for exchange in read_exchanges(folder):
         request = exchange.request
@@ -167,6 +171,8 @@ def _read(
         read.reused += exchange.reused
         sample = samples.get(request.benchmark, {}).get(request.sample_id)
         roles.add(exchange)
+        if sample is not None:
+            requests.add(exchange)
         if sample is None or request.variant.baseline:
             continue  # asked under a larger limit or another condition; or found by `baselines`
         check_fits(folder, exchange, sample)
@@ -203,7 +209,7 @@ def _read(
             read.doubtful[id(prediction)] = UnparsedReply(prediction, question, text)
         if talk.conclusion.response.error is None:
             read.costs[talk.sample.benchmark][key] = talk.cost
-    read.roles = roles.uses
+    read.roles, read.requests = roles.uses, requests.costs
     return read
 
 

@@ -13,9 +13,10 @@ from snellen.catalogue.suites import AsPublished
 from snellen.reasons import Reason
 from snellen.records import Answer, Convention, Prediction, Sample, Score
 from snellen.runs.journal import RunManifest
-from snellen.runs.spec import ScoringSpec
+from snellen.runs.spec import ScoringSpec, TokenPrice
 from snellen.scoring.corpus_counts import QuestionCounts
 from snellen.scoring.judges.ensemble import JudgeUse
+from snellen.scoring.request_costs import RequestCost
 from snellen.scoring.role_uses import RoleUse
 
 
@@ -57,6 +58,10 @@ class ScoredRun(Struct, frozen=True):
     judges: tuple[JudgeUse, ...] = ()
     roles: tuple[RoleUse, ...] = ()
     """What was asked of each model of the run; empty for a run with one model alone."""
+    costs: tuple[RequestCost, ...] = ()
+    """What the answers took, by benchmark and protocol."""
+    price: TokenPrice | None = None
+    """Of the evaluated model's tokens, where its user says it."""
     left_out: tuple[ExcludedQuestion, ...] | None = None
     """None but for runs that are compared on the questions which all of them answered."""
     counterpart: ScoredRun | None = None

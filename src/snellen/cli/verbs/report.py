@@ -9,10 +9,11 @@ import click
 from msgspec.structs import replace
 
 from snellen.api import Results
-from snellen.cli.flags import judge_from_flags, scoring_flags, scoring_from_flags, subset_flags
+from snellen.cli.flags import judge_from_flags, parse_price, scoring_flags, scoring_from_flags, subset_flags
 from snellen.cli.show import announce, out
 from snellen.errors import DataError
 from snellen.evaluation import score_folders
+from snellen.runs.spec import TokenPrice
 
 
 @click.command()
@@ -26,12 +27,19 @@ from snellen.evaluation import score_folders
     help="File to write: .html, .md, .csv or .json; repeat for more.  [report.html]",
 )
 @click.option("--with-standard", is_flag=True, help="With --as-published: the standard numbers of each run too.")
+@click.option(
+    "--price",
+    metavar="IN,OUT",
+    callback=parse_price,
+    help="Prices per million tokens read and written: what each benchmark cost stands beside its score.",
+)
 @subset_flags
 @scoring_flags
 def command(
     runs: tuple[Path, ...],
     outputs: tuple[Path, ...],
     with_standard: bool,
+    price: TokenPrice | None,
     where: str,
     common_answered: bool,
     **flags: Any,
@@ -47,7 +55,8 @@ def command(
         raise DataError("--with-standard goes with --as-published")
     standard = score_folders(runs, replace(scoring, as_published=False), judge, announce) if with_standard else []
     # The later of the two is kept in the runs' folders, and has the numbers of both.
-    scored = Results([*standard, *score_folders(runs, scoring, judge, announce)])
+    found = [*standard, *score_folders(runs, scoring, judge, announce)]
+    scored = Results([replace(run, price=price) for run in found])
     results = scored.only(where=where, common_answered=common_answered)
     for path in outputs or (runs[0] / "report.html" if len(runs) == 1 else Path("report.html"),):
         out.print(str(results.report(path)), soft_wrap=True)

@@ -12,6 +12,7 @@ from snellen.cli.flags import flags_given, json_flag, scoring_flags
 from snellen.cli.show import announce, run_progress, show_results
 from snellen.errors import DataError
 from snellen.evaluation import check_budget, evaluate_spec
+from snellen.protocols.control import Picture
 from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read_run_spec, run_spec
 
 
@@ -36,6 +37,13 @@ from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read
     "--method",
     type=click.Choice(get_args(MethodChoice)),
     help="Without --protocol: by generation, by likelihood, or by both.  [generation]",
+)
+@click.option(
+    "--control",
+    "controls",
+    multiple=True,
+    type=click.Choice(get_args(Picture)),
+    help="Also ask everything with a grey picture, another question's picture, or none; repeat for more.",
 )
 @click.option("--where", help="Only samples for which this holds, e.g. \"dimension == 'CG' and level == 'easy'\".")
 @click.option(

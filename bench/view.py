@@ -1,0 +1,116 @@
+"""Speed of `snellen view`: how long an index takes, and how long pages of many questions take over HTTP.
+
+    python bench/view.py [--questions 100000] [--models 2] [--rounds 5]
+
+Models are objects that answer at once; the runs, the index and the server are the real ones. Best and worst of
+`rounds` requests, in milliseconds, with the first one apart, which makes what later ones take from memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx
+
+import snellen as sn
+from snellen.api import build_table
+from snellen.images import Images
+from snellen.models.base import ALL_KINDS
+from snellen.records import Request, Response
+from snellen.seeds import rng_for
+from snellen.server.library import Library
+from snellen.server.serving import listen, make_server
+
+PAGES = {
+    "first page": "/questions",
+    "page 100": "/questions?page=100",
+    "wrong": "/questions?outcome=wrong",
+    "wrong in one run, by share": "/questions?outcome=wrong&run=run0&sort=hardest",
+    "models disagree": "/questions?disagree=1",
+    "right here, not there": "/questions?better=run0&worse=run1",
+    "a rare word": "/questions?q=number+777+here",
+    "a word of every question": "/questions?q=animal",
+    "two letters": "/questions?q=77",
+    "a word of half the replies": "/questions?q=unsure",
+    "a tag": "/questions?tag=level%3Dhard",
+    "a question": "/question?of=many&sample=q000777&outcome=wrong",
+    "runs": "/runs",
+}
+
+
+class Quick:
+    """Right more often than not; its replies have some words around the label."""
+
+    kinds = ALL_KINDS
+    batch_size = 512
+
+    def __init__(self, number: int) -> None:
+        self.name = f"model{number}"
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"model": self.name}
+
+    def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        return [self._reply(request) for request in requests]
+
+    loglikelihood = generate
+
+    def _reply(self, request: Request) -> Response:
+        draw = rng_for(self.name, request.sample_id)
+        label = request.variant.labels[draw.randrange(4) if draw.random() < 0.5 else 0]
+        return Response(text=f"I am {'unsure' if draw.random() < 0.5 else 'certain'}: ({label})")
+
+
+def write_table(path: Path, count: int) -> None:
+    with path.open("w") as file:
+        file.write("id\tquestion\tA\tB\tC\tD\tanswer\ttag_level\n")
+        for i in range(count):
+            level = ("easy", "hard")[i % 2]
+            file.write(f"q{i:06d}\tWhich animal is number {i} here?\tcat\tdog\thorse\tcow\t{'ABCD'[i % 4]}\t{level}\n")
+
+
+def milliseconds(client: httpx.Client, address: str) -> float:
+    start = time.perf_counter()
+    reply = client.get(address)
+    assert reply.status_code == 200, (address, reply.status_code)
+    return 1000 * (time.perf_counter() - start)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=int, default=100_000)
+    parser.add_argument("--models", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_table(folder / "many.tsv", asked.questions)
+        benchmark = build_table(folder / "many.tsv", name="many", to=folder / "many")
+        for number in range(asked.models):
+            sn.evaluate(
+                Quick(number), str(benchmark.folder), "vanilla", runs=folder / "runs", name=f"run{number}", report=False
+            )
+        library = Library([folder / "runs"], folder / "index.sqlite")
+        start = time.perf_counter()
+        library.refresh()
+        size = (folder / "index.sqlite").stat().st_size / 1e6
+        print(f"index of {asked.models} x {asked.questions:,}: {time.perf_counter() - start:.1f} s, {size:.0f} MB")
+        listener = listen(0)
+        server = make_server(library)
+        threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
+        print(f"{'page':28} {'first':>8} {'best':>8} {'worst':>8}   ms")
+        with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=120) as client:
+            for words, address in PAGES.items():
+                first = milliseconds(client, address)
+                later = [milliseconds(client, address) for _ in range(asked.rounds)]
+                print(f"{words:28} {first:8.0f} {min(later):8.0f} {max(later):8.0f}")
+        server.should_exit = True
+
+
+if __name__ == "__main__":
+    main()

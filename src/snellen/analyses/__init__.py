@@ -1,0 +1,1 @@
+"""Declared analyses: values of models, printed or measured, by groups of models."""

@@ -1,0 +1,146 @@
+"""An analysis as its TOML file declares it: which values, of which groups of models, by which statistic, drawn how.
+
+docs/analyses.md shows each field in use.
+"""
+
+from __future__ import annotations
+
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen import registry
+from snellen.catalogue import analysis_files
+from snellen.catalogue.cards import ModelCard
+from snellen.errors import DataError, UnknownNameError
+from snellen.formats.decoding import parse_toml
+from snellen.records import Method
+
+MODEL = "model"
+"""What models are grouped by so that each stands alone."""
+Plot = Literal["heat", "intervals", "scatter", "none"]
+
+
+class AnalysisSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Values that enter: of a paper's printed tables, and what runs have of the same."""
+
+    cells: tuple[str, ...] = ()
+    """`TABLE:COLUMN` with `*` for any text. A run enters with its number of the same benchmark, metric and method."""
+    quantity: str = ""
+    """The name under which a model's cells are averaged; each cell counts by its column when empty."""
+    rows: dict[str, str] = {}
+    """Labels that the rows have, where they have such a label."""
+    without: dict[str, tuple[str, ...]] = {}
+    """Labels that the rows do not have."""
+    method: Method | None = None
+    """Where the table says the method by its column."""
+    measure: str = ""
+    """What is measured on runs, by its name in the registry's group `analysis_measures`."""
+
+
+class Grouping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One thing that models are grouped by: a fact on their cards, what they were trained on, or lists of them."""
+
+    name: str = ""
+    """Heading of its column; `by` when empty."""
+    by: str = ""
+    """A field of the model card, or `model`."""
+    names: dict[str, tuple[str, ...]] = {}
+    """For texts: group -> patterns (`*` for any text), of which the first that fits counts; others keep their text."""
+    edges: tuple[float, ...] = ()
+    """For numbers: where one class ends (inclusive) and the next begins."""
+    trained_on: str = ""
+    """Instead: whether the card names this data set."""
+    members: dict[str, tuple[str, ...]] = {}
+    """Instead: group -> names of cards."""
+
+    @property
+    def heading(self) -> str:
+        return self.name or self.by or (f"trained on {self.trained_on}" if self.trained_on else "group")
+
+
+class PrintedGroups(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the paper prints what the analysis computes."""
+
+    table: str
+    groups: tuple[str, ...] = ()
+    """The labels that stand for the groups, in their order."""
+    rows: dict[str, str] = {}
+    columns: dict[str, str] = {}
+    """Quantity -> column, where these differ; with several methods `METHOD QUANTITY` -> column."""
+
+
+class AnalysisSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A declared analysis."""
+
+    name: str = ""
+    title: str
+    about: str = ""
+    """The figure or table that it repeats."""
+    notes: tuple[str, ...] = ()
+    """What a reader of its numbers has to know."""
+    suite: str = ""
+    """The suite whose paper's tables are read; the one that declares the analysis when empty."""
+    values: tuple[AnalysisSource, ...]
+    groups: tuple[Grouping, ...] = (Grouping(by=MODEL),)
+    pool: bool = False
+    """Whether all quantities of a group count as one: each value of each model is an observation."""
+    statistic: str = "mean"
+    """A name of the registry's group `analysis_statistics`."""
+    plot: Plot = "intervals"
+    printed: PrintedGroups | None = None
+
+
+def analyses() -> dict[str, AnalysisSpec]:
+    """All that suites and named folders declare, by name. Raises DataError for a wrong file."""
+    return {name: find_analysis(name) for name in analysis_files()}
+
+
+def find_analysis(name: str) -> AnalysisSpec:
+    """The analysis of a file (`mine.toml`), or of that name, without its suite where it is the only one of that name.
+
+    Raises UnknownNameError, and DataError for a wrong file.
+    """
+    if name.endswith(".toml"):
+        path = Path(name).expanduser()
+        return _read(path, path.stem)
+    files = analysis_files()
+    found = [full for full in files if name in (full, full.rpartition("/")[2])]
+    if len(found) > 1 and name not in files:
+        raise UnknownNameError(f"several analyses are called {name}; name one of {', '.join(found)}")
+    if not found:
+        raise registry.unknown("analysis", name, files)
+    full = name if name in files else found[0]
+    return _read(files[full], full)
+
+
+def _read(file: Traversable, name: str) -> AnalysisSpec:
+    try:
+        declared = msgspec.convert(parse_toml(file.read_text("utf-8"), str(file)), AnalysisSpec)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{file}: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{file}: cannot read the analysis ({error})") from None
+    _check(declared, str(file))
+    return replace(declared, name=name, suite=declared.suite or name.rpartition("/")[0])
+
+
+def _check(spec: AnalysisSpec, where: str) -> None:
+    for group in spec.groups:
+        if sum(map(bool, (group.by, group.trained_on, group.members))) != 1:
+            raise DataError(f"{where}: a group is given by one of by, trained_on and members")
+        if group.by not in ("", MODEL) and group.by not in ModelCard.__struct_fields__:
+            known = [MODEL, *ModelCard.__struct_fields__]
+            raise UnknownNameError(f"{where}: {registry.unknown('field of a model card', group.by, known)}")
+    known_names = registry.names("analysis_statistics"), registry.names("analysis_measures")
+    if spec.statistic not in known_names[0]:
+        raise UnknownNameError(f"{where}: {registry.unknown('statistic', spec.statistic, known_names[0])}")
+    for source in spec.values:
+        if not source.cells and not source.measure:
+            raise DataError(f"{where}: values need cells = [...] of a paper's tables, or a measure of runs")
+        if source.measure and source.measure not in known_names[1]:
+            raise UnknownNameError(f"{where}: {registry.unknown('measure', source.measure, known_names[1])}")

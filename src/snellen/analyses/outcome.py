@@ -1,0 +1,254 @@
+"""What an analysis found: its numbers, those that the paper prints beside them, a table, a chart, files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from snellen import registry
+from snellen.analyses.declaration import AnalysisSpec
+from snellen.analyses.groups import group_of, why_no_group
+from snellen.analyses.observations import Observation, ObservedValues, observe
+from snellen.analyses.plots import analysis_charts
+from snellen.analyses.statistics import DIGITS, AnalysisRow, AnalysisStatistic, Member, by_quantity, pooled
+from snellen.catalogue.cards import ModelCard, model_cards
+from snellen.catalogue.papers import PrintedValue, paper_of
+from snellen.errors import DataError
+from snellen.formats.shown_text import csv_table
+from snellen.records import METHODS
+from snellen.report.document import html_charts, offline_document, stand_alone
+from snellen.report.figures import ChartPanel
+from snellen.report.formatting import decimal_text
+from snellen.report.markdown import escape, markdown_tables
+from snellen.report.markup import esc, html_table
+from snellen.report.run_view import RunView
+from snellen.report.table import Cell, Table
+from snellen.runs.journal import write_atomically
+
+ROUNDING = 1e-9
+INTERVALS = (
+    "In brackets Student's 95% interval of the mean over three or more models, taken as a sample of such models."
+)
+
+
+class PrintedBeside(Struct, frozen=True):
+    """A number of an analysis and what the paper prints for it."""
+
+    row: AnalysisRow
+    printed: PrintedValue
+    known: str = ""
+    """Why the printed figure is a known misprint, as the suite's errata say; empty where it is none."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the difference is one of rounding, of the printed figure and of those it was computed from."""
+        if self.row.estimate.value is None or self.printed.value is None:
+            return False
+        reach = 0.5 * 10.0**-self.printed.digits + self.row.slack + ROUNDING
+        return abs(self.row.estimate.value - float(self.printed.value)) <= reach
+
+
+class AnalysisOutcome(Struct, frozen=True):
+    """All that an analysis found."""
+
+    spec: AnalysisSpec
+    rows: tuple[AnalysisRow, ...]
+    checks: tuple[PrintedBeside, ...]
+    """The paper's models alone, beside what it prints."""
+    notes: tuple[str, ...]
+    charts: tuple[ChartPanel, ...]
+
+    @property
+    def unexplained(self) -> list[PrintedBeside]:
+        """Figures that the paper prints otherwise, and that are no known misprints."""
+        return [check for check in self.checks if not check.agrees and not check.known]
+
+    @property
+    def table(self) -> Table:
+        """A row for each group and method, a column for each quantity."""
+        quantities = list(dict.fromkeys(row.quantity for row in self.rows))
+        lines = by_quantity(self.rows)
+        methods = ("method",) if any(row.method for row in self.rows) else ()
+        headings = tuple(grouping.heading for grouping in self.spec.groups)
+        counts = {key: max(row.models for row in cells.values()) for key, cells in lines.items()}
+        rows: list[tuple[Cell, ...]] = [
+            (
+                *groups,
+                *([method] if methods else ()),
+                counts[groups, method, statistic],
+                *(_cell(cells.get(name)) for name in quantities),
+            )
+            for (groups, method, statistic), cells in lines.items()
+        ]
+        title = f"{self.spec.title}: {', '.join(dict.fromkeys(row.statistic for row in self.rows))}"
+        units = ", ".join(dict.fromkeys(row.unit for row in self.rows if row.unit))
+        facts = (*filter(None, (self.spec.about,)), *([f"In {units}."] if units else ()),
+                 *([INTERVALS] if any(row.statistic.startswith("mean") for row in self.rows) else ()))  # fmt: skip
+        return Table(
+            title, (*headings, *methods, "models", *quantities), tuple(rows), len(headings) + len(methods), facts
+        )
+
+    @property
+    def check_table(self) -> Table:
+        """Numbers that the paper prints otherwise."""
+        rows = tuple(
+            (check.printed.place, check.printed.printed, _figure(check.row.estimate.value, check.printed.digits + 1),
+             check.known or "no")
+            for check in self.checks
+            if not check.agrees
+        )  # fmt: skip
+        agree = sum(check.agrees for check in self.checks)
+        title = f"{agree} of {len(self.checks)} printed figures agree" + ("; these do not" if rows else "")
+        return Table(title, ("printed where", "printed", "computed", "a known misprint"), rows)
+
+
+def _cell(row: AnalysisRow | None) -> Cell:
+    """`53.7 [40.2, 67.2]`."""
+    if row is None or row.estimate.value is None:
+        return ""
+    digits, e = DIGITS.get(row.unit, 3), row.estimate
+    ends = "" if e.low is None or e.high is None else f" [{_figure(e.low, digits)}, {_figure(e.high, digits)}]"
+    return f"{_figure(e.value, digits)}{ends}"
+
+
+def _figure(value: float | None, digits: int) -> str:
+    return "" if value is None else decimal_text(value, digits)
+
+
+def compute_analysis(
+    spec: AnalysisSpec, views: Sequence[RunView] = (), cards: dict[str, ModelCard] | None = None
+) -> AnalysisOutcome:
+    """An analysis of the paper's models and of `views`, runs scored as published.
+
+    Raises DataError where nothing can be shown, such as without runs for what only runs have.
+    """
+    known = model_cards() if cards is None else cards
+    gathered = observe(spec, views, known)
+    if not gathered.found:
+        raise DataError(f"{spec.name}: {_nothing(spec, gathered, views)}")
+    members = sorted(
+        _members(spec, gathered.found, known), key=lambda one: (METHODS.index(one.one.method), one.x or 0.0)
+    )
+    if not any(member.groups for member in members):
+        raise DataError(f"{spec.name}: no model is in any group; write model cards (--cards FILE, docs/analyses.md)")
+    rows = _computed(spec, members)
+    of_paper = [member for member in members if not member.one.is_run]
+    own = _computed(spec, of_paper) if views and of_paper else rows if of_paper else ()
+    notes = (*spec.notes, *gathered.notes, *_ungrouped(spec, members, known))
+    return AnalysisOutcome(spec, rows, tuple(_beside(spec, own)), notes, tuple(analysis_charts(spec, rows, members)))
+
+
+def _nothing(spec: AnalysisSpec, gathered: ObservedValues, views: Sequence[RunView]) -> str:
+    if views:
+        return " ".join(gathered.notes)
+    return f"no paper prints what this analysis looks at; name runs (snellen analyse {spec.name} RUNS)"
+
+
+def _members(spec: AnalysisSpec, found: Sequence[Observation], cards: Mapping[str, ModelCard]) -> Iterator[Member]:
+    for one in found:
+        groups = [group_of(one, grouping, cards) for grouping in spec.groups]
+        named = tuple(group for group in groups if group is not None)
+        fact = getattr(cards[one.card], spec.groups[0].by, None) if one.card in cards and spec.groups[0].by else None
+        yield Member(one, named if len(named) == len(groups) else (), float(fact) if isinstance(fact, int) else None)
+
+
+def _computed(spec: AnalysisSpec, members: Sequence[Member]) -> tuple[AnalysisRow, ...]:
+    statistic: AnalysisStatistic = registry.find("analysis_statistics", spec.statistic)
+    return tuple(statistic.compute(pooled(members) if spec.pool else members))
+
+
+def _ungrouped(spec: AnalysisSpec, members: Sequence[Member], cards: Mapping[str, ModelCard]) -> Iterator[str]:
+    """What keeps runs from joining a group; and which of the paper's models are in none."""
+    alone = {member.one.model: member.one for member in members if not member.groups}
+    for one in alone.values():
+        for grouping in spec.groups if one.is_run else ():
+            if group_of(one, grouping, cards) is None:
+                yield f"{why_no_group(one, grouping, cards)}."
+    printed = [name for name, one in alone.items() if not one.is_run]
+    if printed:
+        yield f"In no group, of the paper's models: {', '.join(printed)}."
+
+
+def _beside(spec: AnalysisSpec, rows: Sequence[AnalysisRow]) -> Iterator[PrintedBeside]:
+    """Each number that the paper prints too."""
+    where = spec.printed
+    if where is None or not rows:
+        return
+    paper = paper_of(spec.suite)
+    known = {erratum.place: erratum.why for erratum in paper.errata}
+    for cell in paper.values(where.table):
+        if any(cell.labels.get(label) != text for label, text in where.rows.items()):
+            continue
+        groups = tuple(cell.labels.get(label, "") for label in where.groups)
+        for row in rows:
+            column = where.columns.get(f"{row.method} {row.quantity}") or where.columns.get(row.quantity, row.quantity)
+            same_method = "method" not in cell.labels or cell.labels["method"] == row.method
+            if groups == row.groups[: len(groups)] and column == cell.column and same_method:
+                yield PrintedBeside(row, cell, known.get(cell.place, ""))
+
+
+def flat_analysis_row(row: AnalysisRow, spec: AnalysisSpec) -> dict[str, Any]:
+    """A row as a flat dict of plain values, groups under their headings."""
+    groups = {grouping.heading: group for grouping, group in zip(spec.groups, row.groups, strict=True)}
+    fields = {name: value for name, value in asdict(row).items() if name not in ("groups", "estimate", "slack")}
+    return {"analysis": spec.name, **groups, **fields, **asdict(row.estimate)}
+
+
+def write_analysis(outcome: AnalysisOutcome, path: Path) -> Path:
+    """Write an analysis as `.html` (one page that opens offline), `.md`, `.csv`, `.json`, or its first chart as `.svg`.
+
+    Raises DataError for another suffix or an analysis without a chart, StoreError when the file cannot be written.
+    """
+    form = FORMS.get(path.suffix.lower())
+    if form is None:
+        raise DataError(f"{path}: an analysis is written as one of {', '.join(FORMS)}; choose one of these suffixes")
+    write_atomically(path, form(outcome).encode("utf-8", "replace"))
+    return path
+
+
+def _tables(outcome: AnalysisOutcome) -> list[Table]:
+    return [outcome.table, *([outcome.check_table] if outcome.checks else ())]
+
+
+def _page(outcome: AnalysisOutcome) -> str:
+    spec = outcome.spec
+    header = f'<p class="kicker">Snellen analysis · {esc(spec.name)}</p><h1>{esc(spec.title)}</h1>'
+    header += "".join(f"<p>{esc(line)}</p>" for line in (*filter(None, (spec.about,)), *outcome.notes))
+    found = html_charts(outcome.charts, "", INTERVALS) + "".join(html_table(table) for table in _tables(outcome))
+    return offline_document(f"Snellen analysis: {spec.title}", header, [("analysis", spec.title, found)])
+
+
+def _markdown(outcome: AnalysisOutcome) -> str:
+    lines = [f"# {escape(outcome.spec.title)}", ""]
+    for note in outcome.notes:
+        lines += [escape(note), ""]
+    return "\n".join([*lines, *markdown_tables(_tables(outcome), 2)])
+
+
+def _csv(outcome: AnalysisOutcome) -> str:
+    return csv_table([flat_analysis_row(row, outcome.spec) for row in outcome.rows])
+
+
+def _json(outcome: AnalysisOutcome) -> str:
+    rows = [flat_analysis_row(row, outcome.spec) for row in outcome.rows]
+    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+
+
+def _svg(outcome: AnalysisOutcome) -> str:
+    if not outcome.charts:
+        raise DataError(f"{outcome.spec.name} declares no plot; write .html, .md, .csv or .json")
+    return stand_alone(outcome.charts[0].svg)
+
+
+FORMS: dict[str, Callable[[AnalysisOutcome], str]] = {
+    ".html": _page,
+    ".md": _markdown,
+    ".csv": _csv,
+    ".json": _json,
+    ".svg": _svg,
+}

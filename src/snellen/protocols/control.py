@@ -1,0 +1,81 @@
+"""Controls: what another protocol asks, with a grey picture, the picture of another question, or none."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal
+from urllib.parse import quote
+
+from msgspec.structs import replace
+
+from snellen.errors import UnknownNameError
+from snellen.images import BLANK
+from snellen.prompts.rendering import PromptRenderer
+from snellen.protocols.base import Protocol, ProtocolSettings, RequestGenerator, parse_protocol
+from snellen.protocols.declaration import Declaration, declaration_of
+from snellen.records import Method, Sample
+
+Picture = Literal["blank", "shuffled", "text"]
+SHOWN: dict[Picture, str] = {
+    "blank": "a grey picture", "shuffled": "another question's picture", "text": "no picture",
+}  # fmt: skip
+
+
+class Control(ProtocolSettings, frozen=True):
+    """Another protocol's requests, with something else to see: what of its score does not need the picture.
+
+    A sample that has no picture is not asked. With `shuffled`, samples come with the pictures of others
+    (`snellen.runs.shuffling`).
+    """
+
+    picture: Picture = "blank"
+    of: str = "vanilla"
+    """The label of that protocol."""
+
+    def __post_init__(self) -> None:
+        if declaration_of(self.inner).control_of:
+            raise UnknownNameError(f"{self.of} is a control itself; name the protocol that is to be controlled")
+
+    @cached_property
+    def inner(self) -> Protocol:
+        return parse_protocol(self.of)
+
+    @cached_property
+    def label(self) -> str:
+        # Of settings of the other protocol, `&` would begin one of this protocol's.
+        return f"control?picture={self.picture}&of={quote(self.of, safe='?=,:')}"
+
+    @property
+    def method(self) -> Method:
+        return self.inner.method
+
+    @property
+    def gold_history(self) -> bool:
+        return self.inner.gold_history
+
+    @property
+    def declaration(self) -> Declaration:
+        return replace(
+            declaration_of(self.inner),
+            sees_images=False,
+            control_of=self.inner.label,
+            shown=SHOWN[self.picture],
+            other_pictures=self.picture == "shuffled",
+        )
+
+    def applies(self, sample: Sample) -> bool:
+        return bool(sample.images) and self.inner.applies(sample)
+
+    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+        if self.picture == "text":
+            sample = replace(sample, images=())
+        elif self.picture == "blank":
+            sample = replace(sample, images=(BLANK,) * len(sample.images))
+        return (yield from self.inner.ask(sample, prompt, history))
+
+
+def with_controls(protocols: tuple[Protocol, ...], pictures: tuple[Picture, ...]) -> tuple[Protocol, ...]:
+    """The protocols, then a control with each of the pictures of every one that shows pictures."""
+    shows = [protocol for protocol in protocols if declaration_of(protocol).sees_images]
+    wanted = [Control(picture=picture, of=protocol.label) for protocol in shows for picture in pictures]
+    return (*protocols, *(one for one in wanted if one not in protocols))

@@ -1,0 +1,56 @@
+"""How much of a score needs the pictures: each benchmark's headline beside its controls, paired by question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from snellen.analysis.capability import headlines_of
+from snellen.analysis.paired.differences import pair
+from snellen.analysis.paired.questions import QuestionMeasures, measures_of
+from snellen.protocols.base import labelled_declaration
+from snellen.records import Estimate
+from snellen.report.formatting import DASH, metric_title, value_text
+from snellen.report.run_view import RunView, chance_accuracy
+from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+from snellen.scoring.scored_run import ScoredBenchmark
+
+HEADER = ("run", "benchmark", "protocol", "shown instead", "metric", "score", "control", "difference [95%] n", "chance")
+NOTES = (
+    "The difference is what the score owes to the pictures: the same questions with and without them, by picture. One "
+    "whose interval holds 0 may owe them nothing; a control above chance is answered from the words.",
+)
+
+
+def control_tables(views: Sequence[RunView]) -> list[Table]:
+    """One table of all runs; none where no control was asked."""
+    rows = tuple((view.label, *row) for view in views for scored in view.run.benchmarks for row in _rows(scored))
+    return [Table("What the pictures are needed for", HEADER, rows, label_columns=5, notes=NOTES)] if rows else []
+
+
+def _rows(scored: ScoredBenchmark) -> Iterator[tuple[Cell, ...]]:
+    headlines = headlines_of(scored)
+    found = {(one.protocol, one.metric): one for one in measures_of(scored) if one.metric in headlines}
+    for control in found.values():
+        declared = labelled_declaration(control.protocol)
+        score = found.get((declared.control_of, control.metric))
+        if score is not None:
+            yield (
+                scored.spec.name,
+                score.protocol,
+                declared.shown,
+                metric_title(score.metric),
+                *_figures(score, control),
+            )
+
+
+def _figures(score: QuestionMeasures, control: QuestionMeasures) -> Iterator[Cell]:
+    result = pair((score.protocol, control.protocol), score, control).result
+    unit = score.row.unit
+    for value in (result.first_value, result.second_value):
+        yield value_text(Estimate(value, None, None, None, 0), unit)
+    if result.difference.value is None:
+        yield AbsentCell("no question has a value with and without its picture")
+    else:
+        yield NumberCell(unit, result.difference)
+    level = chance_accuracy(score.scored) if score.metric == "accuracy" else None
+    yield DASH if level is None else value_text(Estimate(level, None, None, None, 0), unit)

@@ -1,0 +1,126 @@
+"""Quality and what it costs: tokens, seconds and price beside each headline, and who is on the Pareto front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from snellen.analysis.capability import headlines_of
+from snellen.metrics.declaration import declared
+from snellen.protocols.base import labelled_declaration
+from snellen.records import Estimate
+from snellen.report.formatting import DASH, decimal_text, metric_title
+from snellen.report.run_view import RunView
+from snellen.report.table import Cell, NumberCell, Table
+from snellen.scoring.request_costs import PERCENTILES, RequestCost
+from snellen.scoring.scored_run import ScoredBenchmark
+
+MILLION = 1_000_000
+HEADER = ("run", "benchmark", "protocol", "metric", "score", "requests", "failed", "tokens read", "tokens written")
+NOTES = (
+    "Of all questions of the run, each protocol as if it were asked alone: replies taken over from another count. "
+    "Tokens as the model counts them; "
+    "seconds of one request, as it was measured (a local model's requests in a batch share its time).",
+)
+FRONT_NOTE = (
+    "Front: no other run of the table has at least this score on the benchmark at no greater cost, and one of them "
+    "better. Cost is price, else tokens, else the middle of the seconds, where all of its runs have it."
+)
+
+
+class _Line(Struct, frozen=True):
+    """One protocol of one run on one benchmark."""
+
+    view: RunView
+    scored: ScoredBenchmark
+    cost: RequestCost
+    metric: str
+    unit: str
+    estimate: Estimate | None
+
+    @property
+    def sees_images(self) -> bool:
+        return labelled_declaration(self.cost.protocol).sees_images
+
+    @property
+    def price(self) -> float | None:
+        if self.view.run.price is None or self.cost.usage is None:
+            return None
+        read, written = self.view.run.price
+        usage = self.cost.usage
+        return ((usage.prompt_tokens or 0) * read + (usage.completion_tokens or 0) * written) / MILLION
+
+    @property
+    def costs(self) -> tuple[float | None, ...]:
+        """By price, tokens, seconds."""
+        usage, seconds = self.cost.usage, self.cost.seconds
+        tokens = float((usage.prompt_tokens or 0) + (usage.completion_tokens or 0)) if usage else None
+        return self.price, tokens, seconds[0] if seconds else None
+
+
+def cost_tables(views: Sequence[RunView]) -> list[Table]:
+    """One table of all runs, with a column for the price where one is given and for the front of several runs."""
+    lines = [line for view in views for line in _lines(view)]
+    if not lines:
+        return []
+    has_price, several = any(line.price is not None for line in lines), len(views) > 1
+    header = (*HEADER, *(f"p{p} seconds" for p in PERCENTILES), *(("price",) if has_price else ()))
+    rows = tuple(
+        (*_row(line), *((_text(line.price, 4),) if has_price else ()), *((_on_front(line, lines),) if several else ()))
+        for line in lines
+    )
+    front = (("front",), (FRONT_NOTE,)) if several else ((), ())
+    return [Table("Quality and cost", (*header, *front[0]), rows, label_columns=4, notes=(*NOTES, *front[1]))]
+
+
+def _lines(view: RunView) -> list[_Line]:
+    lines = []
+    for cost in view.run.costs:
+        scored = view.benchmark(cost.benchmark)
+        if scored is None:
+            continue
+        metric = headlines_of(scored)[-1]
+        result = view.results_by_key.get((cost.protocol, metric, cost.benchmark, "", ""))
+        unit, estimate = (result.unit, result.estimate) if result else ("", None)
+        lines.append(_Line(view, scored, cost, metric, unit, estimate))
+    return lines
+
+
+def _row(line: _Line) -> tuple[Cell, ...]:
+    cost = line.cost
+    usage: tuple[Cell, Cell] = (DASH, DASH)
+    if cost.usage:
+        usage = (cost.usage.prompt_tokens or 0, cost.usage.completion_tokens or 0)
+    seconds = [decimal_text(value, 3) for value in cost.seconds] or [DASH] * len(PERCENTILES)
+    score: Cell = DASH if line.estimate is None else NumberCell(line.unit, line.estimate)
+    title = metric_title(line.metric)
+    return line.view.label, cost.benchmark, cost.protocol, title, score, cost.answered, cost.failed, *usage, *seconds
+
+
+def _text(value: float | None, digits: int) -> str:
+    return DASH if value is None else decimal_text(value, digits)
+
+
+def _on_front(line: _Line, lines: Sequence[_Line]) -> str:
+    """`yes` or `no`; a dash where scores or costs cannot be compared, and for what is asked without the pictures."""
+    place = line.cost.benchmark, line.metric
+    rivals = [one for one in lines if (one.cost.benchmark, one.metric) == place and one.sees_images]
+    if line not in rivals:
+        return DASH
+    kind = next((k for k in range(3) if all(one.costs[k] is not None for one in rivals)), None)
+    if kind is None or line.estimate is None or line.estimate.value is None:
+        return DASH
+    sign = -1 if declared(line.metric).better == "lower" else 1
+    points = [
+        (sign * one.estimate.value, one.costs[kind] or 0.0)
+        for one in rivals
+        if one.estimate is not None and one.estimate.value is not None
+    ]
+    return "yes" if on_front((sign * line.estimate.value, line.costs[kind] or 0.0), points) else "no"
+
+
+def on_front(point: tuple[float, float], points: Sequence[tuple[float, float]]) -> bool:
+    """Whether no other (score, cost) is at least as good in both and better in one."""
+    score, cost = point
+    return not any(s >= score and c <= cost and (s > score or c < cost) for s, c in points)

@@ -1,0 +1,230 @@
+"""Declared analyses: they give what the paper prints, runs join by their cards, and strangers bring their own."""
+
+from __future__ import annotations
+
+import json
+import math
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+from click.testing import CliRunner
+
+import snellen as sn
+from snellen.analyses.declaration import analyses, find_analysis
+from snellen.analyses.groups import number_class
+from snellen.analyses.outcome import AnalysisOutcome, compute_analysis, write_analysis
+from snellen.catalogue import add_suites
+from snellen.catalogue.papers import paper_of
+from snellen.cli import cli
+from snellen.errors import DataError, UnknownNameError
+from snellen.report.run_view import RunView, run_views
+
+MEASURED = ("reform-eval/number-of-options", "reform-eval/option-preference")
+"""What only runs have."""
+PRINTED = {
+    "connections": 28, "held-out-connections": 28, "coco-as-published": 24, "format-hits-short": 18, "held-out": 32,
+    "held-out-dimensions": 224, "instability-sources": 4, "instructions": 2,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SNELLEN_SUITES", "")
+
+
+def published(name: str) -> AnalysisOutcome:
+    return compute_analysis(find_analysis(name))
+
+
+def views_of(model: str, *protocols: str, limit: int = 8) -> list[RunView]:
+    results = sn.evaluate(model, "eyechart/colour", protocols, limit=limit)
+    return run_views(results.runs, results.rows)
+
+
+def measured(measure: str, views: list[RunView]) -> dict[tuple[str, str], float]:
+    Path("mine.toml").write_text(f'title = "Mine"\nvalues = [{{ measure = "{measure}" }}]\n')
+    rows = compute_analysis(find_analysis("mine.toml"), views).rows
+    return {(row.method, row.quantity): row.estimate.value or 0.0 for row in rows}
+
+
+# --- published -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in analyses() if name not in MEASURED])
+def test_every_analysis_of_a_paper_gives_numbers_and_differs_from_print_only_by_known_misprints(name: str) -> None:
+    outcome = published(name)
+    assert outcome.rows and [check.printed.place for check in outcome.unexplained] == []
+    assert len(outcome.checks) == PRINTED.get(name.rpartition("/")[2], 0)
+
+
+def test_connections_are_those_of_table_2_by_generation() -> None:
+    checks = [check for check in published("connections").checks if check.row.method == "generation"]
+    assert len(checks) == 14 and all(check.agrees for check in checks)
+    cells = {(cell.model, cell.column): float(cell.value or 0) for cell in paper_of("reform-eval").values("1")[:128]}
+    linear = [cells[model, column] for model in ("LLaVA_V", "LLaVA_L2", "Shikra") for column in ("CG", "FG", "STP")]
+    [row] = [c.row for c in checks if c.row.groups == ("ViT-L", "Linear") and c.row.quantity == "Perception"]
+    assert row.estimate.value == pytest.approx(fmean(linear)) and row.models == 3
+    # Student's t with two degrees of freedom.
+    means = [fmean(linear[i : i + 3]) for i in (0, 3, 6)]
+    spread = math.sqrt(sum((mean - fmean(means)) ** 2 for mean in means) / 2 / 3)
+    assert row.estimate.high == pytest.approx(fmean(means) + 4.302653 * spread, abs=1e-4)
+
+
+def test_a_figure_that_the_paper_prints_otherwise_and_nobody_knows_of_is_found() -> None:
+    text = Path(str(analyses_folder() / "format-hits-short.toml")).read_text()
+    Path("wrong.toml").write_text('suite = "reform-eval"\n' + text.replace('["22:*"]', '["25:*"]').replace(
+        'groups = ["model"]', 'groups = ["model"]\ncolumns = { Generation = "Hit Rate" }'.replace("\n", ", ")
+    ))  # fmt: skip
+    outcome = published("wrong.toml")
+    assert len(outcome.unexplained) == 9 and len(outcome.check_table.rows) == 9
+
+
+def analyses_folder() -> Path:
+    import snellen.suites.reform_eval as suite
+
+    return Path(suite.__file__).parent / "analyses"
+
+
+def test_likelihood_minus_generation_is_taken_model_by_model() -> None:
+    rows = {(row.groups, row.quantity): row for row in published("generation-likelihood").rows}
+    flan = rows[("FlanT5", "frozen"), "CG"]
+    assert flan.estimate.value == pytest.approx(((60.7 - 69.4) + (60.4 - 71.2)) / 2) and flan.method == ""
+
+
+def test_quartiles_are_over_each_model_on_each_of_57_benchmarks() -> None:
+    rows = {(row.groups, row.method): row for row in published("visual-tokens").rows}
+    assert rows[("up to 10",), "generation"].estimate.n == 3 * 57
+    assert rows[("up to 10",), "likelihood"].estimate.n == 3 * 42  # none of the fifteen text benchmarks
+    assert [number_class(x, (10, 32)) for x in (10, 11, 33)] == ["up to 10", "> 10 to 32", "> 32"]
+
+
+# --- runs ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_only_runs_have_asks_for_runs() -> None:
+    with pytest.raises(DataError, match="name runs"):
+        published("option-preference")
+
+
+def test_a_model_that_always_names_the_first_option_prefers_its_place() -> None:
+    found = measured("option positions", views_of("snellen:always-a", "vanilla"))
+    shown = len(found)
+    assert found["generation", f"A of {shown}"] == pytest.approx(100 - 100 / shown)
+    assert found["generation", f"B of {shown}"] == pytest.approx(-100 / shown)
+
+
+def test_instability_of_a_model_that_names_the_first_option_comes_from_the_order() -> None:
+    protocols = [f"instability?m=4&perturb={what}&in_context=false" for what in ("order", "template")]
+    found = measured("perturbations", views_of("snellen:always-a", *protocols))
+    assert found["generation", "Option Order"] == pytest.approx(math.log(4)) and found["generation", "Instruct"] == 0
+
+
+def test_a_run_stands_beside_a_list_of_the_papers_models() -> None:
+    views = views_of("snellen:always-a", "instability?m=4&perturb=order&in_context=false")
+    rows = {
+        (row.groups, row.quantity): row for row in compute_analysis(find_analysis("instability-sources"), views).rows
+    }
+    assert rows[("snellen:always-a",), "Option Order"].estimate.value == pytest.approx(math.log(4))
+    assert rows[("Average",), "Option Order"].models == 16
+
+
+def test_format_hits_and_numbers_of_options_are_measured() -> None:
+    views = views_of("snellen:oracle", "vanilla", "vanilla?in_context=true")
+    hits = measured("format hits", views)
+    assert hits == {("generation", "Hit Rate"): 100.0, ("generation", "Hit Rate+"): 100.0}
+    assert set(measured("number of options", views).values()) == {100.0}
+
+
+def test_a_run_without_a_card_is_said_and_in_no_group() -> None:
+    Path("mine.toml").write_text(
+        'title = "Mine"\nvalues = [{ measure = "number of options" }]\ngroups = [{ by = "vision" }]\n'
+    )
+    views = views_of("snellen:oracle", "vanilla")
+    with pytest.raises(DataError, match="write model cards"):
+        compute_analysis(find_analysis("mine.toml"), views)
+
+
+def test_a_stranger_brings_an_analysis_a_measure_and_a_statistic() -> None:
+    files = {
+        "zoo/suite.toml": """
+            name = "zoo"
+            title = "Zoo"
+            [hooks.analysis_measures]
+            questions = "zoo_measures:questions"
+            [hooks.analysis_statistics]
+            most = "zoo_measures:MOST"
+            """,
+        "zoo/analyses/asked.toml": """
+            title = "Questions"
+            values = [{ measure = "questions" }]
+            statistic = "most"
+            plot = "none"
+            """,
+        "zoo/zoo_measures.py": """
+from snellen.extending import AnalysisRow, AnalysisStatistic, Estimate, Measured
+
+
+def questions(view):
+    for scored in view.run.benchmarks:
+        yield Measured(scored.spec.name, "generation", float(len(scored.samples)), "questions")
+
+
+def most(members):
+    value = max(member.one.value for member in members)
+    yield AnalysisRow(groups=members[0].groups, method="generation", quantity="most", statistic="most",
+                      unit="questions", estimate=Estimate(value, None, None, None, len(members)), models=1)
+
+
+MOST = AnalysisStatistic("Most", most)
+""",
+    }
+    for name, text in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
+    add_suites("zoo")
+    [row] = compute_analysis(find_analysis("asked"), views_of("snellen:oracle", "vanilla", limit=5)).rows
+    assert row.estimate.value == 5
+
+
+# --- files and faults ----------------------------------------------------------------------------------------------
+
+
+def test_an_analysis_is_written_in_every_form_and_its_charts_are_pictures() -> None:
+    outcome = published("backbones")
+    for suffix in ("html", "md", "csv", "json", "svg"):
+        assert write_analysis(outcome, Path(f"x.{suffix}")).stat().st_size > 500
+    assert ElementTree.parse("x.svg").getroot().tag == "{http://www.w3.org/2000/svg}svg"
+    rows = json.loads(Path("x.json").read_text())
+    assert {row["vision"] for row in rows} == {"ViT-G", "ViT-L", "ImageBind"}
+    assert len(rows) == len(outcome.rows) == 8 * 8 + 8 * 6
+    with pytest.raises(DataError, match=r"x\.pdf"):
+        write_analysis(outcome, Path("x.pdf"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('values = [{ cells = ["1:CG"] }]', "title"),
+        ('title = "x"\nvalues = [{}]', "values need cells"),
+        ('title = "x"\nsuite = "reform-eval"\nvalues = [{ cells = ["1:Nothing"] }]', "no such column"),
+        ('title = "x"\nvalues = [{ measure = "round" }]', "rounds"),
+        ('title = "x"\nvalues = [{ measure = "rounds" }]\ngroups = [{ by = "visoin" }]', "vision"),
+        ('title = "x"\nvalues = [{ measure = "rounds" }]\nstatistic = "means"', "mean"),
+        ('title = "x"\nvalues = [{ measure = "rounds" }]\ngroups = [{ name = "x" }]', "one of by"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_a_line_that_says_what_is_wrong(text: str, says: str) -> None:
+    Path("wrong.toml").write_text(text)
+    with pytest.raises((DataError, UnknownNameError), match=says):
+        compute_analysis(find_analysis("wrong.toml"))
+
+
+def test_the_command_lists_shows_and_is_strict() -> None:
+    listed = CliRunner().invoke(cli, ["analyse"], catch_exceptions=False)
+    assert "reform-eval/backbones" in listed.output
+    shown = CliRunner().invoke(cli, ["analyse", "connections", "--strict", "--json"], catch_exceptions=False)
+    assert shown.exit_code == 0
+    assert {json.loads(line)["connection"] for line in shown.stdout.splitlines()} >= {"Q-Former", "Linear"}

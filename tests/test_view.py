@@ -1,0 +1,398 @@
+"""`snellen view`: pages over real HTTP on loopback, against what the runs' own files hold."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import small
+import snellen as sn
+from snellen.api import Results
+from snellen.benchmark import Benchmark
+from snellen.cli import main
+from snellen.records import Request
+
+pytest.importorskip("starlette", reason="waits for starlette")
+pytest.importorskip("uvicorn", reason="waits for uvicorn")
+
+from snellen.server.filters import SORTS, QuestionFilter
+from snellen.server.library import Library, run_names
+from view_runs import HOSTILE, Replying, serving, until
+
+QUESTIONS = 60
+PROTOCOLS = ("instability?m=3", "likelihood")
+
+
+def number_of(request: Request) -> int:
+    return int(request.sample_id[1:])
+
+
+def steady(request: Request) -> int:
+    """Right but for every fifth question; every seventh reply cannot be read."""
+    number = number_of(request)
+    if request.kind == "generate" and number % 7 == 0:
+        return -1
+    return (number + (number % 5 == 0)) % 4
+
+
+def wavering(request: Request) -> int:
+    """Another option in each presentation of every third question."""
+    number = number_of(request)
+    return (number + (request.variant.test if number % 3 == 0 else 0)) % 4
+
+
+def later(request: Request) -> int:
+    """As `steady`, but for questions 5 and 6: the one is right now, the other no longer."""
+    number = number_of(request)
+    return {5: 5 % 4, 6: 1}.get(number, steady(request))
+
+
+@dataclass
+class Shown:
+    runs: Path
+    results: dict[str, Results]
+    client: Any
+
+    def page(self, address: str, **query: object) -> str:
+        reply = self.client.get(address, params=query or None)
+        assert reply.status_code == 200, (address, reply.status_code, reply.text)
+        return str(reply.text)
+
+    def listed(self, **query: object) -> list[str]:
+        """The ids of the chosen questions, page by page."""
+        ids: list[str] = []
+        page = 1
+        while True:
+            text = self.page("/questions", **query, page=page)
+            found = re.findall(r'<a href="(/question\?[^"]*)"', text)
+            ids += [dict(parse_qsl(urlsplit(unescape(link)).query))["sample"] for link in found]
+            if f"page={page + 1}" not in text:
+                return ids
+            page += 1
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    folder = tmp_path_factory.mktemp("view")
+    rows = small.rows(QUESTIONS, pictures=QUESTIONS)
+    rows[3]["question"] = f"Which animal is it? {HOSTILE}"
+    rows[4]["options"] = ["cat", HOSTILE, "horse", "cow"]
+    rows[7]["tag_level"] = HOSTILE
+    made: Benchmark = small.built(rows, folder / "made", name="animals")
+    runs = folder / "runs"
+    models = [("first", "steady", steady), ("other", "wavering", wavering), ("second", "steady", later)]
+    results = {
+        name: sn.evaluate(Replying(model, choose), str(made.folder), PROTOCOLS, runs=runs, name=name)
+        for name, model, choose in models
+    }
+    for day, name in enumerate(results, 1):
+        manifest = runs / name / "manifest.json"
+        started = re.sub(r'"started": "[^"]*"', f'"started": "2026-01-0{day}T00:00:00+00:00"', manifest.read_text())
+        manifest.write_text(started)
+    with serving(runs, index=folder / "index.sqlite") as client:
+        yield Shown(runs, results, client)
+
+
+def accuracy(results: Results, protocol: str) -> dict[str, float | None]:
+    """By sample, as the run's own file of scores has it."""
+    [run] = results.runs
+    lines = (run.folder / "scores.jsonl").read_text().splitlines()
+    scores = [json.loads(line) for line in lines]
+    return {s["sample_id"]: s["value"] for s in scores if s["metric"] == "accuracy" and s["protocol"] == protocol}
+
+
+# --- what is chosen ----------------------------------------------------------------------------------------------
+
+
+def test_all_questions_are_listed_once_in_their_order(shown: Shown) -> None:
+    assert shown.listed() == [f"q{number:03d}" for number in range(QUESTIONS)]
+    assert shown.listed(sort="sample") == shown.listed()
+
+
+def test_wrong_unparsed_and_right_questions_are_those_of_the_scores(shown: Shown) -> None:
+    chosen = {"run": "first", "protocol": "likelihood"}
+    values = accuracy(shown.results["first"], "likelihood")
+    assert shown.listed(**chosen, outcome="wrong") == [one for one, value in sorted(values.items()) if value == 0]
+    assert shown.listed(**chosen, outcome="right") == [one for one, value in sorted(values.items()) if value == 1]
+    unread = shown.listed(run="first", outcome="unparsed")
+    assert unread == [f"q{number:03d}" for number in range(0, QUESTIONS, 7)]
+
+
+def test_unstable_questions_are_those_with_several_choices(shown: Shown) -> None:
+    expected = [f"q{number:03d}" for number in range(0, QUESTIONS, 3)]
+    assert shown.listed(run="other", unstable=1) == expected == shown.listed(unstable=1)
+    assert shown.listed(sort="unstable")[: len(expected)] == expected
+    assert shown.listed(run="first", unstable=1) == []
+
+
+def test_models_disagree_where_under_one_protocol_one_is_right_and_another_is_not(shown: Shown) -> None:
+    expected = set()
+    for protocol in PROTOCOLS:
+        tables = [accuracy(results, protocol) for results in shown.results.values()]
+        for sample in tables[0]:
+            right = {table[sample] == 1 for table in tables}
+            expected |= {sample} if len(right) == 2 else set()
+    assert set(shown.listed(disagree=1)) == expected
+    assert 0 < len(expected) < QUESTIONS
+
+
+def test_tags_benchmarks_and_words_narrow_the_choice_together(shown: Shown) -> None:
+    hard = [f"q{number:03d}" for number in range(1, QUESTIONS, 2) if number != 7]
+    assert shown.listed(tag="level=hard") == hard
+    assert shown.listed(tag="level=hard", benchmark="elsewhere") == []
+    with_one = ["q001", "q011", "q013", "q015", "q017", "q019"]
+    assert shown.listed(q='"animal is number 1"', tag="level=hard") == with_one
+    assert shown.listed(q="NUMBER 59") == ["q059"]
+
+
+def test_replies_are_searched_too_and_short_words_are_found(shown: Shown) -> None:
+    assert shown.listed(q='"cannot tell"') == shown.listed(outcome="unparsed")
+    assert shown.listed(q="59") == ["q059"]
+    assert shown.listed(q="%") == [] == shown.listed(q="_")
+    assert set(shown.listed(q=HOSTILE.split(" ", 1)[0])) >= {"q003"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(max_size=30))
+def test_no_search_is_a_fault(shown: Shown, text: str) -> None:
+    shown.page("/questions", q=text.encode("utf-8", "replace").decode())
+
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
+
+
+@given(
+    st.builds(
+        QuestionFilter,
+        q=TEXT, benchmark=TEXT, tag=TEXT, run=TEXT, protocol=TEXT, better=TEXT, worse=TEXT,
+        outcome=st.sampled_from(["", "wrong", "no gold"]),
+        unstable=st.booleans(), disagree=st.booleans(), sort=st.sampled_from(list(SORTS)),
+        page=st.integers(1, 9999),
+    )
+)  # fmt: skip
+def test_an_address_holds_the_whole_state(chosen: QuestionFilter) -> None:
+    assert QuestionFilter.from_query(dict(parse_qsl(chosen.query))) == chosen
+
+
+# --- one question ------------------------------------------------------------------------------------------------
+
+
+def test_a_question_shows_all_that_was_sent_and_came(shown: Shown) -> None:
+    page = shown.page("/question", of="animals", sample="q009")
+    for name, results in shown.results.items():
+        [run] = results.runs
+        lines = [json.loads(line) for line in (run.folder / "journal-0.jsonl").read_text().splitlines()]
+        own = [line for line in lines if line["request"]["sample_id"] == "q009"]
+        recorded = shown.client.get("/exchanges.json", params={"run": name, "of": "animals", "sample": "q009"}).json()
+        assert recorded == own and len(own) == 4
+        for line in own:
+            words = [p["text"] for m in line["request"]["messages"] for p in m["content"] if p["type"] == "text"]
+            assert all(escape(text) in page for text in words)
+    assert page.count('class="presentation"') == 3 * (3 + 1)
+    assert page.count("<svg") == 3 * 4  # a bar for each option under likelihood
+    assert page.count("log-likelihood (nats)") == 3
+
+
+def test_previous_and_next_stay_among_the_chosen(shown: Shown) -> None:
+    chosen = shown.listed(outcome="unparsed")
+    page = shown.page("/question", of="animals", sample=chosen[1], outcome="unparsed")
+    links = dict(re.findall(r'<a rel="(prev|next|up)" href="([^"]*)"', page))
+    found = {rel: dict(parse_qsl(urlsplit(unescape(link)).query)) for rel, link in links.items()}
+    assert found["prev"]["sample"] == chosen[0] and found["next"]["sample"] == chosen[2]
+    assert found["up"] == {"outcome": "unparsed"} and found["next"]["outcome"] == "unparsed"
+    assert f"2 of {len(chosen)}" in page
+
+
+def test_a_picture_is_served_as_it_is_stored(shown: Shown) -> None:
+    digest = re.findall(r"/pictures/([0-9a-f]{64})", shown.page("/questions"))[0]
+    reply = shown.client.get(f"/pictures/{digest}")
+    assert reply.content == small.picture(0) and reply.headers["content-type"] == "image/png"
+
+
+# --- changes and runs --------------------------------------------------------------------------------------------
+
+
+def test_what_changed_since_the_last_run_leads_to_the_questions(shown: Shown) -> None:
+    page = shown.page("/")
+    assert "last run, <code>first</code>" in page and "last run, <code>other</code>" not in page
+    assert shown.listed(better="second", worse="first", protocol="likelihood") == ["q005"]
+    assert shown.listed(better="first", worse="second", protocol="likelihood") == ["q006"]
+    address = QuestionFilter(benchmark="animals", protocol="likelihood", better="second", worse="first").address
+    assert f'<a href="{escape(address)}">1</a>' in page
+
+
+def test_the_numbers_are_those_of_the_runs_results(shown: Shown) -> None:
+    page = shown.page("/")
+    for results in shown.results.values():
+        rows = [
+            row for row in results.rows if row.metric == "accuracy" and row.benchmark == "animals" and not row.slice
+        ]
+        for row in rows:
+            assert row.estimate.value is not None and row.estimate.low is not None
+            assert f"<b>{100 * row.estimate.value:.1f}%</b>" in page
+            assert f"[{100 * row.estimate.low:.1f}, " in page
+
+
+def test_a_run_under_way_is_followed_until_it_is_finished(make: Callable[..., Benchmark], tmp_path: Path) -> None:
+    benchmark = make(small.rows(12), name="growing")
+    gate = threading.Semaphore(5)
+    asking = threading.Thread(
+        target=sn.evaluate,
+        args=(Replying("growing", steady, gate), str(benchmark.folder), "vanilla"),
+        kwargs={"runs": tmp_path / "runs", "name": "live"},
+    )
+    asking.start()
+    until(lambda: (tmp_path / "runs" / "live" / "journal-0.jsonl").exists())
+    with serving(tmp_path / "runs", index=tmp_path / "index.sqlite") as client:
+        until(lambda: "<b>4</b> of 12 samples reached" in client.get("/runs").text)
+        page = client.get("/runs").text
+        assert "under way" in page and 'data-live="1"' in page and "<progress" in page
+        until(lambda: "so far" in client.get("/runs").text)
+        assert "of 4 questions" in client.get("/questions").text
+        gate.release(100)
+        asking.join(30)
+        until(lambda: "<b>12</b> of 12 samples reached" in client.get("/runs").text)
+        until(lambda: "finished" in client.get("/runs").text)
+        until(lambda: "of 12 questions" in client.get("/questions").text)
+
+
+def test_a_run_that_cannot_be_scored_says_why_and_the_others_are_shown(
+    make: Callable[..., Benchmark], tmp_path: Path
+) -> None:
+    for name in ("kept", "gone"):
+        benchmark = make(small.rows(4), name=name)
+        sn.evaluate("snellen:always-a", str(benchmark.folder), "vanilla", runs=tmp_path / "runs", name=name)
+    shutil.rmtree(benchmark.folder)
+    with serving(tmp_path / "runs", index=tmp_path / "index.sqlite", refresh=False) as client:
+        assert client.get("/").status_code == 200
+        until(lambda: "This run cannot be shown" in client.get("/").text)
+        until(lambda: "1 to 4 of 4 questions" in client.get("/questions").text)
+        page = client.get("/").text
+        assert "This run cannot be shown" in page and "is not a built benchmark" in page
+        assert "1 to 4 of 4 questions" in client.get("/questions").text
+
+
+def test_an_index_is_made_once_and_only_for_runs_that_changed(shown: Shown, tmp_path: Path) -> None:
+    library = Library([shown.runs], tmp_path / "index.sqlite")
+    library.refresh()
+    first = {run.name: run.indexed for run in library.runs()}
+    again = Library([shown.runs], tmp_path / "index.sqlite")
+    again.refresh()
+    assert {run.name: run.indexed for run in again.runs()} == first and len(first) == 3
+
+
+def test_a_file_that_is_no_index_is_made_again(shown: Shown, tmp_path: Path) -> None:
+    (tmp_path / "index.sqlite").write_bytes(b"not a database" * 100)
+    library = Library([shown.runs / "first"], tmp_path / "index.sqlite")
+    library.refresh()
+    assert library.rows("SELECT count(*) FROM question") == [(QUESTIONS,)]
+
+
+def test_what_two_sessions_see_is_the_same_though_one_of_them_indexed(shown: Shown, tmp_path: Path) -> None:
+    runs, index = shutil.copytree(shown.runs, tmp_path / "runs"), tmp_path / "index.sqlite"
+    first, second = Library([runs], index), Library([runs], index)
+    assert len(first.selection(QuestionFilter(), first.runs())) == 0
+    second.refresh()
+    assert len(first.selection(QuestionFilter(), first.runs())) == QUESTIONS
+
+
+def test_runs_are_named_by_as_much_of_their_path_as_it_takes() -> None:
+    folders = [Path("/a/one/run"), Path("/a/two/run"), Path("/a/two/else")]
+    assert run_names(folders) == ["one/run", "two/run", "else"]
+
+
+# --- nothing from outside ----------------------------------------------------------------------------------------
+
+ADDRESSES = [
+    "/",
+    "/runs",
+    "/questions",
+    "/question?of=animals&sample=q003",
+    "/nowhere",
+    "/question?of=animals&sample=no",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_every_page_has_a_strict_policy_and_asks_for_nothing_elsewhere(shown: Shown, address: str) -> None:
+    reply = shown.client.get(address)
+    policy = reply.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self';") and "unsafe" not in policy
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert reply.headers["cross-origin-resource-policy"] == "same-origin"
+    assert not re.findall(r'(?:src|href|action)="(?!/|#)', reply.text)
+    assert not re.search(
+        r"<script(?! src=\"/assets/)|<style|\sstyle=|\son\w+=", reply.text.replace(escape(HOSTILE), "")
+    )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"of": "animals", "sample": "q003"},
+        {"of": "animals", "sample": "q004"},
+        {"of": "animals", "sample": "q007"},
+        {"q": HOSTILE}, {"tag": HOSTILE}, {"benchmark": HOSTILE}, {"run": HOSTILE}, {"protocol": HOSTILE},
+        {"better": HOSTILE, "worse": HOSTILE},
+    ],
+)  # fmt: skip
+def test_texts_from_outside_are_shown_as_they_stand(shown: Shown, query: dict[str, str]) -> None:
+    page = shown.page("/question" if "of" in query else "/questions", **query)
+    assert "<script>" not in page and '<img src="x"' not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_a_page_elsewhere_that_is_made_to_lead_here_is_turned_away(shown: Shown) -> None:
+    assert shown.client.get("/", headers={"host": "evil.example"}).status_code == 400
+    assert shown.client.get("/", headers={"host": "localhost:7878"}).status_code == 200
+    assert shown.client.post("/questions").status_code == 405
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/assets/..%2fschema.sql", "/assets/../schema.sql", "/assets/%2e%2e/schema.sql", "/assets/view.py",
+        "/pictures/..%2f..%2f..%2fetc%2fpasswd", "/pictures/" + "0" * 64, "/pictures/" + "0" * 63 + "/",
+        "/exchanges.json?run=../first&of=animals&sample=q001", "/question?of=animals&sample=q001&turn=-1",
+        "/question?of=animals&sample=q001&turn=99999999999999999999",
+    ],
+)  # fmt: skip
+def test_no_address_leads_out_of_the_runs(shown: Shown, path: str) -> None:
+    assert shown.client.get(path).status_code == 404
+
+
+def test_a_folder_without_runs_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["view", str(tmp_path)])
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "no run here (manifest.json is missing)" in error
+
+
+def test_the_command_serves_until_it_is_interrupted(shown: Shown) -> None:
+    words = [sys.executable, "-m", "snellen", "view", str(shown.runs / "first"), "--port", "0"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout
+        address = process.stdout.readline().split()[0]
+        assert address.startswith("http://127.0.0.1:")
+        import httpx
+
+        until(lambda: "60 questions indexed" in httpx.get(address, timeout=30).text)
+    finally:
+        process.send_signal(2)
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, "")

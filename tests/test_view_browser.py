@@ -1,0 +1,111 @@
+"""`snellen view` in a real browser, as wide as a desk's and as a phone's: no complaints, replies as text, keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import small
+import snellen as sn
+from browser import CHROMIUM, Page, browsing
+from snellen.records import Request
+from view_runs import HOSTILE, Replying, serving, until
+
+pytest.importorskip("starlette", reason="waits for starlette")
+pytest.importorskip("uvicorn", reason="waits for uvicorn")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
+
+
+def unclear(request: Request) -> int:
+    """Every second reply names no option, and has markup."""
+    return -1 if int(request.sample_id[1:]) % 2 else 0
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("view")
+    rows = small.rows(8, pictures=8)
+    rows[1]["question"] = f"Which animal is it? {HOSTILE}"
+    made = small.built(rows, folder / "made", name="animals")
+    for name, choose in (("unclear", unclear), ("first", lambda request: 0)):
+        sn.evaluate(Replying(name, choose), str(made.folder), "instability?m=2", runs=folder / "runs", name=name)
+    with serving(folder / "runs", index=folder / "index.sqlite") as client:
+        yield str(client.base_url).rstrip("/")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with browsing(tmp_path_factory.mktemp("browser")) as page:
+        yield page
+
+
+def where(page: Page) -> Any:
+    return page.run("location.pathname + location.search")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_pages_fit_and_complain_of_nothing(page: Page, address: str, width: int) -> None:
+    page.resize(width)
+    for path in ("/", "/questions", "/questions?disagree=1", "/question?of=animals&sample=q001"):
+        page.open(address + path)
+        assert page.run("document.documentElement.scrollWidth") <= width, path
+        assert page.run("getComputedStyle(document.querySelector('nav')).position") == "sticky"  # the style is there
+    assert page.run("document.images[0].naturalWidth") == 8
+    assert page.complaints == []
+    assert {one for one in page.requested if not one.startswith(address)} == set()
+
+
+def test_what_models_say_is_text(page: Page, address: str) -> None:
+    page.open(f"{address}/question?of=animals&sample=q001")
+    said = page.run("[...document.querySelectorAll('.said.reply p')].map(one => one.textContent)")
+    assert f"I cannot tell. {HOSTILE}" in said
+    assert HOSTILE in page.run("document.querySelector('h1').textContent")
+    assert page.run("document.title").startswith("q001")
+    assert page.run("document.querySelectorAll('main script, [onerror]').length") == 0
+    assert page.complaints == []
+
+
+def test_keys_lead_through_the_questions(page: Page, address: str) -> None:
+    page.resize(1280)
+    page.open(f"{address}/questions?run=unclear&outcome=unparsed")
+    assert page.run("document.querySelectorAll('.line').length") == 4
+    page.press("j", "j", "k", "j")
+    assert page.run("[...document.querySelectorAll('.line')].findIndex(one => one.matches('.at'))") == 1
+    page.wait_for_load(lambda: page.press("Enter"))
+    assert "sample=q003" in where(page) and "outcome=unparsed" in where(page)
+    page.wait_for_load(lambda: page.press("j"))
+    assert "sample=q005" in where(page)
+    page.wait_for_load(lambda: page.press("k"))
+    assert "sample=q003" in where(page)
+    page.wait_for_load(lambda: page.press("u"))
+    assert where(page) == "/questions?run=unclear&outcome=unparsed"
+    page.press("/")
+    assert page.run("document.activeElement.name") == "q"
+    page.run("document.activeElement.value = 'number 5'")
+    page.wait_for_load(lambda: page.press("Enter"))
+    assert where(page) == "/questions?q=number+5&run=unclear&outcome=unparsed"
+    assert page.run("document.querySelectorAll('.line').length") == 1
+    assert page.complaints == []
+
+
+def test_a_filter_is_applied_when_it_is_chosen(page: Page, address: str) -> None:
+    page.resize(390)
+    page.open(f"{address}/questions")
+    assert page.run("document.getElementById('more').open") is False
+    choose = "const box = document.querySelector('[name=disagree]'); box.checked = true;"
+    page.wait_for_load(lambda: page.run(f"{choose} box.dispatchEvent(new Event('change', {{bubbles: true}}))"))
+    assert where(page) == "/questions?disagree=1"
+
+
+def test_the_overview_keeps_up_without_being_loaded_again(page: Page, address: str) -> None:
+    page.open(address)
+    page.run(
+        "document.querySelector('#runs .kicker').textContent = 'old'; document.querySelector('details').open = false"
+    )
+    page.run("keepUp()")
+    found = "document.querySelector('#runs .kicker').textContent"
+    until(lambda: "2 runs" in page.run(found))
+    assert page.run("document.querySelector('details').open") is False
+    assert page.complaints == []

@@ -1,0 +1,83 @@
+"""Runs for the tests of `snellen view`, and a server of their pages."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from snellen.images import Images
+from snellen.models.base import ALL_KINDS
+from snellen.records import ContinuationScore, Request, Response
+from snellen.server.library import Library
+from snellen.server.serving import listen, make_server
+
+HOSTILE = '<img src="x" onerror="document.title=1"><script>document.title="owned"</script> "quoted" & \'said\''
+"""A text that a page must show as it stands."""
+
+
+class Replying:
+    """Chooses the option that `choose` names, by identity; -1 is a reply that names none."""
+
+    kinds = ALL_KINDS
+    batch_size = 4
+
+    def __init__(self, name: str, choose: Callable[[Request], int], gate: threading.Semaphore | None = None) -> None:
+        self.name, self._choose, self._gate = name, choose, gate
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"model": self.name}
+
+    def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        return [self._reply(request) for request in requests]
+
+    def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        return [self._score(request) for request in requests]
+
+    def _reply(self, request: Request) -> Response:
+        if self._gate:
+            self._gate.acquire()
+        option = self._choose(request)
+        if option < 0:
+            return Response(text=f"I cannot tell. {HOSTILE}")
+        return Response(text=f"({request.variant.labels[request.variant.order.index(option)]})")
+
+    def _score(self, request: Request) -> Response:
+        option = self._choose(request)
+        return Response(
+            scores=tuple(
+                ContinuationScore(-0.5 if i == option else -3.0, 1, 1) for i, _ in enumerate(request.continuations)
+            )
+        )
+
+
+@contextmanager
+def serving(*roots: Path, index: Path, refresh: bool = True) -> Iterator[httpx.Client]:
+    """A client of the pages of all runs below some folders, served on loopback; indexed already, or not yet."""
+    library = Library(roots, index)
+    if refresh:
+        library.refresh()
+    listener = listen(0)
+    server = make_server(library)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    try:
+        with httpx.Client(base_url=address, timeout=30) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        listener.close()
+
+
+def until(found: Callable[[], bool], seconds: float = 30) -> None:
+    """Ask again until it is so."""
+    end = time.monotonic() + seconds
+    while not found():
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.02)
