@@ -334,3 +334,13 @@ def test_a_key_that_a_server_repeats_is_stored_nowhere(
 def test_a_word_that_serves_as_a_key_stays_in_replies() -> None:
     with start_server(reply="EMPTY", key="EMPTY") as server:
         assert ask_one(model_at(server.url, key="EMPTY")).text == "EMPTY"
+
+
+def test_the_demo_says_what_is_missing_before_it_builds_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path))
+    monkeypatch.setattr("snellen.cli.verbs.demo.find_spec", lambda name: None)
+    code, _, errors = small.command(capsys, "demo")
+    assert code == 2 and "snellen demo needs the package torch: pip install 'snellen[hf]'" in errors
+    assert list(tmp_path.iterdir()) == []

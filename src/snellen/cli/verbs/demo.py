@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -9,11 +10,13 @@ import click
 from snellen.api import Results
 from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out, run_progress, show_results
+from snellen.errors import MissingExtraError
 from snellen.evaluation import evaluate_spec
 from snellen.runs.spec import RunSpec
 
 DEMO_MODELS = ("snellen:tiny", "snellen:tiny-xs")
 DEMO_INSTRUMENTS = ("snellen:uniform", "snellen:always-a", "snellen:oracle")
+PACKAGES = ("torch", "transformers")
 GENERATION = ("instability", "circular")
 
 
@@ -29,6 +32,9 @@ def command(runs: str, limit: int, level: str, as_json: bool) -> None:
     once per rotation of its options, and by the likelihood of each option; the instruments show what
     chance, a fixed label and perfect knowledge look like.
     """
+    for package in PACKAGES:
+        if find_spec(package) is None:  # said before the benchmarks are built
+            raise MissingExtraError(package, "hf", "snellen demo")
     finished = []
     with run_progress() as progress:
         for models, protocols in ((DEMO_MODELS, (*GENERATION, "likelihood?m=5")), (DEMO_INSTRUMENTS, GENERATION)):
