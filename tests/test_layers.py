@@ -43,7 +43,7 @@ LAYERS = (
     ("models",),
     ("runs",),
     ("scoring", "metrics"),
-    ("analysis", "report", "predictions", "ratings", "studies"),
+    ("analysis", "report", "predictions", "ratings", "studies", "exports"),
     ("suites",),
     ("api", "cli", "evaluation", "studying", "extending", "__init__", "__main__"),
 )

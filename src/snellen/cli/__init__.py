@@ -35,6 +35,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "agree": "Label hard replies, and see how far extractors and judges agree with people.",
         "rate": "Have people rate replies: a blinded form, sheets in and out, means and agreement.",
         "report": "Write the report of one or several runs.",
+        "export": "Write scored runs as one table, or in the forms of other tools.",
         "submit": "Write the replies of a run as the file that an evaluation server takes.",
     },
     "Serving": {

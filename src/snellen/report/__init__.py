@@ -1,5 +1,6 @@
 """Reports: the same tables in a terminal, as Markdown and as one self-contained HTML page; rows as CSV and JSON."""
 
+from snellen.report.notebook import html_summary
 from snellen.report.paired_tables import comparison_tables
 from snellen.report.summary import SummaryRow, summary_rows
 from snellen.report.terminal import (
@@ -21,6 +22,7 @@ __all__ = [
     "capability_table",
     "common_tables",
     "comparison_tables",
+    "html_summary",
     "other_tables",
     "plain_table",
     "step_tables",

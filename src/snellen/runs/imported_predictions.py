@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen import __version__
-from snellen.benchmark import Benchmark
+from snellen.benchmark import ALL, Benchmark
 from snellen.errors import StoreError
 from snellen.formats.delimited import open_text
 from snellen.paths import slug
@@ -28,6 +28,7 @@ from snellen.runs.journal import (
     write_atomically,
     write_manifest,
 )
+from snellen.runs.own_questions import keep_questions, questions_folder
 
 
 def imported_run_folder(path: Path, answers: str, form: str = "") -> Path:
@@ -76,6 +77,7 @@ def write_imported_run(
     for exchange in exchanges:
         lines += msgspec.json.encode(exchange) + b"\n"
     write_atomically(folder / "journal-0.jsonl", bytes(lines))
+    keep_questions(benchmark, ALL, questions_folder(folder, benchmark.name))
     manifest, labels = benchmark.manifest, (predictions.protocol,)
     use = BenchmarkUse(
         benchmark.name,

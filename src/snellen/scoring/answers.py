@@ -22,3 +22,13 @@ def open_answers(folder: Path) -> dict[Key, Answer]:
     if path is None:
         return {}
     return {(answer.sample_id, answer.turn): answer for answer in read_records(path, Answer)}
+
+
+def answers_at_hand(folder: Path) -> dict[Key, Answer] | None:
+    """The same, but None where the answers are known and their file is not here, as in a run's own questions."""
+    return open_answers(folder) if has_answers(folder) else None
+
+
+def has_answers(folder: Path) -> bool:
+    """Whether the answers are here, or there are none to be known."""
+    return (folder / ANSWERS).exists() or ANSWERS not in Benchmark(folder).manifest.files
