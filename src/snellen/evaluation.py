@@ -133,10 +133,17 @@ def carry_out(plan: RunPlan, model: Any, cast: Cast, progress: ProgressListener)
 
 
 def report_on(scored: ScoredRun) -> Path:
-    """Write a run's own report beside its scores; a run that cannot be written has it in the working directory."""
+    """Write a run's own report to its place."""
     from snellen.report import write_report
 
-    return write_report([scored], results_of(scored), (scored.kept_in or Path()) / REPORT)
+    return write_report([scored], results_of(scored), report_path([scored]))
+
+
+def report_path(runs: Sequence[ScoredRun]) -> Path:
+    """Where a report lies unless said otherwise: of one run beside its scores, else, as of a run that cannot be
+    written, in the working directory."""
+    kept = runs[0].kept_in if len(runs) == 1 else None
+    return (Path() if kept is None or is_read_only(kept) else kept) / REPORT
 
 
 def check_budget(outcome: RunOutcome, budget: float) -> None:
@@ -164,18 +171,28 @@ def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:
 
 
 def score_folders(
-    folders: Sequence[Path], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce = silent
+    folders: Sequence[Path],
+    scoring: ScoringSpec,
+    judge: JudgeSpec,
+    announce: Announce = silent,
+    *,
+    kept_will_do: bool = False,
 ) -> list[ScoredRun]:
     """Read and score runs; a judge is loaded once for all of them.
 
-    Each scoring is kept in the run's folder (`snellen.scoring.kept_scoring`), unless that is read-only. Where the
-    answers are not at hand, as in a run from elsewhere, what was kept by the same settings is opened; both are
-    announced. Raises DataError where nothing was.
+    Each scoring is kept in the run's folder (`snellen.scoring.kept_scoring`), unless that is read-only, which is
+    announced. Where the answers are not at hand, as in a run from elsewhere, nothing can be scored, which raises
+    DataError; or, if it will do, what was kept by the same settings is opened and that is announced.
     """
     check_judging(scoring, judge)
     judges = [load_model(model) for model in judge.models]
     settings = scoring_settings(scoring, judge, judges)
-    runs = [_score_folder(folder, settings, _panel(judges, folder, judge, announce), announce) for folder in folders]
+    runs = []
+    for folder in folders:
+        if absent := _without_answers(folder):
+            runs.append(_kept(folder, settings, absent, announce, kept_will_do))
+        else:
+            runs.append(_score_folder(folder, settings, _panel(judges, folder, judge, announce), announce))
     if judges and judge.calibrate:
         for agreement in calibrate(judges, judge, announce):
             announce(agreement_sentence(agreement))
@@ -191,8 +208,6 @@ def _panel(
 def _score_folder(
     folder: Path, settings: ScoringSettings, panel: JudgeEnsemble | None, announce: Announce
 ) -> ScoredRun:
-    if unknown := _without_answers(folder):
-        return _kept(folder, settings, unknown, announce)
     scored = _keep(score_run(folder, settings.standard.scoring, panel), settings.standard)
     if settings.scoring.as_published:
         published = replace(score_run(folder, settings.scoring, panel), counterpart=scored)
@@ -220,11 +235,16 @@ def _without_answers(folder: Path) -> list[str]:
     return [use.name for use in uses if not has_answers(reopen_benchmark(use, folder).folder)]
 
 
-def _kept(folder: Path, settings: ScoringSettings, unknown: Sequence[str], announce: Announce) -> ScoredRun:
-    if settings.name not in scoring_names(folder):
+def _kept(
+    folder: Path, settings: ScoringSettings, absent: Sequence[str], announce: Announce, will_do: bool
+) -> ScoredRun:
+    names = ", ".join(absent)
+    is_kept = settings.name in scoring_names(folder)
+    if not (is_kept and will_do):
+        shown = f"`snellen report {folder}` shows the scores that were kept, or " if is_kept else ""
         raise DataError(
-            f"{folder} cannot be scored: the answers of {', '.join(unknown)} are not here as they were when it was "
-            "asked; build that version, or have the run packed with `snellen pack --answers` where it is"
+            f"{folder} cannot be scored, as the answers of {names} are not here as they were when it was asked: {shown}"
+            "build that version again, or have the run packed with its answers (`snellen pack --answers`)"
         )
-    announce(f"{folder}: the answers of {', '.join(unknown)} are not here; these are the scores kept by these settings")
+    announce(f"{folder}: the answers of {names} are not here; these are the scores that were kept by these settings")
     return load_scoring(folder, settings.name)
