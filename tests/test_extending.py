@@ -40,7 +40,7 @@ NAMES = {
     "RunView", "Scaffold", "ScaffoldedTable", "SourceCounts", "SourceSpec", "SubmissionWriter", "Suite",
     "CellScores", "StudyNumbers", "StudyPart", "StudyRow", "StudySeries", "StudyStatistic", "study_row",
     "SuiteTables", "Table", "TableForm", "WrittenSubmission", "check_import", "count_source", "find_benchmarks",
-    "imported_run_folder", "no_choice", "read_exchanges", "read_manifest", "read_study",
+    "imported_run_folder", "no_choice", "read_exchanges", "read_manifest", "read_rating_study",
     "write_imported_run",
     # errors
     "DataError", "MissingExtraError", "ModelError", "SnellenError", "StoreError", "UnknownNameError",

@@ -25,7 +25,7 @@ from snellen.ratings.items import CHECK, replies_of
 from snellen.ratings.key import KEY, KeyItem, RatingKey, published_key, read_key, write_key
 from snellen.ratings.reliability import alpha_estimate, crossed_mean, interval_alpha
 from snellen.ratings.sheets import RaterSheet, column_of, read_sheets, write_questionnaire
-from snellen.ratings.study import RatingDimension, RatingStudy, find_study, read_study
+from snellen.ratings.study import RatingDimension, RatingStudy, find_rating_study, read_rating_study
 from snellen.ratings.summary import summarise_ratings
 
 EHUB = "lvlm-ehub-embodied"
@@ -51,7 +51,7 @@ better = "lower"
 def study(tmp_path: Path) -> RatingStudy:
     file = tmp_path / "captions.toml"
     file.write_text(STUDY)
-    return find_study(str(file))
+    return find_rating_study(str(file))
 
 
 def key_of(study: RatingStudy, models: int = 2, scenes: int = 3, checks: int = 0) -> RatingKey:
@@ -224,12 +224,12 @@ def test_the_order_of_raters_changes_nothing(order: list[int]) -> None:
     ],
 )
 def test_a_column_is_known_by_its_number_and_its_dimension(title: str, place: tuple[int, str] | None) -> None:
-    assert column_of(title, find_study(EHUB)) == place
+    assert column_of(title, find_rating_study(EHUB)) == place
 
 
 def published_table(path: Path, raters: int = 15) -> np.ndarray:
     """A sheet in the layout of the published one, with made-up values; all of them by rater, item and dimension."""
-    study = find_study(EHUB)
+    study = find_rating_study(EHUB)
     values = np.random.default_rng(3).integers(1, 6, (raters, 48, 5))
     titles = ["No"]
     for item in range(1, 49):
@@ -257,7 +257,7 @@ def test_a_sheet_in_the_published_layout_gives_the_means_and_alphas_of_a_second_
 ) -> None:
     package = pytest.importorskip("krippendorff", reason="waits for krippendorff")
     values = published_table(tmp_path / f"sheet{suffix}")
-    gathered = gather(tmp_path / "plans", [tmp_path / f"sheet{suffix}"], find_study(EHUB))
+    gathered = gather(tmp_path / "plans", [tmp_path / f"sheet{suffix}"], find_rating_study(EHUB))
     assert gathered.added == 15 and gathered.notes == (f"sheet{suffix}: rows without a rating, left out: 1",)
     summary = summarise_ratings(read_key(tmp_path / "plans"), gathered.sheets)
     turned = values.astype(float)
@@ -358,7 +358,7 @@ def test_a_study_with_a_fault_says_which(tmp_path: Path, old: str, new: str, fau
     file = tmp_path / "study.toml"
     file.write_text(STUDY.replace(old, new))
     with pytest.raises(DataError, match=fault):
-        read_study(file)
+        read_rating_study(file)
 
 
 def test_a_study_without_a_published_sheet_has_no_key_for_one(study: RatingStudy) -> None:
@@ -384,7 +384,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_a_form_names_no_model_and_the_key_says_which_model_wrote_what(runs: list[Path], tmp_path: Path) -> None:
-    made = make_form(runs, find_study(EHUB), tmp_path / "study", checks=2)
+    made = make_form(runs, find_rating_study(EHUB), tmp_path / "study", checks=2)
     page = made.path.read_text("utf-8")
     assert not any(word in page for word in ("quokka", "numbat", "minecraft", str(runs[0].parent)))
     content = json.loads(page.partition('id="study">')[2].partition("</script>")[0])
@@ -404,12 +404,12 @@ def test_a_form_names_no_model_and_the_key_says_which_model_wrote_what(runs: lis
 
 def test_the_same_seed_gives_the_same_form_and_another_one_another_order(runs: list[Path], tmp_path: Path) -> None:
     pages = [
-        make_form(order, find_study(EHUB), tmp_path / str(n), seed=seed).path.read_text()
+        make_form(order, find_rating_study(EHUB), tmp_path / str(n), seed=seed).path.read_text()
         for n, (order, seed) in enumerate([(runs, 0), (runs[::-1], 0), (runs, 1)])
     ]
     assert pages[0] == pages[1] != pages[2]
     with pytest.raises(StoreError, match="holds another study; choose another folder"):
-        make_form(runs, find_study(EHUB), tmp_path / "0", seed=2)
+        make_form(runs, find_rating_study(EHUB), tmp_path / "0", seed=2)
 
 
 def test_what_cannot_be_rated_is_left_out_and_said(runs: list[Path], tmp_path: Path) -> None:

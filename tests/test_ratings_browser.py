@@ -13,7 +13,7 @@ from browser import CHROMIUM, browsing
 from snellen.models.instruments import Scripted
 from snellen.ratings.form import make_form
 from snellen.ratings.gathered import gather, read_gathered
-from snellen.ratings.study import find_study
+from snellen.ratings.study import find_rating_study
 
 MARKUP = "<b>1.</b> Row. <img src=x onerror=document.title='run'> </script>"
 
@@ -24,7 +24,7 @@ def test_a_form_is_filled_in_by_keys_kept_over_a_reload_and_read_back(tmp_path: 
     benchmark = sn.build("lvlm-ehub/minecraft", source=tmp_path / "files", to=tmp_path / "minecraft")
     sn.evaluate(Scripted(lambda request: MARKUP, name="quokka"), str(benchmark.folder), runs=tmp_path, name="quokka")
     folder = tmp_path / "study"
-    made = make_form([tmp_path / "quokka"], find_study("lvlm-ehub-embodied"), folder, checks=1)
+    made = make_form([tmp_path / "quokka"], find_rating_study("lvlm-ehub-embodied"), folder, checks=1)
     with browsing(tmp_path) as page:
         page.open(made.path.as_uri())
         page.press(*"Ann")

@@ -69,7 +69,7 @@ def test_the_command_run_takes_the_fields_of_the_record() -> None:
 def test_score_takes_the_fields_of_its_record_from_python_and_on_the_command_line() -> None:
     assert parameters(sn.score).keys() == SCORING | {"folder", "judge", "announce"}
     of_runs = {"runs", "where", "common_answered"}
-    assert flags("report") == SCORING | JUDGE_FLAGS | of_runs | {"outputs"}
+    assert flags("report") == SCORING | JUDGE_FLAGS | of_runs | {"outputs", "with_standard"}
     assert flags("score") == SCORING | JUDGE_FLAGS | of_runs | {"benchmark", "to", "model", "form"} | TERMINAL_ONLY
     assert flags("agree") >= JUDGE_FLAGS
 

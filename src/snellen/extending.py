@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from snellen.protocols.declaration import Conclusion as Conclusion
     from snellen.protocols.declaration import Declaration as Declaration
     from snellen.ratings.study import RatingStudy as RatingStudy
-    from snellen.ratings.study import read_study as read_study
+    from snellen.ratings.study import read_rating_study as read_rating_study
     from snellen.readers.exclusions import Exclusion as Exclusion
     from snellen.readers.exclusions import without_exclusions as without_exclusions
     from snellen.records import Answer as Answer
@@ -182,7 +182,7 @@ _HOMES = {
     "snellen.prompts.rendering": ("EarlierReply", "PromptRenderer"),
     "snellen.protocols.base": ("Protocol", "ProtocolSettings", "RequestGenerator"),
     "snellen.protocols.declaration": ("Conclusion", "Declaration"),
-    "snellen.ratings.study": ("RatingStudy", "read_study"),
+    "snellen.ratings.study": ("RatingStudy", "read_rating_study"),
     "snellen.readers.exclusions": ("Exclusion", "without_exclusions"),
     "snellen.records": (
         "Answer",

@@ -73,15 +73,15 @@ class RatingStudy(Struct, frozen=True, forbid_unknown_fields=True):
         return value if self.dimension(dimension).better == "higher" else self.lowest + self.highest - value
 
 
-def find_study(name: str) -> RatingStudy:
+def find_rating_study(name: str) -> RatingStudy:
     """The study in a TOML file, or the one that a suite brings by this name. Raises DataError, UnknownNameError."""
     if name.endswith(".toml"):
-        return read_study(Path(name))
+        return read_rating_study(Path(name))
     study: RatingStudy = find("rating_studies", name)
     return study
 
 
-def read_study(file: Path | Traversable) -> RatingStudy:
+def read_rating_study(file: Path | Traversable) -> RatingStudy:
     """The study that a TOML file declares. Raises DataError naming the file and what is wrong in it."""
     try:
         study = msgspec.convert(tomllib.loads(file.read_text("utf-8")), RatingStudy)

@@ -12,7 +12,7 @@ from snellen.ratings.form import make_form
 from snellen.ratings.gathered import gather, read_gathered
 from snellen.ratings.key import RatingKey, read_key
 from snellen.ratings.sheets import write_questionnaire
-from snellen.ratings.study import find_study
+from snellen.ratings.study import find_rating_study
 from snellen.ratings.summary import RatingSummary, shown_titles, summarise_ratings
 from snellen.records import Estimate
 
@@ -47,7 +47,7 @@ def form(runs: tuple[Path, ...], study: str, folder: Path, checks: int, seed: in
 
     Each rater sees the items in an order of their own. No model is named.
     """
-    made = make_form(runs, find_study(study), folder, checks=checks, seed=seed)
+    made = make_form(runs, find_rating_study(study), folder, checks=checks, seed=seed)
     for note in made.notes:
         announce(f"note: {note}")
     models, replies = len(made.key.models), len(made.key.items) - checks
@@ -70,7 +70,7 @@ def read(folder: Path, files: tuple[Path, ...], study: str | None, replace: bool
 
     A column of a sheet begins with the number of an item and ends with a dimension: "7. Redundancy".
     """
-    gathered = gather(folder, files, find_study(study) if study else None, replace=replace)
+    gathered = gather(folder, files, find_rating_study(study) if study else None, replace=replace)
     for note in gathered.notes:
         announce(f"note: {note}")
     count = sum(len(values) for sheet in gathered.sheets for values in sheet.ratings.values())

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from snellen.ratings.study import read_study
+from snellen.ratings.study import read_rating_study
 
-STUDY = read_study(files("snellen.suites.lvlm_ehub").joinpath("embodied_study.toml"))
+STUDY = read_rating_study(files("snellen.suites.lvlm_ehub").joinpath("embodied_study.toml"))
