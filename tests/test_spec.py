@@ -198,7 +198,8 @@ def test_scoring_of_a_file_is_done_and_flags_win_field_by_field() -> None:
         CliRunner().invoke(cli, ["run", "exam.toml"], catch_exceptions=False)
     words = ["run", "exam.toml", "--judge", "snellen:uniform", "--metric", "word_f1", "--json"]
     assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
-    predictions = [json.loads(line) for line in Path("runs/r/predictions.jsonl").read_text().splitlines()]
+    [kept] = Path("runs/r/scores").iterdir()
+    predictions = [json.loads(line) for line in (kept / "predictions.jsonl").read_text().splitlines()]
     assert len(predictions) == 4 and all("strict" in prediction["extractor_version"] for prediction in predictions)
 
 

@@ -214,8 +214,6 @@ def _score_folder(
         scored = _keep(published, settings)
     if is_read_only(folder):
         announce(f"{folder} is read-only: its scores are shown and not kept")
-    elif settings.name:
-        announce(f"{folder}: scores by these settings are kept in {scored.kept_in}, beside the standard ones")
     return scored
 
 

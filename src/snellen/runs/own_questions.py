@@ -8,6 +8,7 @@ That is a built benchmark without its answers, and without pictures unless `snel
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -90,10 +91,9 @@ def reopen_benchmark(use: BenchmarkUse, run: Path) -> Benchmark:
 
 def _places(use: BenchmarkUse, run: Path) -> Iterator[Path]:
     yield Path(use.folder)
-    if (benchmark_folder(use.name) / MANIFEST).exists():
-        yield benchmark_folder(use.name)
-    if (questions_folder(run, use.name) / MANIFEST).exists():
-        yield questions_folder(run, use.name)
+    for folder in (benchmark_folder(use.name), questions_folder(run, use.name)):
+        if os.access(folder / MANIFEST, os.R_OK):
+            yield folder
 
 
 class RunPictures:

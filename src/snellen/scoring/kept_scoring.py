@@ -41,6 +41,7 @@ PREDICTIONS = "predictions.jsonl"
 SCORES = "scores.jsonl"
 COUNTS = "counts.jsonl"
 RESULTS = "results.json"
+SCORING_FILES = (PREDICTIONS, SCORES, COUNTS, RESULTS, SCORING)
 STANDARD = ""
 """The name of the scoring by standard settings, which lies beside the journal."""
 GOLDS_ABSENT = "the answers are not here: the numbers are those that were kept, and samples are shown without gold"
@@ -215,11 +216,10 @@ def _noted_absence(manifest: RunManifest, benchmarks: Sequence[ScoredBenchmark])
 
 
 def _chosen(run: Path, name: str | None, names: Sequence[str]) -> str:
+    if name is None and (STANDARD in names or len(names) == 1):
+        return names[0]
     if name in names:
         return name or STANDARD
-    others = [one for one in names if one]
-    if name is None and len(others) == 1:
-        return others[0]
     if not names:
         raise StoreError(f"{run} was not scored yet; score it: snellen score {run}")
     kept = ", ".join(one or "the standard one" for one in names)
