@@ -163,13 +163,15 @@ class Results:
             write_comparison(found, Path(to))
         return found
 
-    def export(self, form: str, path: str | Path | None = None, *, pictures: bool = False) -> list[Path]:
+    def export(
+        self, form: str, path: str | Path | None = None, *, pictures: bool = False, answers: bool = False
+    ) -> list[Path]:
         """Write the runs in a form of another tool (docs/exports.md), and return the files. `path` is a file or a
-        folder, as the form is. Raises UnknownNameError, DataError for what a form cannot hold, StoreError."""
+        folder, as the form is. With `answers` forms that are made to be published hold the golds. Raises UnknownNameError, DataError for what a form cannot hold, StoreError."""
         exporter: Exporter = find("exporters", form)
         name = "-".join([self.runs[0].folder.name, *([form] if form != "samples" else [])])
         to = Path(path) if path else Path(name + exporter.suffix)
-        return list(exporter.write(ExportJob(self.runs, tuple(self.rows), to, pictures)))
+        return list(exporter.write(ExportJob(self.runs, tuple(self.rows), to, pictures, answers)))
 
     def report(self, path: str | Path) -> Path:
         """Write one report: `.html` (self-contained), `.md`, `.csv` or `.json`."""

@@ -149,6 +149,10 @@ _NAMES: dict[Group, dict[str, Any]] = {
     },
     # Forms in which runs are written for other tools: `snellen.exports.declaration`.
     "exporters": {
+        "dataset": "snellen.exports.dataset:EXPORTER",
+        "inspect": "snellen.exports.inspect_log:EXPORTER",
+        "lm-eval": "snellen.exports.harness:LM_EVAL",
+        "lmms-eval": "snellen.exports.harness:LMMS_EVAL",
         "samples": "snellen.exports.sample_table:EXPORTER",
     },
     # Models of known behaviour that may import more than other models: the oracle reads answers.

@@ -21,6 +21,8 @@ class ExportJob(Struct, frozen=True):
     """A file, or a folder where the exporter has no suffix."""
     pictures: bool = False
     """Whether pictures are written too, where the form has a place for them."""
+    answers: bool = False
+    """Whether golds are written into forms that are made to be published."""
 
 
 class Exporter(Struct, frozen=True, kw_only=True):

@@ -36,12 +36,12 @@ def sample_table(runs: Sequence[ScoredRun]) -> polars.DataFrame:
     return pl.DataFrame(rows, schema={**schema, **tags, **scores})
 
 
-def write_sample_table(runs: Sequence[ScoredRun], path: Path) -> Path:
-    """Write the table as Parquet. Raises StoreError."""
+def write_frame(frame: polars.DataFrame, path: Path) -> Path:
+    """Write a frame as Parquet, complete or not at all. Raises StoreError."""
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        sample_table(runs).write_parquet(part)
+        frame.write_parquet(part)
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)
@@ -138,7 +138,7 @@ def message_text(message: Message) -> str:
 
 
 def _write(job: ExportJob) -> list[Path]:
-    return [write_sample_table(job.runs, job.path)]
+    return [write_frame(sample_table(job.runs), job.path)]
 
 
 EXPORTER = Exporter(title="one table of all presentations, as Parquet", write=_write, suffix=".parquet")

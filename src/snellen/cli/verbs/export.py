@@ -19,7 +19,10 @@ from snellen.scoring.kept_scoring import load_scoring
 )
 @click.option("--scoring", help="Which scoring of a run: a folder under its `scores`.  [the standard one]")
 @click.option("--pictures", is_flag=True, help="Write pictures too, where the form has a place for them.")
-def command(runs: tuple[Path, ...], form: str, output: Path | None, scoring: str | None, pictures: bool) -> None:
+@click.option("--answers", is_flag=True, help="With golds, in forms that are made to be published.")
+def command(
+    runs: tuple[Path, ...], form: str, output: Path | None, scoring: str | None, pictures: bool, answers: bool
+) -> None:
     """Write scored RUNS for other tools, or as one table.
 
     \b
@@ -29,5 +32,5 @@ def command(runs: tuple[Path, ...], form: str, output: Path | None, scoring: str
     Nothing is asked or scored: a run is written as `snellen score` left it. docs/exports.md shows all forms.
     """
     results = Results([load_scoring(run, scoring) for run in runs])
-    for path in results.export(form, output, pictures=pictures):
+    for path in results.export(form, output, pictures=pictures, answers=answers):
         out.print(str(path), soft_wrap=True)
