@@ -166,8 +166,12 @@ class Results:
     def export(
         self, form: str, path: str | Path | None = None, *, pictures: bool = False, answers: bool = False
     ) -> list[Path]:
-        """Write the runs in a form of another tool (docs/exports.md), and return the files. `path` is a file or a
-        folder, as the form is. With `answers` forms that are made to be published hold the golds. Raises UnknownNameError, DataError for what a form cannot hold, StoreError."""
+        """Write the runs in a form of another tool (docs/exports.md), and return the files.
+
+        `path` is a file or a folder, as the form is. `pictures` are written where the form has a place for them, and
+        golds into forms that are made to be published with `answers` alone. Raises UnknownNameError, DataError for
+        what a form cannot hold, StoreError.
+        """
         exporter: Exporter = find("exporters", form)
         name = "-".join([self.runs[0].folder.name, *([form] if form != "samples" else [])])
         to = Path(path) if path else Path(name + exporter.suffix)

@@ -13,7 +13,7 @@ from typing import Any
 
 from snellen import __version__
 from snellen.exports.declaration import Exporter, ExportJob
-from snellen.exports.log_parts import LogPart, letters_of_gold, log_parts, question_id, write_json
+from snellen.exports.log_parts import LogPart, letters_of_gold, log_parts, options_shown, question_id, write_json
 from snellen.exports.presentations import Presentation
 from snellen.exports.sample_table import message_text
 from snellen.paths import slug
@@ -35,9 +35,8 @@ def _write_samples(job: ExportJob) -> list[Path]:
     for label, run, content in _results(job):
         folder, time = job.path / slug(label), _time(run).strftime("%Y%m%d_%H%M%S")
         for part in log_parts([run], ()):
-            lines = [
-                json.dumps(_line(number, asked), ensure_ascii=False) for number, asked in enumerate(part.questions)
-            ]
+            asked = (one for question in part.questions for one in question)
+            lines = [json.dumps(_line(number, one), ensure_ascii=False) for number, one in enumerate(asked)]
             path = folder / f"{time}_samples_{part.task}.jsonl"
             write_atomically(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
             paths.append(path)
@@ -90,20 +89,20 @@ def _content(label: str, parts: list[LogPart]) -> dict[str, Any]:
     }
 
 
-def _line(number: int, asked: tuple[Presentation, ...]) -> dict[str, Any]:
-    first = asked[0]
-    request = first.exchange.request if first.exchange else None
-    replies = [_reply(one) for one in asked]
-    golds = letters_of_gold(first)
+def _line(number: int, one: Presentation) -> dict[str, Any]:
+    """A presentation is a document of its own, since each shows its options in its own order."""
+    request = one.exchange.request if one.exchange else None
+    golds, reply = letters_of_gold(one), _reply(one)
     return {
         "doc_id": number,
-        "doc": {"id": question_id(first), "question": first.turn.question, "options": list(first.turn.options)},
+        "doc": {"id": question_id(one), "question": one.turn.question, "options": options_shown(one)},
         "input": "\n".join(message_text(message) for message in request.messages) if request else "",
         "target": golds[0] if golds else "",
-        "resps": [replies],
-        "filtered_resps": replies,
+        "resps": [[reply]],
+        "filtered_resps": [reply],
         "doc_hash": request.key if request else "",
-        **{score.metric: score.value for score in first.scores},
+        **({"error": one.prediction.error.kind} if one.prediction.error else {}),
+        **{score.metric: score.value for score in one.scores},
     }
 
 

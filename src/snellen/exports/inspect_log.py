@@ -21,7 +21,7 @@ from snellen.exports.log_parts import LogPart, letters_of_gold, log_parts, optio
 from snellen.exports.presentations import Presentation
 from snellen.exports.sample_table import PICTURE
 from snellen.images import to_plain_file
-from snellen.records import ImagePart, Message, Part
+from snellen.records import ImagePart, Message, Part, TextPart
 from snellen.runs.journal import write_atomically
 from snellen.runs.own_questions import RunPictures
 
@@ -108,7 +108,7 @@ def _sample(one: Presentation, epoch: int, pictures: RunPictures | None) -> dict
     sample: dict[str, Any] = {
         "id": question_id(one),
         "epoch": epoch,
-        "input": asked or one.turn.question,
+        "input": _question(one, pictures),
         "choices": shown or None,
         "target": letters_of_gold(one),
         "messages": asked,
@@ -126,6 +126,15 @@ def _sample(one: Presentation, epoch: int, pictures: RunPictures | None) -> dict
     said = {"role": "assistant", "content": one.reply if one.reply is not None else answer or ""}
     output = {"model": "", "choices": [{"message": said, "stop_reason": "stop"}], "completion": said["content"]}
     return {**sample, "messages": [*asked, said], "output": output}
+
+
+def _question(one: Presentation, pictures: RunPictures | None) -> str | list[dict[str, Any]]:
+    """The question as the benchmark has it; how it was put to the model stands in the messages."""
+    text = "\n".join(filter(None, (one.sample.context, one.turn.question)))
+    if pictures is None:
+        return text
+    shown: list[Part] = [*map(ImagePart, one.sample.images), TextPart(text)]
+    return [{"role": "user", "content": [_content(part, pictures) for part in shown]}]
 
 
 def _message(message: Message, pictures: RunPictures | None) -> dict[str, Any]:
