@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -166,21 +167,22 @@ def unprivileged(folder: Path) -> Iterator[None]:
             path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def test_a_run_that_cannot_be_written_is_reported_and_keeps_nothing(
-    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
-) -> None:
-    made(tmp_path)
-    sn.score("runs/run", extractor="strict")  # all that it needs is imported now, by who may read it
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o777 if folder == tmp_path else 0o755)
-    before = {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
-    lines: list[str] = []
-    with unprivileged(Path("runs")):
-        results = sn.score("runs/run", unparsed="legacy-random", announce=lines.append)
-        assert results.report("report.html").exists()
-    assert lines == ["runs/run is read-only: its scores are shown and not kept"]
-    assert results.value("accuracy", benchmark="mine") is not None and results.runs[0].kept_in is None
-    assert {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()} == before
+def test_a_run_that_cannot_be_written_is_reported_and_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Not pytest's own folder, into which no other user may look.
+    with tempfile.TemporaryDirectory() as name:
+        monkeypatch.chdir(name)
+        Path(name).chmod(0o777)
+        made(Path(name))
+        sn.score("runs/run", extractor="strict").report("first.html")  # all that is needed is imported by now
+        before = {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
+        lines: list[str] = []
+        with unprivileged(Path("runs")):
+            results = sn.score("runs/run", unparsed="legacy-random", announce=lines.append)
+            assert results.report("report.html").exists()
+        assert lines == ["runs/run is read-only: its scores are shown and not kept"]
+        assert results.value("accuracy", benchmark="mine") is not None and results.runs[0].kept_in is None
+        assert {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()} == before
+        monkeypatch.undo()
 
 
 # --- on its own --------------------------------------------------------------------------------------------------
