@@ -130,7 +130,7 @@ def test_the_example_of_the_page_runs() -> None:
     spec = run_spec(read_run_spec(Path("exam.toml")))
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert {row["model"] for row in rows} == set(spec.models)
-    assert len(list(Path(spec.runs).glob(f"{spec.name}-*/report.html"))) == len(spec.models)
+    assert len(list(Path(spec.runs).glob(f"{spec.name}-*/scores/*/report.html"))) == len(spec.models)
 
 
 def test_a_file_can_say_what_every_field_holds() -> None:
