@@ -1,15 +1,18 @@
-"""Writes the table of docs/whitebox.md: which fast path equals the plain path, architecture by architecture.
+"""Writes the tables of docs/whitebox.md: which fast path equals the plain path, architecture by architecture.
 
-    python bench/equality.py [--write]
+    python bench/equality.py [--write] [model_type ...]
 
-Small random models in float32, one thread; the numbers are the largest difference of any token's
-log-probability, in nats. Without --write the table goes to standard output.
+The first table has each path for architectures whose inputs are made by hand; the second has every image-text
+architecture that transformers registers, through its own processor, and is limited to those named. Small random models
+in float32, one thread; the numbers are the largest difference of any token's log-probability, in nats. Without --write
+the tables go to standard output. What needs torchvision or timm is asked where they are installed.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,16 +22,18 @@ import transformers
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+from equality_registered import registered_row  # noqa: E402
 from snellen.models.hf.engine import Engine  # noqa: E402
 from snellen.models.hf.ladder import PLAIN  # noqa: E402
+from snellen.models.hf.load import without_warnings  # noqa: E402
 from snellen.models.hf.model_layout import read_layout  # noqa: E402
 from snellen.models.hf.noise import largest_difference  # noqa: E402
 from snellen.models.hf.reference import reference_scores  # noqa: E402
 from snellen.models.hf.selfcheck import CACHE, WIDER, SelfCheckResult, choose_fast_paths  # noqa: E402
 from tiny_configs import ARCHITECTURES, asked, make, normal  # noqa: E402
+from tiny_registered import REGISTERED  # noqa: E402
 
 PATHS = (CACHE, *WIDER.values())
-BEGIN, END = "<!-- equality table: begin -->", "<!-- equality table: end -->"
 
 
 def cell(verdict: SelfCheckResult, path: str) -> str:
@@ -67,16 +72,35 @@ def table() -> str:
     return "\n".join([f"Taken with {versions}.", "", *(f"| {line} |" for line in rows)])
 
 
+def registered_table(names: Sequence[str]) -> str:
+    heads = ["model_type", "processor", "strategy chosen", "scores", "replies", "another picture moves a score by"]
+    rows = [" | ".join(heads), " | ".join("---" for _ in heads)]
+    asked = []
+    for name in names:
+        asked.append(registered_row(name))
+        print(f"{name}: {asked[-1].line}", file=sys.stderr, flush=True)
+        rows.append(asked[-1].line)
+    right = [row for row in asked if row.right]
+    summary = f"{len(right)} of {len(asked)} can be asked and are answered as by the reference."
+    return "\n".join([summary, "", *(f"| {line} |" for line in rows)])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
-    made = table()
-    if not parser.parse_args().write:
-        print(made)
-        return
+    parser.add_argument("names", nargs="*", metavar="model_type")
+    given = parser.parse_args()
+    with without_warnings():
+        registered = registered_table(given.names or REGISTERED)
+        made = {"registered": registered} if given.names else {"equality": table(), "registered": registered}
     page = ROOT / "docs" / "whitebox.md"
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n{made}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    for name, text in made.items():
+        if not given.write:
+            print(text)
+            continue
+        begin, end = f"<!-- {name} table: begin -->", f"<!-- {name} table: end -->"
+        before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+        page.write_text(f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def asked(model: Any, photographs: Photographs, ahead: int) -> tuple[float, floa
     wall, cpu = time.perf_counter(), time.process_time()
     refs = photographs.refs
     for i in range(0, len(refs), 4):
-        model.expect(refs[i : i + ahead], photographs)
+        model._encoder.expect(refs[i : i + ahead], photographs)
         requests = [tiny_archs.ask(text, ref, continuations=("a", "b c")) for ref in refs[i : i + 4] for text in "xy"]
         assert not any(response.error for response in model.loglikelihood(requests, photographs))
     return time.perf_counter() - wall, time.process_time() - cpu

@@ -330,20 +330,20 @@ def test_pictures_that_are_expected_are_made_ready_by_another_thread_and_answere
     expected = sums(load_model(f"hf:{folder}"), *asked)
     model: Any = load_model(f"hf:{folder}")
     monkeypatch.setattr(encode, "decode_picture", noted)
-    model.expect(shown, PICTURES)
+    model._encoder.expect(shown, PICTURES)
     for future in model._encoder._lookahead._coming.values():
         future.result()
     processor = model._encoder._pixels._processor
     monkeypatch.setattr(type(processor), "__call__", lambda *_, **__: pytest.fail("pixels were computed again"))
     assert sums(model, *asked) == expected
-    assert set(threads) == {"snellen-pictures_0"}
+    assert set(threads) == {"snellen-pictures"}
     assert len(threads) == len(shown)
 
 
 def test_a_picture_that_fails_in_the_background_fails_its_own_request(model: Any) -> None:
     broken = ImageRef("9" * 64, "image/png", 4, 4)
     PICTURES[broken.digest] = b"no picture"
-    model.expect([broken, RED], PICTURES)
+    model._encoder.expect([broken, RED], PICTURES)
     bad, good = model.generate([ask("Which?", broken), ask("Which?", RED)], PICTURES)
     assert good.error is None
     assert bad.error.detail.startswith("image 999999999999: not a readable image")

@@ -16,7 +16,7 @@ pytest.importorskip("transformers", reason="waits for transformers")
 import torch
 from accelerate import dispatch_model
 
-from snellen.models.hf.encode import ContinuedPrompt, extend
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
 from snellen.models.hf.engine import Engine, batches_in_order
 from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.model_layout import read_layout
@@ -92,9 +92,7 @@ def test_layers_with_a_sliding_window_are_never_given_holes_though_a_short_probe
 def test_rope_positions_do_not_leak_from_one_sample_to_the_next() -> None:
     model, head = make("Qwen2-VL")
     engine, window = engine_of(model), asked(head)
-    text_only = ContinuedPrompt(
-        replace(extend(head, tokens(8, 6), 0), ids=tokens(9, 20), extras={}, digests=()), (tokens(1, 3),)
-    )
+    text_only = ContinuedPrompt(EncodedPrompt(tokens(9, 20), {}), (tokens(1, 3),))
     fresh = engine_of(make("Qwen2-VL")[0]).score([text_only], PLAIN)
     engine.score(window, FastPaths(cache=True, shared=True, ragged=True, tree=True))
     for fast_paths in (PLAIN, FastPaths(cache=True), FastPaths(cache=True, ragged=True, tree=True)):

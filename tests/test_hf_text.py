@@ -141,6 +141,9 @@ def test_formats_of_models_without_a_template_are_written_as_published() -> None
         "git": "Which {text}? red Sure?",
         "paligemma": "<image>answer en Which {text}?red\nanswer en Sure?",
         "florence2": "Which {text}?red\nSure?",
+        "fuyu": "Which {text}?\nred\nSure?\n",
+        "idefics": "User: Which {text}?<end_of_utterance>\nAssistant: red<end_of_utterance>\n"
+        "User: Sure?<end_of_utterance>\nAssistant:",
         "llava": "USER: <image>\nWhich {text}? ASSISTANT: red</s>USER: Sure? ASSISTANT:",
         "plain": "User: <image>\nWhich {text}?\nAssistant: red\nUser: Sure?\nAssistant:",
     }

@@ -304,7 +304,7 @@ def test_an_answer_that_another_run_has_is_taken_over_and_not_counted_as_asked(t
     with RunStore(tmp_path / "second", others=[tmp_path / "first"]) as store:
         assert store.find(P, ask("What?", "other sample")) == Response(text="a cat")
         assert store.find(P, ask("Where?")) is None
-        assert (store.answered, store.failed) == (0, 0)
+        assert (store.answered, store.failed) == ({}, {})
     [taken] = read_exchanges(tmp_path / "second")
     assert taken.reused and taken.request.sample_id == "other sample"
     with RunStore(tmp_path / "second") as store:

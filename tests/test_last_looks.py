@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from snellen.extraction import read_choice
+from snellen.extraction import find_extractor, read_choice
 
 ANIMALS, RANGES = ("cat", "dog", "rabbit", "horse"), ("0-25", "26-50", "51-75", "76-100")
 WHERE, BOTH = ("On top of it", "Under it", "Behind it"), ("A tree", "A house", "Both a tree and a house", "Neither")
@@ -58,3 +58,32 @@ def test_strict_and_cut_replies_are_not_looked_at_again() -> None:
     reply, labels = "The picture contains a tree and a house.", tuple("ABCD")
     assert read_choice(reply, BOTH, labels, "strict").choice is None
     assert read_choice("The bar ends at 47", RANGES, labels, finish="length", question="How many came?").choice is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "place"),
+    [
+        ("[ ] A. red\n[x] B. blue\n[ ] C. green", 1),
+        ("- [X] red\n- [ ] blue\n- [ ] green", 0),
+        ('{"red": 0.1, "blue": 0.2, "green": 0.7}', 2),
+        ('```json\n{"A": 80, "B": 15, "C": 5}\n```', 0),
+        ("Red: 5 %\nBlue: 90 %\nGreen: 5 %", 1),
+        ("[x] A. red\n[x] B. blue\n[ ] C. green", None),
+        ("[ ] A. red\n[ ] B. blue\n[ ] C. green", None),
+        ('{"red": 0.5, "blue": 0.5, "green": 0}', None),
+        ('{"red": 0.9, "blue": 0.1}', None),
+        ('{"red": 0.1, "blue": 0.2, "grey": 0.7}', None),
+    ],
+)
+def test_a_form_of_all_options_is_read_where_one_is_ticked_or_has_most(reply: str, place: int | None) -> None:
+    read = find_extractor("standard").read(reply, ["red", "blue", "green"], ["A", "B", "C"], finish="stop", question="")
+    assert read.choice == place
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["So B. Update: please disregard my first answer.", "Both statement A and statement C are true.", "Both A and B."],
+)
+def test_an_answer_to_be_disregarded_and_two_at_once_are_none(reply: str) -> None:
+    read = find_extractor("standard").read(reply, ["red", "blue", "green"], ["A", "B", "C"], finish="stop", question="")
+    assert read.choice is None

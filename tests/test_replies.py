@@ -44,6 +44,7 @@ def outcomes(name: str) -> Counter[str]:
         ("en-fourth", 447, 18),
         ("ml-fourth", 196, 5),
         ("en-fifth", 196, 14),
+        ("en-sixth", 196, 41),
     ],
 )
 def test_no_more_replies_are_misread_or_left_open_than_when_the_rules_were_last_mended(

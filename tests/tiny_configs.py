@@ -18,6 +18,8 @@ from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
 torch.set_num_threads(1)
 
 VOCABULARY, WIDTH, IMAGE = 600, 64, 5
+PER_TOKEN = frozenset({"token_type_ids", "mm_token_type_ids", "cross_attention_mask", "image_embeds_position_mask"})
+"""Of the inputs made by hand here, those with one entry per token."""
 Made = tuple[Any, EncodedPrompt]
 CLIP: dict[str, Any] = {
     "hidden_size": 32,
@@ -53,7 +55,7 @@ def tokens(seed: int, count: int) -> tuple[int, ...]:
 def begun(images: int, before: int = 3, after: tuple[int, ...] = (), **extras: Any) -> EncodedPrompt:
     """A prompt up to and with its picture: `before` tokens of text, `images` tokens of picture, `after`."""
     ids = (*tokens(0, before), *(IMAGE,) * images, *after)
-    return EncodedPrompt(ids, extras, ("cat",))
+    return EncodedPrompt(ids, extras, ("cat",), per_token=PER_TOKEN & extras.keys())
 
 
 def sharpen(model: Any) -> Any:
@@ -64,7 +66,8 @@ def sharpen(model: Any) -> Any:
             values.data.normal_(0, 0.12, generator=generator)
         elif "norm" not in name and "bias" in name:
             values.data.normal_(0, 0.05, generator=generator)
-        elif "gate" in name:
+        elif "gate" in name or ("norm" not in name and not values.any()):
+            # Gates that begin closed, as Idefics' do, would hide the picture.
             values.data.fill_(0.7)
     return model.eval()
 
@@ -153,7 +156,7 @@ def _qwen(config: Any, model: Any, vision: dict[str, Any], **text: Any) -> Made:
         vision_start_token_id=3,
         vision_end_token_id=4,
     )
-    return model(settings), EncodedPrompt(ids, extras, ("cat",))
+    return model(settings), EncodedPrompt(ids, extras, ("cat",), per_token=PER_TOKEN & extras.keys())
 
 
 def qwen2_vl() -> Made:

@@ -76,7 +76,7 @@ _DENIED = re.compile(r"\b(?:not|no|never|than|unlike|if|neither)\b|n't\b")
 def of_two(whole: Skeleton) -> int | None:
     """The former, or the latter, of the two options that a reply has named before."""
     found = list(_OF_TWO.finditer(whole.text)) if not {"former", "latter"}.isdisjoint(whole.words) else []
-    if len(found) != 1 or any(offset > found[0].end() for offset in whole.offsets):
+    if len(found) != 1 or any(offset > found[0].end() for offset in whole.offsets) or "other" in whole.words:
         return None
     sentence = patterns.SENTENCE_END.split(whole.text[: found[0].start()])[-1]
     if _DENIED.search(sentence) or _DENIED.search(whole.text, found[0].end()):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec.structs import replace
 
 from snellen.extraction.assertion_filters import keep_asserted, without_fragment
@@ -20,8 +22,29 @@ from snellen.extraction.word_forms import with_own_words
 _CUT_OFF = "cut off before an answer"
 
 
+_DISREGARDED = re.compile(
+    r"\b(?:disregard|ignore|forget|discard)\b[^.!?\n]{0,20}\b(?:first|previous|earlier|initial|original)\b"
+    r"[^.!?\n]{0,20}\b(?:answer|reply|response|guess|choice)\b",
+    re.IGNORECASE,
+)
+_BOTH = re.compile(r"\bboth (?:\w+ )?(\w{1,3}) and (?:\w+ )?(\w{1,3})\b", re.IGNORECASE)
+
+
 def read_plain(reply: PlainReply) -> ExtractedChoice:
     """The reading of a text without markup."""
+    reading = _reading(reply)
+    if reading.choice is None or reply.strict:
+        return reading
+    if _DISREGARDED.search(reply.text):
+        return no_option("ambiguous", TAKEN_BACK)
+    for found in _BOTH.finditer(reply.text):
+        places = {reply.asked.exact.get(label) for label in found.groups()}
+        if None not in places and len(places) == 2 and reading.choice in places:
+            return no_option("ambiguous", "two options at once")
+    return reading
+
+
+def _reading(reply: PlainReply) -> ExtractedChoice:
     reading = look_again(reply, _read(reply))
     if (
         reading.choice is None

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from snellen.extraction.assertion_filters import without_quoted_orders
 from snellen.extraction.exact_texts import exact_option, verbatim_option, without_twins
+from snellen.extraction.filled_forms import filled_form
 from snellen.extraction.normalisation import find_final_answer, normalise_reply
 from snellen.extraction.option_index import OptionIndex, index_options
 from snellen.extraction.plain_reading import read_plain
@@ -99,6 +100,13 @@ def read_in_full(
         why = "longest of nested options" if place in asked.nested else ""
         why = "framed as the answer" if part.framed else why
         return ExtractedChoice(place, "text", "certain", why, (part.start, part.end))
+    form = None if mode == "strict" or finish == "length" else filled_form(reply[part.start : part.end], asked)
+    if form is not None:
+        return (
+            ExtractedChoice(form[0], "label+text", "likely", "ticked, or with the largest share, in a form of all")
+            if form
+            else no_option("ambiguous", "a form of options that chooses no single one")
+        )
     spoken, left_out = _readable(reply[part.start : part.end])
     text = normalise_reply(spoken)
     if not text.text.strip():

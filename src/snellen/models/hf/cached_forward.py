@@ -6,20 +6,17 @@ hole in the cache, which masks hide and explicit positions skip.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from snellen.models.hf.cache_layers import copy_cache, select_cache_rows
 from snellen.models.hf.collate import pad_rows, to_device
 from snellen.models.hf.devices import input_device, sent
 from snellen.models.hf.encode import EncodedPrompt
 from snellen.models.hf.full_forward import logits_to_keep
 from snellen.models.hf.model_layout import ModelLayout
-
-GROWN_BY_NEW_TENSORS = ("DynamicLayer", "DynamicSlidingWindowLayer")
-"""Kinds of cache layers that never change a tensor in place."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +66,8 @@ def select_rows(state: CachedState, rows: Sequence[int]) -> CachedState:
 
     # On the CPU, since the layers of a cache are where their blocks are, which may be several devices.
     index = torch.tensor(rows)
-    cache = copy_cache(state.cache)
-    if rows != list(range(state.mask.shape[0])):
-        cache.batch_select_indices(index)
+    every = list(rows) == list(range(state.mask.shape[0]))
+    cache = copy_cache(state.cache) if every else select_cache_rows(state.cache, index)
     tile_mask = None if state.tile_mask is None else state.tile_mask[index]
     return CachedState(cache, state.mask[index], state.position[index], state.logits[index], tile_mask, state.whole)
 
@@ -99,39 +95,6 @@ def advance(
     logits = torch.where(lengths[:, None] > 0, last, state.logits)
     grown = CachedState(cache_of(output), mask, state.position + lengths, logits, state.tile_mask, whole)
     return grown, output.logits
-
-
-def copy_cache(cache: Any) -> Any:
-    """A cache that can grow without changing `cache`.
-
-    Keys and values are shared until growth makes new ones; other states, which may be updated in place, are copied.
-    """
-    twin = copy.copy(cache)
-    others = {name: copy.deepcopy(value) for name, value in vars(cache).items() if name != "layers"}
-    vars(twin).update(others)
-    twin.layers = [
-        copy.copy(layer) if type(layer).__name__ in GROWN_BY_NEW_TENSORS else copy.deepcopy(layer)
-        for layer in cache.layers
-    ]
-    return twin
-
-
-def crop_cache(cache: Any, length: int) -> Any:
-    """The first `length` tokens of `cache`, sharing its tensors; None if a layer does not hold all tokens."""
-    if not plain_layers(cache):
-        return None
-    twin = copy_cache(cache)
-    for layer in twin.layers:
-        layer.keys, layer.values = layer.keys[:, :, :length], layer.values[:, :, :length]
-    return twin
-
-
-def plain_layers(cache: Any) -> bool:
-    """Whether each layer holds the keys and values of all tokens and nothing else, such as a window or a picture."""
-    layers = cache.layers
-    return all(type(layer).__name__ == "DynamicLayer" for layer in layers) and (
-        len({layer.keys.shape[2] for layer in layers}) == 1
-    )
 
 
 def run_language_model(
@@ -172,10 +135,11 @@ def pruned_to_logit_positions(
 
 
 def cache_of(output: Any) -> Any:
-    """The cache that a forward returns."""
-    cache = getattr(output, "past_key_values", None)
+    """The cache that a forward returns. Raises ValueError if it returns none."""
+    outputs = (output, getattr(output, "language_model_outputs", None))
+    cache = next((found for part in outputs if (found := getattr(part, "past_key_values", None)) is not None), None)
     if cache is None:
-        cache = output.language_model_outputs.past_key_values
+        raise ValueError("it returns no cache")
     return cache
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from snellen.models.hf.devices import input_device, sent
-from snellen.models.hf.encode import PER_TOKEN, EncodedPrompt, Tensors
+from snellen.models.hf.encode import EncodedPrompt, Tensors
 
 Side = Literal["left", "right"]
 
@@ -22,7 +22,7 @@ def pad_rows(rows: Sequence[EncodedPrompt], pad: int, side: Side) -> Tensors:
     batch = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
     for name in rows[0].extras:
         values = [row.extras[name] for row in rows]
-        if name in PER_TOKEN:
+        if name in rows[0].per_token:
             values = [_pad_tokens(value, lack, side) for value, lack in zip(values, missing, strict=True)]
         batch[name] = _concatenate(values)
     return batch

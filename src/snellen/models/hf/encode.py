@@ -7,7 +7,7 @@ Prompt and continuation are tokenised together, and separated by their character
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,9 +18,8 @@ from snellen.models.hf.lookahead import Lookahead
 from snellen.records import ImageRef
 
 Tensors = dict[str, Any]
-
-PER_TOKEN = frozenset({"token_type_ids", "mm_token_type_ids", "cross_attention_mask", "image_embeds_position_mask"})
-"""Inputs with one entry per token, besides the ids and the attention mask."""
+LAST = 8
+"""Tokens at the end of a prompt by which it is recognised."""
 KEPT_PICTURES = 64
 """Pictures that are kept, decoded and as pixels, and pictures that are expected at most."""
 
@@ -35,11 +34,8 @@ class EncodedPrompt:
     """Digests of the images."""
     notes: tuple[str, ...] = ()
     """What a response to the prompt has to say about how it was put."""
-
-    @property
-    def pictures(self) -> Tensors:
-        """The inputs that are not per token: pixels, grids, sizes."""
-        return {name: value for name, value in self.extras.items() if name not in PER_TOKEN}
+    per_token: frozenset[str] = frozenset()
+    """Names of the inputs with one entry per token: [1, tokens, ...]."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +67,12 @@ def continuation_boundary(texts: Sequence[TokenizedText], characters: int) -> in
     for text in texts[1:]:
         count = next((i for i in range(count) if text.ids[i] != first[i]), count)
     return count
+
+
+def as_long_as(extras: Tensors, length: int) -> frozenset[str]:
+    """Names of the inputs that have as many entries as a prompt has tokens."""
+    shapes = {name: tuple(getattr(value, "shape", ())) for name, value in extras.items()}
+    return frozenset(name for name, shape in shapes.items() if shape[:2] == (1, length))
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,9 @@ class PixelCache:
             self._keep_pixels(key, self._processor(images, **settings))
         self._cached.move_to_end(key)
         features = self._cached[key]
-        return type(features)(dict(features))
+        # Some processors take entries out of the mapping; Idefics' gives a tensor.
+        kind: Any = type(features)
+        return kind(dict(features)) if isinstance(features, Mapping) else features
 
     def compute(self, picture: Any) -> Pixels | None:
         """Pixels of a picture by itself, put as the last one was; None before there was one. Changes nothing here, so
@@ -173,14 +177,19 @@ def _nested(value: Any, depth: int, form: type[list[Any]] | type[tuple[Any, ...]
 class Encoder:
     """Turns prompts into model inputs for one processor."""
 
-    def __init__(self, processor: Any, unknown: frozenset[str] = frozenset(), closes: bool = False) -> None:
-        """`unknown` names inputs that the processor makes but the model does not take.
+    def __init__(self, processor: Any, named: frozenset[str] | None = None, closes: bool = False) -> None:
+        """`named`: the inputs that the model names; others that the processor makes are left out. None: all are taken.
 
         `closes`: a prompt keeps its closing token, as an encoder's text does.
         """
         self._closes = closes
         self._processor = processor
-        self._unknown = {"attention_mask", "labels", *unknown}
+        self._named = named
+        for name in named or ():
+            # What a processor makes on demand alone, such as the kinds of tokens (Cosmos 3), is asked for.
+            if getattr(processor, f"return_{name}", None) is False:
+                setattr(processor, f"return_{name}", True)
+        self._per_token: dict[frozenset[str], frozenset[str]] = {}
         self.tokenizer = getattr(processor, "tokenizer", processor)
         self._pixels = PixelCache(processor.image_processor, KEPT_PICTURES)
         processor.image_processor = self._pixels
@@ -193,12 +202,10 @@ class Encoder:
         shown = [self._picture(image, images) for image in prompt.images]
         pictures = [picture for picture, _ in shown]
         notes = dict.fromkeys((*prompt.notes, *(note for _, found in shown for note in found)))
-        # Otherwise the processor's own default: Florence-2's adds the tokens around a question itself.
-        settings = {} if self._adds_specials(prompt.text) else {"add_special_tokens": False}
-        inputs = self._processor(images=pictures or None, text=prompt.text, return_tensors="pt", **settings)
-        ids = tuple(inputs.pop("input_ids")[0].tolist())
-        extras = {name: value for name, value in inputs.items() if name not in self._unknown}
-        encoded = EncodedPrompt(ids, extras, tuple(image.digest for image in prompt.images), tuple(notes))
+        ids, extras = self._process(pictures, prompt.text)
+        digests = tuple(image.digest for image in prompt.images)
+        per_token = self._entries_per_token(pictures, prompt.text, len(ids), extras)
+        encoded = EncodedPrompt(ids, extras, digests, tuple(notes), per_token)
         # "[SEP]" or "</s>" would end the text; some processors omit it, some do not.
         spelled = self._spell(prompt.text)
         closed = spelled.closing and ids[-spelled.closing :] == spelled.ids[-spelled.closing :]
@@ -223,9 +230,26 @@ class Encoder:
         shared = truncate(encoded, len(encoded.ids) - dropped)
         # Compare at least the last token: a processor may have added tokens of its own.
         if encoded.ids[-max(dropped, 1) :] != prompt_ids[-max(dropped, 1) :]:
-            raise ValueError("the processor ends the prompt with other tokens than the tokenizer does")
+            if not self._marks_reply(encoded.ids, prompt_ids):
+                raise ValueError("the processor ends the prompt with other tokens than the tokenizer does")
+            return ContinuedPrompt(
+                encoded, _nonempty([self._words(prompt.with_reply(t), opened) for t in continuations])
+            )
         context = extend(shared, unclosed[0].ids[shared_length:count], 0)
         return ContinuedPrompt(context, _nonempty([text.ids[count:] for text in unclosed]))
+
+    def _marks_reply(self, ids: Sequence[int], prompt_ids: Sequence[int]) -> bool:
+        """Whether the processor put a control token behind the prompt, as Fuyu's and Chameleon's do, so that nothing of
+        a reply is one token with the prompt's last word."""
+        end = tuple(prompt_ids[-LAST:])
+        special = ids[-1] in self.tokenizer.all_special_ids or ids[-1] in getattr(
+            self.tokenizer, "added_tokens_decoder", {}
+        )
+        return special and tuple(ids[-len(end) - 1 : -1]) == end
+
+    def _words(self, text: str, opened: str) -> tuple[int, ...]:
+        """Tokens of what follows `opened` in `text`, spelled alone."""
+        return tuple(self.tokenizer(text[len(opened) :], add_special_tokens=False)["input_ids"])
 
     def reply_with(self, encoded: EncodedPrompt, continuations: Sequence[str]) -> ContinuedPrompt:
         """The same for an encoder-decoder, where the scored text is the decoder's and starts afresh."""
@@ -236,6 +260,25 @@ class Encoder:
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
+
+    def _process(self, pictures: Sequence[Any], text: str) -> tuple[tuple[int, ...], Tensors]:
+        """Ids and all other inputs of the model, as the processor makes them."""
+        # Otherwise the processor's own default: Florence-2's adds the tokens around a question itself.
+        settings = {} if self._adds_specials(text) else {"add_special_tokens": False}
+        inputs = self._processor(images=pictures or None, text=text, return_tensors="pt", **settings)
+        ids = tuple(inputs.pop("input_ids")[0].tolist())
+        dropped = ("attention_mask", "labels")
+        kept = inputs if self._named is None else self._named & inputs.keys()
+        return ids, {name: inputs[name] for name in inputs if name in kept and name not in dropped}
+
+    def _entries_per_token(self, pictures: Sequence[Any], text: str, length: int, extras: Tensors) -> frozenset[str]:
+        """Names of the inputs with one entry per token: as long as the ids, and also when the text is longer."""
+        names = frozenset(extras)
+        if names not in self._per_token:
+            longer_ids, longer = self._process(pictures, f"{text} one two three")
+            grown = as_long_as(longer, len(longer_ids)) if len(longer_ids) != length else frozenset(names)
+            self._per_token[names] = as_long_as(extras, length) & grown
+        return self._per_token[names]
 
     def _picture(self, image: ImageRef, images: Images) -> tuple[Any, tuple[str, ...]]:
         """The picture as the model is shown it, with notes on its conversion."""
@@ -302,18 +345,22 @@ def truncate(encoded: EncodedPrompt, length: int) -> EncodedPrompt:
     """The first `length` tokens."""
     if length >= len(encoded.ids):
         return encoded
-    extras = {name: value[:, :length] if name in PER_TOKEN else value for name, value in encoded.extras.items()}
+    extras = {name: value[:, :length] if name in encoded.per_token else value for name, value in encoded.extras.items()}
     return replace(encoded, ids=encoded.ids[:length], extras=extras)
 
 
 def extend(encoded: EncodedPrompt, ids: Sequence[int], token_type: int) -> EncodedPrompt:
-    """The prompt with plain-text `ids` appended, which see the images that the last token sees."""
+    """The prompt with plain-text `ids` appended, which see the images that the last token sees.
+
+    An input that labels tokens, [1, tokens], is 0 for text, and `token_type` in `token_type_ids`; one that says what
+    each token sees, [1, tokens, images, ...], is repeated.
+    """
     if not ids:
         return encoded
     extras = dict(encoded.extras)
-    for name in PER_TOKEN & extras.keys():
+    for name in encoded.per_token:
         last = extras[name][:, -1:]
-        if name != "cross_attention_mask":
+        if last.ndim == 2:
             last = last.new_full((1, 1), token_type if name == "token_type_ids" else 0)
         extras[name] = _append(extras[name], last, len(ids))
     return replace(encoded, ids=(*encoded.ids, *ids), extras=extras)

@@ -36,12 +36,20 @@ class LastBlock:
         if self._places is None or hidden.ndim != 3 or hidden.shape[1] != self._width:
             return self._forward(hidden, *args, **settings)
         places = self._places.to(hidden.device)
-        output = self._forward(hidden[:, places], *args, **settings)
+        # What goes with each position, such as whether it is a picture's (Ernie 4.5 VL), is pruned alike.
+        pruned = [self._at_places(value) for value in args]
+        others = {name: self._at_places(value) for name, value in settings.items()}
+        output = self._forward(hidden[:, places], *pruned, **others)
         if not isinstance(output, torch.Tensor):
             return self._forward(hidden, *args, **settings)
         padded = output.new_zeros((hidden.shape[0], hidden.shape[1], output.shape[2]))
         padded[:, places] = output
         return padded
+
+    def _at_places(self, value: Any) -> Any:
+        """A tensor with an entry per position, at those that are run; anything else as it is."""
+        shape = tuple(getattr(value, "shape", ()))
+        return value[:, self._places.to(value.device)] if len(shape) > 1 and shape[1] == self._width else value
 
 
 def last_block(model: Any) -> LastBlock | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -18,10 +17,10 @@ from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import decoding_group, generate_plainly, to_response, token_picker
 from snellen.models.hf.devices import Kind as DeviceKind
 from snellen.models.hf.devices import kind_of, unless_out_of_memory
-from snellen.models.hf.encode import PER_TOKEN, ContinuedPrompt, EncodedPrompt, Encoder
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder
 from snellen.models.hf.engine import Engine, batches_in_order, proved
 from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, quiet_and_single_threaded, without_warnings
-from snellen.models.hf.model_layout import read_layout
+from snellen.models.hf.model_layout import input_names, read_layout
 from snellen.models.hf.noise import UnrepeatableError
 from snellen.models.hf.probe import build_probe
 from snellen.models.hf.reference import Scores
@@ -62,13 +61,13 @@ class HFModel:
         self.kinds: frozenset[Kind] = ALL_KINDS
         kind = kind_of(loaded.model)
         self.batch_size = options.rows(ROWS[kind])
+        self._on_accelerator = kind == "accelerator"
         self._facts = loaded.facts
         self._conversation = Conversation(loaded.processor, loaded.model.config.model_type)
         self._layout = read_layout(loaded.model, _pad_token(loaded), _tokenizer(loaded).eos_token_id)
         if oddities := self._conversation.oddities:
             logger.warning("%s: the chat template %s", name, "; it ".join(oddities))
-        unknown = PER_TOKEN - set(inspect.signature(loaded.model.forward).parameters)
-        self._encoder = Encoder(loaded.processor, unknown, closes=self._layout.encoder_decoder)
+        self._encoder = Encoder(loaded.processor, input_names(loaded.model), closes=self._layout.encoder_decoder)
         self._longest = longest_text(loaded.model)
         exact = options.scoring == "exact"
         self._engine = Engine(self._layout, 1 if exact else self.batch_size, TOKENS[kind])
@@ -88,8 +87,12 @@ class HFModel:
         return self._spot_checks.findings if self._spot_checks else ()
 
     def expect(self, pictures: Sequence[ImageRef], images: Images) -> None:
-        """Decode and resize pictures of later requests while the model works on earlier ones."""
-        self._encoder.expect(pictures, images)
+        """Decode and resize pictures of later requests while an accelerator works on earlier ones.
+
+        On a CPU nothing would be gained: both would share its cores.
+        """
+        if self._on_accelerator:
+            self._encoder.expect(pictures, images)
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Replies in the order of the requests: new text without special tokens, stripped of white space."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from snellen.models.hf.encode import PER_TOKEN, ContinuedPrompt, EncodedPrompt, Tensors
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Tensors
 from snellen.models.hf.last_layer_pruning import LastBlock, last_block
 from snellen.models.prefix import PrefixItem
 
@@ -17,6 +18,8 @@ REPLY_TYPE = {"paligemma": 1}
 ORIGIN = {"paligemma": 1}
 """Position of the first token where it is not 0."""
 TOWERS = ("vision_tower", "visual", "vision_model", "image_encoder", "vision_embed_tokens")
+TAKES_INPUTS = re.compile(r"forward$|get_\w+_features$|get_rope_index$|prepare_inputs_for_generation$")
+"""Methods whose parameters are inputs of a model."""
 PER_QUESTION = ("qformer_input_ids", "qformer_attention_mask")
 """Inputs through which a question changes what is seen of the picture (InstructBLIP)."""
 
@@ -36,7 +39,7 @@ class ModelLayout:
     origin: int
     image_token: int | None
     rotary: Any
-    """The module that keeps `rope_deltas` (M-RoPE, the Qwen-VL family), or None."""
+    """The module that gives a picture's tokens places in a plane (M-RoPE, the Qwen-VL family), or None."""
     tower: Any
     """The vision encoder, or None."""
     text_encoder: Any
@@ -58,10 +61,11 @@ class ModelLayout:
             return self.rotary.rope_deltas[:, 0]
         return self.origin
 
-    def places(self, batch: Tensors, read: Any) -> tuple[Any, Any]:
+    def places(self, batch: Tensors, read: Any, per_token: frozenset[str]) -> tuple[Any, Any]:
         """Positions of the first tokens of `batch`, and of the next one in each row.
 
-        `read` [rows, tokens] is 1 for a token. Positions are [rows, tokens], or [3, rows, tokens] for
+        `read` [rows, tokens] is 1 for a token; `per_token` names the inputs with one entry per token. Positions are
+        [rows, tokens], or [3, rows, tokens] for
         M-RoPE, where a picture's tokens lie in a plane.
         """
         import torch
@@ -72,8 +76,8 @@ class ModelLayout:
             return standing, lengths + self.origin
         standing = standing.expand(3, -1, -1)
         if "image_grid_thw" in batch:
-            per_token = {name: batch[name][:, : read.shape[1]] for name in PER_TOKEN | {"input_ids"} if name in batch}
-            inputs = {**batch, **per_token, "attention_mask": read.long()}
+            own = {name: batch[name][:, : read.shape[1]] for name in per_token | {"input_ids"}}
+            inputs = {**batch, **own, "attention_mask": read.long()}
             parameters = inspect.signature(self.rotary.get_rope_index).parameters
             standing, _ = self.rotary.get_rope_index(**{name: inputs[name] for name in parameters if name in inputs})
         return standing, standing.masked_fill(~read.bool(), -1).amax(dim=(0, 2)) + 1
@@ -98,12 +102,24 @@ def read_layout(model: Any, pad: int, end_of_text: int | None = None) -> ModelLa
         reply_type=REPLY_TYPE.get(kind, 0),
         origin=origin,
         image_token=_image_token(model.config),
-        rotary=next((module for module in (inner, model) if hasattr(module, "rope_deltas")), None),
+        rotary=next((module for module in (inner, model) if hasattr(module, "get_rope_index")), None),
         tower=next((module for name, module in model.named_modules() if name.split(".")[-1] in TOWERS), None),
         text_encoder=language_model.get_encoder() if seq2seq else None,
         last=None if seq2seq else last_block(model),
         end_tokens=_end_tokens(model, language_model, end_of_text),
     )
+
+
+def input_names(model: Any) -> frozenset[str] | None:
+    """Names of all inputs that the code of `model` mentions; None where code of others may take any.
+
+    Part of what `forward` passes on without a name is named by the inner model, or by a method that reads pictures.
+    """
+    if not type(model).__module__.startswith("transformers."):
+        return None
+    owners = {id(owner): owner for owner in (model, getattr(model, "model", model), model.base_model)}.values()
+    methods = [getattr(owner, name) for owner in owners for name in dir(type(owner)) if TAKES_INPUTS.match(name)]
+    return frozenset(name for method in methods for name in inspect.signature(method).parameters)
 
 
 def _end_tokens(model: Any, language_model: Any, end_of_text: int | None) -> frozenset[int]:

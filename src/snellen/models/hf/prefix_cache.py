@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from snellen.models.hf.cached_forward import CachedState, copy_cache, plain_layers
+from snellen.models.hf.cache_layers import copy_cache, plain_layers
+from snellen.models.hf.cached_forward import CachedState
 from snellen.models.prefix import PrefixItem, SharingGroup, reusable_length
 
 RECENT = 4

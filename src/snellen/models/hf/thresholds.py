@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from snellen.models.hf.cache_layers import states_beside_layers
 from snellen.models.hf.code_origin import in_training_mode, unknown_code
 
 LENGTH_SETTING = re.compile(
@@ -83,6 +84,7 @@ def read_facts(model: Any, longest: int | None, cache: Any = None) -> ModelFacts
     """The facts of `model`, whose texts have at most `longest` tokens, and of a cache that it filled."""
     lengths = {name: value for name, value in _lengths(model) if longest is None or value <= longest}
     odd = [type(layer).__name__ for layer in getattr(cache, "layers", ()) if not _plain(layer)]
+    odd += states_beside_layers(cache) if cache is not None else ()
     return ModelFacts(
         unknown_code=unknown_code(model) + (() if cache is None else _unknown_cache(cache)),
         training=in_training_mode(model),

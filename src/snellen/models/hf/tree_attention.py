@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from snellen.models.hf.cache_layers import copy_cache, crop_cache
 from snellen.models.hf.cached_forward import (
     CachedState,
     cache_of,
-    copy_cache,
-    crop_cache,
     prefill,
     pruned_to_logit_positions,
     run_language_model,
@@ -179,7 +178,7 @@ def _read_at_once(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees:
     _, depths, among_nodes = _laid_out(trees, nodes, pad, device)
     sees = torch.cat([read[:, None].expand(-1, nodes, -1), among_nodes], dim=2)
     earlier = torch.ones((longest, longest + nodes), dtype=torch.bool, device=device).tril()
-    standing, following = layout.places(batch, read)
+    standing, following = layout.places(batch, read, texts[0].per_token)
     position = following[:, None] + depths
     batch["attention_mask"] = additive(layout, torch.cat([earlier.expand(len(trees), -1, -1), sees], dim=1))[:, None]
     batch["position_ids"] = torch.cat([standing, position.expand(*standing.shape[:-1], -1)], dim=-1)

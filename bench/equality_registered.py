@@ -1,0 +1,154 @@
+"""One registered architecture, asked through its own processor: its rung, and how far that is from the reference."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PIL import Image
+
+from snellen.images import inspect_image
+from snellen.models.hf.conversation import Conversation
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder
+from snellen.models.hf.engine import Engine
+from snellen.models.hf.model_layout import input_names, read_layout
+from snellen.models.hf.noise import Tolerance, largest_difference
+from snellen.models.hf.probe import build_probe
+from snellen.models.hf.reference import Scores, reference_reply, reference_scores
+from snellen.models.hf.reply_check import (
+    REFUSALS,
+    REPLY,
+    GreedyPicker,
+    ProbeReply,
+    error_line,
+    generated_replies,
+    picked_replies,
+)
+from snellen.models.hf.selfcheck import choose_fast_paths
+from snellen.records import ImagePart, ImageRef, Message, TextPart
+from tiny_registered import CannotBuildError, Small, make_registered
+
+ASKED = (
+    ("first", "Is there a circle on the left?"),
+    ("first", "Which of these colours has the larger of the two squares: red, green or blue?"),
+    ("second", "Is there a circle on the left?"),
+    ("first", "Name the animal."),
+)
+"""Pictures and questions that the self-check does not ask."""
+OPTIONS = ("no", "a green triangle", "two blue squares and a dog")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table, and whether all that was asked was answered as by the reference."""
+
+    line: str
+    right: bool = False
+
+
+class _Drawn(dict[str, bytes]):
+    """Synthetic pictures of several shapes."""
+
+    def add(self, seed: int, size: tuple[int, int]) -> ImageRef:
+        buffer = io.BytesIO()
+        Image.frombytes("RGB", size, random.Random(seed).randbytes(size[0] * size[1] * 3)).save(buffer, "PNG")
+        image = inspect_image(buffer.getvalue(), "drawn")
+        self[image.digest] = buffer.getvalue()
+        return image
+
+    def read(self, image: ImageRef) -> bytes:
+        return self[image.digest]
+
+
+def registered_row(name: str) -> Row:
+    """The line of the architecture `name`."""
+    try:
+        small = make_registered(name)
+    except CannotBuildError as error:
+        return Row(f"{name} |  | not asked: {error} | | | ")
+    except (ImportError, *REFUSALS) as error:
+        return Row(f"{name} |  | no small model: {_plain(error)} | | | ")
+    needs = f"Pillow, {small.needs}" if small.needs else "Pillow"
+    try:
+        return _asked(name, needs, small)
+    except (ImportError, MemoryError, *REFUSALS) as error:
+        return Row(f"{name} | {needs} | cannot be asked: {_plain(error)} | | | ")
+
+
+def _asked(name: str, needs: str, small: Small) -> Row:
+    model, words = small.model, getattr(small.processor, "tokenizer", small.processor)
+    layout = read_layout(model, words.pad_token_id, words.eos_token_id)
+    conversation = Conversation(small.processor, model.config.model_type)
+    encoder = Encoder(small.processor, input_names(model), closes=layout.encoder_decoder)
+    engine = Engine(layout, 16, 4096)
+    verdict = choose_fast_paths(engine, build_probe(conversation, encoder, layout.encoder_decoder))
+    drawn = _Drawn()
+    pictures = {"first": drawn.add(11, (90, 60)), "second": drawn.add(12, (60, 80)), "third": drawn.add(13, (90, 60))}
+
+    def put(picture: str, question: str) -> ContinuedPrompt:
+        prompt = conversation.write_scored([Message("user", (ImagePart(pictures[picture]), TextPart(question)))])
+        encoded = encoder.encode(prompt, drawn)
+        return (
+            encoder.reply_with(encoded, OPTIONS)
+            if layout.encoder_decoder
+            else encoder.continue_with(prompt, encoded, OPTIONS)
+        )
+
+    window = [put(picture, question) for picture, question in ASKED]
+    expected = reference_scores(layout, window)
+    off = largest_difference(expected, engine.score(window, verdict.fast_paths))
+    moved = largest_difference(expected[:1], _reference(layout, put("third", ASKED[0][1])))
+    written, tolerance = _replies_off(engine, window, verdict.fast_paths, verdict.tolerance)
+    right = max(off, written) <= tolerance
+    found = [verdict.fast_paths.name, f"{off:.0e}", f"{written:.0e}", f"{moved:.2g}"]
+    return Row(" | ".join([name, needs, *found]), right and moved > 10 * tolerance)
+
+
+def _reference(layout: Any, prompt: ContinuedPrompt) -> list[Scores]:
+    return reference_scores(layout, [prompt])
+
+
+def _replies_off(
+    engine: Engine, window: Sequence[ContinuedPrompt], fast_paths: Any, tolerance: Tolerance
+) -> tuple[float, float]:
+    """How far the tokens of greedy replies are from the likeliest, or from their probabilities by the reference."""
+    rows = [prompt.context for prompt in window]
+    off = 0.0
+    for batch in [rows] if fast_paths.writing in ("shared", "generate in batches") else [[row] for row in rows]:
+        off = max(
+            [
+                off,
+                *(
+                    _off(engine.layout, row, reply)
+                    for row, reply in zip(batch, _written(engine, batch, fast_paths), strict=True)
+                ),
+            ]
+        )
+    return off, tolerance.token
+
+
+def _written(engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: Any) -> list[ProbeReply]:
+    if fast_paths.writing.startswith("generate"):
+        with engine.remember(rows, fast_paths):
+            return generated_replies(engine.layout, rows)
+    picker = GreedyPicker(engine.layout.end_tokens)
+    return picked_replies(picker, engine.generate(rows, picker, REPLY, fast_paths))
+
+
+def _off(layout: Any, row: EncodedPrompt, reply: ProbeReply) -> float:
+    # A token that stands for a picture cannot be read back without one.
+    count = next((i for i, token in enumerate(reply.tokens) if token == layout.image_token), len(reply.tokens))
+    if not count:
+        return 0.0
+    reference = reference_reply(layout, row, reply.tokens[:count])
+    return max(
+        [*reference.deficits, *(abs(a - b) for a, b in zip(reference.scores, reply.scores[:count], strict=True))]
+    )
+
+
+def _plain(error: Exception) -> str:
+    """An error in one line that fits a cell."""
+    return error_line(error).replace("|", "\\|").replace("<", "&lt;")
