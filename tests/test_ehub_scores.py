@@ -272,7 +272,8 @@ def test_one_results_file_and_one_table_have_both_conventions(
     # Says both yes and no, and counts nothing.
     sn.evaluate(Says(lambda request: "Options: Yes No"), names, name="both")
     published = sn.score("runs/both", as_published=True)
-    stored = json.loads((tmp_path / "runs/both/results.json").read_text())
+    [run] = published.runs
+    stored = json.loads((tmp_path / (run.kept_in or "") / "results.json").read_text())
     one = {(r["convention"], r["benchmark"], r["metric"]): r["value"] for r in stored if not r["slice"]}
     assert one["standard", "lvlm-ehub/pope-random", "pope_accuracy"] == 0.0
     assert one["as-published", "lvlm-ehub/pope-random", "legacy_vqa_match"] == 100.0

@@ -34,7 +34,8 @@ NAMES = {
     "Box", "DistractorSpec", "Draft", "Exclusion", "ImageFile", "LazyImage", "Outline", "PictureSpec", "QuestionDraft",
     "Region", "SourceReader", "json_lines", "locate", "open_text", "read_json", "read_params", "without_exclusions",
     # suites
-    "AbsentCell", "AsPublished", "BenchmarkSpec", "Estimate", "Exchange", "Expected", "ExtractedChoice", "Extractor",
+    "AbsentCell", "AsPublished", "BenchmarkSpec", "Estimate", "Exchange", "Expected", "ExportJob", "Exporter",
+    "ExtractedChoice", "Extractor",
     "ImportedPredictions", "Importer", "JudgePrompt", "NamedExtractor", "NumberCell", "PredictedRow",
     "PredictionFile", "PredictionForm", "RatingStudy", "Result", "RunManifest",
     "RunView", "Scaffold", "ScaffoldedTable", "SourceCounts", "SourceSpec", "SubmissionWriter", "Suite",

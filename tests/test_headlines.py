@@ -171,7 +171,9 @@ def test_the_description_of_reform_eval_is_the_legacy_cider_of_a_hundred_as_publ
     assert f"| {100 * legacy:.2f} [" in results.report("r.md").read_text("utf-8")
     assert f"{100 * legacy:.2f} [" in results.report("r.html").read_text("utf-8")
     # Both by name in one file.
-    kept = json.loads(Path("runs/captions/results.json").read_text())
+    [run] = results.runs
+    assert run.kept_in is not None
+    kept = json.loads((run.kept_in / "results.json").read_text())
     by_convention = {
         one["convention"]: one["value"] for one in kept if (one["metric"], one["dimension"]) == ("capability", "Desc")
     }
@@ -228,10 +230,12 @@ def test_a_run_as_published_prints_and_reports_those_numbers(
         code, out, _ = command(capsys, "run", *words, "--json")
         assert code == 0
         shown = {json.loads(line)["convention"] for line in out.splitlines()}
-        stored = {row["convention"] for row in json.loads(Path(f"runs/{name}/results.json").read_text())}
+        [kept] = Path(f"runs/{name}/scores").glob("*") if name == "e" else [Path("runs/s")]
+        stored = {row["convention"] for row in json.loads((kept / "results.json").read_text())}
         assert shown == ({"as-published"} if name == "e" else {"standard"})
         assert stored == {"standard", *shown}
-    assert "25.00 [" in Path("runs/e/report.html").read_text("utf-8")
+    [page] = Path("runs/e").glob("scores/*/report.html")
+    assert "25.00 [" in page.read_text("utf-8")
 
 
 def test_what_no_suite_published_is_the_same_as_published(questions: Benchmark) -> None:

@@ -43,7 +43,7 @@ LAYERS = (
     ("models",),
     ("runs",),
     ("scoring", "metrics"),
-    ("analysis", "report", "predictions", "ratings", "studies", "analyses"),
+    ("analysis", "report", "predictions", "ratings", "studies", "analyses", "exports"),
     ("suites",),
     ("api", "cli", "server", "evaluation", "studying", "extending", "__init__", "__main__"),
 )

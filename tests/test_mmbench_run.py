@@ -185,7 +185,7 @@ def test_a_run_without_answers_is_scored_when_the_same_questions_are_built_with_
     assert evaluate("snellen:always-a", str(made.folder), "circular", name="r").runs[0].asked == first.runs[0].asked
     write(rotated(*bases(8)[:7], row(8, ("other", "dog", "cow", "hen"))), hidden)
     build_table(hidden, to=tmp_path / "made")
-    with pytest.raises(DataError, match="but the run used"):
+    with pytest.raises(DataError, match="cannot be scored, as the answers of t are not here"):
         score("runs/r")
 
 

@@ -362,7 +362,8 @@ def test_a_metric_that_nobody_has_is_met_with_a_suggestion(tmp_path: Path) -> No
 def test_scoring_again_asks_nothing_and_changes_nothing(questions: Benchmark, tmp_path: Path) -> None:
     results = run("snellen:uniform", str(questions.folder), ("circular", "likelihood"), tmp_path)
     files = {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir() if p.suffix in (".jsonl", ".json")}
-    assert set(files) == {"manifest.json", "journal-0.jsonl", "predictions.jsonl", "scores.jsonl", "results.json"}
+    scoring = {"predictions.jsonl", "scores.jsonl", "results.json", "scoring.json"}
+    assert set(files) == {"manifest.json", "journal-0.jsonl", *scoring}
     assert score(tmp_path / "run").rows == results.rows
     assert files == {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir() if p.suffix in (".jsonl", ".json")}
     lines = files["scores.jsonl"].splitlines()
@@ -400,7 +401,9 @@ def test_a_benchmark_that_changed_since_is_not_scored(tmp_path: Path) -> None:
     made = small.built(small.rows(4), tmp_path / "made")
     run(Scripted(lambda request: "(A)"), str(made.folder), "vanilla", tmp_path)
     small.built(small.rows(5), tmp_path / "made")
-    with pytest.raises(DataError, match=r"but the run used .*; build that version again to score it"):
+    with pytest.raises(
+        DataError, match=r"cannot be scored, as the answers of mine are not here .* build that version again"
+    ):
         score(tmp_path / "run")
 
 

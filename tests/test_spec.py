@@ -130,7 +130,7 @@ def test_the_example_of_the_page_runs() -> None:
     spec = run_spec(read_run_spec(Path("exam.toml")))
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert {row["model"] for row in rows} == set(spec.models)
-    assert len(list(Path(spec.runs).glob(f"{spec.name}-*/report.html"))) == len(spec.models)
+    assert len(list(Path(spec.runs).glob(f"{spec.name}-*/scores/*/report.html"))) == len(spec.models)
 
 
 def test_a_file_can_say_what_every_field_holds() -> None:
@@ -199,7 +199,8 @@ def test_scoring_of_a_file_is_done_and_flags_win_field_by_field() -> None:
         CliRunner().invoke(cli, ["run", "exam.toml"], catch_exceptions=False)
     words = ["run", "exam.toml", "--judge", "snellen:uniform", "--metric", "word_f1", "--json"]
     assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
-    predictions = [json.loads(line) for line in Path("runs/r/predictions.jsonl").read_text().splitlines()]
+    [kept] = Path("runs/r/scores").iterdir()
+    predictions = [json.loads(line) for line in (kept / "predictions.jsonl").read_text().splitlines()]
     assert len(predictions) == 4 and all("strict" in prediction["extractor_version"] for prediction in predictions)
 
 

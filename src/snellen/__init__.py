@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from snellen.api import StudyResults as StudyResults
     from snellen.api import build as build
     from snellen.api import evaluate as evaluate
+    from snellen.api import load_run as load_run
     from snellen.api import score as score
     from snellen.api import study as study
     from snellen.catalogue import add_suites as add_suites
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from snellen.runs.spec import ScoringSpec as ScoringSpec
 
 _HOMES = {
-    "snellen.api": ("Results", "StudyResults", "build", "evaluate", "score", "study"),
+    "snellen.api": ("Results", "StudyResults", "build", "evaluate", "load_run", "score", "study"),
     "snellen.catalogue": ("add_suites",),
     "snellen.errors": (
         "DataError",
@@ -84,6 +85,7 @@ __all__ = [  # noqa: RUF022 - sorted as written in the table above
     "evaluate",
     "import_run",
     "load_model",
+    "load_run",
     "parse_protocol",
     "score",
     "study",

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from snellen.analysis import subset
-from snellen.analysis.aggregate import flat_row, results_of_all
+from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.paired.comparison import RESAMPLES, compare_runs
 from snellen.analysis.paired.records import Comparison
 from snellen.analysis.paired.significance import Correction
@@ -27,12 +27,13 @@ from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.hooks import params_with
 from snellen.errors import DataError
 from snellen.evaluation import check_budget, evaluate_spec, score_folders, silent
+from snellen.exports.declaration import Exporter, ExportJob
 from snellen.models.base import load_model
 from snellen.protocols.base import parse_protocol
 from snellen.protocols.prediction import RuleChoice
 from snellen.readers.hub import from_hub
 from snellen.records import Result
-from snellen.registry import unknown
+from snellen.registry import find, unknown
 from snellen.runs.distractor_writer import ModelDistractorWriter
 from snellen.runs.plan import Announce
 from snellen.runs.progress import ProgressListener, ignore_progress
@@ -46,6 +47,8 @@ from snellen.runs.spec import (
     run_spec,
     scoring_spec,
 )
+from snellen.scoring.flat_results import flat_row
+from snellen.scoring.kept_scoring import load_scoring
 from snellen.scoring.run_scoring import check_metrics
 from snellen.scoring.scored_run import ScoredRun
 
@@ -89,6 +92,19 @@ class Results:
             for score in benchmark.scores
         )
         return pl.DataFrame(list(scores), infer_schema_length=None)
+
+    def samples(self) -> polars.DataFrame:
+        """One row a presentation: the question with its gold, the request as sent, the reply as received, how it was
+        read, and the question's scores (docs/exports.md has the columns). Reads the journals once more."""
+        from snellen.exports.sample_table import sample_table
+
+        return sample_table(self.runs)
+
+    def _repr_html_(self) -> str:
+        """The summary, as notebooks show it."""
+        from snellen.report import html_summary
+
+        return html_summary(self.runs, self.rows)
 
     def value(self, metric: str, *, benchmark: str = "*", model: str = "", protocol: str = "") -> float | None:
         """One number. Raises DataError when no row or several rows fit, UnknownNameError for a wrong protocol."""
@@ -146,6 +162,20 @@ class Results:
 
             write_comparison(found, Path(to))
         return found
+
+    def export(
+        self, form: str, path: str | Path | None = None, *, pictures: bool = False, answers: bool = False
+    ) -> list[Path]:
+        """Write the runs in a form of another tool (docs/exports.md), and return the files.
+
+        `path` is a file or a folder, as the form is. `pictures` are written where the form has a place for them, and
+        golds into forms that are made to be published with `answers` alone. Raises UnknownNameError, DataError for
+        what a form cannot hold, StoreError.
+        """
+        exporter: Exporter = find("exporters", form)
+        name = "-".join([self.runs[0].folder.name, *([form] if form != "samples" else [])])
+        to = Path(path) if path else Path(name + exporter.suffix)
+        return list(exporter.write(ExportJob(self.runs, tuple(self.rows), to, pictures, answers)))
 
     def report(self, path: str | Path) -> Path:
         """Write one report: `.html` (self-contained), `.md`, `.csv` or `.json`."""
@@ -400,7 +430,8 @@ def score(
     announce: Announce = silent,
 ) -> Results:
     """Read and score a run again, without asking its model; writes `predictions.jsonl`, `scores.jsonl`
-    and `results.json` beside its journal.
+    and `results.json` beside its journal, or by other settings than the standard ones into a folder of their own under
+    `scores`, so that no scoring overwrites another. A run that cannot be written keeps nothing.
 
     What the extractor leaves unparsed is read by a sentence-embedding model (`semantic`), then by a `judge`: a
     model string, an object, a list of these, of which the majority counts, or a `JudgeSpec` that also says how they
@@ -421,6 +452,16 @@ def score(
         }
     )  # fmt: skip
     return Results(score_folders([Path(folder)], scoring, as_judge(judge), announce))
+
+
+def load_run(folder: str | Path, scoring: str | None = None) -> Results:
+    """The results of a run as they were scored; nothing is asked, read or scored again.
+
+    `scoring` is one of the folders under the run's `scores`, "" the scoring by standard settings; unless named it is
+    that one, or else the only one. It works without the benchmark and its answers: the run has its own questions.
+    Raises StoreError for a folder that is no run, was not scored so, or was asked more since.
+    """
+    return Results([load_scoring(Path(folder), scoring)])
 
 
 def as_judge(judge: JudgeSpec | Any) -> JudgeSpec:

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.aggregate import flat_row, results_of
-from snellen.errors import ErrorBudgetError, ModelError
+from snellen.analysis.aggregate import results_of
+from snellen.errors import DataError, ErrorBudgetError, ModelError
 from snellen.models.base import AsyncModel, Model, load_model, parse_spec
-from snellen.records import Result
 from snellen.registry import find
 from snellen.runs.casting import load_evaluated, load_roles
 from snellen.runs.drivers import Roles
-from snellen.runs.journal import write_atomically
+from snellen.runs.journal import read_manifest
+from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import Announce, RunPlan, plan_run
 from snellen.runs.progress import ProgressListener, ignore_progress, progress_of
 from snellen.runs.runner import RunOutcome, run_plan
 from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, role_models
 from snellen.runs.workers import run_workers
+from snellen.scoring.answers import has_answers
 from snellen.scoring.judges.agreement import agreement_sentence
 from snellen.scoring.judges.calibration import calibrate
 from snellen.scoring.judges.ensemble import JudgeEnsemble
+from snellen.scoring.kept_scoring import (
+    ScoringSettings,
+    is_read_only,
+    keep_scoring,
+    load_scoring,
+    scoring_folder,
+    scoring_names,
+    scoring_settings,
+)
 from snellen.scoring.run_scoring import check_scoring, score_run
 from snellen.scoring.scored_run import ScoredRun
 from snellen.scoring.unparsed import prompt_version
@@ -125,10 +133,17 @@ def carry_out(plan: RunPlan, model: Any, cast: Cast, progress: ProgressListener)
 
 
 def report_on(scored: ScoredRun) -> Path:
-    """Write a run's own report into its folder."""
+    """Write a run's own report to its place."""
     from snellen.report import write_report
 
-    return write_report([scored], results_of(scored), scored.folder / REPORT)
+    return write_report([scored], results_of(scored), report_path([scored]))
+
+
+def report_path(runs: Sequence[ScoredRun]) -> Path:
+    """Where a report lies unless said otherwise: of one run beside its scores, else, as of a run that cannot be
+    written, in the working directory."""
+    kept = runs[0].kept_in if len(runs) == 1 else None
+    return (Path() if kept is None or is_read_only(kept) else kept) / REPORT
 
 
 def check_budget(outcome: RunOutcome, budget: float) -> None:
@@ -166,12 +181,28 @@ def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:
 
 
 def score_folders(
-    folders: Sequence[Path], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce = silent
+    folders: Sequence[Path],
+    scoring: ScoringSpec,
+    judge: JudgeSpec,
+    announce: Announce = silent,
+    *,
+    kept_will_do: bool = False,
 ) -> list[ScoredRun]:
-    """Read and score runs, with results written beside their journals; a judge is loaded once for all of them."""
+    """Read and score runs; a judge is loaded once for all of them.
+
+    Each scoring is kept in the run's folder (`snellen.scoring.kept_scoring`), unless that is read-only, which is
+    announced. Where the answers are not at hand, as in a run from elsewhere, nothing can be scored, which raises
+    DataError; or, if it will do, what was kept by the same settings is opened and that is announced.
+    """
     check_judging(scoring, judge)
     judges = [load_model(model) for model in judge.models]
-    runs = [_score_folder(folder, scoring, _panel(judges, folder, judge, announce)) for folder in folders]
+    settings = scoring_settings(scoring, judge, judges)
+    runs = []
+    for folder in folders:
+        if absent := _without_answers(folder):
+            runs.append(_kept(folder, settings, absent, announce, kept_will_do))
+        else:
+            runs.append(_score_folder(folder, settings, _panel(judges, folder, judge, announce), announce))
     if judges and judge.calibrate:
         for agreement in calibrate(judges, judge, announce):
             announce(agreement_sentence(agreement))
@@ -184,22 +215,44 @@ def _panel(
     return JudgeEnsemble(judges, folder, judge, announce) if judges else None
 
 
-def _score_folder(folder: Path, scoring: ScoringSpec, panel: JudgeEnsemble | None) -> ScoredRun:
-    """As published the results hold both conventions; the other files are the standard ones."""
-    scored = score_run(folder, replace(scoring, as_published=False), panel)
-    if not scoring.as_published:
-        _write_scored(scored, results_of(scored))
+def _score_folder(
+    folder: Path, settings: ScoringSettings, panel: JudgeEnsemble | None, announce: Announce
+) -> ScoredRun:
+    scored = _keep(score_run(folder, settings.standard.scoring, panel), settings.standard)
+    if settings.scoring.as_published:
+        published = replace(score_run(folder, settings.scoring, panel), counterpart=scored)
+        scored = _keep(published, settings)
+    if is_read_only(folder):
+        announce(f"{folder} is read-only: its scores are shown and not kept")
+    return scored
+
+
+def _keep(scored: ScoredRun, settings: ScoringSettings) -> ScoredRun:
+    """The results of a scoring as published hold those by the standard rules too, the first ones."""
+    if is_read_only(scored.folder):
         return scored
-    published = score_run(folder, scoring, panel)
-    _write_scored(scored, [*results_of(scored), *results_of(published)])
-    return replace(published, counterpart=scored)
+    standard = scored.counterpart
+    rows = [*(results_of(standard) if standard else ()), *results_of(scored)]
+    keep_scoring(scored, settings, rows, settings.standard.name if standard else None)
+    return replace(scored, kept_in=scoring_folder(scored.folder, settings.name))
 
 
-def _write_scored(scored: ScoredRun, results: Sequence[Result]) -> None:
-    lines = msgspec.json.Encoder().encode_lines
-    predictions = [prediction for benchmark in scored.benchmarks for prediction in benchmark.predictions]
-    scores = [score for benchmark in scored.benchmarks for score in benchmark.scores]
-    write_atomically(scored.folder / "predictions.jsonl", lines(predictions))
-    write_atomically(scored.folder / "scores.jsonl", lines(scores))
-    rows = [flat_row(row) for row in results]
-    write_atomically(scored.folder / "results.json", json.dumps(rows, indent=1, ensure_ascii=False).encode())
+def _without_answers(folder: Path) -> list[str]:
+    """The benchmarks of a run whose answers are known, but not here."""
+    uses = read_manifest(folder).benchmarks
+    return [use.name for use in uses if not has_answers(reopen_benchmark(use, folder).folder)]
+
+
+def _kept(
+    folder: Path, settings: ScoringSettings, absent: Sequence[str], announce: Announce, will_do: bool
+) -> ScoredRun:
+    names = ", ".join(absent)
+    is_kept = settings.name in scoring_names(folder)
+    if not (is_kept and will_do):
+        shown = f"`snellen report {folder}` shows the scores that were kept, or " if is_kept else ""
+        raise DataError(
+            f"{folder} cannot be scored, as the answers of {names} are not here as they were when it was asked: {shown}"
+            "build that version again, or have the run packed with its answers (`snellen pack --answers`)"
+        )
+    announce(f"{folder}: the answers of {names} are not here; these are the scores that were kept by these settings")
+    return load_scoring(folder, settings.name)

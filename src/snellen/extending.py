@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from snellen.errors import SnellenError as SnellenError
     from snellen.errors import StoreError as StoreError
     from snellen.errors import UnknownNameError as UnknownNameError
+    from snellen.exports.declaration import Exporter as Exporter
+    from snellen.exports.declaration import ExportJob as ExportJob
     from snellen.extraction.reading import ExtractedChoice as ExtractedChoice
     from snellen.extraction.reading import Extractor as Extractor
     from snellen.extraction.reading import NamedExtractor as NamedExtractor
@@ -161,6 +163,7 @@ _HOMES = {
         "StoreError",
         "UnknownNameError",
     ),
+    "snellen.exports.declaration": ("ExportJob", "Exporter"),
     "snellen.extraction.reading": ("ExtractedChoice", "Extractor", "NamedExtractor", "no_choice"),
     "snellen.formats.delimited": ("open_text",),
     "snellen.formats.json_files": ("json_lines", "read_json"),

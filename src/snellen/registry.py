@@ -6,6 +6,7 @@ value `module:attribute`, as below. The less obvious groups are
 - `snellen.metrics`: a declared metric (`snellen.metrics.declaration`), or a plain function
   `metric(reply, references) -> float`
 - `snellen.transforms`: applied to texts in templates of the reader `mapped`, `transform(texts) -> texts`
+- `snellen.exporters`: a declared form in which runs are written (`snellen.exports.declaration`)
 - `snellen.suites`: packages with a `suite.toml`, which adds benchmarks and, in its `hooks`, further names
   (docs/suites.md)
 """
@@ -41,7 +42,10 @@ SuiteGroup = Literal[
     "analysis_measures",
 ]
 """What suites bring; `snellen.catalogue.hooks` has the type of each."""
-Group = Literal["models", "readers", "transforms", "protocols", "instruments", "suites", "metrics"] | SuiteGroup
+Group = (
+    Literal["models", "readers", "transforms", "protocols", "instruments", "suites", "metrics", "exporters"]
+    | SuiteGroup
+)
 
 _NAMES: dict[Group, dict[str, Any]] = {
     "models": {
@@ -145,6 +149,14 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "template_spread": "snellen.analysis.aggregate:TEMPLATE_SPREAD",
         "capability": "snellen.analysis.capability:CAPABILITY_METRIC",
         "average_rank": "snellen.analysis.ranks:AVERAGE_RANK_METRIC",
+    },
+    # Forms in which runs are written for other tools: `snellen.exports.declaration`.
+    "exporters": {
+        "dataset": "snellen.exports.dataset:EXPORTER",
+        "inspect": "snellen.exports.inspect_log:EXPORTER",
+        "lm-eval": "snellen.exports.harness:LM_EVAL",
+        "lmms-eval": "snellen.exports.harness:LMMS_EVAL",
+        "samples": "snellen.exports.sample_table:EXPORTER",
     },
     # Models of known behaviour that may import more than other models: the oracle reads answers.
     "instruments": {"oracle": "snellen.scoring.oracle:open_oracle"},

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from snellen.analysis.as_published import as_printed
 from snellen.analysis.capability import ALL, bounded_mean, capability_rows
@@ -22,6 +22,7 @@ from snellen.analysis.pools import pooled_benchmarks
 from snellen.analysis.ranks import average_rank_rows
 from snellen.analysis.statistics import Bounds, estimate_mean
 from snellen.analysis.template_spread import template_spread
+from snellen.errors import DataError
 from snellen.metrics.declaration import Metric, MetricRow, ReplyMetric, declared, metric_of, share
 from snellen.records import Estimate, Method, Prediction, Result, Score
 from snellen.scoring.corpus_counts import QuestionCounts
@@ -40,6 +41,8 @@ TEMPLATE_SPREAD = Metric(
 
 def results_of(run: ScoredRun) -> list[Result]:
     """All rows of a run: per benchmark, per tag and template, per dimension, overall, per pool of benchmarks."""
+    if run.kept_rows is not None:
+        return list(run.kept_rows)
     rows = [row for benchmark in run.benchmarks for row in _benchmark_rows(run.manifest.model, benchmark)]
     pooled = [row for pool in pooled_benchmarks(run) for row in _benchmark_rows(run.manifest.model, pool)]
     rows += [*_means(rows), *capability_rows(run, rows), *pooled]
@@ -113,6 +116,8 @@ def _estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> 
     """The number of one metric over these scores, by the mean that it declares."""
     declaring = metric_of(metric)
     if isinstance(declaring, ReplyMetric) and declaring.mean_over == "answers":
+        if scored.golds_absent:
+            raise DataError(f"{metric} is a mean over answers, and those of {scored.spec.name} are not here")
         return macro_estimate(scored, scores, lambda score: _first_gold(scored, score))
     return mean_estimate(scored, scores, metric)
 
@@ -234,9 +239,3 @@ def _means(rows: Sequence[Result]) -> Iterator[Result]:
         yield Result(
             model, ALL, protocol, method, metric, value, dimension, suite, "", declaration.unit, declaration.better
         )
-
-
-def flat_row(row: Result) -> dict[str, Any]:
-    """A result as a flat dict of plain values."""
-    fields = asdict(row)
-    return {**{name: value for name, value in fields.items() if name != "estimate"}, **asdict(row.estimate)}

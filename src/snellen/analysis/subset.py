@@ -86,6 +86,7 @@ def narrow_run(run: ScoredRun, keys: Collection[Key]) -> ScoredRun:
         run,
         benchmarks=tuple(_narrowed(scored, ids) for scored, ids in selections if ids),
         counterpart=narrow_run(run.counterpart, keys) if run.counterpart else None,
+        kept_rows=None,
     )
 
 

@@ -38,6 +38,8 @@ _VERBS: dict[str, dict[str, str]] = {
         "rate": "Have people rate replies: a blinded form, sheets in and out, means and agreement.",
         "report": "Write the report of one or several runs.",
         "view": "Show runs as local pages: search, filter, models side by side, runs under way.",
+        "export": "Write scored runs as one table, or in the forms of other tools.",
+        "pack": "Pack a run into one file that can be sent and read anywhere.",
         "submit": "Write the replies of a run as the file that an evaluation server takes.",
     },
     "Serving": {

@@ -10,13 +10,13 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.benchmark import Benchmark
 from snellen.errors import DataError
 from snellen.images import to_plain_file
 from snellen.ratings.key import KeyItem
 from snellen.ratings.study import RatingStudy
 from snellen.records import Request
 from snellen.runs.journal import read_exchanges, read_manifest
+from snellen.runs.own_questions import RunPictures
 
 CHECK = (
     "This text is here to see whether the form is read. Please do not rate it: choose {value} in every row, "
@@ -66,7 +66,7 @@ def replies_of(runs: Sequence[Path]) -> Replies:
         manifest = read_manifest(run)
         if (other := models.setdefault(manifest.model, run)) != run:
             raise DataError(f"{other} and {run} are both of {manifest.model}; a model is rated once: name one of them")
-        stores = {use.name: Benchmark(Path(use.folder)).images for use in manifest.benchmarks}
+        stores = {use.name: RunPictures(use, run) for use in manifest.benchmarks}
         found, dropped = _first_replies(run)
         notes += [f"{manifest.model}: {count:,} {why}" for why, count in dropped.items()]
         for request, text in found:

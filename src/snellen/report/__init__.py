@@ -1,5 +1,6 @@
 """Reports: the same tables in a terminal, as Markdown and as one self-contained HTML page; rows as CSV and JSON."""
 
+from snellen.report.notebook import html_summary
 from snellen.report.paired_tables import comparison_tables
 from snellen.report.summary import SummaryRow, summary_rows
 from snellen.report.terminal import (
@@ -23,6 +24,7 @@ __all__ = [
     "common_tables",
     "comparison_tables",
     "controlled_tables",
+    "html_summary",
     "other_tables",
     "plain_table",
     "step_tables",

@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.benchmark import Benchmark
 from snellen.errors import DataError
-from snellen.images import ImageStore, to_plain_file
+from snellen.images import to_plain_file
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Answer, Exchange, Prediction, Sample, Score, Variant
 from snellen.report.offline_page import data_uri
 from snellen.report.request_counts import question_metric
 from snellen.report.run_view import RunView
 from snellen.runs.journal import read_exchanges
+from snellen.runs.own_questions import RunPictures
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.scoring.talks import steps_in_order
 
@@ -200,8 +199,8 @@ def _images(
     views: Sequence[RunView], entries: Sequence[GalleryEntry], budget: int
 ) -> tuple[dict[str, str], frozenset[str]]:
     """Data URIs of the entries' pictures within the budget, those of each cell's first entries first."""
-    stores: dict[tuple[int, str], ImageStore] = {
-        (i, use.name): Benchmark(Path(use.folder)).images
+    stores: dict[tuple[int, str], RunPictures] = {
+        (i, use.name): RunPictures(use, view.run.folder)
         for i, view in enumerate(views)
         for use in view.run.manifest.benchmarks
     }

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from snellen.analysis.aggregate import flat_row
 from snellen.errors import DataError
 from snellen.formats.shown_text import csv_table
 from snellen.records import Result
@@ -14,6 +13,7 @@ from snellen.report.markdown import markdown_report
 from snellen.report.page import html_report
 from snellen.report.run_view import RunView, run_views
 from snellen.runs.journal import write_atomically
+from snellen.scoring.flat_results import flat_row
 from snellen.scoring.scored_run import ScoredRun
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from snellen import __version__
-from snellen.benchmark import Benchmark
+from snellen.benchmark import ALL, Benchmark
 from snellen.errors import StoreError
 from snellen.formats.delimited import open_text
 from snellen.paths import slug
@@ -29,6 +29,7 @@ from snellen.runs.journal import (
     write_manifest,
 )
 from snellen.runs.journal_line import write_line
+from snellen.runs.own_questions import keep_questions, questions_folder
 from snellen.runs.run_folder import locked_run
 
 
@@ -103,6 +104,7 @@ def write_imported_run(
         lines += write_line(exchange, run.authors)
     with locked_run(folder):
         write_atomically(folder / "journal-0.jsonl", bytes(lines))
+        keep_questions(benchmark, ALL, questions_folder(folder, benchmark.name))
         write_manifest(folder, run)
 
 

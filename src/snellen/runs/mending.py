@@ -15,7 +15,7 @@ from snellen.errors import StoreError
 from snellen.records import Exchange, Request, Sample
 from snellen.runs.journal import JOURNALS, journals, read_journal, read_manifest, write_atomically
 from snellen.runs.journal_line import read_line
-from snellen.runs.plan import reopen_benchmark
+from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import locked_run
 
 DAMAGED = "damaged"
@@ -61,7 +61,7 @@ def mend_run(folder: Path) -> list[Damage]:
     is in use, DataError where a benchmark has changed since."""
     manifest = read_manifest(folder)
     samples = {
-        use.name: {sample.id: sample for sample in reopen_benchmark(use).samples(Selection())}
+        use.name: {sample.id: sample for sample in reopen_benchmark(use, folder).samples(Selection())}
         for use in manifest.benchmarks
     }
 

@@ -27,7 +27,6 @@ from snellen.protocols.control import with_controls
 from snellen.protocols.declaration import declaration_of
 from snellen.records import Formulation, Method, Sample
 from snellen.runs.drivers import SampleItem
-from snellen.runs.journal import BenchmarkUse
 from snellen.runs.shuffling import picture_partners, with_other_pictures
 from snellen.runs.spec import RunSpec
 
@@ -137,17 +136,6 @@ def find_benchmarks(
             raise DataError(f"nothing of {', '.join(patterns)} is left: a model has seen the data of all of them")
         raise DataError(f"no sample of {', '.join(patterns)} fits --where {where!r}")
     return uses
-
-
-def reopen_benchmark(use: BenchmarkUse) -> Benchmark:
-    """The benchmark that a run used. Raises DataError when its questions have changed since."""
-    benchmark = Benchmark(Path(use.folder))
-    if not use.fits(benchmark.manifest.version, benchmark.manifest.questions):
-        raise DataError(
-            f"{use.folder} is version {benchmark.manifest.version} of {use.name}, but the run used {use.version}; "
-            "build that version again to score it"
-        )
-    return benchmark
 
 
 def _check_names(benchmarks: Sequence[Benchmark]) -> None:

@@ -35,6 +35,7 @@ from snellen.runs.journal import (
     write_manifest,
 )
 from snellen.runs.model_identity import changed_fact, check_identity, way_out
+from snellen.runs.own_questions import keep_questions, questions_folder
 from snellen.runs.plan import RunPlan, check_roles, protocols_of, work_items
 from snellen.runs.run_folder import locked_run
 from snellen.runs.same_requests import check_same_requests
@@ -79,6 +80,9 @@ def _carry_out(
 ) -> RunOutcome:
     folder, everybody = plan.folder, {EVALUATED: model, **roles}
     authors = _join(folder, manifest, first=plan.worker == 0).authors
+    if plan.worker == 0:
+        for use in plan.benchmarks:
+            keep_questions(use.benchmark, use.selection, questions_folder(folder, use.benchmark.name))
     for one in everybody.values():
         if isinstance(one, NeedsBenchmarks):
             one.prepare([selected.benchmark.folder for selected in plan.benchmarks])

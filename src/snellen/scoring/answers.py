@@ -18,7 +18,22 @@ def open_answers(folder: Path) -> dict[Key, Answer]:
 
     Raises DataError when the file is missing, or is not the one that was built.
     """
-    path = Benchmark(folder).part(ANSWERS)
+    path = answers_file(folder)
     if path is None:
         return {}
     return {(answer.sample_id, answer.turn): answer for answer in read_records(path, Answer)}
+
+
+def answers_at_hand(folder: Path) -> dict[Key, Answer] | None:
+    """The same, but None where the answers are known and their file is not here, as in a run's own questions."""
+    return open_answers(folder) if has_answers(folder) else None
+
+
+def has_answers(folder: Path) -> bool:
+    """Whether the answers are here, or there are none to be known."""
+    return (folder / ANSWERS).exists() or ANSWERS not in Benchmark(folder).manifest.files
+
+
+def answers_file(folder: Path) -> Path | None:
+    """The file of the known answers, as it was built; None where they are hidden. Raises as `open_answers`."""
+    return Benchmark(folder).part(ANSWERS)

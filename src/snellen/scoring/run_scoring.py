@@ -24,7 +24,7 @@ from snellen.protocols.prediction import LikelihoodRule, predict, predict_conclu
 from snellen.records import Prediction, Sample, Score, Turn, Variant
 from snellen.runs.journal import RunManifest, read_exchanges, read_manifest
 from snellen.runs.mending import check_fits
-from snellen.runs.plan import reopen_benchmark
+from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.answers import open_answers
 from snellen.scoring.baselines import Baselines
@@ -59,12 +59,12 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
     """
     check_scoring(spec, judged=panel is not None)
     manifest = read_manifest(folder)
-    opened = {use.name: reopen_benchmark(use) for use in manifest.benchmarks}
+    opened = {use.name: reopen_benchmark(use, folder) for use in manifest.benchmarks}
     samples = {
         use.name: {s.id: s for s in opened[use.name].samples(Selection(use.where, use.limit))}
         for use in manifest.benchmarks
     }
-    rules = {name: _rules(one.spec, spec) for name, one in opened.items()}
+    rules = {name: rules_of(one.spec, spec) for name, one in opened.items()}
     readings = {name: _reading(opened[name].spec, spec, rule) for name, rule in rules.items()}
     read = _read(folder, manifest, samples, readings)
     stages = reading_stages(spec, panel, _judge_prompts(rules, panel))
@@ -74,7 +74,7 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
     protocols = {text: parse_protocol(text) for text in manifest.protocols}
     benchmarks = tuple(
         _score_benchmark(
-            _Scorable(opened[use.name], _spec(opened[use.name].spec, rules[use.name]), rules[use.name]),
+            _Scorable(opened[use.name], spec_by_rules(opened[use.name].spec, rules[use.name]), rules[use.name]),
             samples[use.name],
             read.presented[use.name],
             read.costs[use.name],
@@ -108,7 +108,8 @@ def check_metrics(names: Iterable[str]) -> None:
             raise DataError(f"{name} needs no asking for: it is given wherever it applies")
 
 
-def _rules(spec: BenchmarkSpec, scoring: ScoringSpec) -> AsPublished | None:
+def rules_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> AsPublished | None:
+    """The rules of its suite's tables, if a benchmark is scored by them."""
     suite = suite_facts().get(spec.suite) if scoring.as_published else None
     return suite.as_published if suite else None
 
@@ -132,7 +133,7 @@ def _judge_prompts(rules: Mapping[str, AsPublished | None], panel: JudgeEnsemble
     return {name: (rule.judge_prompt if rule else "") or panel.spec.prompt for name, rule in rules.items()}
 
 
-def _spec(spec: BenchmarkSpec, rules: AsPublished | None) -> BenchmarkSpec:
+def spec_by_rules(spec: BenchmarkSpec, rules: AsPublished | None) -> BenchmarkSpec:
     """The entry with the metrics that it is scored by."""
     return replace(spec, metrics=rules.metrics.get(spec.task, spec.metrics)) if rules else spec
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.suites import AsPublished
 from snellen.reasons import Reason
-from snellen.records import Answer, Convention, Prediction, Sample, Score
+from snellen.records import Answer, Convention, Prediction, Result, Sample, Score
 from snellen.runs.journal import RunManifest
 from snellen.runs.spec import ScoringSpec, TokenPrice
 from snellen.scoring.corpus_counts import QuestionCounts
@@ -33,6 +33,8 @@ class ScoredBenchmark(Struct, frozen=True):
     """What metrics of the whole counted on each question."""
     published: AsPublished | None = None
     """The rules of its suite's tables, when it was scored by them."""
+    golds_absent: bool = False
+    """Whether there are answers, but not at hand: a scoring that was kept is shown without them."""
 
 
 class ExcludedQuestion(Struct, frozen=True):
@@ -66,6 +68,10 @@ class ScoredRun(Struct, frozen=True):
     """None but for runs that are compared on the questions which all of them answered."""
     counterpart: ScoredRun | None = None
     """Of a run scored as published: the same replies by the standard rules."""
+    kept_rows: tuple[Result, ...] | None = None
+    """Its results as they were kept, for a scoring that was opened again; None where they are to be computed."""
+    kept_in: Path | None = None
+    """The folder in which this scoring is kept; None where it is not."""
 
     @property
     def convention(self) -> Convention:

@@ -16,7 +16,7 @@ from snellen.benchmark import Selection
 from snellen.protocols.base import parse_protocol
 from snellen.records import Failure
 from snellen.runs.journal import RUN_MANIFEST, RunManifest, journals
-from snellen.runs.plan import reopen_benchmark
+from snellen.runs.own_questions import reopen_benchmark
 
 State = Literal["under way", "finished", "stopped"]
 QUIET = 120.0
@@ -70,7 +70,7 @@ class _Watched:
     """One run: how much of each journal was read, and what stood there."""
 
     def __init__(self, folder: Path, manifest: RunManifest) -> None:
-        self.folder, self.total = folder, _count(manifest)
+        self.folder, self.total = folder, _count(folder, manifest)
         self.offsets: dict[Path, int] = {}
         self.failures: Counter[str] = Counter()
         self.reached: set[tuple[str, str, str]] = set()
@@ -133,12 +133,12 @@ def _state(folder: Path, now: float) -> State:
     return "under way" if now - written < QUIET else "stopped"
 
 
-def _count(manifest: RunManifest) -> int:
+def _count(folder: Path, manifest: RunManifest) -> int:
     """How many (sample, protocol) pairs a run asks. Raises DataError for a benchmark that is not there any more."""
     protocols = {text: parse_protocol(text) for text in manifest.protocols}
     total = 0
     for use in manifest.benchmarks:
         asking = [protocols[text] for text in use.protocols or protocols]
-        samples = reopen_benchmark(use).samples(Selection(use.where, use.limit))
+        samples = reopen_benchmark(use, folder).samples(Selection(use.where, use.limit))
         total += sum(protocol.applies(sample) for sample in samples for protocol in asking)
     return total

@@ -62,7 +62,7 @@ def command(
     """
     metrics = flags.pop("metrics")
     scoring = scoring_from_flags({**flags, "metrics": metrics})
-    results = Results(score_folders(runs, scoring, judge_from_flags(flags), announce))
+    results = Results(score_folders(runs, scoring, judge_from_flags(flags), announce, kept_will_do=True))
     narrowed = results.only(where=where, common_answered=common_answered)
     found = narrowed.compare(
         metrics=metrics,

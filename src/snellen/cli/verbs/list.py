@@ -10,7 +10,7 @@ from snellen import registry
 from snellen.cli.flags import json_flag
 from snellen.metrics.declaration import MetricInput
 
-WHAT = ("benchmarks", "suites", "studies", "models", "protocols", "metrics", "cards")
+WHAT = ("benchmarks", "suites", "studies", "models", "protocols", "metrics", "exporters", "cards")
 Rows = list[tuple[str, ...]]
 
 
@@ -19,7 +19,7 @@ Rows = list[tuple[str, ...]]
 @click.option("--where", default="", help="A condition on facts, e.g. \"dimension == 'CG'\".")
 @json_flag
 def command(what: str, where: str, as_json: bool) -> None:
-    """Show what there is: benchmarks (default), suites, studies, models, protocols, metrics or model cards."""
+    """Show what there is: benchmarks (default), suites, studies, models, protocols, metrics, exporters, model cards."""
     from snellen.cli.show import show_table
 
     header, rows = _LISTS[what](where)
@@ -154,6 +154,11 @@ def _cards(where: str) -> tuple[tuple[str, ...], Rows]:
 _OVER: tuple[MetricInput, ...] = ("choices", "ranks", "pictures", "reply", "corpus", "counts", "judge", "derived")
 
 
+def _exporters(where: str) -> tuple[tuple[str, ...], Rows]:
+    rows: Rows = [(name, registry.find("exporters", name).title) for name in registry.names("exporters")]
+    return ("exporter", "what it writes"), rows
+
+
 _LISTS: dict[str, Callable[[str], tuple[tuple[str, ...], Rows]]] = {
     "benchmarks": _benchmarks,
     "suites": _suites,
@@ -161,5 +166,6 @@ _LISTS: dict[str, Callable[[str], tuple[tuple[str, ...], Rows]]] = {
     "models": _models,
     "protocols": _protocols,
     "metrics": _metrics,
+    "exporters": _exporters,
     "cards": _cards,
 }

@@ -70,7 +70,7 @@ def _views(runs: Sequence[Path]) -> Sequence[Any]:
     from snellen.report.run_view import run_views
     from snellen.runs.spec import JudgeSpec, ScoringSpec
 
-    results = Results(score_folders(runs, ScoringSpec(as_published=True), JudgeSpec(), announce))
+    results = Results(score_folders(runs, ScoringSpec(as_published=True), JudgeSpec(), announce, kept_will_do=True))
     return run_views(results.runs, results.rows)
 
 

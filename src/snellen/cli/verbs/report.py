@@ -12,7 +12,7 @@ from snellen.api import Results
 from snellen.cli.flags import judge_from_flags, parse_price, scoring_flags, scoring_from_flags, subset_flags
 from snellen.cli.show import announce, out
 from snellen.errors import DataError
-from snellen.evaluation import score_folders
+from snellen.evaluation import report_path, score_folders
 from snellen.runs.spec import TokenPrice
 
 
@@ -24,7 +24,7 @@ from snellen.runs.spec import TokenPrice
     "outputs",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="File to write: .html, .md, .csv or .json; repeat for more.  [report.html]",
+    help="File to write: .html, .md, .csv or .json; repeat for more.  [report.html beside the scores]",
 )
 @click.option("--with-standard", is_flag=True, help="With --as-published: the standard numbers of each run too.")
 @click.option(
@@ -47,16 +47,17 @@ def command(
     """Write the report of one or several RUNS.
 
     The HTML report is one file that opens offline: tables, charts, and a browser of samples with
-    picture, prompt, reply and how it was read. Runs are scored first, as `snellen score` does with the same flags.
+    picture, prompt, reply and how it was read. Runs are scored first, as `snellen score` does with the same flags;
+    where the answers are not here, the scores that were kept by these flags are shown.
     With --common-answered all models are compared on the same questions; the report lists those left out, and why.
     """
     scoring, judge = scoring_from_flags(flags), judge_from_flags(flags)
     if with_standard and not scoring.as_published:
         raise DataError("--with-standard goes with --as-published")
-    standard = score_folders(runs, replace(scoring, as_published=False), judge, announce) if with_standard else []
-    # The later of the two is kept in the runs' folders, and has the numbers of both.
-    found = [*standard, *score_folders(runs, scoring, judge, announce)]
-    scored = Results([replace(run, price=price) for run in found])
-    results = scored.only(where=where, common_answered=common_answered)
-    for path in outputs or (runs[0] / "report.html" if len(runs) == 1 else Path("report.html"),):
+    plain = replace(scoring, as_published=False)
+    standard = score_folders(runs, plain, judge, announce, kept_will_do=True) if with_standard else []
+    scored = score_folders(runs, scoring, judge, announce, kept_will_do=True)
+    priced = Results([replace(run, price=price) for run in (*standard, *scored)])
+    results = priced.only(where=where, common_answered=common_answered)
+    for path in outputs or (report_path(scored),):
         out.print(str(results.report(path)), soft_wrap=True)

@@ -52,8 +52,9 @@ def command(
       snellen score 20260101_samples_pope.jsonl
 
     Replies are read by the chosen extractor, then by --semantic and --judge; likelihoods are reduced by the chosen
-    rule. The journal is never changed. predictions.jsonl, scores.jsonl and results.json are rewritten; a judge's
-    verdicts are kept in the run's folder and not asked for twice. See docs/judging.md.
+    rule. The journal is never changed. Scores by other flags than the standard ones are kept under the run's `scores`,
+    and none overwrites another; a judge's verdicts are kept in the run's folder and not asked for twice. See
+    docs/judging.md.
 
     A file of predictions becomes a run, which report, agree and the judges accept like any other. Its form (--as) is
     recognised by its content: tables of VLMEvalKit, samples of lmms-eval, logs of Inspect, and those of suites. With
@@ -70,6 +71,9 @@ def command(
         )
     folders = [_taken(run, benchmark, form, to, model) if run in files else run for run in runs]
     results = Results(score_folders(folders, scoring_from_flags(flags), judge_from_flags(flags), announce))
+    for run in results.runs:
+        if run.kept_in not in (None, run.folder):
+            announce(f"kept in {run.kept_in}, beside the run's other scores")
     show_results(results.only(where=where, common_answered=common_answered), as_json)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from snellen.benchmark import Benchmark, Selection
+from snellen.benchmark import Selection
 from snellen.errors import DataError, StoreError
 from snellen.extraction import named_extractors, semantic_matching
 from snellen.formats.decoding import JSON_FAULTS
@@ -24,6 +24,7 @@ from snellen.protocols.prediction import predict
 from snellen.protocols.verdict import replay_verdict
 from snellen.records import Message, Response
 from snellen.runs.journal import read_exchanges, read_manifest
+from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.spec import JudgeSpec
 from snellen.scoring.judges.agreement import Agreement, Reading, agreement, krippendorff_alpha
 from snellen.scoring.judges.ensemble import JUDGE
@@ -69,7 +70,7 @@ def hard_items(run: Path) -> Iterator[HardItem]:
     samples = {
         (use.name, sample.id): sample
         for use in manifest.benchmarks
-        for sample in Benchmark(Path(use.folder)).samples(Selection(use.where, use.limit))
+        for sample in reopen_benchmark(use, run).samples(Selection(use.where, use.limit))
     }
     seen: set[str] = set()
     extractors = named_extractors()

@@ -17,7 +17,7 @@ from snellen.protocols.prediction import predict
 from snellen.records import Exchange, RowRef, Sample
 from snellen.registry import unknown
 from snellen.runs.journal import BenchmarkUse, RunManifest, read_exchanges, read_manifest
-from snellen.runs.plan import reopen_benchmark
+from snellen.runs.own_questions import reopen_benchmark
 from snellen.scoring.talks import with_conclusions
 from snellen.suites.mmbench.writer import cells_of, columns_of, row_refs, rows_by_pass
 
@@ -77,7 +77,7 @@ def write_submission(
     """
     manifest = read_manifest(folder)
     use = _use(manifest, benchmark)
-    opened = reopen_benchmark(use)
+    opened = reopen_benchmark(use, folder)
     samples = {sample.id: _checked(sample) for sample in opened.samples()}
     label = _label(use.protocols or manifest.protocols, protocol, samples.values())
     protocol_asked = parse_protocol(label)

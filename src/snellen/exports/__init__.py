@@ -1,0 +1,1 @@
+"""Runs in the forms of other tools, and as one table; and a run packed to be sent."""

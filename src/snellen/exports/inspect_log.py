@@ -1,0 +1,168 @@
+"""Logs of Inspect (.eval, log format 2): one for each benchmark and protocol of a run, for `inspect view`.
+
+A presentation is an epoch of its sample: `choices` and `target` are as that presentation showed them, so that the reply
+beside them can be judged. Scores are Snellen's, of the question over all of its presentations.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from base64 import b64encode
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from snellen import __version__
+from snellen.exports.declaration import Exporter, ExportJob
+from snellen.exports.log_parts import LogPart, letters_of_gold, log_parts, options_shown, question_id
+from snellen.exports.presentations import Presentation
+from snellen.exports.sample_table import PICTURE
+from snellen.images import to_plain_file
+from snellen.records import ImagePart, Message, Part, TextPart
+from snellen.runs.journal import write_atomically
+from snellen.runs.own_questions import RunPictures
+
+LOG_FORMAT = 2
+
+
+def _write(job: ExportJob) -> list[Path]:
+    return [_write_part(part, job) for part in log_parts(job.runs, job.rows)]
+
+
+def _write_part(part: LogPart, job: ExportJob) -> Path:
+    pictures = None
+    if job.pictures:
+        [use] = [use for use in part.run.manifest.benchmarks if use.name == part.benchmark]
+        pictures = RunPictures(use, part.run.folder)
+    started = part.run.manifest.started
+    digest = hashlib.blake2b(f"{part.run.folder.resolve()} {part.task}".encode(), digest_size=11).hexdigest()
+    samples = [_sample(one, epoch, pictures) for asked in part.questions for epoch, one in enumerate(asked, 1)]
+    spec = _spec(part, digest)
+    plan = {"name": "snellen", "steps": []}
+    header = {
+        "version": LOG_FORMAT,
+        "status": "success",
+        "eval": spec,
+        "plan": plan,
+        "results": _results(part, len(samples)),
+        "stats": {"started_at": started, "completed_at": started, "model_usage": {}},
+    }
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        _add(archive, "_journal/start.json", {"version": LOG_FORMAT, "eval": spec, "plan": plan})
+        for sample in samples:
+            _add(archive, f"samples/{_file_name(str(sample['id']))}_epoch_{sample['epoch']}.json", sample)
+        _add(archive, "summaries.json", [_summary(sample) for sample in samples])
+        _add(archive, "header.json", header)
+    path = job.path / f"{started.replace(':', '-')}_{part.task}_{digest}.eval"
+    write_atomically(path, content.getvalue())
+    return path
+
+
+def _add(archive: zipfile.ZipFile, name: str, value: Any) -> None:
+    archive.writestr(name, json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _file_name(sample_id: str) -> str:
+    return sample_id.replace("/", "_").replace("\\", "_")
+
+
+def _spec(part: LogPart, digest: str) -> dict[str, Any]:
+    manifest = part.run.manifest
+    ids = [question_id(asked[0]) for asked in part.questions]
+    epochs = max(map(len, part.questions), default=1)
+    return {
+        "eval_id": digest,
+        "run_id": digest,
+        "created": manifest.started,
+        "task": part.task,
+        "task_id": digest,
+        "dataset": {"name": part.benchmark, "samples": len(ids), "sample_ids": ids, "shuffled": False},
+        "model": part.label,
+        "config": {"epochs": epochs},
+        "packages": {"snellen": __version__},
+        "metadata": {"protocol": part.protocol, "extractors": list(part.run.extractors), "run": part.run.folder.name},
+    }
+
+
+def _results(part: LogPart, samples: int) -> dict[str, Any]:
+    scores = []
+    for row in part.rows:
+        metrics = {"mean": {"name": "mean", "value": row.estimate.value}}
+        if row.estimate.stderr is not None:
+            metrics["stderr"] = {"name": "stderr", "value": row.estimate.stderr}
+        counts = {"scored_samples": row.estimate.n, "unscored_samples": row.estimate.unscored + row.estimate.errors}
+        scores.append({"name": row.metric, "scorer": row.metric, "metrics": metrics, **counts})
+    return {"total_samples": samples, "completed_samples": samples, "scores": scores}
+
+
+def _sample(one: Presentation, epoch: int, pictures: RunPictures | None) -> dict[str, Any]:
+    request = one.exchange.request if one.exchange else None
+    asked = [_message(message, pictures) for message in request.messages] if request else []
+    read = one.prediction
+    shown = options_shown(one)
+    answer = one.turn.options[read.choice] if read.choice is not None else read.text
+    sample: dict[str, Any] = {
+        "id": question_id(one),
+        "epoch": epoch,
+        "input": _question(one, pictures),
+        "choices": shown or None,
+        "target": letters_of_gold(one),
+        "messages": asked,
+        "output": {"model": "", "choices": []},
+        "scores": {
+            score.metric: {"value": score.value, "answer": answer, "explanation": read.detail or None}
+            for score in one.scores
+            if score.value is not None
+        },
+        "metadata": {**one.sample.tags, "template": read.variant.template, "reason": read.reason},
+    }
+    if read.error is not None:
+        fault = f"{read.error.kind}: {read.error.detail}"
+        return {**sample, "error": {"message": fault, "traceback": "", "traceback_ansi": ""}}
+    said = {"role": "assistant", "content": one.reply if one.reply is not None else answer or ""}
+    output = {"model": "", "choices": [{"message": said, "stop_reason": "stop"}], "completion": said["content"]}
+    return {**sample, "messages": [*asked, said], "output": output}
+
+
+def _question(one: Presentation, pictures: RunPictures | None) -> str | list[dict[str, Any]]:
+    """The question as the benchmark has it; how it was put to the model stands in the messages."""
+    text = "\n".join(filter(None, (one.sample.context, one.turn.question)))
+    if pictures is None:
+        return text
+    shown: list[Part] = [*map(ImagePart, one.sample.images), TextPart(text)]
+    return [{"role": "user", "content": [_content(part, pictures) for part in shown]}]
+
+
+def _message(message: Message, pictures: RunPictures | None) -> dict[str, Any]:
+    if message.role != "user" or pictures is None:
+        return {"role": message.role, "content": _plain(message.content)}
+    return {"role": message.role, "content": [_content(part, pictures) for part in message.content]}
+
+
+def _plain(parts: Sequence[Part]) -> str:
+    return "".join(PICTURE if isinstance(part, ImagePart) else part.text for part in parts)
+
+
+def _content(part: Part, pictures: RunPictures) -> dict[str, Any]:
+    if not isinstance(part, ImagePart):
+        return {"type": "text", "text": part.text}
+    media_type, content = to_plain_file(part.image, pictures.read(part.image))
+    return {"type": "image", "image": f"data:{media_type};base64,{b64encode(content).decode()}"}
+
+
+def _summary(sample: dict[str, Any]) -> dict[str, Any]:
+    kept = ("id", "epoch", "input", "choices", "target", "scores", "metadata")
+    fault = {"error": sample["error"]["message"]} if "error" in sample else {}
+    return {
+        **{name: sample[name] for name in kept},
+        **fault,
+        "completed": True,
+        "message_count": len(sample["messages"]),
+    }
+
+
+EXPORTER = Exporter(title="logs of Inspect (.eval), one for each benchmark and protocol", write=_write)

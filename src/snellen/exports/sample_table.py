@@ -1,0 +1,144 @@
+"""The one table of a run: a row for each presentation, as a frame and as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from snellen.errors import StoreError
+from snellen.exports.declaration import Exporter, ExportJob
+from snellen.exports.presentations import Presentation, presentations
+from snellen.records import ImagePart, Message
+from snellen.scoring.scored_run import ScoredRun, run_labels
+
+if TYPE_CHECKING:
+    import polars
+
+PICTURE = "[picture]"
+"""What stands for a picture in a request's text."""
+
+
+def sample_table(runs: Sequence[ScoredRun]) -> polars.DataFrame:
+    """A row for each presentation of each run. Tags are columns `tag_NAME`, a question's metrics `score_NAME`.
+
+    Columns are the same whatever a run holds, but for those of tags and scores. Raises StoreError.
+    """
+    import polars as pl
+
+    rows = [
+        _row(label, run, one) for label, run in zip(run_labels(runs), runs, strict=True) for one in presentations(run)
+    ]
+    named = dict.fromkeys(name for row in rows for name in row)
+    schema = _schema()
+    tags = {name: pl.String() for name in named if name.startswith("tag_")}
+    scores = {name: pl.Float64() for name in named if name.startswith("score_")}
+    return pl.DataFrame(rows, schema={**schema, **tags, **scores})
+
+
+def write_frame(frame: polars.DataFrame, path: Path) -> Path:
+    """Write a frame as Parquet, complete or not at all. Raises StoreError."""
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        frame.write_parquet(part)
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise StoreError(f"{path} cannot be written ({error.strerror or error})") from None
+    return path
+
+
+def _schema() -> dict[str, Any]:
+    import polars as pl
+
+    texts = pl.List(pl.String())
+    message = pl.Struct({"role": pl.String(), "text": pl.String()})
+    return {
+        **dict.fromkeys(("model", "benchmark", "protocol", "method", "sample_id"), pl.String()),
+        **dict.fromkeys(("turn", "presentation"), pl.Int32()),
+        **dict.fromkeys(("context", "question"), pl.String()),
+        **dict.fromkeys(("options", "gold", "images"), texts),
+        "gold_options": pl.List(pl.Int32()),
+        "group": pl.String(),
+        "template": pl.String(),
+        "order": pl.List(pl.Int32()),
+        "labels": texts,
+        "wording": pl.Int32(),
+        "kind": pl.String(),
+        "request": pl.List(message),
+        "reply": pl.String(),
+        "log_likelihoods": pl.List(pl.Float64()),
+        "finish": pl.String(),
+        "seconds": pl.Float64(),
+        **dict.fromkeys(("prompt_tokens", "completion_tokens"), pl.Int64()),
+        **dict.fromkeys(("error", "error_detail"), pl.String()),
+        "reused": pl.Boolean(),
+        "chosen": pl.Int32(),
+        "chosen_text": pl.String(),
+        "right": pl.Boolean(),
+        **dict.fromkeys(("extraction_method", "confidence", "reason", "detail"), pl.String()),
+        "follows_format": pl.Boolean(),
+        "extractor": pl.String(),
+    }
+
+
+def _row(label: str, run: ScoredRun, one: Presentation) -> dict[str, Any]:
+    read, variant, sample = one.prediction, one.prediction.variant, one.sample
+    request = one.exchange.request if one.exchange else None
+    response = one.exchange.response if one.exchange else None
+    usage = response.usage if response else None
+    return {
+        "model": label,
+        "benchmark": one.scored.spec.name,
+        "protocol": read.protocol,
+        "method": read.method,
+        "sample_id": sample.id,
+        "turn": read.turn,
+        "presentation": variant.test,
+        "context": sample.context,
+        "question": one.turn.question,
+        "options": list(one.turn.options),
+        "gold": list(one.golds) if one.answer else None,
+        "gold_options": list(one.answer.options) if one.answer else None,
+        "images": [image.digest for image in sample.images],
+        "group": sample.group,
+        "template": variant.template,
+        "order": list(variant.order),
+        "labels": list(variant.labels),
+        "wording": variant.wording,
+        "kind": request.kind if request else None,
+        "request": [{"role": m.role, "text": message_text(m)} for m in request.messages] if request else None,
+        "reply": one.reply,
+        "log_likelihoods": [score.sum for score in response.scores] if response else None,
+        "finish": response.finish if response else None,
+        "seconds": response.seconds if response else None,
+        "prompt_tokens": usage.prompt_tokens if usage else None,
+        "completion_tokens": usage.completion_tokens if usage else None,
+        "error": read.error.kind if read.error else None,
+        "error_detail": read.error.detail if read.error else None,
+        "reused": one.exchange.reused if one.exchange else None,
+        "chosen": read.choice,
+        "chosen_text": one.turn.options[read.choice] if read.choice is not None else read.text,
+        "right": one.is_right,
+        "extraction_method": read.extraction_method,
+        "confidence": read.confidence,
+        "reason": read.reason,
+        "detail": read.detail,
+        "follows_format": read.follows_format,
+        "extractor": read.extractor_version,
+        **{f"tag_{name}": value for name, value in sample.tags.items()},
+        **{f"score_{score.metric}": score.value for score in one.scores},
+    }
+
+
+def message_text(message: Message) -> str:
+    """What a message says, with a sign in the place of each picture."""
+    return "".join(PICTURE if isinstance(part, ImagePart) else part.text for part in message.content)
+
+
+def _write(job: ExportJob) -> list[Path]:
+    return [write_frame(sample_table(job.runs), job.path)]
+
+
+EXPORTER = Exporter(title="one table of all presentations, as Parquet", write=_write, suffix=".parquet")

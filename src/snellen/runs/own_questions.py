@@ -1,0 +1,113 @@
+"""A run's own copy of the questions that it asked, so that it can be read elsewhere and after a benchmark was rebuilt.
+
+    questions/<benchmark>/benchmark.json     the benchmark's manifest: entry, version, digests of all its files
+    questions/<benchmark>/samples.parquet    the samples that were asked, with the digests of their pictures
+
+That is a built benchmark without its answers, and without pictures unless `snellen pack` brought them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from snellen.benchmark import MANIFEST, SAMPLES, Benchmark, Selection, file_digest
+from snellen.errors import DataError, StoreError
+from snellen.formats.parquet import RecordWriter
+from snellen.images import ImageStore
+from snellen.paths import benchmark_folder
+from snellen.records import ImageRef, Sample
+from snellen.runs.journal import BenchmarkUse, write_atomically
+
+QUESTIONS = "questions"
+ASKED = "asked"
+"""What the manifest of a copy notes beside the settings of the build: which part of the benchmark it is."""
+
+
+def questions_folder(run: Path, benchmark: str) -> Path:
+    """Where a run keeps the questions of a benchmark."""
+    return run / QUESTIONS / benchmark
+
+
+def keep_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> None:
+    """Write the chosen samples of a benchmark into a folder, unless they are there. Raises StoreError."""
+    asked = {"where": selection.where, "limit": selection.limit}
+    with suppress(DataError):
+        kept = Benchmark(folder).manifest
+        if kept.version == benchmark.manifest.version and kept.made.recipe.get(ASKED) == asked:
+            return
+    samples = list(benchmark.samples(selection))
+    part = folder / f"{SAMPLES}.part"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with RecordWriter(part, Sample) as writer:
+            for sample in samples:
+                writer.write(sample)
+        part.replace(folder / SAMPLES)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise StoreError(f"{folder}: the questions cannot be kept ({error.strerror or error})") from None
+    manifest = benchmark.manifest
+    own = replace(
+        manifest,
+        counts=replace(
+            manifest.counts,
+            samples=len(samples),
+            questions=sum(len(sample.rounds) for sample in samples),
+            images=len({image.digest for sample in samples for image in sample.images}),
+        ),
+        made=replace(manifest.made, recipe={**manifest.made.recipe, ASKED: asked}),
+        files={**manifest.files, SAMPLES: file_digest(folder / SAMPLES)},
+    )
+    write_atomically(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(own), indent=1))
+
+
+def reopen_benchmark(use: BenchmarkUse, run: Path) -> Benchmark:
+    """The benchmark that a run asked: where it was built, where this machine has built it, or the run's own questions.
+
+    Only the first two have answers and all pictures, unless the run was packed with them. Raises DataError when
+    none of them is there and asks what was asked.
+    """
+    fault = ""
+    for folder in _places(use, run):
+        try:
+            benchmark = Benchmark(folder)
+        except DataError as error:
+            fault = fault or str(error)
+            continue
+        if use.fits(benchmark.manifest.version, benchmark.manifest.questions):
+            return benchmark
+        fault = fault or (
+            f"{folder} is version {benchmark.manifest.version} of {use.name}, but the run used {use.version}; "
+            "build that version again to score it"
+        )
+    raise DataError(fault)
+
+
+def _places(use: BenchmarkUse, run: Path) -> Iterator[Path]:
+    yield Path(use.folder)
+    for folder in (benchmark_folder(use.name), questions_folder(run, use.name)):
+        if os.access(folder / MANIFEST, os.R_OK):
+            yield folder
+
+
+class RunPictures:
+    """The pictures of one benchmark of a run, found by their digest wherever they still are."""
+
+    def __init__(self, use: BenchmarkUse, run: Path) -> None:
+        self._stores = [ImageStore(folder / "images") for folder in _places(use, run)]
+
+    def read(self, image: ImageRef) -> bytes:
+        """The bytes. Raises DataError where no place has them unchanged."""
+        faults = []
+        for store in self._stores:
+            try:
+                return store.read(image)
+            except DataError as error:
+                faults.append(error)
+        raise faults[0]

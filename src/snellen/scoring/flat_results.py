@@ -1,0 +1,26 @@
+"""Results as flat dicts of plain values, as `results.json` and frames have them, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import asdict
+
+from snellen.records import Estimate, Result
+
+_ESTIMATE = frozenset(Estimate.__struct_fields__)
+
+
+def flat_row(row: Result) -> dict[str, Any]:
+    """A result as a flat dict of plain values."""
+    fields = asdict(row)
+    return {**{name: value for name, value in fields.items() if name != "estimate"}, **asdict(row.estimate)}
+
+
+def result_of_flat(flat: Mapping[str, Any]) -> Result:
+    """The result behind a flat dict. Raises msgspec.ValidationError."""
+    estimate = {name: value for name, value in flat.items() if name in _ESTIMATE}
+    rest = {name: value for name, value in flat.items() if name not in _ESTIMATE}
+    return msgspec.convert({**rest, "estimate": estimate}, Result)

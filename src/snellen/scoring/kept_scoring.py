@@ -1,0 +1,255 @@
+"""Scorings kept in a run's folder: none is overwritten by one with other settings, and each can be opened again.
+
+predictions.jsonl, scores.jsonl, results.json, scoring.json     by the standard settings, beside the journal
+scores/<digest of the settings>/ with the same files            by any others
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen import __version__
+from snellen.benchmark import Selection
+from snellen.errors import StoreError
+from snellen.formats.decoding import JSON_FAULTS
+from snellen.models.base import AsyncModel, Model, identity_of
+from snellen.records import Prediction, Result, Score
+from snellen.runs.journal import RunManifest, journals, read_manifest, write_atomically
+from snellen.runs.own_questions import reopen_benchmark
+from snellen.runs.spec import JudgeSpec, ScoringSpec
+from snellen.scoring.answers import answers_at_hand
+from snellen.scoring.corpus_counts import QuestionCounts
+from snellen.scoring.flat_results import flat_row, result_of_flat
+from snellen.scoring.judges.ensemble import JudgeUse
+from snellen.scoring.role_uses import RoleUse
+from snellen.scoring.run_scoring import rules_of, spec_by_rules
+from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+
+SCORINGS = "scores"
+SCORING = "scoring.json"
+PREDICTIONS = "predictions.jsonl"
+SCORES = "scores.jsonl"
+COUNTS = "counts.jsonl"
+RESULTS = "results.json"
+SCORING_FILES = (PREDICTIONS, SCORES, COUNTS, RESULTS, SCORING)
+STANDARD = ""
+"""The name of the scoring by standard settings, which lies beside the journal."""
+GOLDS_ABSENT = "the answers are not here: the numbers are those that were kept, and samples are shown without gold"
+
+RecordT = TypeVar("RecordT", Prediction, Score, QuestionCounts)
+
+
+class KeptScoring(Struct, frozen=True, kw_only=True):
+    """What a scoring was made by, and what its other files do not say."""
+
+    snellen: str
+    """The version that scored."""
+    scoring: ScoringSpec
+    judge: JudgeSpec
+    """Models by name."""
+    judge_fingerprints: tuple[dict[str, str], ...] = ()
+    journals: dict[str, int]
+    """The journals that were scored, with their bytes."""
+    reading_stages: tuple[str, ...]
+    asked: int
+    reused: int
+    judges: tuple[JudgeUse, ...] = ()
+    roles: tuple[RoleUse, ...] = ()
+    counterpart: str | None = None
+    """Of one as published: the name of the scoring by standard rules."""
+
+
+class ScoringSettings(Struct, frozen=True):
+    """All that the numbers of a scoring depend on besides the journal and the answers."""
+
+    scoring: ScoringSpec
+    judge: JudgeSpec
+    fingerprints: tuple[dict[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Empty for the standard settings, else their digest."""
+        if not self.fingerprints and self.scoring == ScoringSpec():
+            return STANDARD
+        return hashlib.blake2b(msgspec.json.encode(self, order="sorted"), digest_size=6).hexdigest()
+
+    @property
+    def standard(self) -> ScoringSettings:
+        """The same by the standard rules."""
+        return replace(self, scoring=replace(self.scoring, as_published=False))
+
+
+def scoring_settings(
+    scoring: ScoringSpec, judge: JudgeSpec, judges: Sequence[Model | AsyncModel] = ()
+) -> ScoringSettings:
+    """The settings behind a scoring; how a judge is paid, checked and tolerated changes no number."""
+    identities = [identity_of(one) for one in judges]
+    if not identities:
+        return ScoringSettings(scoring, JudgeSpec())
+    plain = JudgeSpec()
+    asked = replace(
+        judge,
+        models=tuple(one.name for one in judges),
+        price=None,
+        failures=plain.failures,
+        calibrate=plain.calibrate,
+    )
+    return ScoringSettings(scoring, asked, tuple(identity.fingerprint for identity in identities))
+
+
+def scoring_folder(run: Path, name: str) -> Path:
+    """Where the scoring of that name is kept."""
+    return run / SCORINGS / name if name else run
+
+
+def scoring_names(run: Path) -> list[str]:
+    """The scorings that are kept, the standard one first."""
+    others = sorted(path.parent.name for path in run.glob(f"{SCORINGS}/*/{SCORING}"))
+    return [*([STANDARD] if (run / SCORING).exists() else []), *others]
+
+
+def is_read_only(run: Path) -> bool:
+    """Whether a run's folder cannot be written by this user."""
+    effective = os.access in os.supports_effective_ids
+    return not os.access(run, os.W_OK, effective_ids=effective)
+
+
+def keep_scoring(scored: ScoredRun, settings: ScoringSettings, rows: Sequence[Result], counterpart: str | None) -> None:
+    """Write a scoring into its folder; `rows` are its results. Raises StoreError."""
+    folder = scoring_folder(scored.folder, settings.name)
+    (folder / SCORING).unlink(missing_ok=True)  # it stands for the other files, so it is the last to come
+    _write_lines(folder / PREDICTIONS, (p for benchmark in scored.benchmarks for p in benchmark.predictions))
+    _write_lines(folder / SCORES, (score for benchmark in scored.benchmarks for score in benchmark.scores))
+    _write_lines(folder / COUNTS, (tally for benchmark in scored.benchmarks for tally in benchmark.tallies))
+    flat = [flat_row(row) for row in rows]
+    write_atomically(folder / RESULTS, json.dumps(flat, indent=1, ensure_ascii=False).encode())
+    kept = KeptScoring(
+        snellen=__version__,
+        scoring=settings.scoring,
+        judge=settings.judge,
+        judge_fingerprints=settings.fingerprints,
+        journals=_sizes(scored.folder),
+        reading_stages=scored.reading_stages,
+        asked=scored.asked,
+        reused=scored.reused,
+        judges=scored.judges,
+        roles=scored.roles,
+        counterpart=counterpart,
+    )
+    write_atomically(folder / SCORING, msgspec.json.format(msgspec.json.encode(kept), indent=1))
+
+
+def _write_lines(path: Path, records: Iterable[Struct]) -> None:
+    """A file of records, and no file where there are none but an earlier scoring had some."""
+    content = msgspec.json.Encoder().encode_lines(records)
+    if content or path.name != COUNTS:
+        write_atomically(path, content)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
+    """A scoring as it was kept; nothing is read or scored again, and no answer is needed.
+
+    Without a name it is the standard one, or else the only one. Raises StoreError for a folder that is no run, a run
+    that was not scored so, one that was asked more since, or files that are damaged; DataError when not even the
+    questions are at hand.
+    """
+    manifest, names = read_manifest(run), scoring_names(run)
+    chosen = _chosen(run, name, names)
+    folder = scoring_folder(run, chosen)
+    kept = _decoded(folder / SCORING, KeptScoring)
+    if kept.journals != _sizes(run):
+        raise StoreError(f"{run} was asked more since it was scored; score it again: snellen score {run}")
+    predictions = _by_benchmark(folder / PREDICTIONS, Prediction)
+    scores = _by_benchmark(folder / SCORES, Score)
+    tallies = _by_benchmark(folder / COUNTS, QuestionCounts)
+    convention = "as-published" if kept.scoring.as_published else "standard"
+    flat = _decoded(folder / RESULTS, list[dict[str, Any]])
+    rows = tuple(row for row in map(result_of_flat, flat) if row.convention == convention)
+    benchmarks = []
+    for use in manifest.benchmarks:
+        opened = reopen_benchmark(use, run)
+        rules = rules_of(opened.spec, kept.scoring)
+        golds = answers_at_hand(opened.folder)
+        benchmarks.append(
+            ScoredBenchmark(
+                spec_by_rules(opened.spec, rules),
+                {sample.id: sample for sample in opened.samples(Selection(use.where, use.limit))},
+                tuple(predictions[use.name]),
+                tuple(scores[use.name]),
+                golds or {},
+                tuple(tallies[use.name]),
+                rules,
+                golds is None,
+            )
+        )
+    return ScoredRun(
+        run,
+        _noted_absence(manifest, benchmarks),
+        kept.scoring,
+        kept.reading_stages,
+        tuple(benchmarks),
+        kept.asked,
+        kept.reused,
+        kept.judges,
+        kept.roles,
+        counterpart=None if kept.counterpart is None else load_scoring(run, kept.counterpart),
+        kept_rows=rows,
+        kept_in=folder,
+    )
+
+
+def _noted_absence(manifest: RunManifest, benchmarks: Sequence[ScoredBenchmark]) -> RunManifest:
+    absent = any(scored.golds_absent for scored in benchmarks)
+    return replace(manifest, notes=(*manifest.notes, GOLDS_ABSENT)) if absent else manifest
+
+
+def _chosen(run: Path, name: str | None, names: Sequence[str]) -> str:
+    if name is None and (STANDARD in names or len(names) == 1):
+        return names[0]
+    if name in names:
+        return name or STANDARD
+    if not names:
+        raise StoreError(f"{run} was not scored yet; score it: snellen score {run}")
+    kept = ", ".join(one or "the standard one" for one in names)
+    raise StoreError(
+        f"{run} has no scoring {name}; kept: {kept}"
+        if name
+        else f"{run} was not scored by standard settings; name one of its scorings: {kept}"
+    )
+
+
+def _sizes(run: Path) -> dict[str, int]:
+    """The journals of a run with their bytes; they only grow."""
+    return {path.name: path.stat().st_size for path in journals(run)}
+
+
+def _by_benchmark(path: Path, kind: type[RecordT]) -> dict[str, list[RecordT]]:
+    found: dict[str, list[RecordT]] = defaultdict(list)
+    if path.name == COUNTS and not path.exists():
+        return found
+    for record in _decoded(path, list[kind], lines=True):  # type: ignore[valid-type]
+        found[record.benchmark].append(record)
+    return found
+
+
+def _decoded(path: Path, kind: Any, *, lines: bool = False) -> Any:
+    decoder = msgspec.json.Decoder(kind if not lines else kind.__args__[0])
+    try:
+        content = path.read_bytes()
+        return decoder.decode_lines(content) if lines else decoder.decode(content)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({error.strerror}); score the run again") from None
+    except JSON_FAULTS as error:
+        raise StoreError(f"{path}: {error}; score the run again") from None

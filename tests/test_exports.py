@@ -1,0 +1,108 @@
+"""Runs in the forms of other tools; what is written is read again by the readers of those tools' files."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import small
+import snellen as sn
+from snellen import registry
+from snellen.errors import UnknownNameError
+from snellen.exports.declaration import Exporter, ExportJob
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> sn.Results:
+    """Everything is taken for a cat, wherever that stands; one question is not answered."""
+    benchmark = small.built(small.rows(8), tmp_path / "made")
+    model = sn.Scripted(
+        lambda request: "who knows" if request.sample_id == "q007" else f"({'ABCD'[request.variant.order.index(0)]})",
+        scores=lambda request: [-float(i) for i, _ in enumerate(request.continuations)],
+    )
+    return sn.evaluate(model, str(benchmark.folder), ["circular?all_passes=true", "likelihood"], name="run")
+
+
+@pytest.mark.parametrize("protocol", ["circular?all_passes=true", "likelihood"])
+def test_a_log_of_inspect_says_what_the_run_says(results: sn.Results, tmp_path: Path, protocol: str) -> None:
+    logs = results.export("inspect", "logs")
+    assert len(logs) == 2
+    [log] = [path for path in logs if protocol.partition("?")[0] in path.name]
+    with zipfile.ZipFile(log) as archive:
+        header = json.loads(archive.read("header.json"))
+        samples = [json.loads(archive.read(name)) for name in archive.namelist() if name.startswith("samples/")]
+    assert header["version"] == 2 and header["eval"]["model"] == "snellen:scripted"
+    own = {one["name"]: one["metrics"]["mean"]["value"] for one in header["results"]["scores"]}
+    assert own["accuracy"] == results.value("accuracy", benchmark="mine", protocol=protocol)
+    assert header["results"]["total_samples"] == len(samples) == (32 if protocol != "likelihood" else 8)
+    turned = next(s for s in samples if s["id"] == "q001" and s["epoch"] == len(samples) // 8)
+    assert turned["choices"]["ABCD".index(turned["target"][0])] == "dog"
+    # Read back, joined to the same questions, it has the same accuracy.
+    again = sn.score(sn.import_run(log, benchmark=str(tmp_path / "made"), to="back"))
+    assert again.value("accuracy", benchmark="mine") == own["accuracy"]
+
+
+def test_a_log_of_inspect_shows_pictures_where_they_are_asked_for(results: sn.Results) -> None:
+    for pictures in (False, True):
+        log = results.export("inspect", f"logs-{pictures}", pictures=pictures)[0]
+        with zipfile.ZipFile(log) as archive:
+            content = b"".join(archive.read(name) for name in archive.namelist() if name.startswith("samples/"))
+        assert (b"data:image/png;base64," in content) == pictures
+
+
+def test_results_of_lm_eval_hold_each_number_by_task_and_filter(results: sn.Results) -> None:
+    [path] = results.export("lm-eval", "out")
+    content = json.loads(path.read_text())
+    numbers = content["results"]["mine"]
+    for protocol in ("circular?all_passes=true", "likelihood"):
+        label = sn.parse_protocol(protocol).label
+        assert numbers[f"accuracy,{label}"] == results.value("accuracy", benchmark="mine", protocol=protocol)
+        assert numbers[f"accuracy_stderr,{label}"] > 0
+    assert content["higher_is_better"]["mine"]["accuracy"] is True and content["n-samples"]["mine"]["effective"] == 8
+
+
+def test_samples_of_lmms_eval_are_read_back_with_the_same_accuracy(results: sn.Results) -> None:
+    *samples, numbers = results.export("lmms-eval", "out")
+    assert numbers.name.endswith("_results.json")
+    for path in samples:
+        protocol = "likelihood" if "likelihood" in path.name else "circular?all_passes=true"
+        again = sn.score(sn.import_run(path, to=f"back-{protocol[:4]}"))
+        assert again.rows[0].model == "snellen:scripted"
+        assert again.value("accuracy") == results.value("accuracy", benchmark="mine", protocol=protocol)
+
+
+def test_a_dataset_has_a_card_and_no_gold_unless_asked_for(results: sn.Results) -> None:
+    data, card = results.export("dataset", "open")
+    table = pl.read_parquet(data)
+    assert table.height == 40 and {"reply", "score_accuracy"} <= set(table.columns)
+    assert not {"gold", "gold_options", "right"} & set(table.columns)
+    text = card.read_text("utf-8")
+    assert text.startswith("---\npretty_name:") and "path: data/presentations.parquet" in text
+    assert "Golds are left out." in text and results.runs[0].manifest.benchmarks[0].version in text
+    whole, _ = results.export("dataset", "whole", answers=True)
+    assert pl.read_parquet(whole)["gold"].to_list()[0] == ["cat"]
+
+
+def test_a_strangers_exporter_is_found_by_name(
+    results: sn.Results, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(job: ExportJob) -> list[Path]:
+        job.path.write_text(f"{len(job.runs)} {len(job.rows)}")
+        return [job.path]
+
+    monkeypatch.setitem(registry._NAMES["exporters"], "count", Exporter(title="a count", write=write, suffix=".txt"))
+    code, out, _ = small.command(capsys, "export", "runs/run", "--as", "count")
+    assert (code, out.strip()) == (0, "run-count.txt")
+    assert Path("run-count.txt").read_text() == f"1 {len(results.rows)}"
+    assert "a count" in small.command(capsys, "list", "exporters")[1]
+    with pytest.raises(UnknownNameError, match="unknown exporter 'inspct'; did you mean inspect"):
+        results.export("inspct")

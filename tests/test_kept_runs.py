@@ -1,0 +1,263 @@
+"""Runs that travel: their own questions, scorings beside each other, one table, packed files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import small
+import snellen as sn
+from snellen.benchmark import Benchmark
+from snellen.errors import DataError, StoreError
+from snellen.records import ImagePart, Request
+from snellen.runs.journal import read_exchanges
+from snellen.runs.own_questions import questions_folder
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def told(request: Request) -> str:
+    """Right on every second question of `small.rows`, unreadable on every fourth."""
+    number = int(request.sample_id[1:])
+    return "I would rather not guess." if number % 4 == 3 else f"({'ABCD'[number % 4 if number % 2 == 0 else 0]})"
+
+
+def made(tmp_path: Path, count: int = 8, name: str = "run", limit: int | None = None) -> Benchmark:
+    benchmark = small.built(small.rows(count), tmp_path / "made")
+    sn.evaluate(sn.Scripted(told), str(benchmark.folder), "vanilla", name=name, limit=limit)
+    return benchmark
+
+
+# --- one table ---------------------------------------------------------------------------------------------------
+
+
+def test_the_table_joins_question_gold_request_reply_reading_and_scores(tmp_path: Path) -> None:
+    made(tmp_path)
+    table = sn.load_run("runs/run").samples()
+    assert len(table) == 8
+    rows = {row["sample_id"]: row for row in table.to_dicts()}
+    third = rows["q002"]
+    assert third["question"] == "Which animal is number 2?"
+    assert (third["options"], third["gold"], third["gold_options"]) == (list(small.ANIMALS[:4]), ["horse"], [2])
+    assert third["reply"] == "(C)" and third["chosen"] == 2 and third["chosen_text"] == "horse"
+    assert (third["right"], third["score_accuracy"], third["tag_level"]) == (True, 1.0, "easy")
+    sent = {e.request.sample_id: e.request for e in read_exchanges(Path("runs/run"))}["q002"]
+    assert [turn["role"] for turn in third["request"]] == [message.role for message in sent.messages]
+    said = "".join(turn["text"] for turn in third["request"])
+    assert "Which animal is number 2?" in said and "[picture]" in said
+    assert third["images"] == [p.image.digest for m in sent.messages for p in m.content if isinstance(p, ImagePart)]
+    unread = rows["q003"]
+    assert (unread["chosen"], unread["right"]) == (None, False) and unread["reason"] is not None
+    assert table["right"].mean() == sn.load_run("runs/run").value("accuracy", benchmark="mine")
+
+
+def test_the_table_is_the_same_as_parquet_and_its_columns_do_not_depend_on_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path)
+    code, out, _ = small.command(capsys, "export", "runs/run", "-o", "deep/samples.parquet")
+    assert (code, out.strip()) == (0, "deep/samples.parquet")
+    table = sn.load_run("runs/run").samples()
+    assert pl.read_parquet("deep/samples.parquet").equals(table)
+    sn.evaluate("snellen:uniform", "eyechart/caption", "vanilla", limit=2, name="captions")
+    other = sn.load_run("runs/captions").samples()
+    own = [name for name in table.columns if not name.startswith(("tag_", "score_"))]
+    assert other.select(own).schema == table.select(own).schema
+    assert pl.concat([table, other], how="diagonal").height == 10
+
+
+def test_an_answer_to_which_steps_led_has_one_row_and_likelihoods_have_theirs(tmp_path: Path) -> None:
+    benchmark = small.built(small.rows(4), tmp_path / "made")
+    scripted = sn.Scripted(told, scores=lambda request: [-1.0 * i for i, _ in enumerate(request.continuations)])
+    sn.evaluate(scripted, str(benchmark.folder), ["likelihood", "circular"], name="run")
+    table = sn.load_run("runs/run").samples()
+    likely = table.filter(pl.col("method") == "likelihood")
+    assert likely["log_likelihoods"].to_list()[0] == [0.0, -1.0, -2.0, -3.0] and likely["reply"].null_count() == 4
+    rotated = table.filter((pl.col("protocol") == "circular") & (pl.col("sample_id") == "q000"))
+    assert rotated["order"].to_list()[:2] == [[0, 1, 2, 3], [1, 2, 3, 0]]
+
+
+def test_a_run_is_opened_as_it_was_scored_and_a_notebook_shows_its_summary(tmp_path: Path) -> None:
+    made(tmp_path)
+    sn.evaluate("snellen:uniform", "eyechart/word", "vanilla", limit=4, name="run-2")
+    for name in ("run", "run-2"):
+        scored = sn.score(f"runs/{name}", metrics=["pope"] if name == "run" else [])
+        opened = sn.load_run(f"runs/{name}", scored.runs[0].kept_in.name if name == "run" else "")  # type: ignore
+        assert opened.rows == scored.rows
+        assert opened.scores().equals(scored.scores())
+        assert opened.runs[0].benchmarks == scored.runs[0].benchmarks
+        assert opened.only(where="name != 'x'").table().equals(scored.only(where="name != 'x'").table())
+    page = sn.load_run("runs/run", "")._repr_html_()
+    assert "<table" in page and "<b>50.0%</b>" in page and "<script" not in page
+
+
+def test_what_was_not_scored_or_was_asked_more_since_is_not_opened(tmp_path: Path) -> None:
+    made(tmp_path, limit=4)
+    with pytest.raises(StoreError, match="runs/run has no scoring strict; kept: the standard one"):
+        sn.load_run("runs/run", "strict")
+    with Path("runs/run/journal-0.jsonl").open("ab") as file:
+        file.write(Path("runs/run/journal-0.jsonl").read_bytes().splitlines(keepends=True)[0])
+    with pytest.raises(StoreError, match="was asked more since it was scored; score it again: snellen score runs/run"):
+        sn.load_run("runs/run")
+    sn.score("runs/run")
+    assert sn.load_run("runs/run").runs
+    Path("runs/run/scoring.json").unlink()
+    with pytest.raises(StoreError, match="runs/run was not scored yet; score it: snellen score runs/run"):
+        sn.load_run("runs/run")
+
+
+# --- scorings ----------------------------------------------------------------------------------------------------
+
+
+def test_no_scoring_overwrites_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(tmp_path)
+    standard = {path.name: path.read_bytes() for path in Path("runs/run").glob("*.json*")}
+    sn.score("runs/run", judge=sn.Scripted(lambda request: "A"))
+    [judged] = Path("runs/run/scores").iterdir()
+    before = {path.name: path.read_bytes() for path in judged.iterdir()}
+    for words in (("report", "runs/run"), ("score", "runs/run", "--extractor", "strict"), ("report", "runs/run")):
+        assert small.command(capsys, *words)[0] == 0
+    assert {path.name: path.read_bytes() for path in judged.iterdir()} == before
+    assert {path.name: path.read_bytes() for path in Path("runs/run").glob("*.json*")} == standard
+    assert len(list(Path("runs/run/scores").iterdir())) == 2
+    kept = json.loads(before["scoring.json"])
+    assert kept["judge"]["models"] == ["snellen:scripted"] and kept["reading_stages"]
+    # By other settings of a judge it is another scoring; how it is paid changes nothing.
+    sn.score("runs/run", judge=sn.JudgeSpec(models=(sn.Scripted(lambda request: "A"),), price=(1.0, 2.0)))
+    assert len(list(Path("runs/run/scores").iterdir())) == 2
+
+
+def test_a_report_lies_beside_the_scores_that_it_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(tmp_path)
+    assert small.command(capsys, "report", "runs/run")[1].strip() == "runs/run/report.html"
+    page = Path("runs/run/report.html").read_bytes()
+    code, out, _ = small.command(capsys, "report", "runs/run", "--as-published")
+    [folder] = (one for one in Path("runs/run/scores").iterdir())
+    assert (code, out.strip()) == (0, str(folder / "report.html"))
+    assert Path("runs/run/report.html").read_bytes() == page
+    [opened] = sn.load_run("runs/run", folder.name).runs
+    assert opened.convention == "as-published" and opened.counterpart is not None
+
+
+@contextmanager
+def unprivileged(folder: Path) -> Iterator[None]:
+    """As a user who may read a folder, but not write it."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def test_a_run_that_cannot_be_written_is_reported_and_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Not pytest's own folder, into which no other user may look.
+    with tempfile.TemporaryDirectory() as name:
+        monkeypatch.chdir(name)
+        Path(name).chmod(0o777)
+        made(Path(name))
+        sn.score("runs/run", extractor="strict").report("first.html")  # all that is needed is imported by now
+        before = {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
+        lines: list[str] = []
+        with unprivileged(Path("runs")):
+            results = sn.score("runs/run", unparsed="legacy-random", announce=lines.append)
+            assert results.report("report.html").exists()
+        assert lines == ["runs/run is read-only: its scores are shown and not kept"]
+        assert results.value("accuracy", benchmark="mine") is not None and results.runs[0].kept_in is None
+        assert {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()} == before
+        monkeypatch.undo()
+
+
+# --- on its own --------------------------------------------------------------------------------------------------
+
+
+def elsewhere(zipped: Path, folder: Path, benchmark: Benchmark) -> Path:
+    """The run of a packed file on a machine that does not have the benchmark."""
+    shutil.rmtree(benchmark.folder, ignore_errors=True)
+    with zipfile.ZipFile(zipped) as archive:
+        archive.extractall(folder)
+    return folder / "run"
+
+
+def test_a_run_has_the_questions_that_it_asked_and_no_answers(tmp_path: Path) -> None:
+    benchmark = made(tmp_path, limit=3)
+    own = Benchmark(questions_folder(Path("runs/run"), "mine"))
+    asked = {exchange.request.sample_id for exchange in read_exchanges(Path("runs/run"))}
+    assert {sample.id for sample in own.samples()} == asked and own.count() == 3
+    assert sorted(path.name for path in own.folder.iterdir()) == ["benchmark.json", "samples.parquet"]
+    assert own.manifest.version == benchmark.manifest.version
+    assert own.manifest.files["answers.parquet"] == benchmark.manifest.files["answers.parquet"]
+    # The same run goes on, and has what it asks now.
+    sn.evaluate(sn.Scripted(told), str(benchmark.folder), "vanilla", name="run", limit=6)
+    assert Benchmark(own.folder).count() == 6
+
+
+def test_a_run_is_reported_after_its_benchmark_was_rebuilt_and_not_scored_by_other_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path)
+    before = sn.load_run("runs/run").rows
+    small.built(small.rows(9), tmp_path / "made")
+    code, _, err = small.command(capsys, "report", "runs/run", "-o", "again.html", "-o", "again.json")
+    assert code == 0 and "the answers of mine are not here; these are the scores that were kept" in err
+    assert sn.load_run("runs/run").rows == before
+    assert json.loads(Path("again.json").read_text())[0]["value"] == before[0].estimate.value
+    assert "Which animal is number 2?" in Path("again.html").read_text("utf-8")
+    with pytest.raises(DataError, match="`snellen report runs/run` shows the scores that were kept"):
+        sn.score("runs/run")
+    with pytest.raises(DataError, match=r"cannot be scored, as the answers of mine are not here .* --answers"):
+        sn.score("runs/run", extractor="strict")
+
+
+def test_a_packed_run_is_reported_elsewhere_and_holds_no_gold(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark = made(tmp_path)
+    rows = sn.load_run("runs/run").rows
+    assert small.command(capsys, "report", "runs/run")[0] == 0
+    code, out, err = small.command(capsys, "pack", "runs/run", "--pictures")
+    assert code == 0 and "4 pictures" in out and "left out, as they hold golds: answers, report.html" in err
+    with zipfile.ZipFile("run.zip") as archive:
+        assert not [name for name in archive.namelist() if "answers" in name or "report" in name]
+    run = elsewhere(Path("run.zip"), tmp_path / "other", benchmark)
+    shutil.rmtree("runs")
+    opened = sn.load_run(run)
+    assert opened.rows == rows
+    table = opened.samples()
+    assert table["gold"].null_count() == 8 and table["score_accuracy"].null_count() == 0
+    page = opened.report("r.html").read_text("utf-8")
+    assert "data:image/png" in page and "the answers are not here" in page
+
+
+def test_a_run_packed_with_its_answers_is_scored_again_elsewhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark = made(tmp_path)
+    strict = sn.score("runs/run", extractor="strict").rows
+    code, out, _ = small.command(capsys, "pack", "runs/run", "--answers", "-o", "whole.zip")
+    assert code == 0 and "the answers of mine" in out
+    run = elsewhere(Path("whole.zip"), tmp_path / "other", benchmark)
+    shutil.rmtree("runs")
+    assert sn.score(run, extractor="strict").rows == strict
+    with pytest.raises(DataError, match=r"image .* is missing"):
+        from snellen.exports.packing import pack_run
+
+        pack_run(run, Path("no.zip"), pictures=True)
+    assert not Path("no.zip").exists()
