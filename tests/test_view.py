@@ -278,13 +278,24 @@ def test_a_run_that_cannot_be_scored_says_why_and_the_others_are_shown(
         benchmark = make(small.rows(4), name=name)
         sn.evaluate("snellen:always-a", str(benchmark.folder), "vanilla", runs=tmp_path / "runs", name=name)
     shutil.rmtree(benchmark.folder)
+    (tmp_path / "runs/gone/scoring.json").unlink()
     with serving(tmp_path / "runs", index=tmp_path / "index.sqlite", refresh=False) as client:
         assert client.get("/").status_code == 200
         until(lambda: "This run cannot be shown" in client.get("/").text)
         until(lambda: "1 to 4 of 4 questions" in client.get("/questions").text)
         page = client.get("/").text
-        assert "This run cannot be shown" in page and "is not a built benchmark" in page
-        assert "1 to 4 of 4 questions" in client.get("/questions").text
+        assert "This run cannot be shown" in page and "answers.parquet cannot be read" in page
+
+
+def test_a_run_whose_benchmark_is_gone_is_shown_as_it_was_scored(
+    make: Callable[..., Benchmark], tmp_path: Path
+) -> None:
+    benchmark = make(small.rows(4), name="gone")
+    sn.evaluate("snellen:always-a", str(benchmark.folder), "vanilla", runs=tmp_path / "runs", name="run")
+    shutil.rmtree(benchmark.folder)
+    with serving(tmp_path / "runs", index=tmp_path / "index.sqlite", refresh=False) as client:
+        until(lambda: "1 to 4 of 4 questions" in client.get("/questions").text)
+        assert "This run cannot be shown" not in client.get("/").text
 
 
 def test_an_index_is_made_once_and_only_for_runs_that_changed(shown: Shown, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from snellen.report.gallery import OUTCOMES, GalleryEntry, question_entries
 from snellen.report.run_view import CHOICE_ROWS
 from snellen.report.svg import shorten
 from snellen.runs.journal import RUN_MANIFEST, BenchmarkUse, RunManifest, journals, read_journal, read_manifest
+from snellen.scoring.kept_scoring import load_scoring, scoring_names
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 
@@ -79,12 +80,12 @@ def _state(path: Path) -> tuple[int, int]:
 
 
 def index_run(connection: sqlite3.Connection, folder: Path, stamp: str) -> None:
-    """Score a run and replace its rows; a run that cannot be scored has a fault and no rows."""
+    """Score a run and replace its rows; where the answers are not here, the scores that the run keeps stand for that.
+
+    A run that has neither has a fault and no rows.
+    """
     started = time.monotonic()
-    try:
-        scored, fault = score_run(folder), ""
-    except SnellenError as error:
-        scored, fault = None, str(error)
+    scored, fault = _scored(folder)
     headlines = _json(_headlines(scored) if scored else [])
     with _transaction(connection):
         run = _run_row(connection, folder)
@@ -96,6 +97,18 @@ def index_run(connection: sqlite3.Connection, folder: Path, stamp: str) -> None:
             "UPDATE run SET stamp = ?, fault = ?, headlines = ?, indexed = ?, seconds = ? WHERE id = ?",
             (stamp, fault, headlines, time.time(), seconds, run),
         )
+
+
+def _scored(folder: Path) -> tuple[ScoredRun | None, str]:
+    """A run by the standard rules, or why there are no numbers of it."""
+    try:
+        return score_run(folder), ""
+    except SnellenError as error:
+        fault = str(error)
+    try:
+        return (load_scoring(folder), "") if scoring_names(folder) else (None, fault)
+    except SnellenError:
+        return None, fault
 
 
 def forget_runs(connection: sqlite3.Connection, kept: Iterable[Path]) -> None:
