@@ -35,12 +35,17 @@ class Page:
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
             self._call(f"{domain}.enable")
+        self._call("Page.setLifecycleEventsEnabled", enabled=True)
         self._call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads), eventsEnabled=True)
 
     def open(self, url: str) -> None:
+        """Open a page, and wait for the load event of this very document: that of an earlier one may come late."""
         self._events.clear()
-        self._call("Page.navigate", url=url)
-        self._until("Page.loadEventFired")
+        loader = self._call("Page.navigate", url=url)["loaderId"]
+        while True:
+            event = self._until("Page.lifecycleEvent")
+            if (event["name"], event["loaderId"]) == ("load", loader):
+                return
 
     def resize(self, width: int, height: int = 900) -> None:
         """Shows pages as on a screen of that many pixels; one narrower than 600 is a phone's."""
