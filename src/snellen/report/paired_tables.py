@@ -63,18 +63,19 @@ def _compared(runs: Sequence[ScoredRun]) -> list[Table]:
 
 
 def _differences(title: str, differences: Sequence[PairedDifference], comparison: Comparison) -> Table:
-    header, rows = _mean_rows(differences) if differences[0].scope != "benchmark" else _benchmark_rows(differences)
-    lost = sum(one.only_one_has_value for one in differences)
+    if differences[0].scope != "benchmark":
+        header, rows = _mean_rows(differences)
+        return Table(title, header, rows, label_columns=3, notes=("Benchmarks of one scale count equally.",))
+    header, rows = _benchmark_rows(differences)
     notes = [
         "Differences are taken question by question, over those that both have a value for, so what is hard for all "
         "cancels out; intervals and p-values go by picture.",
         f"p: sign-flip test, for single right or wrong answers McNemar's; {CORRECTIONS[comparison.correction]}.",
         "needed: questions that would show a difference of this size at the 5 % level four times in five.",
     ]
-    if lost:
+    if lost := sum(one.only_one_has_value for one in differences):
         notes.append(f"{lost:,} questions have a value in only one of two runs, and are left out.")
-    for name, holders in comparison.partial.items():
-        notes.append(f"{name}: only in {', '.join(holders)}.")
+    notes += [f"{name}: only in {', '.join(holders)}." for name, holders in comparison.partial.items()]
     return Table(title, header, rows, label_columns=3, notes=tuple(notes))
 
 
