@@ -253,3 +253,18 @@ def test_frames_have_a_row_a_difference_a_rank_and_a_flip(compared: Results) -> 
     found = compared.compare(resamples=100)
     assert found.table()["difference"].to_list() == pytest.approx([0.2, 0.2])
     assert found.rank_table().height == 4 and found.flip_table().height == 12
+
+
+def test_numbers_by_different_rules_are_not_compared(folder: Path) -> None:
+    """The same captions as published and by the standard rules have different headline metrics."""
+    captions = [
+        {"id": f"q{i}", "question": "Describe it.", "answer": ["a cat"], "image": row["image"]}
+        for i, row in enumerate(rows(6))
+    ]
+    facts = {"suite": "reform-eval", "task": "caption", "dimension": "Desc", "formulation": "text"}
+    benchmark = built(captions, folder / "captions", name="captions", metrics=("cider",), **facts)
+    model = sn.Scripted(lambda request: "a cat", name="captioner")
+    [run] = sn.evaluate(model, str(benchmark.folder), "vanilla", runs=folder / "rules").runs
+    both = [*sn.score(run.folder).runs, *sn.score(run.folder, as_published=True).runs]
+    with pytest.raises(sn.DataError, match="no benchmark, protocol and metric in common"):
+        Results(both).compare()

@@ -94,7 +94,9 @@ def test_a_run_is_opened_as_it_was_scored_and_a_notebook_shows_its_summary(tmp_p
     sn.evaluate("snellen:uniform", "eyechart/word", "vanilla", limit=4, name="run-2")
     for name in ("run", "run-2"):
         scored = sn.score(f"runs/{name}", metrics=["pope"] if name == "run" else [])
-        opened = sn.load_run(f"runs/{name}", scored.runs[0].kept_in.name if name == "run" else "")  # type: ignore
+        kept_in = scored.runs[0].kept_in
+        assert kept_in is not None
+        opened = sn.load_run(f"runs/{name}", kept_in.name if name == "run" else "")
         assert opened.rows == scored.rows
         assert opened.scores().equals(scored.scores())
         assert opened.runs[0].benchmarks == scored.runs[0].benchmarks

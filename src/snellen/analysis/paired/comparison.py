@@ -92,12 +92,13 @@ def _measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeas
 
 
 def _common(tables: Sequence[dict[Place, dict[str, QuestionMeasures]]]) -> Iterator[tuple[QuestionMeasures, ...]]:
-    """What runs have in common, each place under one protocol of all."""
+    """What runs have in common, each place under one protocol of all; numbers by different rules are not."""
     for place in tables[0]:
         if all(place in table for table in tables):
             protocol = shared_protocol([table[place] for table in tables])
-            if protocol is not None:
-                yield tuple(table[place][protocol] for table in tables)
+            measures = () if protocol is None else tuple(table[place][protocol] for table in tables)
+            if len({one.metric for one in measures}) == 1:
+                yield measures
 
 
 def _means(paired: Sequence[Paired]) -> Iterator[PairedDifference]:
