@@ -2,11 +2,20 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# With uv at hand what takes minutes takes seconds, and torch comes in the build that fits the machine; `make UV= demo` goes
+# without.
+UV := $(shell command -v uv 2>/dev/null)
+ifneq ($(UV),)
+MAKE_VENV = $(UV) venv -q --python $(PYTHON) $(VENV)
+INSTALL = $(UV) pip install -q --python $(BIN)/python --torch-backend auto
+else
+MAKE_VENV = $(PYTHON) -m venv $(VENV)
+INSTALL = $(BIN)/python -m pip --disable-pip-version-check -q install
+endif
 
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
-.PHONY: demo test coverage fuzz check system clean
+.PHONY: demo test coverage fuzz check site pictures dist system clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/snellen demo
@@ -28,25 +37,43 @@ check: $(VENV)/dev.done
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# System packages that some tests need: a browser for the report, WordNet for similar classes. Left out, with a word,
-# where they cannot be installed.
-SYSTEM := chromium wordnet-base
+# The documentation site, under build/site; a broken link or a page in no section ends it.
+site: $(VENV)/docs.done
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The pictures of docs/pictures, made again by running what they show.
+pictures: $(VENV)/dev.done system
+	$(BIN)/python website/pictures.py
+
+# Wheel and sdist under dist/, with what a package index would refuse.
+dist: $(VENV)/docs.done
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+
+# System packages that some tests need: a browser for the report, WordNet for similar classes, a database for the
+# server. Left out, with a word, where they cannot be installed.
+SYSTEM := chromium wordnet-base postgresql
 
 system:
 	@dpkg -s $(SYSTEM) >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq $(SYSTEM) >/dev/null; } \
 		|| echo "$(SYSTEM): not all are there or can be installed; the tests that need them will say that they wait"
 
 $(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+	$(MAKE_VENV)
 
 # torch comes with the constraints: without them an unpinned one brings gigabytes of CUDA packages.
 $(VENV)/demo.done: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt torch -e '.[hf,metrics,demo]'
+	$(INSTALL) -c constraints.txt torch -e '.[hf,metrics,demo]'
 	@touch $@
 
 $(VENV)/dev.done: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt torch -e '.[dev]'
+	$(INSTALL) -c constraints.txt torch -e '.[dev]'
 	@touch $@ $(VENV)/demo.done
 
+$(VENV)/docs.done: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(INSTALL) -c constraints.txt -e '.[docs,release]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

@@ -37,7 +37,8 @@ from servers import Fault, broken, dropped, endless, malformed, rate_limited, re
 from slow_model import PROTOCOLS, Slow  # noqa: E402
 from snellen.benchmark import Benchmark  # noqa: E402
 from snellen.errors import SnellenError, StoreError  # noqa: E402
-from snellen.models.openai import OpenAIModel, OpenAIOptions  # noqa: E402
+from snellen.models.client import Clock  # noqa: E402
+from snellen.models.openai import OpenAIModel, OpenAIOptions, Place  # noqa: E402
 from snellen.records import ContinuationScore, Request, Response  # noqa: E402
 from snellen.runs.journal import journals, read_exchanges  # noqa: E402
 from snellen.runs.mending import mend_run  # noqa: E402
@@ -112,7 +113,8 @@ def serve_faults(benchmark: Benchmark, scratch: Path) -> Iterator[Row]:
 def _served(name: str, benchmark: Benchmark, runs: Path, *script: Fault, reply: str = "(A)") -> Row:
     with start_server(reply=reply, script=script) as server:
         options = OpenAIOptions(reply_bytes=1 << 16, prefix="drop")
-        model = OpenAIModel("openai:any", "any", server.url, options, KEY, sleep=no_wait)
+        place = Place(server.url, headers={"authorization": f"Bearer {KEY}"}, key=KEY)
+        model = OpenAIModel("openai:any", "any", place, options, Clock(no_wait))
         ended = go(model, benchmark, runs, ("vanilla",))
         requests, struck = (server.stats()[name] for name in ("requests", "struck"))
         failed = sum(e.response.error is not None for e in read_exchanges(runs / "run"))

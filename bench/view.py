@@ -23,8 +23,8 @@ from snellen.images import Images
 from snellen.models.base import ALL_KINDS
 from snellen.records import Request, Response
 from snellen.seeds import rng_for
-from snellen.server.library import Library
-from snellen.server.serving import listen, make_server
+from snellen.server.viewing.library import Library
+from snellen.server.viewing.serving import listen, make_server
 
 PAGES = {
     "first page": "/questions",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import select
@@ -15,7 +16,7 @@ from typing import Any
 CHROMIUM = shutil.which("chromium")
 QUIET = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync",
+    "--disable-sync", "--hide-scrollbars",
 ]  # fmt: skip
 LONGEST = 60
 
@@ -54,6 +55,10 @@ class Page:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=is_phone
         )
 
+    def prefer(self, scheme: str) -> None:
+        """Shows pages as to somebody who prefers them `light` or `dark`."""
+        self._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
     def wait_for_load(self, do: Callable[[], object]) -> None:
         """Do what leads to another page, and wait until it is there."""
         self._events.clear()
@@ -61,10 +66,20 @@ class Page:
         self._until("Page.loadEventFired")
 
     def run(self, script: str) -> Any:
-        """The value of an expression on the page. An error on the page is one here."""
-        answer = self._call("Runtime.evaluate", expression=script, returnByValue=True, userGesture=True)
+        """The value of an expression on the page, or of what it promises. An error on the page is one here."""
+        answer = self._call(
+            "Runtime.evaluate", expression=script, returnByValue=True, userGesture=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
+
+    def photograph(self, place: str) -> bytes:
+        """What is to be seen of the page from the first element on that a selector finds, as PNG."""
+        self.run(f"document.querySelector({json.dumps(place)}).scrollIntoView({{behavior: 'instant'}})")
+        # What comes into view is drawn in the frame after.
+        frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        self._call("Runtime.evaluate", expression=frames, awaitPromise=True)
+        return base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"])
 
     def press(self, *keys: str) -> None:
         for key in keys:

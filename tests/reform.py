@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from math import sqrt
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 import small
+from snellen.analysis.lint.material import gather_material
+from snellen.analysis.lint.tags import telling_tags
 from snellen.api import Results, evaluate
 from snellen.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
@@ -19,12 +22,14 @@ from snellen.catalogue import entries
 from snellen.errors import DataError
 from snellen.records import Sample
 from snellen.reformulation.sampling import Sampling
-from snellen.scoring.answers import open_answers
+from snellen.scoring.answers import open_answers, with_answer_tags
 
 COMPLETE = Recipe(sample=Sampling(), distractors="pool")
 """The complete benchmark; distractors that a model would write are drawn from the source's answers."""
 CERTAIN = {"rouge_l", "word_accuracy", "exact_match"}
 """Metrics that are 1 for a reply that is a reference."""
+SAID = {"subject", "topic", "grade", "key", "subset"}
+"""Tags of what the question itself is about, each value of which has one answer in a miniature."""
 
 
 def made(name: str, source: Path, to: Path, recipe: Recipe = COMPLETE) -> Benchmark:
@@ -33,9 +38,10 @@ def made(name: str, source: Path, to: Path, recipe: Recipe = COMPLETE) -> Benchm
 
 
 def holds_together(benchmark: Benchmark, runs: Path) -> None:
-    """Assert that the oracle scores 100 and the guesser lands on chance: by generation, and by likelihood."""
+    """Assert that no tag tells the answer, the oracle scores 100 and the guesser lands on chance, by both methods."""
     samples = list(benchmark.samples())
     assert samples
+    no_tag_tells(benchmark)
     oracle = evaluate("snellen:oracle", str(benchmark.folder), _protocols(benchmark, 1), runs=runs, name="oracle")
     guesser = evaluate("snellen:uniform", str(benchmark.folder), _protocols(benchmark, 40), runs=runs, name="uniform")
     if benchmark.spec.formulation == "text":
@@ -95,6 +101,22 @@ def golds(benchmark: Benchmark) -> dict[tuple[str, int], str]:
         else gold.texts[0]
         for gold in answers
     }
+
+
+def scored_samples(benchmark: Benchmark) -> list[Sample]:
+    """The samples as scoring sees them: with the tags of their answers."""
+    return list(with_answer_tags(benchmark.samples(), open_answers(benchmark.folder)).values())
+
+
+def scored_tags(benchmark: Benchmark, name: str) -> Counter[str]:
+    """How many samples have each value of a tag, or of one of the answers."""
+    return Counter(sample.tags[name] for sample in scored_samples(benchmark))
+
+
+def no_tag_tells(benchmark: Benchmark) -> None:
+    """Assert that no tag that a run sees is the answer, or goes with one more often than half of the time by chance."""
+    told = [finding.message for finding in telling_tags(gather_material(benchmark), unlikely=0.5)]
+    assert not [message for message in told if not any(f"the tag {name!r} " in message for name in SAID)], told
 
 
 def refused(name: str, source: Path, to: Path, fault: str) -> None:

@@ -165,15 +165,18 @@ class Server:
 
 
 @contextmanager
-def start_server(*, process: bool = False, **settings: Any) -> Iterator[Server]:
-    """A server with these `Settings`, on a free port of 127.0.0.1, until the block ends."""
+def start_server(*, process: bool = False, service: type[Service] | None = None, **settings: Any) -> Iterator[Server]:
+    """A server with these `Settings`, on a free port of 127.0.0.1, until the block ends.
+
+    `service` is one that speaks another format than chat completions.
+    """
     config = msgspec.convert(settings, Settings)
-    with (_in_process if process else _in_thread)(config) as port:
+    with _in_process(config) if process else _in_thread((service or Service)(config)) as port:
         yield Server(port)
 
 
 @contextmanager
-def _in_thread(config: Settings) -> Iterator[int]:
+def _in_thread(service: Service) -> Iterator[int]:
     started = threading.Event()
     known: dict[str, Any] = {}
 
@@ -184,7 +187,7 @@ def _in_thread(config: Settings) -> Iterator[int]:
             known["port"] = port
             started.set()
 
-        await _serve(config, known["stop"], ready)
+        await _serve(service, known["stop"], ready)
 
     thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
     thread.start()
@@ -211,8 +214,8 @@ def _in_process(config: Settings) -> Iterator[int]:
         child.stdout.close()
 
 
-async def _serve(config: Settings, stop: asyncio.Event, ready: Callable[[int], None]) -> None:
-    service, loop = _Service(config), asyncio.get_running_loop()
+async def _serve(service: Service, stop: asyncio.Event, ready: Callable[[int], None]) -> None:
+    loop = asyncio.get_running_loop()
     listener = await loop.create_server(lambda: _Connection(service), "127.0.0.1", 0, backlog=512)
     ready(listener.sockets[0].getsockname()[1])
     await stop.wait()
@@ -269,7 +272,7 @@ class _Asked(Struct):
     top_logprobs: int = 0
 
 
-class _Service:
+class Service:
     """Decides what each request gets."""
 
     def __init__(self, config: Settings) -> None:
@@ -432,7 +435,7 @@ class _Connection(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, service: _Service) -> None:
+    def __init__(self, service: Service) -> None:
         self.service = service
         self.buffer = bytearray()
 
@@ -466,7 +469,8 @@ class _Connection(asyncio.Protocol):
     def _reply(self, fault: Fault, counts: bool) -> None:
         self.service.in_hand -= counts
         body = (fault.body or "").encode()
-        lines = [f"HTTP/1.1 {fault.status} {HTTPStatus(fault.status).phrase}", "content-type: application/json"]
+        phrase = HTTPStatus(fault.status).phrase if fault.status in set(HTTPStatus) else "Other"
+        lines = [f"HTTP/1.1 {fault.status} {phrase}", "content-type: application/json"]
         lines += [f"{name}: {value}" for name, value in fault.headers.items()]
         lines.append("transfer-encoding: chunked" if fault.chunked else f"content-length: {len(body)}")
         if fault.chunked:
@@ -509,7 +513,7 @@ def _main() -> None:
             loop.call_soon_threadsafe(stop.set)
 
         threading.Thread(target=wait_for_end, daemon=True).start()
-        await _serve(config, stop, lambda port: print(port, flush=True))
+        await _serve(Service(config), stop, lambda port: print(port, flush=True))
 
     asyncio.run(run())
 

@@ -22,6 +22,8 @@ from snellen.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.cli import main
+from snellen.prompts.rendering import PromptRenderer
+from snellen.prompts.templates import default_templates
 
 ANIMALS = ("cat", "dog", "horse", "cow", "sheep", "goat")
 
@@ -119,3 +121,8 @@ def snellen_commands(folder: Path, *commands: list[str], python: str = "") -> It
     codes = [part.partition("]")[0] for part in shown[1:]]
     assert set(codes) == {"0"}, (codes, done.stderr)
     return iter([part.partition("]\n")[2] if place else part for place, part in enumerate(shown[:-1])])
+
+
+def prompt_for(family: str, **settings: object) -> PromptRenderer:
+    """Snellen's own templates for a task family."""
+    return PromptRenderer(default_templates(), family, **settings)  # type: ignore[arg-type]

@@ -11,12 +11,13 @@ import pytest
 
 import small
 from snellen import registry
+from snellen.analysis.ranks import average_ranks
 from snellen.analysis.statistics import NO_BOUNDS, estimate_mean
-from snellen.api import Results, evaluate
+from snellen.api import Results, evaluate, load_run
 from snellen.benchmark import Benchmark
 from snellen.errors import DataError, UnknownNameError
 from snellen.models.instruments import Scripted
-from snellen.records import Request, Result
+from snellen.records import Estimate, Request, Result
 
 
 def run(model: Any, benchmarks: Any, protocols: Any, folder: Path, name: str = "run", **settings: Any) -> Results:
@@ -38,6 +39,22 @@ def test_slices_by_tag_add_up_to_the_whole(questions: Benchmark, tmp_path: Path)
         row.slice: (row.estimate.value, row.estimate.n) for row in rows_of(results, benchmark="mine", metric="accuracy")
     }
     assert values == {"": (0.25, 12), "level=easy": (0.5, 6), "level=hard": (0.0, 6)}
+
+
+def test_tags_of_answers_are_slices_like_others_and_no_condition_of_a_run(tmp_path: Path) -> None:
+    rows = [{**row, "answer_tag_right": "ABCD"[i % 4]} for i, row in enumerate(small.rows(12))]
+    folder = str(small.built(rows, tmp_path / "made").folder)
+    results = run(always("A"), folder, "vanilla", tmp_path)
+    for opened in (results, load_run(tmp_path / "run")):
+        values = {row.slice: row.estimate.value for row in rows_of(opened, benchmark="mine", metric="accuracy")}
+        right = {"right=A": 1.0, "right=B": 0.0, "right=C": 0.0, "right=D": 0.0}
+        assert values == {"": 0.25, "level=easy": 0.5, "level=hard": 0.0, **right}
+        assert sorted(opened.samples()["tag_right"].to_list()) == sorted("ABCD" * 3)
+        assert opened.only(where="right == 'A'").value("accuracy", benchmark="mine") == 1.0
+    with pytest.raises(DataError, match="--where: 'right' tells of the answers, which no run may know"):
+        run(always("A"), folder, "vanilla", tmp_path, "other", where="right == 'A'")
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*.jsonl") if "scores" not in path.parts)
+    assert b"right" not in kept and b"level" not in kept  # requests hold no tags at all
 
 
 def test_a_tag_with_very_many_values_gives_no_slices_and_hides_no_other(tmp_path: Path) -> None:
@@ -157,3 +174,123 @@ def test_a_run_is_named_by_what_is_asked_when_it_has_no_name(questions: Benchmar
     folders = sorted(path.name for path in tmp_path.iterdir())
     assert len(folders) == 2
     assert all(name.startswith("snellen-always-a-") for name in folders)
+
+
+SUITE_OF_QUESTIONS = """name = "small"
+title = "Small"
+[dimensions]
+Naming = "naming"
+Telling = "telling apart"
+[aggregation]
+average = "{average}"
+over = "{over}"
+"""
+
+
+def suite_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, average: str, over: str) -> None:
+    """A suite of 8, 2 and 4 questions: always A is right for 2, 1 and 4 of them."""
+    folder = tmp_path / f"suite-{average}-{over}"
+    (folder / "entries").mkdir(parents=True)
+    (folder / "suite.toml").write_text(SUITE_OF_QUESTIONS.format(average=average, over=over))
+    tables = {
+        "large": (small.rows(8), "Naming"),
+        "little": (small.rows(2, options=2), "Naming"),
+        "other": ([{**row, "answer": 0} for row in small.rows(4)], "Telling"),
+    }
+    for name, (rows, dimension) in tables.items():
+        small.write(rows, folder / f"{name}.jsonl")
+        (folder / "entries" / f"{name}.toml").write_text(
+            f'name = "small/{name}"\ntitle = "{name}"\ndimension = "{dimension}"\ntask = "{name}"\n'
+            f'formulation = "choice"\n[source]\nreader = "table"\nembedded = true\nfolder = ".."\n'
+            f'params = {{ file = "{name}.jsonl" }}\n'
+        )
+    monkeypatch.setenv("SNELLEN_SUITES", str(folder))
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+
+
+def capabilities(results: Results) -> dict[str, float | None]:
+    return {row.dimension: row.estimate.value for row in results.rows if row.metric == "capability"}
+
+
+@pytest.mark.parametrize(
+    ("average", "over", "naming", "overall", "label"),
+    [
+        ("macro", "dimensions", (2 / 8 + 1 / 2) / 2, ((2 / 8 + 1 / 2) / 2 + 1) / 2, "mean of the dimensions"),
+        ("macro", "benchmarks", (2 / 8 + 1 / 2) / 2, (2 / 8 + 1 / 2 + 1) / 3, "mean over benchmarks"),
+        ("micro", "questions", 3 / 10, 7 / 14, "over all questions"),
+    ],
+)
+def test_a_suite_declares_what_counts_alike_and_tables_say_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, average: str, over: str, naming: float, overall: float, label: str
+) -> None:
+    suite_of(tmp_path, monkeypatch, average, over)
+    results = run(always("A"), "small", "vanilla", tmp_path)
+    assert capabilities(results) == pytest.approx({"Naming": naming, "Telling": 1.0, "*": overall})
+    [row] = rows_of(results, metric="capability", dimension="*")
+    assert (row.members, row.partial) == ("small/large, small/little, small/other", "")
+    page = results.report(tmp_path / "r.md").read_text("utf-8")
+    assert f"| {label} |" in page and "partial" not in page.lower()
+    tasks = {row.slice: row.estimate.value for row in rows_of(results, metric="task_capability")}
+    assert tasks == pytest.approx({"task=large": 2 / 8, "task=little": 1 / 2})
+    assert "| · large | 25.0%" in page
+    if average == "micro":
+        assert "over all questions, which count alike" in page
+        assert row.estimate.n == 14 and results.value("accuracy") == pytest.approx(7 / 14)
+
+
+def test_what_a_number_lacks_of_its_suite_stands_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite_of(tmp_path, monkeypatch, "macro", "dimensions")
+    results = run(always("A"), ["small/large"], "vanilla", tmp_path, limit=4)
+    partial = {row.dimension: row.partial for row in rows_of(results, metric="capability")}
+    asked = "only part of the questions of large was asked"
+    assert partial == {
+        "Naming": f"without little; {asked}",
+        "*": f"1 of 2 dimensions; 1 of 3 benchmarks; {asked}",
+    }
+    page = results.report(tmp_path / "r.md").read_text("utf-8")
+    assert "Naming: accuracy of 1 benchmark; partial, without little. Only part of the questions of large" in page
+    assert f"Partial: 1 of 3 benchmarks; {asked}." in page
+
+
+def test_models_are_ranked_only_where_they_were_measured_alike_and_the_table_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite_of(tmp_path, monkeypatch, "macro", "dimensions")
+    whole = run(Scripted(lambda request: "(A)", name="a"), "small", "vanilla", tmp_path, "whole")
+    b, c = (Scripted(lambda request: "(B)", name=name) for name in "bc")
+    two = run(b, ["small/large", "small/other"], "vanilla", tmp_path, "two")
+    one = run(c, "small/little", "vanilla", tmp_path, "one")
+    results = Results([*whole.runs, *two.runs])
+    ranks = {row.model: row for row in rows_of(results, metric="average_rank")}
+    # In Naming, where "b" would share the second rank, it lacks a benchmark: Telling alone is ranked.
+    assert {name: row.estimate.value for name, row in ranks.items()} == {"a": 1.0, "b": 2.0}
+    told = "1 of 2 dimensions: in Naming the models were not measured alike"
+    assert {row.partial for row in ranks.values()} == {told}
+    page = results.report(tmp_path / "r.md").read_text("utf-8")
+    assert f"Average rank; partial, {told}." in page
+    assert "Naming: accuracy of 2 benchmarks; partial (b, generation): without little." in page
+    assert "By generation the models were not asked the same questions" in page
+    apart = rows_of(Results([*two.runs, *one.runs]), metric="average_rank")
+    assert [(row.estimate.value, row.reason) for row in apart] == [(None, "not measured alike")] * 2
+
+
+def test_dimensions_are_ranked_by_two_decimals_rounded_half_up() -> None:
+    """56.125 is printed as 56.13, which ties with it; by the binary fraction alone it would come second."""
+
+    def capable(value: float) -> dict[str, Result]:
+        estimate = Estimate(value, None, None, None, 800)
+        return {"CG": Result("m", "*", "generation", "generation", "capability", estimate, "CG", unit="share")}
+
+    ranks = average_ranks([capable(0.56125), capable(0.5613)])
+    assert [rank.value for rank in ranks if rank] == [1.0, 1.0]
+
+
+def test_predictions_keep_what_they_have_in_common_once(questions: Benchmark, tmp_path: Path) -> None:
+    """A journal spells out the presentation and the names in every line; half a million lines must not."""
+    scored = run(always("A"), str(questions.folder), "vanilla", tmp_path).runs[0].benchmarks[0]
+    assert len(scored.predictions) == 12
+    assert len({id(prediction.variant) for prediction in scored.predictions}) == 1
+    assert len({id(prediction.protocol) for prediction in scored.predictions}) == 1
+    samples = scored.samples
+    assert all(prediction.sample_id is samples[prediction.sample_id].id for prediction in scored.predictions)
+    assert len({id(option) for sample in samples.values() for option in sample.options}) == 4

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,9 +14,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from servers import broken, start_server
-from snellen.cli import cli, main
+from snellen.cli import cli, main, show
+from snellen.runs.progress import RunProgress
 
 SNELLEN = [sys.executable, "-m", "snellen"]
 
@@ -218,3 +223,24 @@ def test_a_read_only_place_for_runs_is_one_line(capsys: pytest.CaptureFixture[st
     Path("runs").write_text("a file stands where the folder should be")
     code, _, err = run(capsys, "run", "snellen:oracle", "eyechart/shape", "--limit", "5")
     assert code == 2 and "cannot write" in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", ["openai:" + "long-name-" * 9 + "@http://host:8000/v1", "snellen:tiny"])
+def test_a_line_of_progress_in_80_columns_keeps_bar_counts_rate_and_time(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.StringIO()
+    seconds = itertools.count()
+    console = Console(
+        file=written, force_terminal=True, width=80, color_system=None, get_time=lambda: float(next(seconds))
+    )
+    monkeypatch.setattr(show, "err", console)
+    with show.run_progress() as listen:
+        for done in range(0, 72_000, 6000):
+            listen(RunProgress(name, "runs/x", done, 123_456, done * 4, 17))
+    plain = re.sub(r"\x1b\[[0-9?;]*[a-zA-Z]", "", written.getvalue())
+    last = [line for line in re.split(r"[\r\n]", plain) if line.strip()][-1]
+    assert len(last.rstrip()) <= 80 and "…" not in last.rstrip()[-40:]
+    for shown in ("━", "66000/123456", "/s", "264,000 asked, 17 failed"):
+        assert shown in last, last
+    assert re.search(r"\d:\d\d:\d\d", last)

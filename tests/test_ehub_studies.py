@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,10 @@ from scipy import stats as witness
 
 import mini_aro
 import mini_ehub
+import reform
 import small
 import snellen as sn
+from snellen.benchmark import Benchmark
 from snellen.catalogue import entries, study_files
 from snellen.readers import reasked
 from snellen.records import Request, Response
@@ -82,7 +83,7 @@ def test_the_prompt_sweep_draws_three_pictures_of_each_class(tmp_path: Path) -> 
             "question": "The photo of the",
             "answer": name,
             "image": small.cell(9 * n + i),
-            "tag_class": n,
+            "answer_tag_class": n,
         }
         for n, name in enumerate(("cat", "dog", "cat"))  # two classes of one name, as ImageNet has
         for i in range(5 - n)
@@ -93,13 +94,13 @@ def test_the_prompt_sweep_draws_three_pictures_of_each_class(tmp_path: Path) -> 
     cells = {row.cell: row.estimate for row in results.rows if row.statistic == "cells"}
     assert list(cells) == ["a photo of a", "art of the", "baseline"] and cells["baseline"].n == 9
     [part] = Path("studies/lvlm-ehub-prompt-sweep/benchmarks").iterdir()
-    assert json.loads((part / "benchmark.json").read_text())["tags"]["class"] == {"0": 3, "1": 3, "2": 3}
+    assert reform.scored_tags(Benchmark(part), "class") == {"0": 3, "1": 3, "2": 3}
 
 
 def test_an_entry_that_re_asks_can_tell_its_strata(tmp_path: Path) -> None:
     params = {"of": "reform-eval/nocaps", "stratum_tag": "class"}
     drafts = list(reasked.read(params, mini_ehub.official("nocaps", tmp_path)))
-    assert drafts and {draft.tags["class"] for draft in drafts} == {draft.stratum for draft in drafts} != {""}
+    assert drafts and {draft.answer_tags["class"] for draft in drafts} == {draft.stratum for draft in drafts} != {""}
     sample = find_study("prompt-sweep").sample
     assert sample and entries()["lvlm-ehub/imagenet-1k"].source.params["stratum_tag"] == sample.by
 

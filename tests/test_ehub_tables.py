@@ -1,4 +1,4 @@
-"""LVLM-eHub's tables by task and by ability, in one report with both conventions and the published models."""
+"""LVLM-eHub's tables by task, in one report with both conventions and the published models."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from snellen.catalogue import entries
 from snellen.errors import DataError
 from snellen.evaluation import score_folders
 from snellen.report.run_view import run_views
-from snellen.report.table import AbsentCell, NumberCell, Table
+from snellen.report.table import NumberCell, Table
 from snellen.runs.spec import JudgeSpec, ScoringSpec
-from snellen.suites.lvlm_ehub.ability_scores import ability_score_tables, ehub_abilities
+from snellen.suites.lvlm_ehub.task_table import task_tables, task_titles
 
 SETS = ("coco-oc", "coco-mci", "iiit5k", "pope-random", "pope-popular", "pope-adversarial")
 
@@ -40,7 +40,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def tables(runs: list[Path]) -> list[Table]:
     scored = score_folders(runs, ScoringSpec(), JudgeSpec())
-    return ability_score_tables(run_views(scored, results_of_all(scored)))
+    return task_tables(run_views(scored, results_of_all(scored)))
 
 
 def row(table: Table, *labels: str) -> tuple[object, ...]:
@@ -48,35 +48,17 @@ def row(table: Table, *labels: str) -> tuple[object, ...]:
     return found[table.label_columns :]
 
 
-def test_the_tiny_form_has_37_entries_under_five_capabilities() -> None:
-    sets = ehub_abilities().abilities
-    assert [len(names) for names in sets.values()] == [8, 14, 11, 1, 3]
-    assert all(f"lvlm-ehub/{name}" in entries() for names in sets.values() for name in names)
-    assert set(ehub_abilities().tasks) == {spec.task for spec in entries().values() if spec.suite == "lvlm-ehub"}
-    for ability, names in sets.items():
-        assert {entries()[f"lvlm-ehub/{name}"].dimension for name in names} == {ability}
+def test_every_task_has_the_papers_words() -> None:
+    assert set(task_titles()) == {spec.task for spec in entries().values() if spec.suite == "lvlm-ehub"}
 
 
 def test_the_table_by_task_has_the_mean_of_each_tasks_benchmarks(tables: list[Table]) -> None:
-    by_task = tables[0]
+    [by_task] = tables
     assert [cells[1] for cells in by_task.rows] == [
         "object counting", "multi-class identification", "text recognition", "object hallucination",
     ]  # fmt: skip
     oracle, _ = row(by_task, "object hallucination", "object hallucination")
     assert isinstance(oracle, NumberCell) and oracle.estimate.value == 1.0
-
-
-def test_an_ability_names_the_sets_it_lacks_and_there_is_no_sum_without_all(tables: list[Table]) -> None:
-    abilities = tables[1]
-    oracle, pooled, *_ = row(abilities, "object hallucination")
-    assert isinstance(oracle, NumberCell) and (oracle.estimate.value, pooled, oracle.note) == (100.0, "100.00", "")
-    perception, *_ = row(abilities, "visual perception")
-    assert isinstance(perception, NumberCell)
-    assert perception.note == "without imagenet-1k, cifar10, pets37, flowers102, vcr-oc, vcr-mci"
-    commonsense, *_ = row(abilities, "visual commonsense")
-    total, *_ = row(abilities, "sum")
-    assert isinstance(commonsense, AbsentCell)
-    assert isinstance(total, AbsentCell) and total.note == "no sum: 31 sets are missing"
 
 
 def test_a_report_has_both_conventions_radar_tasks_and_the_published_models(

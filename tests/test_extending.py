@@ -24,6 +24,7 @@ NAMES = {
     # models
     "ALL_KINDS", "AsyncModel", "ContinuationScore", "Decoding", "Failure", "ImagePart", "ImageRef", "Images", "Kind",
     "Message", "Model", "ModelSpec", "Request", "Response", "TextPart", "Usage", "read_options",
+    "AskedModel", "ClientOptions", "HttpReply", "Provider", "ReportedError", "ServerFault", "model_string",
     # protocols
     "Conclusion", "Declaration", "EarlierReply", "LabelStyle", "Method", "PromptRenderer", "Protocol",
     "ProtocolSettings", "RequestGenerator", "Sample", "Step", "Turn", "Variant", "labels_for", "rng_for",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from snellen.extraction import find_extractor
-from snellen.suites.lvlm_ehub.extraction import ehub_right, ehub_word_match
+from snellen.suites.lvlm_ehub.extraction import ehub_word_match
+from snellen.suites.lvlm_ehub.metrics import vqa_match
 from snellen.suites.mmbench.extraction import mmbench_step1, mmbench_toolkit
 from snellen.suites.reform_eval.extraction import reform_eval_first_label
 
@@ -72,10 +73,13 @@ def test_reform_eval_takes_the_first_label_of_any_alphabet(reply: str, place: in
         ("two cats", "cat", False),
         ("Options: Yes No", "yes", True),
         ("Options: Yes No", "no", True),
+        ("It opens at 9:30", "9:30", True),
+        ("Colour:red", "colour red", False),  # the colon is in no list of the originals, and stays
     ],
 )
 def test_ehub_asks_whether_the_gold_occurs(reply: str, gold: str, right: bool) -> None:
-    assert ehub_right(reply, gold) is right
+    assert bool(vqa_match(reply, [gold])) is right
+    assert (ehub_word_match(reply, [gold], LABELS).choice == 0) is right
 
 
 def test_ehub_takes_the_first_option_in_the_order_shown() -> None:
@@ -84,8 +88,8 @@ def test_ehub_takes_the_first_option_in_the_order_shown() -> None:
 
 
 def test_ehub_deletes_thirty_two_full_stops_and_no_more() -> None:
-    assert ehub_right("x." * 32 + "end", "x" * 32 + "end")
-    assert not ehub_right("x." * 33 + "end", "x" * 33 + "end")
+    assert vqa_match("x." * 32 + "end", ["x" * 32 + "end"])
+    assert not vqa_match("x." * 33 + "end", ["x" * 33 + "end"])
 
 
 def test_the_toolkit_changed_its_readings_from_one_date_to_the_next() -> None:

@@ -18,6 +18,7 @@ from servers import broken, endless, malformed, rate_limited, reply_body, start_
 from slow_model import PROTOCOLS, Slow
 from snellen.benchmark import Benchmark
 from snellen.errors import ErrorBudgetError, ModelError, StoreError
+from snellen.installation import install_line
 from snellen.models.chat import PREFIX_DROPPED
 from snellen.models.redaction import KEY_REMOVED
 from snellen.records import Failure, Usage
@@ -304,7 +305,7 @@ def test_a_few_rate_limits_cost_one_more_request_each() -> None:
         responses = ask(model, *(question(str(i)) for i in range(300)))
         limited = server.stats()["requests"] - 300
     assert all(response.text for response in responses)
-    assert 10 < limited < 60 and model.limit.allowed > 16
+    assert 10 < limited < 60 and model.client.limit.allowed > 16
 
 
 def test_failures_are_told_with_their_reasons(questions: Benchmark, tmp_path: Path) -> None:
@@ -342,5 +343,5 @@ def test_the_demo_says_what_is_missing_before_it_builds_anything(
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path))
     monkeypatch.setattr("snellen.cli.verbs.demo.find_spec", lambda name: None)
     code, _, errors = small.command(capsys, "demo")
-    assert code == 2 and "snellen demo needs the package torch: pip install 'snellen[hf]'" in errors
+    assert code == 2 and f"snellen demo needs the package torch: {install_line('hf')}" in errors
     assert list(tmp_path.iterdir()) == []

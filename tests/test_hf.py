@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from snellen.errors import ModelError
+from snellen.installation import install_line
 from snellen.models.base import Model, load_model
 from snellen.records import Decoding, ImageRef, Message, Request, TextPart, Variant
 
@@ -185,7 +186,7 @@ def test_without_torch_the_error_names_the_extra(folder: Path) -> None:
     hidden = "import sys; sys.modules['torch'] = None"
     code = f"{hidden}; from snellen.models.base import load_model; load_model('hf:{folder}')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "needs the package torch: pip install 'snellen[hf]'" in done.stderr.splitlines()[-1]
+    assert f"needs the package torch: {install_line('hf')}" in done.stderr.splitlines()[-1]
 
 
 def test_loading_prints_nothing(folder: Path) -> None:

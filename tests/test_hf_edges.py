@@ -367,3 +367,14 @@ def test_no_more_pictures_are_expected_than_are_kept() -> None:
     assert lookahead.take(refs[0]) is None  # given up
     assert lookahead.take(refs[1]) is None
     assert lookahead.take(refs[2]) in (None, refs[2].digest)
+
+
+def test_a_system_prompt_and_room_to_reason_are_options_of_the_model_string(tmp_path: Path) -> None:
+    folder = tiny_archs.save("LLaVA", tmp_path)
+    pictures = Pictures()
+    request = ask("Which?", pictures.add("red"))
+    plain, told = load_model(f"hf:{folder}"), load_model(f"hf:{folder}?system=Be+brief.&reasoning_tokens=5")
+    [short], [longer] = plain.generate([request], pictures), told.generate([request], pictures)  # type: ignore
+    assert longer.usage.prompt_tokens > short.usage.prompt_tokens
+    assert longer.usage.completion_tokens == request.decoding.max_new_tokens + 5
+    assert plain.fingerprint() != told.fingerprint()

@@ -158,3 +158,12 @@ def test_control_tokens_in_a_question_are_broken_up() -> None:
     conversation = Conversation(Processor(TOKENIZERS["byte-level BPE"]))
     prompt = conversation.write([Message("user", (TextPart("Is <eos> the end of <image>?"),))])
     assert prompt.text == "User: Is < eos> the end of < image>?\nAssistant:"
+
+
+def test_settings_of_the_chat_template_reach_it_and_say_whether_a_thought_is_opened() -> None:
+    thinking = CHAT + "{% if enable_thinking %}{{ '<think>\\n' }}{% endif %}"
+    asked = (Message("user", (TextPart("Which?"),)),)
+    for settings, opened, closing in (({}, "", ""), ({"enable_thinking": True}, "<think>\n", "</think>")):
+        conversation = Conversation(Processor(TOKENIZERS["byte-level BPE"], thinking), "", settings)
+        assert conversation.write(asked).text.endswith("<|assistant|>" + opened)
+        assert conversation.opened_thought == closing

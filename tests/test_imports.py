@@ -12,7 +12,8 @@ import pytest
 
 HEAVY = {
     "torch", "transformers", "tokenizers", "accelerate", "polars", "pyarrow", "pandas", "numpy", "PIL", "httpx",
-    "nltk", "scipy", "sklearn", "matplotlib", "ray", "starlette", "uvicorn", "jinja2", "easy_vqa", "pytest",
+    "nltk", "scipy", "sklearn", "matplotlib", "ray", "starlette", "uvicorn", "jinja2",
+    "fastapi", "sqlalchemy", "alembic", "easy_vqa", "pytest",
 }  # fmt: skip
 
 
@@ -60,8 +61,15 @@ def test_a_run_with_an_instrument_never_loads_torch_or_a_network_client(tmp_path
     assert not loaded_by(code, tmp_path) & {"torch", "transformers", "httpx", "nltk", "polars", "matplotlib", "ray"}
 
 
+def test_pages_over_runs_load_nothing_of_the_server_for_many() -> None:
+    loaded = loaded_by("import snellen.server.viewing.serving")
+    assert not loaded & {"fastapi", "pydantic", "sqlalchemy", "alembic", "argon2", "prometheus_client"}
+    assert not {name for name in loaded if name.startswith("snellen.server.hosting")}
+
+
 def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     from snellen.errors import MissingExtraError
+    from snellen.installation import install_line
 
     error = MissingExtraError("easy-vqa", "demo", "the benchmark easy-vqa")
-    assert str(error) == "the benchmark easy-vqa needs the package easy-vqa: pip install 'snellen[demo]'"
+    assert str(error) == f"the benchmark easy-vqa needs the package easy-vqa: {install_line('demo')}"

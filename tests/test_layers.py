@@ -25,6 +25,7 @@ LAYERS = (
     (
         "records",
         "errors",
+        "installation",
         "reasons",
         "registry",
         "seeds",
@@ -43,9 +44,9 @@ LAYERS = (
     ("models",),
     ("runs",),
     ("scoring", "metrics"),
-    ("analysis", "report", "predictions", "ratings", "studies", "analyses", "exports"),
+    ("analysis", "report", "predictions", "ratings", "arena", "studies", "analyses", "exports"),
     ("suites",),
-    ("api", "cli", "server", "evaluation", "studying", "extending", "__init__", "__main__"),
+    ("api", "cli", "doctor", "server", "evaluation", "deciding", "studying", "extending", "__init__", "__main__"),
 )
 """A module imports from its own layer or from earlier ones: the table of docs/architecture.md."""
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
@@ -169,6 +170,7 @@ def test_the_classes_of_protocols_are_found() -> None:
         "Blind",
         "Control",
         "Reasoning",
+        "Repeat",
     } == PROTOCOL_CLASSES
 
 
@@ -273,7 +275,7 @@ def test_a_sample_has_no_field_that_could_hold_an_answer() -> None:
         "rewordings",
     )  # fmt: skip
     assert Turn.__struct_fields__ == ("question", "options")
-    assert set(Answer.__struct_fields__) & set(Sample.__struct_fields__) == {"options"}
+    assert set(Answer.__struct_fields__) & set(Sample.__struct_fields__) == {"options", "tags"}
 
 
 def test_a_run_is_the_same_without_the_file_of_answers(questions: Benchmark, tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import Expected, SourceSpec
 from snellen.cli import main
 from snellen.drafts import Draft, QuestionDraft
-from snellen.prompts.rendering import prompt_for
 from snellen.protocols.base import parse_protocol
 from snellen.records import ImagePart, Region
 
@@ -182,6 +181,59 @@ def test_a_reply_that_fits_most_open_questions_is_a_baseline(make: Make) -> None
     finding = found(make(rows))["constant-reply"]
     assert finding.severity == "warning" and finding.estimate is not None and finding.estimate.value == 0.5
     assert "'yes'" in finding.message
+
+
+# --- tags --------------------------------------------------------------------------------------------------------
+
+
+def tagged(count: int, told: Callable[[int, str], Mapping[str, str]]) -> Rows:
+    """Yes-no questions, with tags by the number of the question and its answer."""
+    return [
+        {
+            "id": f"q{i:03d}",
+            "question": f"Is there a lamp at {i}?",
+            "image": small.cell(i),
+            "answer": (answer := ("yes", "no", "No.")[i % 3]),
+            **told(i, answer),
+        }
+        for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "concerned"),
+    [
+        (lambda i, answer: {"tag_label": answer.upper()}, 60),  # the answer itself
+        (lambda i, answer: {"tag_kind": "present" if answer == "yes" else "absent"}, 60),  # one to one
+        (lambda i, answer: {"tag_kind": "sure" if answer == "yes" else f"unsure {i % 2}"}, 20),  # one value of three
+    ],
+)
+def test_a_tag_that_tells_the_answer_is_serious_and_a_tag_of_the_answer_is_none(
+    told: Callable[[int, str], dict[str, str]], concerned: int, make: Make
+) -> None:
+    finding = found(make(tagged(60, told), name="told", formulation="text"))["telling-tags"]
+    assert (finding.severity, finding.count, finding.total) == ("serious", concerned, 60)
+    beside = make(
+        tagged(60, lambda i, answer: {f"answer_{name}": value for name, value in told(i, answer).items()}),
+        name="beside",
+        formulation="text",
+    )
+    assert "telling-tags" not in found(beside)
+    assert beside.manifest.tags == {} and len(beside.manifest.answer_tags) == 1
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda i, answer: {"tag_number": str(i)},  # one of its own for each question
+        lambda i, answer: {"tag_level": ("easy", "hard")[i % 2]},
+        lambda i, answer: {"tag_source": "made"},
+        lambda i, answer: {"question": f"Number {i // 6}?", "answer": f"{i // 6} dots", "tag_item": f"item {i // 6}"},
+        lambda i, answer: {"tag_rare": "yes, twice" if i in (0, 3) else "other"},  # as chance may have it
+    ],
+)
+def test_a_tag_that_tells_nothing_is_let_pass(told: Callable[[int, str], dict[str, str]], make: Make) -> None:
+    assert "telling-tags" not in found(make(tagged(60, told), formulation="text"))
 
 
 # --- baselines ---------------------------------------------------------------------------------------------------
@@ -363,7 +415,7 @@ def test_blind_asks_what_vanilla_asks_without_the_picture(label: str, questions:
     assert blind.label == label
     seeing = parse_protocol(label.replace("blind", "vanilla"))
     sample = next(questions.samples())
-    [with_picture], [without] = (next(p.ask(sample, prompt_for("choice"))) for p in (seeing, blind))
+    [with_picture], [without] = (next(p.ask(sample, small.prompt_for("choice"))) for p in (seeing, blind))
     assert with_picture.images and not without.images
     texts = [[part for part in m.content if not isinstance(part, ImagePart)] for m in with_picture.messages]
     assert [list(message.content) for message in without.messages] == texts

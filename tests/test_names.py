@@ -9,8 +9,8 @@ from pathlib import Path
 import snellen
 
 ROOT = Path(snellen.__file__).parent
-ALLOWED = {"read", "Params", "command"}
-"""What readers and verbs are called by the door that opens them: the module's name says which."""
+ALLOWED = {"read", "Params", "command", "upgrade"}
+"""What readers, verbs and migrations are called by the door that opens them: the module's name says which."""
 
 
 def public_names() -> dict[str, set[str]]:

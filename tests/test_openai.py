@@ -32,9 +32,11 @@ from servers import (
 from snellen.errors import DataError, ModelError
 from snellen.models import chat
 from snellen.models.base import AsyncModel, load_model, parse_spec
-from snellen.models.connections import Connections
+from snellen.models.client import Clock
+from snellen.models.connections import Connections, HttpReply
+from snellen.models.faults import ServerFault
 from snellen.models.limits import AdaptiveLimit
-from snellen.models.openai import OpenAIModel, OpenAIOptions, open_openai
+from snellen.models.openai import OpenAIModel, OpenAIOptions, Place, open_openai
 from snellen.models.retry import Retry, parse_retry_after
 from snellen.records import Decoding, Failure, ImagePart, ImageRef, Message, Request, Response, TextPart, Usage, Variant
 
@@ -76,7 +78,9 @@ def model_at(
 ) -> OpenAIModel:
     waits = Waits() if waits is None else waits
     chosen = OpenAIOptions(**options)  # type: ignore[arg-type]
-    return OpenAIModel(f"openai:{name}@{url}", name, url, chosen, key, sleep=waits, now=lambda: NOW)
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    place = Place(url, headers=headers, key=key)
+    return OpenAIModel(f"openai:{name}@{url}", name, place, chosen, Clock(waits, lambda: NOW))
 
 
 def ask(model: AsyncModel, *requests: Request, images: Shelf | None = None) -> list[Response]:
@@ -200,10 +204,10 @@ def test_an_empty_reply_is_an_empty_text_and_no_error(server: Server, content: s
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_reasoning_is_left_out_and_noted(server: Server, field: str) -> None:
+def test_reasoning_is_kept_apart_from_the_answer(server: Server, field: str) -> None:
     server.script(Fault(body=reply_body("(B)", **{field: "I think (A)"})))
     response = ask_one(model_at(server.url))
-    assert (response.text, response.notes) == ("(B)", (chat.REASONING_LEFT_OUT,))
+    assert (response.text, response.reasoning) == ("(B)", "I think (A)")
 
 
 def test_a_refusal_field_is_the_text_and_noted(server: Server) -> None:
@@ -278,13 +282,11 @@ def test_a_prefix_that_the_user_insists_on_is_not_dropped() -> None:
 
 
 def test_detection_waits_for_a_server_that_is_not_up_yet() -> None:
-    def list_of(reply: Fault) -> bool | chat.ServerFault:
-        return chat.continues_response_prefix(
-            chat.HttpReply(reply.status, reply.headers, (reply.body or "").encode()), NOW
-        )
+    def list_of(reply: Fault) -> bool | ServerFault:
+        return chat.continues_response_prefix(HttpReply(reply.status, reply.headers, (reply.body or "").encode()), NOW)
 
     waiting = list_of(broken(503))
-    assert isinstance(waiting, chat.ServerFault)
+    assert isinstance(waiting, ServerFault)
     assert waiting.retry
     assert list_of(broken(404)) is False
     assert list_of(malformed()) is False
@@ -322,7 +324,7 @@ def test_adapting_comes_to_an_end(name: str) -> None:
     dialect: chat.Dialect | None = chat.Dialect("send", "max_tokens")
     for _ in range(3):
         dialect = dialect and chat.adapt_dialect(
-            dialect, chat.ServerFault("bad_request", "", rejected_parameter=name), frozenset()
+            dialect, ServerFault("bad_request", "", rejected_parameter=name), frozenset()
         )
     assert dialect is None
 
@@ -485,11 +487,11 @@ def test_the_slot_is_free_while_a_request_waits(server: Server) -> None:
         await go_on.wait()
 
     async def play() -> tuple[Response, Response]:
-        model = OpenAIModel("m", "any", server.url, OpenAIOptions(concurrency=1), sleep=sleep)
+        model = OpenAIModel("m", "any", Place(server.url), OpenAIOptions(concurrency=1), Clock(sleep))
         try:
             first = asyncio.create_task(model.ask(question("first"), Shelf()))
             await waiting.wait()
-            assert model.limit.in_use == 0
+            assert model.client.limit.in_use == 0
             second = await model.ask(question("second"), Shelf())
             go_on.set()
             return await first, second
@@ -504,10 +506,10 @@ def test_a_rate_limit_slows_down_and_an_ordinary_error_does_not(server: Server) 
     model = model_at(server.url, concurrency=8)
     server.script(broken(500, times=4), malformed(times=2), dropped(times=2))
     ask(model, *(question(str(i)) for i in range(8)))
-    assert model.limit.allowed == 8
+    assert model.client.limit.allowed == 8
     server.script(rate_limited(times=8))
     ask(model, *(question(str(i)) for i in range(8)))
-    assert model.limit.allowed < 8
+    assert model.client.limit.allowed < 8
 
 
 def test_a_server_with_room_for_few_answers_all_in_the_end() -> None:
@@ -515,7 +517,7 @@ def test_a_server_with_room_for_few_answers_all_in_the_end() -> None:
         model = model_at(server.url, concurrency=16, retries=20)
         responses = ask(model, *(question(str(i)) for i in range(48)))
     assert all(response.error is None for response in responses)
-    assert model.limit.in_use == 0
+    assert model.client.limit.in_use == 0
 
 
 def test_one_window_of_rate_limits_halves_the_slots_once() -> None:
@@ -639,14 +641,14 @@ def test_a_request_cancelled_at_any_turn_gives_its_slot_back_and_its_connection_
     async def play(url: str, turns: int) -> None:
         model = model_at(url, concurrency=1)
         task = asyncio.create_task(model.ask(question(), Shelf()))
-        while not model.limit.in_use:
+        while not model.client.limit.in_use:
             await asyncio.sleep(0)
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert model.limit.in_use == 0
+        assert model.client.limit.in_use == 0
         await model.close()
 
     for turns in range(40):
@@ -703,7 +705,7 @@ def test_openai_without_a_key_is_an_error_at_once(monkeypatch: pytest.MonkeyPatc
         load_model("openai:gpt-4o")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     model = load_model("openai:gpt-4o")
-    assert model.fingerprint()["server"] == "https://api.openai.com/v1"
+    assert model.fingerprint()["endpoint"] == "api.openai.com"
 
 
 @pytest.mark.parametrize("host", ["http://127.0.0.1:{port}", "http://localhost:{port}"])
@@ -715,7 +717,7 @@ def test_the_key_of_openai_goes_to_nobody_else(monkeypatch: pytest.MonkeyPatch, 
     for url in ("https://api.openai.com.example/v1", "http://api.openai.com/v1"):
         model = load_model(f"openai:any@{url}")
         assert isinstance(model, OpenAIModel)
-        assert model._key == ""
+        assert model._place == Place(url)
 
 
 @pytest.mark.parametrize(
@@ -759,7 +761,7 @@ def test_any_model_name_is_understood(name: str) -> None:
     assert model.fingerprint() == {
         "adapter": "openai-1",
         "model": name,
-        "server": "http://127.0.0.1:8000/v1",
+        "endpoint": "/v1",
         "prefix": "auto",
     }
 

@@ -300,7 +300,11 @@ WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
     ),
     "nan": ("t.jsonl", '{"question": NaN}\n', ":1: not JSON"),
     "one long json": ("t.jsonl", '[\n{"question": "a"}\n]\n', ":1: not JSON"),
-    "unknown suffix": ("t.xlsx", "question", "t.xlsx: cannot tell the form from '.xlsx'; use .jsonl, .tsv, .csv"),
+    "unknown suffix": (
+        "t.xlsx",
+        "question",
+        "t.xlsx: cannot tell the form from '.xlsx'; use .jsonl, .json, .tsv, .csv",
+    ),
     "no suffix": ("t", "question", "t: cannot tell the form from 'no suffix'"),
 }
 
@@ -324,14 +328,17 @@ def test_a_file_that_is_not_there_or_no_file_is_refused(tmp_path: Path) -> None:
         list(read({"file": "a.tsv", "files": 1}, tmp_path))
 
 
-def test_up_to_ten_wrong_rows_are_named_at_once(tmp_path: Path) -> None:
+def test_ten_wrong_rows_are_named_at_once_and_the_others_counted(tmp_path: Path) -> None:
     path = small.write([{**TWO, "id": str(i), "answer": "C"} for i in range(3)], tmp_path / "t.jsonl")
     with pytest.raises(DataError):
         list(read({"file": path.name}, tmp_path))
     path = small.write([{**TWO, "id": "same", "A": "cat" * (i + 1)} for i in range(30)], path)
     with pytest.raises(DataError) as caught:
         build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
-    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [f"{path}:{i}" for i in range(2, 12)]
+    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
+        *(f"{path}:{i}" for i in range(2, 12)),
+        "and 19 more wrong rows",
+    ]
 
 
 @given(
@@ -388,3 +395,48 @@ def test_answers_never_stand_in_a_sample(make: Any) -> None:
     [sample] = made.samples()
     assert open_answers(made.folder)["q", 0].options == (0,)
     assert "answer" not in type(sample).__struct_fields__
+
+
+def test_several_pictures_are_a_list_or_columns_of_their_own(tmp_path: Path) -> None:
+    listed = one({"question": "Alike?", "answer": "no", "image": ["a.png", "b.png"]}, tmp_path)
+    apart = one({"question": "Alike?", "answer": "no", "image": "a.png", "image_2": "b.png"}, tmp_path)
+    assert listed.images == apart.images == (tmp_path / "a.png", tmp_path / "b.png")
+    [row] = drafts("question\tanswer\timage\timage_2\timage_3\nAlike?\tno\ta.png\tb.png\tc.png\n", tmp_path / "t.tsv")
+    assert row.images == tuple(tmp_path / name for name in ("a.png", "b.png", "c.png"))
+    for wrong in ({"image_2": "b.png"}, {"image": "a.png", "image_3": "c.png"}, {"image": ["a.png", 3]}):
+        with pytest.raises(DataError, match=r"picture before it is empty|list of them"):
+            one({"question": "Alike?", "answer": "no", **wrong}, tmp_path)
+
+
+def test_all_kinds_of_wrong_rows_are_named_at_once_in_order(tmp_path: Path) -> None:
+    rows = [TWO, {**TWO, "answer": "C"}, {**TWO, "image": "gone.png"}, {**TWO, "question": " "}, {**TWO, "anwser": "A"}]
+    del rows[4]["answer"]
+    path = small.write([*rows, TWO], tmp_path / "t.jsonl")
+    path.write_text(path.read_text() + "{no\n")
+    with pytest.raises(DataError) as caught:
+        build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
+    faults = str(caught.value).splitlines()
+    assert [line.split(": ")[0] for line in faults] == [f"{path}:{i}" for i in (2, 3, 4, 5, 7)]
+    for fault, words in zip(faults, ("answer 'C'", "gone.png", "question is empty", "anwser", "not JSON"), strict=True):
+        assert words in fault
+
+
+def test_a_json_list_has_the_same_rows_as_json_lines(tmp_path: Path) -> None:
+    rows = [{**TWO, "id": i, "options": ["cat", "dog"], "A": None, "B": None} for i in range(3)]
+    [small.write(rows, tmp_path / "t.jsonl"), (tmp_path / "t.json").write_text(json.dumps(rows))]
+    listed, lines = (list(read({"file": f"t.{form}"}, tmp_path)) for form in ("json", "jsonl"))
+    assert [(draft.id, draft.rounds) for draft in listed] == [(draft.id, draft.rounds) for draft in lines]
+    assert [draft.where for draft in listed] == [f"{tmp_path / 't.json'}: record {i}" for i in (1, 2, 3)]
+    (tmp_path / "t.json").write_text('{"question": "What?"}')
+    with pytest.raises(DataError, match="not a list of questions"):
+        list(read({"file": "t.json"}, tmp_path))
+
+
+def test_rows_without_a_picture_are_noted_where_others_have_one(tmp_path: Path) -> None:
+    rows = [{**TWO, "id": str(i), "image": small.cell(i) if i % 3 else ""} for i in range(7)]
+    path = small.write(rows, tmp_path / "t.jsonl")
+    built = build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
+    assert "t.jsonl: 3 of 7 questions have no picture (line 1, 4, 7)" in built.manifest.warnings
+    without = small.write([{**TWO, "id": str(i)} for i in range(3)], tmp_path / "u.jsonl")
+    built = build_benchmark(small.spec_of(without), source=tmp_path, to=tmp_path / "other")
+    assert not any("picture" in warning for warning in built.manifest.warnings)

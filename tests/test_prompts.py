@@ -17,7 +17,7 @@ from snellen.catalogue import entries
 from snellen.errors import DataError, UnknownNameError
 from snellen.extraction import STANDARD
 from snellen.prompts.option_labels import LABEL_STYLES, LabelStyle, alphabet_of, labels_for
-from snellen.prompts.rendering import EarlierReply, prompt_for
+from snellen.prompts.rendering import EarlierReply, place_images
 from snellen.prompts.templates import default_templates, load_templates, parse_templates
 from snellen.records import Decoding, ImagePart, ImageRef, Sample, Turn, Variant
 from snellen.seeds import rng_for
@@ -32,7 +32,7 @@ DIALOGUE = Sample(
 
 
 def said(sample: Sample, variant: Variant, *history: str, **settings: object) -> list[tuple[str, str]]:
-    request = prompt_for("choice", **settings).generate(sample, variant, tuple(map(EarlierReply, history)))
+    request = small.prompt_for("choice", **settings).generate(sample, variant, tuple(map(EarlierReply, history)))
     return [(message.role, message.text) for message in request.messages]
 
 
@@ -50,7 +50,7 @@ def test_a_context_stands_before_the_question() -> None:
 
 
 def test_the_picture_opens_the_conversation_even_before_the_in_context_sample() -> None:
-    request = prompt_for("choice").generate(SAMPLE, replace(SHOWN, in_context=True))
+    request = small.prompt_for("choice").generate(SAMPLE, replace(SHOWN, in_context=True))
     assert isinstance(request.messages[0].content[0], ImagePart)
     assert request.images == (IMAGE,)
     [example, reply, question, prefix] = request.messages
@@ -83,14 +83,14 @@ def test_the_in_context_sample_says_nothing_of_any_picture() -> None:
 
 
 def test_an_open_question_shows_no_options_and_opens_no_reply() -> None:
-    request = prompt_for("text").generate(replace(SAMPLE, options=()), Variant(template="text.generation.0"))
+    request = small.prompt_for("text").generate(replace(SAMPLE, options=()), Variant(template="text.generation.0"))
     assert [message.role for message in request.messages] == ["user"]
     assert request.messages[0].text.endswith("\nWhich?")
 
 
 def test_under_likelihood_options_are_continuations_in_the_samples_own_order_and_are_not_shown() -> None:
     variant = replace(SHOWN, template="choice.likelihood.0", in_context=True)
-    request = prompt_for("choice", decoding=Decoding(temperature=1.0)).loglikelihood(SAMPLE, variant)
+    request = small.prompt_for("choice", decoding=Decoding(temperature=1.0)).loglikelihood(SAMPLE, variant)
     assert request.continuations == ("cat", "dog", "cow")
     assert request.kind == "loglikelihood"
     assert [message.role for message in request.messages] == ["user"]
@@ -119,7 +119,7 @@ def test_braces_in_a_question_or_an_option_stay_as_they_are() -> None:
 def test_sampling_is_seeded_by_the_presentation_only_when_there_is_chance() -> None:
     seeds = {
         temperature: [
-            prompt_for("choice", decoding=Decoding(temperature=temperature, seed=9))
+            small.prompt_for("choice", decoding=Decoding(temperature=temperature, seed=9))
             .generate(SAMPLE, replace(SHOWN, seed=seed))
             .decoding.seed
             for seed in (0, 1, 2)
@@ -187,7 +187,7 @@ def test_every_family_has_six_different_instructions_for_each_method() -> None:
 
 
 def test_a_template_is_found_by_its_id() -> None:
-    prompt = prompt_for("choice")
+    prompt = small.prompt_for("choice")
     ids = prompt.template_ids("likelihood")
     assert ids[1] == "choice.likelihood.1"
     assert prompt.templates.named(ids[1]) == prompt.templates.instructions("choice", "likelihood")[1]
@@ -195,7 +195,7 @@ def test_a_template_is_found_by_its_id() -> None:
 
 def test_a_family_or_method_that_has_no_templates_is_named() -> None:
     with pytest.raises(UnknownNameError, match=r"no templates for text.likelihood; the file has choice.generation"):
-        prompt_for("text").template_ids("likelihood")
+        small.prompt_for("text").template_ids("likelihood")
 
 
 def test_ones_own_templates_stand_beside_those_that_the_file_lacks(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ reply = "{label}: {option}"
 def test_ones_own_layout_is_used(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(LAYOUT)
-    request = replace(prompt_for("choice"), templates=load_templates(path)).generate(SAMPLE, SHOWN)
+    request = replace(small.prompt_for("choice"), templates=load_templates(path)).generate(SAMPLE, SHOWN)
     assert request.messages[0].text.endswith("Which? H <A> cow, <B> cat, <C> dog")
     assert request.messages[1].text == "R"
 
@@ -258,7 +258,7 @@ def test_a_template_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None
 
 
 def test_a_prompt_is_asked_in_place_of_instruction_and_question_and_options_follow() -> None:
-    prompt = replace(prompt_for("choice"), templates=default_templates().with_prompt("The photo shows"))
+    prompt = replace(small.prompt_for("choice"), templates=default_templates().with_prompt("The photo shows"))
     assert prompt.template_ids("generation") == ("choice.generation.0",)
     assert prompt.generate(SAMPLE, SHOWN).messages[0].text == "The photo shows Options: (A) cow; (B) cat; (C) dog."
     assert prompt.loglikelihood(SAMPLE, SHOWN).messages[0].text == "The photo shows"
@@ -275,3 +275,20 @@ def test_a_field_that_stands_for_nothing_is_refused_in_a_prompt() -> None:
         DataError, match=r"prompt 'a {} and {name}': {} stands for nothing; the one field is {question}"
     ):
         default_templates().with_prompt("a {} and {name}")
+
+
+def test_several_pictures_stand_at_their_marks_and_otherwise_before_the_text() -> None:
+    first, second = (ImageRef(letter * 64, "image/png", 1, 1) for letter in "ab")
+    shown = [
+        "".join(
+            part.image.digest[0] if isinstance(part, ImagePart) else part.text for part in place_images(images, text)
+        )
+        for images, text in (
+            ((first, second), "Is <image> like <image>?"),
+            ((first, second), "<image><image>"),
+            ((first, second), "Are <image> alike?"),
+            ((first,), "Is <image> red?"),
+            ((), "<image>?"),
+        )
+    ]
+    assert shown == ["Is a like b?", "ab", "abAre <image> alike?", "aIs <image> red?", "<image>?"]

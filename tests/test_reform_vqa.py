@@ -188,7 +188,7 @@ def test_a_yes_no_question_gets_the_other_one_and_others_answers_of_their_type(t
     benchmark = reform.made("vqav2", vqav2(tmp_path / "files"), tmp_path)
     kinds = {"yes/no": {"yes", "no"}, "number": set("0123456"), "other": set(ANIMALS)}
     seen = set()
-    for sample in benchmark.samples():
+    for sample in reform.scored_samples(benchmark):
         kind = sample.tags["answer_type"]
         seen.add(kind)
         assert set(sample.options) <= kinds[kind] and len(sample.options) == (2 if kind == "yes/no" else 4)

@@ -45,6 +45,7 @@ def outcomes(name: str) -> Counter[str]:
         ("ml-fourth", 196, 5),
         ("en-fifth", 196, 14),
         ("en-sixth", 196, 41),
+        ("en-natural", 398, 8),
     ],
 )
 def test_no_more_replies_are_misread_or_left_open_than_when_the_rules_were_last_mended(

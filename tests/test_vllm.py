@@ -90,7 +90,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vllm", None)  # type: ignore[arg-type]
-    with pytest.raises(MissingExtraError, match=r"pip install 'snellen\[vllm\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[vllm\]'"):
         load_model("vllm:org/name")
 
 

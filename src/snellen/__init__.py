@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from snellen.api import Results as Results
     from snellen.api import StudyResults as StudyResults
     from snellen.api import build as build
+    from snellen.api import decide as decide
     from snellen.api import evaluate as evaluate
     from snellen.api import load_run as load_run
     from snellen.api import score as score
@@ -36,12 +37,13 @@ if TYPE_CHECKING:
     from snellen.records import Request as Request
     from snellen.records import Response as Response
     from snellen.records import Sample as Sample
+    from snellen.report.live_progress import shown_progress as shown_progress
     from snellen.runs.progress import RunProgress as RunProgress
     from snellen.runs.spec import JudgeSpec as JudgeSpec
     from snellen.runs.spec import ScoringSpec as ScoringSpec
 
 _HOMES = {
-    "snellen.api": ("Results", "StudyResults", "build", "evaluate", "load_run", "score", "study"),
+    "snellen.api": ("Results", "StudyResults", "build", "decide", "evaluate", "load_run", "score", "study"),
     "snellen.catalogue": ("add_suites",),
     "snellen.errors": (
         "DataError",
@@ -56,6 +58,7 @@ _HOMES = {
     "snellen.predictions.taking": ("import_run",),
     "snellen.protocols.base": ("parse_protocol",),
     "snellen.records": ("ContinuationScore", "Decoding", "Request", "Response", "Sample"),
+    "snellen.report.live_progress": ("shown_progress",),
     "snellen.runs.progress": ("RunProgress",),
     "snellen.runs.spec": ("JudgeSpec", "ScoringSpec"),
 }
@@ -88,6 +91,7 @@ __all__ = [  # noqa: RUF022 - sorted as written in the table above
     "load_run",
     "parse_protocol",
     "score",
+    "shown_progress",
     "study",
 ]
 

@@ -16,6 +16,7 @@ from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.paired.comparison import RESAMPLES, compare_runs
 from snellen.analysis.paired.records import Comparison
 from snellen.analysis.paired.significance import Correction
+from snellen.analysis.sequential.estimates import SequentialEstimate, sequential_estimates
 from snellen.benchmark import Benchmark
 from snellen.building.builder import DEFAULT as DEFAULT_RECIPE
 from snellen.building.builder import Progress
@@ -25,10 +26,12 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, selec
 from snellen.catalogue.choices import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.hooks import params_with
+from snellen.deciding import DecidedComparison, decide_between
 from snellen.errors import DataError
 from snellen.evaluation import check_budget, evaluate_spec, score_folders, silent
 from snellen.exports.declaration import Exporter, ExportJob
-from snellen.models.base import load_model
+from snellen.formats.frames import check_polars
+from snellen.models.base import as_model_string, load_model
 from snellen.protocols.base import parse_protocol
 from snellen.protocols.prediction import RuleChoice
 from snellen.readers.hub import from_hub
@@ -41,6 +44,7 @@ from snellen.runs.spec import (
     JudgeSpec,
     MethodChoice,
     ScoringSpec,
+    TokenPrice,
     Unparsed,
     as_names,
     judge_spec,
@@ -76,6 +80,7 @@ class Results:
         """One row a number: model, benchmark, dimension, protocol, method, metric, value, low, high,
         stderr, n, unscored, errors, groups. `*` stands for a mean over benchmarks. With `slices` also the parts
         of benchmarks (by tag, by template, by round)."""
+        check_polars()
         import polars as pl
 
         rows = [row for row in self.rows if slices or not row.slice]
@@ -83,6 +88,7 @@ class Results:
 
     def scores(self) -> polars.DataFrame:
         """One row a question and metric; a missing value is unscored, and `reason` says what happened."""
+        check_polars()
         import polars as pl
 
         scores = (
@@ -120,6 +126,11 @@ class Results:
         if len(fitting) != 1:
             raise DataError(f"{len(fitting)} numbers fit {metric} of {benchmark}; name model and protocol")
         return fitting[0].estimate.value
+
+    def stopped(self) -> list[SequentialEstimate]:
+        """What runs that a rule stopped (`until`) know of whole benchmarks, with intervals that hold whenever one
+        stops."""
+        return [one for run in self.runs for one in sequential_estimates(run)]
 
     def only(self, *, where: str = "", common_answered: bool = False) -> Results:
         """The same runs on fewer questions: where a condition on tags and facts holds, and of these, with
@@ -178,10 +189,25 @@ class Results:
         return list(exporter.write(ExportJob(self.runs, tuple(self.rows), to, pictures, answers)))
 
     def report(self, path: str | Path) -> Path:
-        """Write one report: `.html` (self-contained), `.md`, `.csv` or `.json`."""
+        """Write one report: `.html` (self-contained), `.md`, `.tex`, `.csv` or `.json`."""
         from snellen.report import write_report
 
         return write_report(self.runs, self.rows, Path(path))
+
+    def figures(self, folder: str | Path, form: str = "svg") -> list[Path]:
+        """Write each figure of the report as a file of its own (`svg`, `png` or `pdf`), and `captions.txt` beside them.
+
+        Raises DataError for another form, MissingExtraError where `snellen[figures]` is needed, StoreError.
+        """
+        from snellen.report import write_figures
+
+        return write_figures(self.runs, self.rows, Path(folder), form)
+
+    def latex_tables(self, folder: str | Path) -> list[Path]:
+        """Write each table of the report as a file to be read with `\\input`, for a paper that uses booktabs."""
+        from snellen.report import write_latex_tables
+
+        return write_latex_tables(self.runs, self.rows, Path(folder))
 
 
 def evaluate(
@@ -196,6 +222,7 @@ def evaluate(
     held_out_for: str | Iterable[str] = (),
     cards: str | Path = "",
     limit: int | None = None,
+    until: str = "",
     name: str = "",
     runs: str | Path = "runs",
     templates: str | Path = "",
@@ -209,6 +236,11 @@ def evaluate(
     workers: int = 1,
     window: int = 0,
     error_budget: float = 0.0,
+    price: TokenPrice | None = None,
+    max_cost: float | None = None,
+    max_requests: int | None = None,
+    max_time: float | None = None,
+    cache: str | Path = "",
     allow_same_requests: bool = False,
     report: bool = False,
     scoring: ScoringSpec = DEFAULT_SCORING,
@@ -233,25 +265,56 @@ def evaluate(
     whenever something was answered, from one thread at a time; `announce` with lines for a reader (what is built,
     left out, or asked of a judge).
 
-    Raises UnknownNameError, DataError, ModelError or StoreError, each with one line that says what to do, and, when
+    Raises UnknownNameError, DataError, ModelError or StoreError, each with one line that says what to do,
+    SpentBudgetError where `max_cost`, `max_requests` or `max_time` came before the end, and, when
     all models have been asked, ErrorBudgetError when more than `error_budget` (a share) of a run's requests failed.
     """
-    models = list(model) if isinstance(model, (list, tuple)) else [model]
+    models = [as_model_string(one) for one in (model if isinstance(model, (list, tuple)) else [model])]
     spec = run_spec(
         {
             "benchmarks": as_names(benchmarks), "protocols": as_names(protocols), "method": method,
             "controls": as_names(controls), "where": where,
-            "held_out_for": as_names(held_out_for), "cards": str(cards), "limit": limit, "name": name,
+            "held_out_for": as_names(held_out_for), "cards": str(cards), "limit": limit, "until": until, "name": name,
             "runs": str(runs), "templates": str(templates), "prompt": prompt, "prefix": prefix,
             "temperature": temperature, "top_p": top_p, "seed": seed, "stop": as_names(stop),
             "max_new_tokens": max_new_tokens, "workers": workers, "window": window, "error_budget": error_budget,
-            "report": report, "allow_same_requests": allow_same_requests, "scoring": scoring, "judge": as_judge(judge),
+            "price": price, "max_cost": max_cost, "max_requests": max_requests, "max_time": max_time,
+            "cache": str(cache), "report": report, "allow_same_requests": allow_same_requests, "scoring": scoring,
+            "judge": as_judge(judge),
         }
     )  # fmt: skip
     finished = evaluate_spec(spec, models, roles=roles, progress=progress, announce=announce)
     for run in finished:
         check_budget(run.outcome, spec.error_budget)
     return Results([run.scored for run in finished])
+
+
+def decide(
+    first: Any,
+    second: Any,
+    benchmarks: str | Iterable[str],
+    protocols: str | Iterable[str] = (),
+    *,
+    metric: str = "",
+    equivalent: float = 0.0,
+    settings: Mapping[str, Any] = NOBODY,
+    progress: ProgressListener = ignore_progress,
+    announce: Announce = silent,
+) -> DecidedComparison:
+    """Ask two models the same pictures in a random order until it is decided which is better (docs/adaptive.md).
+
+    Models, benchmarks and protocols are as in `evaluate`; `settings` are other fields of a run (`limit`, `runs`,
+    `scoring` ...). `metric` is by default each benchmark's headline; `equivalent` the greatest difference that does not
+    matter, in percentage points. `differences` of the result have verdict, interval and what was asked; the two runs go
+    on to whole ones by `evaluate`. Raises as `evaluate` does.
+    """
+    spec = run_spec({**settings, "benchmarks": as_names(benchmarks), "protocols": as_names(protocols)})
+    found = decide_between(
+        spec, [first, second], metric=metric, equivalent=equivalent, progress=progress, announce=announce
+    )
+    for outcome in found.outcomes:
+        check_budget(outcome, spec.error_budget)
+    return found
 
 
 class StudyResults:
@@ -263,6 +326,7 @@ class StudyResults:
 
     def table(self) -> polars.DataFrame:
         """One row a number: statistic, quantity, model, benchmark, metric, cell, against, value, low, high, n ..."""
+        check_polars()
         import polars as pl
 
         from snellen.studies.statistic import flat_study_row

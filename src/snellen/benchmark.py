@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,28 @@ class BenchmarkManifest(Struct, frozen=True):
     """Questions that nothing tells apart from another one with another answer."""
     files: dict[str, str] = {}
     """SHA-256 of each file of records; those of pictures are their names."""
+    answer_tags: tuple[str, ...] = ()
+    """Names of tags that tell something of the answers and stand beside them."""
+
+
+class RandomPart(Struct, frozen=True):
+    """The first pictures of a benchmark in a random order, with all their samples: what a rule has let a run ask."""
+
+    pictures: int
+    of: int
+    """Pictures of the whole selection."""
+    questions: int
+    """Questions of the whole selection."""
+    largest: int
+    """Most questions of one of its pictures."""
+    seed: int
+    """Of the order."""
+    rule: str
+    """What stopped the run, as it was given."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.pictures >= self.of
 
 
 class Selection(Struct, frozen=True):
@@ -76,9 +99,17 @@ class Selection(Struct, frozen=True):
     where: str = ""
     limit: int | None = None
     """At most this many samples, chosen by the hash of their ids: a larger limit includes those of a smaller one."""
+    part: RandomPart | None = None
+    """Of these, the samples of the first pictures alone."""
 
 
 ALL = Selection()
+
+
+def picture_order(groups: Iterable[str], seed: int) -> list[str]:
+    """The distinct groups (pictures) in a random order: that of another seed is another, that of fewer groups the same
+    without the others."""
+    return sorted(set(groups), key=lambda group: (_place(f"{seed} {group}"), group))
 
 
 class Benchmark:
@@ -143,7 +174,7 @@ class Benchmark:
         return self.manifest.counts.samples if chosen is None else len(chosen)
 
     def _chosen(self, selection: Selection) -> frozenset[str] | None:
-        if not selection.where and selection.limit is None:
+        if selection == ALL:
             return None
         return self._choices.setdefault(selection, self._choose(selection))
 
@@ -154,12 +185,24 @@ class Benchmark:
     def _choose(self, selection: Selection) -> frozenset[str]:
         condition = Condition(selection.where) if selection.where else None
         facts = self.spec.facts()
-        ids = (
-            sample.id for sample in self._samples() if condition is None or condition.holds({**facts, **sample.tags})
-        )
-        if selection.limit is None:
-            return frozenset(ids)
-        return frozenset(heapq.nsmallest(selection.limit, ids, key=_place))
+        groups = {
+            sample.id: sample.group
+            for sample in self._samples()
+            if condition is None or condition.holds({**facts, **sample.tags})
+        }
+        if selection.limit is not None:
+            groups = {one: groups[one] for one in heapq.nsmallest(selection.limit, groups, key=_place)}
+        if selection.part is None:
+            return frozenset(groups)
+        first = set(picture_order(groups.values(), selection.part.seed)[: selection.part.pictures])
+        return frozenset(one for one, group in groups.items() if group in first)
+
+    def random_part(self, selection: Selection, seed: int, rule: str) -> RandomPart:
+        """The part of a selection that has no picture yet."""
+        sizes = Counter[str]()
+        for sample in self.samples(selection):
+            sizes[sample.group] += len(sample.rounds)
+        return RandomPart(0, len(sizes), sizes.total(), max(sizes.values(), default=0), seed, rule)
 
     def histories(self) -> dict[str, tuple[str, ...]]:
         """The published replies of dialogues, for a protocol with gold history."""

@@ -95,6 +95,9 @@ class Draft(Struct, frozen=True):
     regions: tuple[Region, ...] = ()
     group: str = ""
     tags: dict[str, str] = {}
+    """Tags that tell nothing of the answer: models' protocols, runs and pages see them."""
+    answer_tags: dict[str, str] = {}
+    """Tags that equal the answer or follow from it; only scoring sees them."""
     replies: tuple[str, ...] = ()
     """The published history of a dialogue, one reply per round."""
     rows: tuple[RowRef, ...] = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class SnellenError(Exception):
     """An error that the user can fix. Its message names the fault, the place and the remedy."""
@@ -11,6 +13,18 @@ class SnellenError(Exception):
 
 class DataError(SnellenError):
     """Input data that cannot be used: a bad row, a broken image, a missing file."""
+
+
+class WrongRowsError(DataError):
+    """All rows of a file that cannot be used, of which the first are shown."""
+
+    SHOWN = 10
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        left = len(faults) - self.SHOWN
+        more = [f"and {left:,} more wrong {'row' if left == 1 else 'rows'}"] if left > 0 else []
+        super().__init__("\n".join([*faults[: self.SHOWN], *more]))
 
 
 class UnknownNameError(SnellenError):
@@ -29,10 +43,18 @@ class MissingExtraError(SnellenError):
     """An optional dependency is missing that the requested feature needs."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
+        from snellen.installation import install_line
+
         super().__init__(
-            f"{purpose} needs the package {package}: pip install 'snellen[{extra}]'"
+            f"{purpose} needs the package {package}: {install_line(extra)}"
             + (" (with torch pinned first where a CPU build is wanted)" if extra == "hf" else "")
         )
+
+
+class SpentBudgetError(SnellenError):
+    """A run asked no more since --max-requests, --max-cost or --max-time was reached; the answers are stored."""
+
+    exit_code = 4
 
 
 class ErrorBudgetError(SnellenError):

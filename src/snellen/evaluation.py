@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -12,19 +14,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of
-from snellen.errors import DataError, ErrorBudgetError, ModelError
+from snellen.analysis.sequential.estimates import sequential_estimates
+from snellen.analysis.sequential.rule import StoppingRule, width_rule
+from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
 from snellen.models.base import AsyncModel, Model, load_model, parse_spec
 from snellen.registry import find
+from snellen.runs.budget import NOTHING_TAKEN, BudgetTaken
 from snellen.runs.casting import load_evaluated, load_roles
 from snellen.runs.drivers import Roles
+from snellen.runs.forecast import forecast
 from snellen.runs.journal import read_manifest
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.plan import Announce, RunPlan, plan_run
+from snellen.runs.plan import Announce, RunPlan, plan_run, with_parts
 from snellen.runs.progress import ProgressListener, ignore_progress, progress_of
+from snellen.runs.rounds import next_parts, no_parts, summed_outcome
 from snellen.runs.runner import RunOutcome, run_plan
 from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, role_models
 from snellen.runs.workers import run_workers
 from snellen.scoring.answers import has_answers
+from snellen.scoring.cut_reasoning import cut_reasoning_sentence
 from snellen.scoring.judges.agreement import agreement_sentence
 from snellen.scoring.judges.calibration import calibrate
 from snellen.scoring.judges.ensemble import JudgeEnsemble
@@ -70,19 +78,35 @@ def evaluate_spec(
     Raises SnellenError.
     """
     asked, played = models or spec.models, roles or dict(spec.roles)
-    names = [_name_of(model) for model in asked]
-    named = replace(
-        spec,
-        models=tuple(names),
-        roles=role_models({role: _name_of(model) for role, model in played.items()}),
-    )
-    for model in (*asked, *played.values()):
-        _check_model(model, spec)
+    named = check_models(spec, asked, played)
     check_judging(spec.scoring, spec.judge)
+    if spec.until:
+        width_rule(spec.until)
     cast = Cast(played)
     return [
-        _evaluate_one(named.for_model(number, names[number]), model, cast, progress, announce)
+        _evaluate_one(named.for_model(number, named.models[number]), model, cast, progress, announce)
         for number, model in enumerate(asked)
+    ]
+
+
+def check_models(spec: RunSpec, models: Sequence[Any], roles: Mapping[str, Any]) -> RunSpec:
+    """The spec with the names of the models, which may be objects. Raises SnellenError for what no model string is, and
+    for an object that several workers cannot share."""
+    for model in (*models, *roles.values()):
+        _check_model(model, spec)
+    return replace(
+        spec,
+        models=tuple(_name_of(model) for model in models),
+        roles=role_models({role: _name_of(model) for role, model in roles.items()}),
+    )
+
+
+def forecasts(spec: RunSpec, announce: Announce = silent) -> list[str]:
+    """What `evaluate_spec` would ask each model, in lines for a reader; nothing is asked and no model is loaded."""
+    return [
+        line
+        for number, name in enumerate(spec.models)
+        for line in forecast(plan_run(spec.for_model(number, name), announce)).lines(spec.price)
     ]
 
 
@@ -115,21 +139,113 @@ def _evaluate_one(
     spec: RunSpec, model: Any, cast: Cast, progress: ProgressListener, announce: Callable[[str], object]
 ) -> FinishedRun:
     plan = plan_run(spec, announce)
-    outcome = carry_out(plan, model, cast, progress)
-    [scored] = score_folders([outcome.folder], spec.scoring, spec.judge, announce)
+    if spec.until:
+        rules = {use.benchmark.name: spec.until for use in plan.benchmarks}
+        rounds = Rounds(plan, rules, model, cast, progress)
+        outcome, scored = _ask_until(width_rule(spec.until), rounds, announce)
+    else:
+        outcome = carry_out(plan, model, cast, progress)
+        [scored] = score_folders([outcome.folder], spec.scoring, spec.judge, announce)
+    if sentence := cut_reasoning_sentence(scored):
+        announce(sentence)
     for use in scored.roles:
-        announce(use.sentence)
+        announce(use.sentence(spec.price))
     if spec.report:
         announce(f"report: {report_on(scored)}")
     return FinishedRun(outcome, scored)
 
 
 def carry_out(plan: RunPlan, model: Any, cast: Cast, progress: ProgressListener) -> RunOutcome:
-    """Ask a model, a string or an object, what a plan says and is not answered yet."""
+    """Ask a model, a string or an object, what a plan says and is not answered yet. An interruption (KeyboardInterrupt)
+    gets a note that says where the answers are. Raises SpentBudgetError where a budget was spent before the end."""
     update = progress_of(plan, progress)
-    if plan.spec.workers > 1:
-        return run_workers(plan, update)
-    return run_plan(load_evaluated(model, cast.models, cast.roles), plan, update, cast.roles)
+    with _noting_folder(plan):
+        if plan.spec.workers > 1:
+            outcome = run_workers(plan, update)
+        else:
+            outcome = run_plan(load_evaluated(model, cast.models, cast.roles), plan, update, cast.roles)
+    _check_spent(outcome)
+    return outcome
+
+
+@contextmanager
+def _noting_folder(plan: RunPlan) -> Iterator[None]:
+    """An interruption gets a note that says where the answers are."""
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        stopped.add_note(f"all answers so far are kept in {plan.folder}; the same call goes on")
+        raise
+
+
+def _check_spent(outcome: RunOutcome) -> None:
+    if outcome.spent:
+        folder = outcome.folder
+        raise SpentBudgetError(
+            f"stopped at {outcome.spent}: {sum(outcome.answered.values()):,} requests were answered now, all answers "
+            f"are kept in {folder}; the same command goes on, `snellen score {folder}` scores what is there"
+        )
+
+
+class Rounds:
+    """A run that asks more of its benchmarks round by round. Its model is loaded once, but for workers."""
+
+    def __init__(
+        self, plan: RunPlan, rules: Mapping[str, str], model: Any, cast: Cast, progress: ProgressListener
+    ) -> None:
+        self.plan, self._cast, self._update = plan, cast, progress_of(plan, progress)
+        self._model = model if plan.spec.workers > 1 else load_evaluated(model, cast.models, cast.roles)
+        self.parts = no_parts(plan, rules)
+        self._outcomes: list[RunOutcome] = []
+        self._began = time.monotonic()
+
+    def ask(self, open_benchmarks: Sequence[str], announce: Announce) -> ScoredRun:
+        """Ask more of these benchmarks, and score all that was asked. Raises SpentBudgetError as `carry_out`."""
+        spec, before = self.plan.spec, self.parts
+        self.parts = next_parts(before, open_benchmarks, spec.workers)
+        plan = replace(with_parts(self.plan, self.parts, before), taken=self._taken())
+        with _noting_folder(plan):
+            if spec.workers > 1:
+                self._outcomes.append(run_workers(plan, self._update))
+            else:
+                self._outcomes.append(run_plan(self._model, plan, self._update, self._cast.roles))
+        _check_spent(self.outcome)
+        [scored] = score_folders([plan.folder], spec.scoring, spec.judge, announce)
+        return scored
+
+    @property
+    def outcome(self) -> RunOutcome:
+        """What all rounds did together."""
+        return summed_outcome(self._outcomes)
+
+    def _taken(self) -> BudgetTaken:
+        """What the rounds before took of this call's budget."""
+        if not self._outcomes:
+            return NOTHING_TAKEN
+        return BudgetTaken(self.outcome.sent, self.outcome.paid, time.monotonic() - self._began)
+
+    @property
+    def unfinished(self) -> list[str]:
+        """The benchmarks of which something is left to ask."""
+        return [name for name, part in self.parts.items() if not part.is_whole]
+
+
+def _ask_until(rule: StoppingRule, rounds: Rounds, announce: Announce) -> tuple[RunOutcome, ScoredRun]:
+    """Ask until the mean of each benchmark is known as well as the rule says, or all of it is asked. Raises DataError
+    for a benchmark that the rule's metric is not computed on."""
+    open_benchmarks = list(rounds.parts)
+    while True:
+        scored = rounds.ask(open_benchmarks, announce)
+        found = sequential_estimates(scored)
+        if without := rounds.parts.keys() - {one.benchmark for one in found}:
+            raise DataError(
+                f"{min(without)} has no {rule.metric} by the protocols of this run, which could stop it; name one "
+                "of its metrics with --until, or leave it out"
+            )
+        wide = {one.benchmark for one in found if one.half_width > (rule.half_width or 0.0)}
+        open_benchmarks = [name for name in rounds.unfinished if name in wide]
+        if not open_benchmarks:
+            return rounds.outcome, scored
 
 
 def report_on(scored: ScoredRun) -> Path:

@@ -69,7 +69,14 @@ if TYPE_CHECKING:
     from snellen.models.base import AsyncModel as AsyncModel
     from snellen.models.base import Model as Model
     from snellen.models.base import ModelSpec as ModelSpec
+    from snellen.models.base import model_string as model_string
     from snellen.models.base import read_options as read_options
+    from snellen.models.client import ClientOptions as ClientOptions
+    from snellen.models.connections import HttpReply as HttpReply
+    from snellen.models.faults import ReportedError as ReportedError
+    from snellen.models.faults import ServerFault as ServerFault
+    from snellen.models.provider import AskedModel as AskedModel
+    from snellen.models.provider import Provider as Provider
     from snellen.predictions.rows import PredictedRow as PredictedRow
     from snellen.predictions.rows import PredictionFile as PredictionFile
     from snellen.prompts.judge_prompts import JudgePrompt as JudgePrompt
@@ -182,7 +189,11 @@ _HOMES = {
         "reply_metric",
         "share",
     ),
-    "snellen.models.base": ("ALL_KINDS", "AsyncModel", "Model", "ModelSpec", "read_options"),
+    "snellen.models.base": ("ALL_KINDS", "AsyncModel", "Model", "ModelSpec", "model_string", "read_options"),
+    "snellen.models.client": ("ClientOptions",),
+    "snellen.models.connections": ("HttpReply",),
+    "snellen.models.faults": ("ReportedError", "ServerFault"),
+    "snellen.models.provider": ("AskedModel", "Provider"),
     "snellen.predictions.rows": ("PredictedRow", "PredictionFile"),
     "snellen.prompts.judge_prompts": ("JudgePrompt",),
     "snellen.prompts.option_labels": ("LabelStyle", "labels_for"),

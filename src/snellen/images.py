@@ -183,15 +183,17 @@ def decode_picture(content: bytes, where: str) -> DecodedPicture:
         return DecodedPicture(rgb, _orientation(picture), (*frames, *notes))
 
 
-def to_plain_file(image: ImageRef, content: bytes) -> tuple[str, bytes]:
+def to_plain_file(image: ImageRef, content: bytes, taken: frozenset[str] = PLAIN_TYPES) -> tuple[str, bytes]:
     """Media type and bytes for a program that decodes by itself: as stored, or a PNG of what a local model is shown.
+
+    `taken` are the media types that the program takes.
 
     Bytes that are no picture here are left as they are, for that program to judge. Raises DataError for a picture
     that no local model could be shown.
     """
     where = f"image {image.digest[:12]}"
     try:
-        plain = _is_plain(image, content, where)
+        plain = image.media_type in taken and _is_plain(image, content, where)
     except DataError:
         plain = True
     if plain:

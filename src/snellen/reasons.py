@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-NoChoiceReason = Literal["empty", "refused", "ambiguous", "negated", "cut off", "no match", "undecided"]
+NoChoiceReason = Literal[
+    "empty", "refused", "ambiguous", "negated", "cut off", "reasoning cut off", "no match", "undecided"
+]
 """Why the rules find no option in a reply.
 
-- `empty`: the reply says nothing, or never came out of its reasoning.
+- `empty`: the reply says nothing.
 - `refused`: the model says that it cannot or will not answer.
 - `ambiguous`: several options are named, or a label beside another option's text.
 - `negated`: options are named only to be denied.
 - `cut off`: the length limit ended the reply before it had concluded.
+- `reasoning cut off`: the length limit ended the reply while the model reasoned, before anything of an answer.
 - `no match`: the reply says something that is none of the options.
 - `undecided`: a protocol of several steps came to its end without an answer.
 """
@@ -50,11 +53,12 @@ UnscoredReason = Literal[
 - `no verdict`: judges were asked and gave none that counts; `detail` is the outcome.
 """
 
-NoMeanReason = Literal["scales differ", "no scale"]
-"""Why numbers of several benchmarks have no mean; `detail` names the metrics.
+NoMeanReason = Literal["scales differ", "no scale", "not measured alike"]
+"""Why numbers of several benchmarks have no mean, or models no rank; `detail` names the metrics.
 
 - `scales differ`: they are on different scales, as accuracies and CIDErs are.
 - `no scale`: the metric declares none, so that a mean over benchmarks makes no sense.
+- `not measured alike`: in no dimension do the models to be ranked have values of the same questions.
 """
 
 Reason = NoChoiceReason | NoMostLikelyReason | UnscoredReason | NoMeanReason

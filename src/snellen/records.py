@@ -31,6 +31,8 @@ Method = Literal["generation", "likelihood"]
 METHODS: tuple[Method, ...] = get_args(Method)
 Better = Literal["higher", "lower", "neither"]
 Convention = Literal["standard", "as-published"]
+MeanOver = Literal["", "questions", "benchmarks", "dimensions"]
+"""What counts alike in a number of several benchmarks; empty for a number of one."""
 
 
 class ImageRef(Struct, frozen=True, gc=False):
@@ -103,6 +105,8 @@ class Answer(Struct, frozen=True, gc=False, omit_defaults=True):
     texts: tuple[str, ...] = ()
     relevance: tuple[float, ...] = ()
     """How right each option is according to people (VisDial's dense annotations); empty when not annotated."""
+    tags: dict[str, str] = {}
+    """Tags of the sample that tell something of its answers; what was scored is grouped by them as by the sample's."""
 
 
 class RowRef(Struct, frozen=True, gc=False):
@@ -246,7 +250,22 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """Tokens that a request cost, as the model counts them; None where it does not say."""
 
     prompt_tokens: int | None = None
+    """All that were read, cached ones too."""
     completion_tokens: int | None = None
+    """All that were written, reasoning too."""
+    cached_tokens: int | None = None
+    """Of those read, how many the server had read before."""
+    reasoning_tokens: int | None = None
+    """Of those written, how many were reasoning."""
+
+
+class TokenLogprob(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A token of a reply with its log-probability in nats."""
+
+    token: str
+    logprob: float
+    others: tuple[tuple[str, float], ...] = ()
+    """The most likely tokens at its place, with theirs."""
 
 
 ErrorKind = Literal[
@@ -276,6 +295,11 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True):
     """What came back: a text, one score per continuation, or a failure."""
 
     text: str | None = None
+    """The answer, without the reasoning before it."""
+    reasoning: str | None = None
+    """What the model thought aloud before it answered."""
+    logprobs: tuple[TokenLogprob, ...] = ()
+    """Of the reply's tokens, where the model was asked to keep them."""
     scores: tuple[ContinuationScore, ...] = ()
     chosen: int | None = None
     """The place of the most likely option in the order shown, where another toolkit kept only that of a likelihood."""
@@ -295,6 +319,8 @@ class Exchange(Struct, frozen=True, gc=False, omit_defaults=True):
     response: Response
     reused: bool = False
     """Whether the response was copied from an identical request of another presentation earlier in the run."""
+    from_cache: bool = False
+    """Whether the response is that of an earlier run, from the cache that this run was given."""
     answered_by: str = ""
     """The model that was asked, and a digest of all that its answers depend on (`RunManifest.authors`)."""
 
@@ -424,3 +450,9 @@ class Result(Struct, frozen=True, gc=False, omit_defaults=True):
     detail: str = ""
     convention: Convention = "standard"
     """By whose rules: Snellen's, or those of the tables that the benchmark's suite published."""
+    over: MeanOver = ""
+    """Of a number of several benchmarks: what counts alike in it, as their suites declare."""
+    members: str = ""
+    """Of a number of several benchmarks: which entered it, with the part of their questions that was asked."""
+    partial: str = ""
+    """Of a number of several benchmarks: what of all that their suites name is not in it; empty when all is."""

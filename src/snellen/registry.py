@@ -5,8 +5,12 @@ value `module:attribute`, as below. The less obvious groups are
 
 - `snellen.metrics`: a declared metric (`snellen.metrics.declaration`), or a plain function
   `metric(reply, references) -> float`
+- `snellen.model_identities`: by scheme, `identity(spec) -> str`, the model string without how the model is reached
 - `snellen.transforms`: applied to texts in templates of the reader `mapped`, `transform(texts) -> texts`
 - `snellen.exporters`: a declared form in which runs are written (`snellen.exports.declaration`)
+- `snellen.features`: a part of the server, declared (`snellen.server.hosting.features`)
+- `snellen.moderators`: what lets pass, or refuses, what people send to the server,
+  `moderator(contribution) -> ModerationVerdict`
 - `snellen.suites`: packages with a `suite.toml`, which adds benchmarks and, in its `hooks`, further names
   (docs/suites.md)
 """
@@ -43,19 +47,34 @@ SuiteGroup = Literal[
 ]
 """What suites bring; `snellen.catalogue.hooks` has the type of each."""
 Group = (
-    Literal["models", "readers", "transforms", "protocols", "instruments", "suites", "metrics", "exporters"]
+    Literal["models", "model_identities", "readers", "transforms", "protocols", "instruments", "suites", "metrics"]
+    | Literal["exporters", "features", "moderators"]
     | SuiteGroup
 )
 
 _NAMES: dict[Group, dict[str, Any]] = {
     "models": {
+        "anthropic": "snellen.models.providers.anthropic:ANTHROPIC",
+        "azure": "snellen.models.openai:open_azure",
+        "bedrock": "snellen.models.providers.bedrock:BEDROCK",
         "clip": "snellen.models.clip:open_clip",
+        "gemini": "snellen.models.providers.gemini:GEMINI",
         "hf": "snellen.models.hf:open_hf",
         "ocr": "snellen.models.ocr:open_ocr",
         "openai": "snellen.models.openai:open_openai",
         "replay": "snellen.runs.replay:open_replay",
         "snellen": "snellen.models.embedded:open_embedded",
+        "vertex": "snellen.models.providers.vertex:VERTEX",
         "vllm": "snellen.models.vllm:open_vllm",
+    },
+    # By scheme of a model string, for models that can be reached in several ways: `snellen.models.base.answers_as`.
+    "model_identities": {
+        "anthropic": "snellen.models.client:identity_of_service",
+        "azure": "snellen.models.openai:identity_of_deployment",
+        "bedrock": "snellen.models.client:identity_of_service",
+        "gemini": "snellen.models.client:identity_of_service",
+        "openai": "snellen.models.openai:identity_of_string",
+        "vertex": "snellen.models.client:identity_of_service",
     },
     "readers": {
         "mapped": "snellen.readers.mapped:read",
@@ -101,6 +120,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "blind": "snellen.protocols.blind:Blind",
         "control": "snellen.protocols.control:Control",
         "reasoning": "snellen.protocols.reasoning:Reasoning",
+        "repeat": "snellen.protocols.repeat:Repeat",
     },
     # What each is computed over, and its rows, it declares itself: `snellen.metrics.declaration`.
     "metrics": {
@@ -112,6 +132,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "legacy_instability": "snellen.scoring.choice_metrics:LEGACY_INSTABILITY",
         "hit_rate": "snellen.scoring.choice_metrics:HIT_RATE",
         "tie_rate": "snellen.scoring.choice_metrics:TIE_RATE",
+        "repeats": "snellen.scoring.repeat_metrics:REPEATS",
         "unparsed_rate": "snellen.scoring.choice_metrics:UNPARSED_RATE",
         "talk_cost": "snellen.scoring.talks:COST",
         "ranking": "snellen.scoring.option_ranks:RANKING",
@@ -148,6 +169,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "field_exact_match_macro": "snellen.analysis.linearisation:FIELD_MACRO",
         "template_spread": "snellen.analysis.aggregate:TEMPLATE_SPREAD",
         "capability": "snellen.analysis.capability:CAPABILITY_METRIC",
+        "task_capability": "snellen.analysis.capability:TASK_CAPABILITY_METRIC",
         "average_rank": "snellen.analysis.ranks:AVERAGE_RANK_METRIC",
     },
     # Forms in which runs are written for other tools: `snellen.exports.declaration`.
@@ -158,6 +180,14 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "lmms-eval": "snellen.exports.harness:LMMS_EVAL",
         "samples": "snellen.exports.sample_table:EXPORTER",
     },
+    # Parts of the server: `snellen.server.hosting.features`.
+    "features": {
+        "about": "snellen.server.hosting.about:FEATURE",
+        "accounts": "snellen.server.hosting.account_pages:FEATURE",
+        "pictures": "snellen.server.hosting.pictures:FEATURE",
+    },
+    # Let pass, or refuse, what people send to the server: `snellen.server.hosting.moderation`.
+    "moderators": {},
     # Models of known behaviour that may import more than other models: the oracle reads answers.
     "instruments": {"oracle": "snellen.scoring.oracle:open_oracle"},
     # Packages with a `suite.toml`, whose `hooks` add to the groups above and below.

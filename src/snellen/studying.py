@@ -74,6 +74,8 @@ def carry_out_study(
     for note in (*grid.notes, *left_out.values()):
         announce(note)
     spec = run_spec(study.fixed)
+    if spec.until:
+        raise DataError(f"until = {spec.until!r}: the cells of a study are asked the same questions; leave it out")
     scoring = replace(spec.scoring, metrics=tuple(dict.fromkeys((*spec.scoring.metrics, *asked_metrics))))
     check_judging(scoring, judge)
     _build(study, grid, source, announce)

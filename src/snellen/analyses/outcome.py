@@ -21,11 +21,11 @@ from snellen.catalogue.papers import PrintedValue, paper_of
 from snellen.errors import DataError
 from snellen.formats.shown_text import csv_table
 from snellen.records import METHODS
-from snellen.report.document import html_charts, offline_document, stand_alone
-from snellen.report.figures import ChartPanel
+from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
+from snellen.report.document import offline_document, stand_alone
+from snellen.report.drawing import ChartPanel
 from snellen.report.formatting import decimal_text
 from snellen.report.markdown import escape, markdown_tables
-from snellen.report.markup import esc, html_table
 from snellen.report.run_view import RunView
 from snellen.report.table import Cell, Table
 from snellen.runs.journal import write_atomically
@@ -217,10 +217,10 @@ def _tables(outcome: AnalysisOutcome) -> list[Table]:
 
 def _page(outcome: AnalysisOutcome) -> str:
     spec = outcome.spec
-    header = f'<p class="kicker">Snellen analysis · {esc(spec.name)}</p><h1>{esc(spec.title)}</h1>'
-    header += "".join(f"<p>{esc(line)}</p>" for line in (*filter(None, (spec.about,)), *outcome.notes))
-    found = html_charts(outcome.charts, "", INTERVALS) + "".join(html_table(table) for table in _tables(outcome))
-    return offline_document(f"Snellen analysis: {spec.title}", header, [("analysis", spec.title, found)])
+    head = Head(f"Snellen analysis · {spec.name}", (spec.title,), lines=(*filter(None, (spec.about,)), *outcome.notes))
+    charts = (ChartBlock(tuple(outcome.charts), INTERVALS),) if outcome.charts else ()
+    found: tuple[Block, ...] = (*charts, *(TableBlock(table) for table in _tables(outcome)))
+    return offline_document(f"Snellen analysis: {spec.title}", head, [Section("analysis", spec.title, found)])
 
 
 def _markdown(outcome: AnalysisOutcome) -> str:
@@ -242,7 +242,7 @@ def _json(outcome: AnalysisOutcome) -> str:
 def _svg(outcome: AnalysisOutcome) -> str:
     if not outcome.charts:
         raise DataError(f"{outcome.spec.name} declares no plot; write .html, .md, .csv or .json")
-    return stand_alone(outcome.charts[0].svg)
+    return stand_alone(outcome.charts[0].drawing)
 
 
 FORMS: dict[str, Callable[[AnalysisOutcome], str]] = {

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from snellen.analyses.declaration import AnalysisSpec
 from snellen.analyses.statistics import DIGITS, AnalysisRow, Member, mean_over_models
 from snellen.records import Estimate
-from snellen.report.figures import ChartPanel
-from snellen.report.heat_map import heat_map
-from snellen.report.svg import Axis, IntervalRow, PlotPoint, ScatterPoint, interval_chart, scatter_chart
+from snellen.report.charts import Axis, IntervalRow, PlotPoint, ScatterPoint, interval_chart, scatter_chart
+from snellen.report.drawing import ChartDrawing, ChartPanel
+from snellen.report.heat_map import Scale, heat_map
 
 
 def analysis_charts(spec: AnalysisSpec, rows: Sequence[AnalysisRow], members: Sequence[Member]) -> Iterator[ChartPanel]:
@@ -34,19 +34,18 @@ def _name(row: AnalysisRow) -> str:
     return ", ".join(row.groups)
 
 
-def _heat(title: str, rows: Sequence[AnalysisRow], unit: str) -> str:
+def _heat(title: str, rows: Sequence[AnalysisRow], unit: str) -> ChartDrawing:
     names, quantities = dict.fromkeys(map(_name, rows)), dict.fromkeys(row.quantity for row in rows)
     return heat_map(
         title,
         list(names),
         list(quantities),
         {(_name(row), row.quantity): row.estimate for row in rows},
-        unit,
-        DIGITS.get(unit, 2),
+        Scale(unit, DIGITS.get(unit, 2)),
     )
 
 
-def _intervals(title: str, rows: Sequence[AnalysisRow], unit: str) -> str:
+def _intervals(title: str, rows: Sequence[AnalysisRow], unit: str) -> ChartDrawing:
     """A row for each group and quantity, so that no colour has to tell them apart."""
     quantities = dict.fromkeys(row.quantity for row in rows)
     lines = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 
 from snellen.analysis.as_published import as_printed
 from snellen.analysis.capability import ALL, bounded_mean, capability_rows
+from snellen.analysis.coverage import counted_alike, member_names, missing_words
 from snellen.analysis.linearisation import (
     FIELD_TAG,
     corpus_estimates,
@@ -19,11 +19,12 @@ from snellen.analysis.linearisation import (
     trend_estimates,
 )
 from snellen.analysis.pools import pooled_benchmarks
+from snellen.analysis.question_means import mean_estimate, mean_over_questions
 from snellen.analysis.ranks import average_rank_rows
-from snellen.analysis.statistics import Bounds, estimate_mean
+from snellen.analysis.statistics import estimate_mean
 from snellen.analysis.template_spread import template_spread
 from snellen.errors import DataError
-from snellen.metrics.declaration import Metric, MetricRow, ReplyMetric, declared, metric_of, share
+from snellen.metrics.declaration import ChoiceMetric, Metric, ReplyMetric, declared, metric_of, share
 from snellen.records import Estimate, Method, Prediction, Result, Score
 from snellen.scoring.corpus_counts import QuestionCounts
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
@@ -45,7 +46,7 @@ def results_of(run: ScoredRun) -> list[Result]:
         return list(run.kept_rows)
     rows = [row for benchmark in run.benchmarks for row in _benchmark_rows(run.manifest.model, benchmark)]
     pooled = [row for pool in pooled_benchmarks(run) for row in _benchmark_rows(run.manifest.model, pool)]
-    rows += [*_means(rows), *capability_rows(run, rows), *pooled]
+    rows += [*_means(run, rows), *capability_rows(run, rows), *pooled]
     return rows if run.convention == "standard" else as_printed(run, rows)
 
 
@@ -144,33 +145,6 @@ def _first_gold(scored: ScoredBenchmark, record: Score | QuestionCounts) -> str:
     return options[answer.options[0]] if answer.options else answer.texts[0]
 
 
-def mean_estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> Estimate:
-    """The mean of one metric over these scores, with its interval."""
-    valued = [score for score in scores if score.value is not None]
-    errors = sum(score.never_answered for score in scores)
-    row = declared(metric)
-    return estimate_mean(
-        [score.value for score in valued if score.value is not None],
-        [scored.samples[score.sample_id].group for score in valued],
-        bounds=_bounds(scored, valued, row),
-        unscored=len(scores) - len(valued) - errors,
-        errors=errors,
-    )
-
-
-def _bounds(scored: ScoredBenchmark, valued: Sequence[Score], row: MetricRow) -> Bounds:
-    """The bounds of the mean over these questions, from what the metric declares."""
-    low = -math.inf if row.low is None else row.low
-    if row.question_maximum and valued:
-        maxima = [row.question_maximum(score.n_presentations, _options(scored, score)) for score in valued]
-        return low, math.fsum(maxima) / len(maxima)
-    return low, math.inf if row.high is None else row.high
-
-
-def _options(scored: ScoredBenchmark, score: Score) -> int:
-    return len(scored.samples[score.sample_id].rounds[score.turn].options)
-
-
 def _slices(scored: ScoredBenchmark, scores: Sequence[RecordT]) -> Iterator[tuple[str, list[RecordT]]]:
     """Scores by each value of each tag, and by round of a dialogue."""
     tags: dict[str, dict[str, list[RecordT]]] = defaultdict(lambda: defaultdict(list))
@@ -223,19 +197,31 @@ def scored_predictions(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, fl
             yield prediction, float(prediction.choice in answer.options)
 
 
-def _means(rows: Sequence[Result]) -> Iterator[Result]:
-    """Unweighted means over the benchmarks of a dimension, and over all benchmarks, for rows that declare a scale."""
-    groups: dict[tuple[str, str, Method, str, str], list[Result]] = defaultdict(list)
+def _means(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
+    """Means over the benchmarks of a dimension, and over all benchmarks, for rows that declare a scale.
+
+    Questions count alike where all suites concerned say so and the metric is a mean over questions, else benchmarks.
+    """
+    specs = {scored.spec.name: scored.spec for scored in run.benchmarks}
+    groups: dict[tuple[str, Method, str, str], list[Result]] = defaultdict(list)
     for row in rows:
         if not row.slice and declared(row.metric).scale:
-            key = (row.model, row.protocol, row.method, row.metric)
+            key = (row.protocol, row.method, row.metric)
             groups[*key, row.dimension].append(row)
             groups[*key, ALL].append(row)
-    for (model, protocol, method, metric, dimension), results in groups.items():
+    for (protocol, method, metric, dimension), results in groups.items():
         declaration = declared(metric)
-        value = bounded_mean([result.estimate for result in results], declaration)
-        suites = {result.suite for result in results}
-        suite = suites.pop() if len(suites) == 1 else ""
+        over = counted_alike(specs[result.benchmark] for result in results)
+        pooled = mean_over_questions(run, results) if over == "questions" else None
+        value = pooled or bounded_mean([result.estimate for result in results], declaration)
+        suites, names = {result.suite for result in results}, [result.benchmark for result in results]
+        scope = "" if dimension == ALL else dimension
         yield Result(
-            model, ALL, protocol, method, metric, value, dimension, suite, "", declaration.unit, declaration.better
-        )
+            run.manifest.model, ALL, protocol, method, metric, value,
+            dimension, suites.pop() if len(suites) == 1 else "", "", declaration.unit, declaration.better,
+            over="questions" if pooled else "benchmarks",
+            members=member_names(run, names),
+            partial=missing_words(run, names, value, with_options=True, dimension=scope)
+            if isinstance(metric_of(metric), ChoiceMetric)
+            else "",
+        )  # fmt: skip

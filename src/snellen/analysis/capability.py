@@ -1,4 +1,4 @@
-"""One number for a dimension: the mean of its benchmarks' headline metrics on one scale (ReForm-Eval, Table 1).
+"""One number for a dimension, of its benchmarks' headline metrics on one scale (ReForm-Eval, Table 1).
 
 Accuracies are never averaged with CIDErs: where the declared scales differ there is no mean, and the result says so.
 Models are then compared over all dimensions by their average rank (`snellen.analysis.ranks`).
@@ -7,26 +7,33 @@ Models are then compared over all dimensions by their average rank (`snellen.ana
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.analysis.coverage import counted_alike, member_names, missing_dimensions, missing_words
+from snellen.analysis.question_means import mean_over_questions
 from snellen.analysis.statistics import mean_of_estimates
 from snellen.catalogue import BenchmarkSpec
 from snellen.metrics.declaration import Metric, MetricRow, declared
 from snellen.protocols.base import labelled_declaration
 from snellen.reasons import Reason
-from snellen.records import Estimate, Method, Result
+from snellen.records import Estimate, MeanOver, Method, Result
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, rows_of
 
 CAPABILITY = "capability"
+TASK_CAPABILITY = "task_capability"
 CAPABILITY_METRIC = Metric(
     what="one number for a dimension: the mean of its benchmarks' headline metrics, where these share a scale",
     rows=(MetricRow(name=CAPABILITY),),
 )
-"""Its unit and direction are those of the metrics it averages; each result states them."""
+TASK_CAPABILITY_METRIC = Metric(
+    what="the same for one task of a dimension that has several",
+    rows=(MetricRow(name=TASK_CAPABILITY),),
+)
+"""Their units and directions are those of the metrics they average; each result states them."""
 ALL = "*"
 """The benchmark or dimension of a row that is a mean over all of them."""
 
@@ -59,19 +66,14 @@ def protocol_preference(protocol: str) -> tuple[bool, int, bool, str]:
     return not declared.sees_images or bool(declared.roles), -declared.n_unbiased, declared.circular, protocol
 
 
-class _MeanTerm(Struct, frozen=True):
-    """One estimate that goes into a mean, and what its metric declares."""
-
-    estimate: Estimate
-    metric: MetricRow
-
-
 def capability_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
-    """Means over the benchmarks of each dimension, and over the dimensions, by method; benchmarks count equally.
+    """One number for each task where a dimension has several, for each dimension, and over all, by method.
 
-    The overall value is the mean of the dimensions' values (ReForm-Eval, section 4.2). Each benchmark enters with its
-    preferred protocol, so these rows name the method in place of a protocol.
+    The suites declare what counts alike: questions (MMBench 4.1), benchmarks, or for the number over all dimensions
+    (ReForm-Eval, section 4.2). Each benchmark enters with its preferred protocol, so these rows name the method in
+    place of a protocol.
     """
+    specs = {scored.spec.name: scored.spec for scored in run.benchmarks if scored.spec.dimension}
     headlines = {scored.spec.name: headlines_of(scored) for scored in run.benchmarks if scored.spec.dimension}
     headline_rows: dict[Method, dict[str, Result]] = defaultdict(dict)
     standing = [row for row in rows if row.metric in headlines.get(row.benchmark, ()) and not row.slice]
@@ -81,20 +83,80 @@ def capability_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
         if row.estimate.value is not None:
             headline_rows[row.method].setdefault(row.benchmark, row)
     for method, by_benchmark in headline_rows.items():
-        terms_by_dimension: dict[str, list[_MeanTerm]] = defaultdict(list)
-        for row in by_benchmark.values():
-            terms_by_dimension[row.dimension].append(_MeanTerm(row.estimate, declared(row.metric)))
-        for dimension, terms in terms_by_dimension.items():
-            yield _mean(run.manifest.model, method, dimension, terms)
-        means = [
-            _MeanTerm(_mean_estimate(terms), terms[0].metric)
-            for terms in terms_by_dimension.values()
-            if not _why_no_mean(terms)
-        ]
-        everything = [term for terms in terms_by_dimension.values() for term in terms]
-        overall = means if not _why_no_mean(everything) else everything
-        row = _mean(run.manifest.model, method, ALL, overall)
-        yield _summed(row, len(means)) if overall is means and _prints_sum(run) else row
+        yield from _Capabilities(run, specs, method, list(by_benchmark.values())).rows()
+
+
+class _Capabilities(Struct, frozen=True):
+    """The means over the headline numbers of one run by one method."""
+
+    run: ScoredRun
+    specs: Mapping[str, BenchmarkSpec]
+    method: Method
+    headlines: Sequence[Result]
+
+    def rows(self) -> Iterator[Result]:
+        of_dimension: dict[str, list[Result]] = defaultdict(list)
+        for row in self.headlines:
+            of_dimension[row.dimension].append(row)
+        dimensions = [self._mean(members, dimension) for dimension, members in of_dimension.items()]
+        for dimension in dimensions:
+            yield from self._tasks(of_dimension[dimension.dimension], dimension.dimension)
+            yield dimension
+        yield self._overall(dimensions)
+
+    def _tasks(self, members: Sequence[Result], dimension: str) -> Iterator[Result]:
+        of_task: dict[str, list[Result]] = defaultdict(list)
+        for row in members:
+            of_task[self.specs[row.benchmark].task].append(row)
+        if len(of_task) > 1:
+            for task, rows in sorted(of_task.items()):
+                yield replace(self._mean(rows, dimension), metric=TASK_CAPABILITY, slice=f"task={task}", partial="")
+
+    def _overall(self, dimensions: Sequence[Result]) -> Result:
+        members = [row.benchmark for row in self.headlines]
+        counted = self._counted(self.headlines)
+        if _why_no_mean(self.headlines):
+            return replace(self._mean(self.headlines, ALL), over=counted)
+        if counted != "dimensions":
+            return self._mean(self.headlines, ALL)
+        means = [row for row in dimensions if row.estimate.value is not None]
+        estimate = _mean_estimate(means, declared(self.headlines[0].metric))
+        overall = replace(
+            means[0],
+            estimate=estimate,
+            dimension=ALL,
+            over="dimensions",
+            members=member_names(self.run, members),
+            partial=self._partial(members, estimate, [row.dimension for row in means]),
+        )
+        return _summed(overall, len(means)) if _prints_sum(self.run) else overall
+
+    def _mean(self, members: Sequence[Result], dimension: str) -> Result:
+        """The number of some benchmarks, whose questions count alike or else the benchmarks."""
+        counted, reason = self._counted(members), _why_no_mean(members)
+        estimate = None if reason or counted != "questions" else mean_over_questions(self.run, members)
+        over: MeanOver = "questions" if estimate else "benchmarks"
+        metric = MetricRow(name=CAPABILITY) if reason else declared(members[0].metric)
+        value = _no_mean(members) if reason else estimate or _mean_estimate(members, metric)
+        names = [row.benchmark for row in members]
+        return Result(
+            self.run.manifest.model, ALL, self.method, self.method, CAPABILITY, value, dimension,
+            unit=metric.unit, better=metric.better, reason=reason, detail=_metric_names(members) if reason else "",
+            over=over, members=member_names(self.run, names),
+            partial=self._partial(names, value, [] if dimension != ALL else sorted({r.dimension for r in members}),
+                                  "" if dimension == ALL else dimension),
+        )  # fmt: skip
+
+    def _counted(self, members: Sequence[Result]) -> MeanOver:
+        return counted_alike(self.specs[row.benchmark] for row in members)
+
+    def _partial(
+        self, members: Sequence[str], estimate: Estimate, dimensions: Sequence[str], dimension: str = ""
+    ) -> str:
+        with_options = self.method == "likelihood"
+        lacking = missing_dimensions(self.run, dimensions, with_options=with_options) if dimensions else ""
+        words = missing_words(self.run, members, estimate, with_options=with_options, dimension=dimension)
+        return "; ".join(filter(None, [lacking, words]))
 
 
 def _prints_sum(run: ScoredRun) -> bool:
@@ -109,38 +171,27 @@ def _summed(row: Result, dimensions: int) -> Result:
     return replace(row, estimate=summed, detail=f"sum over {dimensions} dimensions")
 
 
-def _mean(model: str, method: Method, dimension: str, terms: Sequence[_MeanTerm]) -> Result:
-    reason = _why_no_mean(terms)
-    metric = MetricRow(name=CAPABILITY) if reason else terms[0].metric
-    return Result(
-        model, ALL, method, method, CAPABILITY, _no_mean(terms) if reason else _mean_estimate(terms), dimension,
-        unit=metric.unit, better=metric.better, reason=reason, detail=_metric_names(terms) if reason else "",
-    )  # fmt: skip
-
-
-def _why_no_mean(terms: Sequence[_MeanTerm]) -> Reason | None:
+def _why_no_mean(rows: Sequence[Result]) -> Reason | None:
     """Why these numbers have no mean, or None if they have one. A single number is its own mean."""
-    if len(terms) == 1:
+    if len(rows) == 1:
         return None
-    if len({(term.metric.scale, term.metric.better) for term in terms}) > 1:
+    metrics = [declared(row.metric) for row in rows]
+    if len({(metric.scale, metric.better) for metric in metrics}) > 1:
         return "scales differ"
-    return None if terms[0].metric.scale else "no scale"
+    return None if metrics[0].scale else "no scale"
 
 
-def _metric_names(terms: Sequence[_MeanTerm]) -> str:
-    return ", ".join(dict.fromkeys(term.metric.display_name for term in terms))
+def _metric_names(rows: Sequence[Result]) -> str:
+    return ", ".join(dict.fromkeys(declared(row.metric).display_name for row in rows))
 
 
-def _no_mean(terms: Sequence[_MeanTerm]) -> Estimate:
-    estimates = [term.estimate for term in terms]
-    n, unscored, errors = (
-        sum(getattr(estimate, count) for estimate in estimates) for count in ("n", "unscored", "errors")
-    )
+def _no_mean(rows: Sequence[Result]) -> Estimate:
+    n, unscored, errors = (sum(getattr(row.estimate, count) for row in rows) for count in ("n", "unscored", "errors"))
     return Estimate(None, None, None, None, n, unscored, errors)
 
 
-def _mean_estimate(terms: Sequence[_MeanTerm]) -> Estimate:
-    return bounded_mean([term.estimate for term in terms], terms[0].metric)
+def _mean_estimate(rows: Sequence[Result], metric: MetricRow) -> Estimate:
+    return bounded_mean([row.estimate for row in rows], metric)
 
 
 def bounded_mean(estimates: Sequence[Estimate], metric: MetricRow) -> Estimate:

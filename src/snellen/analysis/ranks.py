@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from statistics import fmean
 
 from snellen.analysis.capability import ALL, CAPABILITY
+from snellen.analysis.paper_formulas import rounded
 from snellen.metrics.declaration import Metric, metric_row, unit_multiplier
 from snellen.records import METHODS, Better, Estimate, Method, Result
 
@@ -18,7 +20,7 @@ DIGITS = 2
 """Decimals of a dimension's value times 100, as the paper prints and ranks it."""
 
 
-def competition_ranks(values: Sequence[float], better: Better = "higher") -> list[int]:
+def competition_ranks(values: Sequence[float] | Sequence[Decimal], better: Better = "higher") -> list[int]:
     """Competition ranks, 1 for the best; equal values share the better rank, and the next is skipped (1, 2, 2, 4)."""
     sign = -1 if better == "lower" else 1
     return [1 + sum(sign * rival > sign * value for rival in values) for value in values]
@@ -28,33 +30,33 @@ def average_rank_rows(tables: Sequence[Sequence[Result]]) -> Iterator[Result]:
     """The average rank of each run by each method, among the runs with that method; `tables` holds each run's rows."""
     for method in METHODS:
         compared = [capabilities for table in tables if (capabilities := _capabilities(table, method))]
+        if len(compared) < 2:
+            continue
+        ranked, partial = ranked_dimensions(compared), _what_is_not_ranked(compared)
         for capabilities, estimate in zip(compared, average_ranks(compared), strict=True):
-            if estimate:
-                model = next(iter(capabilities.values())).model
-                yield Result(model, ALL, method, method, AVERAGE_RANK, estimate, ALL, unit="rank", better="lower")
+            first = next(iter(capabilities.values()))
+            yield Result(
+                first.model, ALL, method, method, AVERAGE_RANK, estimate or Estimate(None, None, None, None, 0), ALL,
+                unit="rank", better="lower", reason=None if estimate else "not measured alike",
+                over="dimensions", members=", ".join(ranked), partial=partial,
+            )  # fmt: skip
 
 
 def _capabilities(table: Sequence[Result], method: Method) -> dict[str, Result]:
     return {
-        row.dimension: row for row in table if (row.metric, row.method) == (CAPABILITY, method) and row.dimension != ALL
+        row.dimension: row
+        for row in table
+        if (row.metric, row.method, row.slice) == (CAPABILITY, method, "") and row.dimension != ALL
     }
 
 
 def average_ranks(models: Sequence[Mapping[str, Result]]) -> list[Estimate | None]:
-    """For each model, the mean of its ranks over the dimensions for which all models have a value.
+    """For each model, the mean of its ranks over the dimensions in which all models are measured alike.
 
     Each of `models` maps dimensions to that model's capability. All None if there is no such dimension, or only one
     model.
     """
-    common = (
-        [
-            name
-            for name in models[0]
-            if all(_comparable(capabilities.get(name), models[0][name]) for capabilities in models)
-        ]
-        if models
-        else []
-    )
+    common = ranked_dimensions(models)
     if len(models) < 2 or not common:
         return [None] * len(models)
     ranks = [
@@ -68,13 +70,39 @@ def average_ranks(models: Sequence[Mapping[str, Result]]) -> list[Estimate | Non
     ]
 
 
-def _printed(result: Result) -> float:
-    return round(100 / unit_multiplier(result.unit) * (result.estimate.value or 0.0), DIGITS)
+def ranked_dimensions(models: Sequence[Mapping[str, Result]]) -> list[str]:
+    """The dimensions for which all models have a value in one unit, of the same questions of the same benchmarks."""
+    return [
+        name
+        for name in (models[0] if models else ())
+        if all(_comparable(capabilities.get(name), models[0][name]) for capabilities in models)
+    ]
+
+
+def _what_is_not_ranked(models: Sequence[Mapping[str, Result]]) -> str:
+    """Dimensions that do not enter the ranks, and those in which models lack values of different questions."""
+    everything = dict.fromkeys(name for capabilities in models for name in capabilities)
+    ranked = ranked_dimensions(models)
+    left_out = [name for name in everything if name not in ranked]
+    uneven = [name for name in ranked if len({capabilities[name].estimate.n for capabilities in models}) > 1]
+    words = [
+        f"{len(ranked)} of {len(everything)} dimensions: in {', '.join(left_out)} the models were not measured alike"
+        if left_out
+        else "",
+        f"in {', '.join(uneven)} they have values of different numbers of questions" if uneven else "",
+    ]
+    return "; ".join(filter(None, words))
+
+
+def _printed(result: Result) -> Decimal:
+    """The value times 100, as the paper prints it: rounded half up. Float error is taken off first."""
+    value = 100 / unit_multiplier(result.unit) * (result.estimate.value or 0.0)
+    return rounded(Decimal(repr(round(value, 9))), DIGITS)
 
 
 def _comparable(result: Result | None, first: Result) -> bool:
     return (
         result is not None
         and result.estimate.value is not None
-        and (result.unit, result.better) == (first.unit, first.better)
+        and (result.unit, result.better, result.members) == (first.unit, first.better, first.members)
     )

@@ -12,6 +12,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
+from operator import mul
 from statistics import NormalDist
 
 from msgspec import Struct
@@ -103,19 +104,24 @@ def group_spread(deviations: Sequence[float], groups: Sequence[Hashable]) -> Gro
     (sum w^2)^2 / sum w^4 - 1, G - 1 for groups of one size.
     """
     n, sizes = len(deviations), Counter(groups)
-    total = math.fsum(d * d for d in deviations)
-    count, squares = len(sizes), math.fsum(size * size for size in sizes.values()) / n**2
+    of_size = Counter(sizes.values())
+    total = math.fsum(map(mul, deviations, deviations))
+    count, squares = len(sizes), sum(number * size**2 for size, number in of_size.items()) / n**2
     if count < 2:
         return GroupSpread(count, 1.0, independent=total)
     sums = _group_sums(deviations, groups) if count < n else dict(zip(groups, deviations, strict=True))
-    shifts = [sums[group] / (1 - size / n) for group, size in sizes.items()]
-    df = max(1.0, squares**2 / (math.fsum(size**4 for size in sizes.values()) / n**4) - 1)
+    if len(of_size) == 1:
+        share = 1 - 1 / count
+        shifts = [sums[group] / share for group in sizes]
+    else:
+        shifts = [sums[group] / (1 - size / n) for group, size in sizes.items()]
+    df = max(1.0, squares**2 / (sum(number * size**4 for size, number in of_size.items()) / n**4) - 1)
     correlation = _correlation(deviations, groups, sums, sizes) if count < n and total else 0.0
     dependent = n * total * squares
     return GroupSpread(
         count,
         1 / squares,
-        (count - 1) / count * math.fsum(shift * shift for shift in shifts),
+        (count - 1) / count * math.fsum(map(mul, shifts, shifts)),
         total + correlation * (dependent - total),
         total,
         dependent,
@@ -142,7 +148,7 @@ def _correlation(
 
     sum_g sum_{i != j in g} d_i d_j / (n_g - 1), over that for a correlation of 1.
     """
-    n, total = len(deviations), math.fsum(d * d for d in deviations)
+    n, total = len(deviations), math.fsum(map(mul, deviations, deviations))
     between = math.fsum(sums[group] ** 2 / (size - 1) for group, size in sizes.items() if size > 1)
     if len(set(sizes.values())) == 1:
         within = total / (n / len(sizes) - 1)
@@ -158,7 +164,7 @@ def _carriers(shifts: Sequence[float]) -> float:
     G / pi for many normal shifts. Where few groups hold all the wrong answers, as few tell how wrong answers cluster.
     """
     sides = ([x for x in shifts if x > 0], [x for x in shifts if x < 0])
-    squares = [math.fsum(x * x for x in side) for side in sides]
+    squares = [math.fsum(map(mul, side, side)) for side in sides]
     return min(math.fsum(side) ** 2 / square if square else 0.0 for side, square in zip(sides, squares, strict=True))
 
 

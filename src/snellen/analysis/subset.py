@@ -77,13 +77,16 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
 
 
 def narrow_run(run: ScoredRun, keys: Collection[Key]) -> ScoredRun:
-    """A run narrowed to some questions; benchmarks without any are left out. Request counts stay those of all."""
+    """A run narrowed to some questions; benchmarks without any are left out. Request counts stay those of all.
+
+    What a rule has let it ask is no random part of these questions alone, so the narrowed run has no such part."""
     ids_by_benchmark: dict[str, set[str]] = defaultdict(set)
     for benchmark, sample in keys:
         ids_by_benchmark[benchmark].add(sample)
     selections = [(scored, ids_by_benchmark[scored.spec.name] & scored.samples.keys()) for scored in run.benchmarks]
     return replace(
         run,
+        manifest=replace(run.manifest, benchmarks=tuple(replace(use, part=None) for use in run.manifest.benchmarks)),
         benchmarks=tuple(_narrowed(scored, ids) for scored, ids in selections if ids),
         counterpart=narrow_run(run.counterpart, keys) if run.counterpart else None,
         kept_rows=None,

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import permutations
+from itertools import combinations
+
+from msgspec import Struct
 
 from snellen.analysis.statistics import CONFIDENCE, GroupSpread, group_spread, interval_of, student_t
 from snellen.records import Estimate
@@ -31,31 +33,46 @@ def template_spread(shares: Shares, *seed: str) -> Estimate:
     presentations compared. No value where a template was shown for fewer than two groups.
     """
     fold_of = _folds(sorted({group for pairs in shares.values() for _, group in pairs}), seed)
-    best, worst = [], []
+    parts = _by_fold(shares, fold_of)
+    totals = {
+        name: [(math.fsum(value for value, _ in pairs), len(pairs)) for pairs in by_fold]
+        for name, by_fold in parts.items()
+    }
+    best: list[tuple[float, str]] = []
+    worst: list[tuple[float, str]] = []
     for fold in range(FOLDS):
-        ranked = _ranked(shares, fold_of, fold)
+        ranked = _ranked(totals, fold)
         if ranked:
-            best += [pair for pair in shares[ranked[-1]] if fold_of[pair[1]] == fold]
-            worst += [pair for pair in shares[ranked[0]] if fold_of[pair[1]] == fold]
+            best += parts[ranked[-1]][fold]
+            worst += parts[ranked[0]][fold]
     if not best or not worst or len({group for _, group in best + worst}) < 2:
         return Estimate(None, None, None, None, 0)
-    value, spread = _difference(best, worst)
-    low, high = _limits(shares)
+    value, spread = _difference(_shifts(best), _shifts(worst))
+    low, high = _limits([_shifts(pairs) for pairs in shares.values()])
     n = min(len(best), len(worst))
     return Estimate(value, spread.error, min(low, value), max(high, value), n, groups=spread.groups)
 
 
-def _limits(shares: Shares) -> tuple[float, float]:
-    ordered = list(permutations(shares.values(), 2))
+class _Shifts(Struct, frozen=True):
+    """The mean over some presentations, and how far each group moves it."""
+
+    mean: float
+    by_group: dict[str, float]
+
+
+def _limits(templates: Sequence[_Shifts]) -> tuple[float, float]:
     lows, highs = [], []
-    for first, second in ordered:
+    for first, second in combinations(templates, 2):
         value, spread = _difference(first, second)
-        low, high = interval_of(value, spread, SPREAD_BOUNDS)
-        if low is None or high is None:
-            return SPREAD_BOUNDS
-        apart = student_t(spread.df, 1 - (1 - CONFIDENCE) / len(ordered)) / student_t(spread.df)
-        lows.append(value - apart * (value - low))
-        highs.append(high)
+        # In the other order the difference is the negative, and its spread the same.
+        for one in (value, -value):
+            low, high = interval_of(one, spread, SPREAD_BOUNDS)
+            if low is None or high is None:
+                return SPREAD_BOUNDS
+            ordered = len(templates) * (len(templates) - 1)
+            apart = student_t(spread.df, 1 - (1 - CONFIDENCE) / ordered) / student_t(spread.df)
+            lows.append(one - apart * (one - low))
+            highs.append(high)
     return max(SPREAD_BOUNDS[0], *lows), max(highs)
 
 
@@ -65,23 +82,41 @@ def _folds(groups: Sequence[str], seed: Sequence[str]) -> dict[str, int]:
     return {group: place % FOLDS for place, group in enumerate(order)}
 
 
-def _ranked(shares: Shares, fold_of: Mapping[str, int], fold: int) -> list[str]:
-    """Templates from worst to best on all other folds; empty if one of them does not occur there."""
+def _by_fold(shares: Shares, fold_of: Mapping[str, int]) -> dict[str, list[list[tuple[float, str]]]]:
+    """For each template its presentations in each fold."""
+    parts: dict[str, list[list[tuple[float, str]]]] = {name: [[] for _ in range(FOLDS)] for name in shares}
+    for name, pairs in shares.items():
+        for pair in pairs:
+            parts[name][fold_of[pair[1]]].append(pair)
+    return parts
+
+
+def _ranked(totals: Mapping[str, Sequence[tuple[float, int]]], fold: int) -> list[str]:
+    """Templates from worst to best on all other folds; empty if one of them does not occur there.
+
+    `totals` has for each template and fold the sum of the values and their number.
+    """
     means = {}
-    for template, pairs in shares.items():
-        values = [value for value, group in pairs if fold_of[group] != fold]
-        if not values:
+    for template, by_fold in totals.items():
+        others = [total for number, total in enumerate(by_fold) if number != fold]
+        count = sum(number for _, number in others)
+        if not count:
             return []
-        means[template] = math.fsum(values) / len(values)
+        means[template] = math.fsum(value for value, _ in others) / count
     return sorted(means, key=lambda template: (means[template], template))
 
 
-def _difference(best: Sequence[tuple[float, str]], worst: Sequence[tuple[float, str]]) -> tuple[float, GroupSpread]:
+def _shifts(pairs: Sequence[tuple[float, str]]) -> _Shifts:
+    count = len(pairs)
+    mean = math.fsum(value for value, _ in pairs) / count
+    by_group: dict[str, float] = defaultdict(float)
+    for value, group in pairs:
+        by_group[group] += (value - mean) / count
+    return _Shifts(mean, dict(by_group))
+
+
+def _difference(first: _Shifts, second: _Shifts) -> tuple[float, GroupSpread]:
     """Difference of two means, paired by the groups that both have."""
-    deviations: dict[str, float] = defaultdict(float)
-    means = []
-    for sign, pairs in ((1, best), (-1, worst)):
-        means.append(math.fsum(value for value, _ in pairs) / len(pairs))
-        for value, group in pairs:
-            deviations[group] += sign * (value - means[-1]) / len(pairs)
-    return means[0] - means[1], group_spread(list(deviations.values()), list(deviations))
+    groups = list(first.by_group | second.by_group)
+    one, other = first.by_group.get, second.by_group.get
+    return first.mean - second.mean, group_spread([one(g, 0.0) - other(g, 0.0) for g in groups], groups)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import ExitStack, suppress
@@ -35,7 +36,7 @@ from snellen.building.recipe import BuildStats, DistractorWriter, Recipe, reform
 from snellen.building.staging import staging_folder
 from snellen.catalogue import BenchmarkSpec, entry_folder
 from snellen.drafts import Draft, ImageFile, LazyImage, PictureSpec, QuestionDraft
-from snellen.errors import DataError
+from snellen.errors import DataError, WrongRowsError
 from snellen.formats.parquet import RecordWriter, sort_by_group
 from snellen.images import ImageStore
 from snellen.paths import benchmark_folder
@@ -52,7 +53,6 @@ from snellen.records import (
 from snellen.reformulation.regions import render_picture
 
 ANSWERS = "answers.parquet"
-SHOWN_FAULTS = 10
 DEFAULT = Recipe()
 
 Progress = Callable[[int], object]
@@ -72,7 +72,7 @@ def build_benchmark(
 
     `source` is the folder with the user's files (default: the entry's own folder, if its files lie there), `to` the
     folder to create (default: under $SNELLEN_HOME). `recipe` overrides settings of the entry, and `writer` writes
-    distractors. Raises DataError naming file and line of up to ten wrong rows; nothing is left behind in that
+    distractors. Raises DataError naming file and line of the wrong rows; nothing is left behind in that
     case, and an earlier build stays as it was.
     """
     reader = registry.find("readers", spec.source.reader)
@@ -142,6 +142,7 @@ def _write(spec: BenchmarkSpec, drafts: Iterable[Draft], folder: Path, progress:
         questions=questions_digest.hexdigest()[:16],
         indistinguishable=alike,
         files={path.name: file_digest(path) for path in sorted(folder.glob("*.parquet"))},
+        answer_tags=checker.answer_tags(),
     )
 
 
@@ -167,15 +168,16 @@ class DraftChecker:
         self._pictures: dict[Hashable, ImageRef] = {}
         self._digests: set[str] = set()
         self._tags: dict[str, Counter[str]] = {}
+        self._answer_tags: set[str] = set()
         self._forms: Counter[Formulation] = Counter()
         self._notes: list[str] = []
         self._alike = IndistinguishableFinder()
 
     def sound(self, drafts: Iterable[Draft]) -> Iterator[Draft]:
-        """The drafts until the first fault. Raises DataError at the end, listing the first faults."""
+        """The drafts until the first fault. Raises WrongRowsError at the end, with all faults."""
         faults: list[str] = []
         stream = iter(drafts)
-        while len(faults) < SHOWN_FAULTS:
+        while True:
             try:
                 draft = next(stream)
                 check_draft(draft)
@@ -189,13 +191,13 @@ class DraftChecker:
             except StopIteration:
                 break
             except DataError as error:
-                faults.append(str(error))
+                faults += error.faults if isinstance(error, WrongRowsError) else [str(error)]
                 # A reader that raised is exhausted, but after a draft that failed its check reading goes on.
                 continue
             if not faults:
                 yield draft
         if faults:
-            raise DataError("\n".join(faults))
+            raise WrongRowsError(sorted(faults, key=_by_place))
         if not self._ids:
             raise DataError(f"{self._spec.name}: the source has no questions")
 
@@ -216,7 +218,7 @@ class DraftChecker:
             rewordings=() if draft.dialogue else first.rewordings,
         )
         golds = [
-            Answer(draft.id, turn, r.gold, r.texts, r.relevance)
+            Answer(draft.id, turn, r.gold, r.texts, r.relevance, draft.answer_tags)
             for turn, r in enumerate(draft.rounds)
             if r.gold or r.texts
         ]
@@ -242,6 +244,7 @@ class DraftChecker:
         self._forms[sample.formulation] += 1
         for name, value in sample.tags.items():
             self._tags.setdefault(name, Counter())[value] += 1
+        self._answer_tags.update(*(gold.tags for gold in golds))
 
     def indistinguishable(self) -> Iterator[IndistinguishableQuestion]:
         """Questions that nothing tells apart from another one with another answer."""
@@ -261,6 +264,9 @@ class DraftChecker:
             for name, values in sorted(self._tags.items())
         }
 
+    def answer_tags(self) -> tuple[str, ...]:
+        return tuple(sorted(self._answer_tags))
+
     def warnings(self) -> tuple[str, ...]:
         expected, counts = self._spec.expected, self.counts()
         pairs = (("samples", expected.samples, counts.samples), ("images", expected.images, counts.images))
@@ -272,6 +278,11 @@ class DraftChecker:
         if 0 < counts.answers < counts.questions:
             warnings.append(f"{counts.questions - counts.answers} of {counts.questions} questions have no answer")
         return (*warnings, *self._notes)
+
+
+def _by_place(fault: str) -> list[tuple[int, str]]:
+    """Faults in order of their lines: numbers in a text count as numbers."""
+    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", fault.partition(": ")[0])]
 
 
 def _name(file: ImageFile) -> Hashable:
@@ -299,6 +310,8 @@ def check_draft(draft: Draft) -> None:
         raise DataError(f"{draft.where}: the id is empty")
     if draft.replies and len(draft.replies) != len(draft.rounds):
         raise DataError(f"{draft.where}: {len(draft.replies)} published replies for {len(draft.rounds)} rounds")
+    if both := draft.tags.keys() & draft.answer_tags.keys():
+        raise DataError(f"{draft.where}: {min(both)!r} is both a tag and an answer tag; name it once")
     for number, question in enumerate(draft.rounds):
         _check_round(question, f"{draft.where}, round {number}" if draft.dialogue else draft.where)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Literal, Protocol
 
 import msgspec
@@ -13,7 +12,7 @@ from msgspec.structs import replace
 
 from snellen.catalogue import BenchmarkSpec
 from snellen.drafts import Draft, QuestionDraft
-from snellen.errors import DataError
+from snellen.errors import DataError, WrongRowsError
 from snellen.reformulation.answer_equality import opposite_yes_no
 from snellen.reformulation.distractors import Rejected, to_multiple_choice
 from snellen.reformulation.sampling import Sampling, draw_sample
@@ -93,7 +92,12 @@ def _sampled(spec: BenchmarkSpec, read: Drafts, recipe: Recipe, stats: BuildStat
             stats.complete += 1
             yield draft
         return
-    strata = [draft.stratum for draft in read()]
+    try:
+        strata = [draft.stratum for draft in read()]
+    except WrongRowsError:
+        # Nothing is drawn from such a source: all of it is looked at, so that pictures that are wrong are named too.
+        yield from read()
+        return
     stats.read = len(strata)
     complete = draw_sample(strata, select, spec.draw, "select", recipe.seed)
     stats.complete = len(complete)
@@ -113,7 +117,7 @@ def _written(
     drafts: Iterator[Draft], spec: BenchmarkSpec, count: int, writer: DistractorWriter | None, rejected: Rejected
 ) -> Iterator[Draft]:
     """The drafts with `count` written distractors where they need them, one window of drafts at a time."""
-    while window := list(islice(drafts, WINDOW)):
+    for window in _windows(drafts):
         asking = [draft for draft in window if any(needs_writing(question) for question in draft.rounds)]
         if asking and writer is None:
             raise DataError(
@@ -123,6 +127,23 @@ def _written(
         done = writer.write(spec.name, asking, count, rejected) if asking and writer else []
         written = {draft.id: draft for draft in done}
         yield from (written.get(draft.id, draft) for draft in window)
+
+
+def _windows(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
+    """The drafts in lists; those before wrong rows come too, so that what is wrong with them is named as well."""
+    window: list[Draft] = []
+    try:
+        for draft in drafts:
+            window.append(draft)
+            if len(window) == WINDOW:
+                yield window
+                window = []
+    except WrongRowsError:
+        # Nothing is written for a source that will be refused.
+        yield [replace(draft, rounds=tuple(replace(r, distractors=None) for r in draft.rounds)) for draft in window]
+        raise
+    if window:
+        yield window
 
 
 def needs_writing(question: QuestionDraft) -> bool:

@@ -4,6 +4,7 @@ from snellen.catalogue.entries import BenchmarkSpec, Expected, SourceSpec
 from snellen.catalogue.finding import select, suites
 from snellen.catalogue.loading import (
     add_suites,
+    aggregation_of,
     analysis_files,
     dimension_titles,
     entries,
@@ -17,6 +18,7 @@ __all__ = [
     "Expected",
     "SourceSpec",
     "add_suites",
+    "aggregation_of",
     "analysis_files",
     "dimension_titles",
     "entries",

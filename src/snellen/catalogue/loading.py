@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry
-from snellen.catalogue.suites import Suite, parse_suite
+from snellen.catalogue.suites import Aggregation, Suite, parse_suite
 from snellen.errors import DataError
 from snellen.formats.decoding import parse_toml
 
@@ -129,6 +129,20 @@ def entry_folder(spec: BenchmarkSpec) -> Path | None:
 def dimension_titles() -> Mapping[str, str]:
     """The dimensions that suites declare, by name, in the order of their tables."""
     return _dimensions(_named_folders())
+
+
+def aggregation_of(spec: BenchmarkSpec) -> Aggregation:
+    """How the suite of a benchmark aggregates: by its own rule, by that of the taxonomy it uses, or over benchmarks.
+
+    A benchmark without a suite follows the one that declares its dimension.
+    """
+    facts = suite_facts()
+    own = facts.get(spec.suite)
+    if own is None:
+        own = next((suite for suite in facts.values() if spec.dimension in suite.dimensions), None)
+    if own is not None and own.aggregation is None and own.taxonomy:
+        own = facts.get(own.taxonomy)
+    return (own.aggregation if own else None) or Aggregation()
 
 
 def hook_targets(group: str) -> Mapping[str, str]:

@@ -41,6 +41,11 @@ class Aggregation(Struct, frozen=True, forbid_unknown_fields=True):
     """`macro`: the units named in `over` have equal weight; `micro`: all questions do, whatever their unit."""
     over: Literal["questions", "benchmarks", "dimensions"] = "benchmarks"
 
+    @property
+    def counts_questions(self) -> bool:
+        """Whether every question has equal weight, whatever its benchmark."""
+        return self.average == "micro" or self.over == "questions"
+
 
 class AsPublished(Struct, frozen=True, forbid_unknown_fields=True):
     """By what rules the tables of a suite's paper were made."""
@@ -79,7 +84,8 @@ class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Named parts besides its dimensions and tasks: `snellen run MODEL SUITE:PART`."""
     pools: dict[str, tuple[str, ...]] = {}
     """Benchmarks (without the suite's name) whose questions are also counted together, as `SUITE/POOL`."""
-    aggregation: Aggregation = Aggregation()
+    aggregation: Aggregation | None = None
+    """None for that of the suite whose taxonomy it uses, else a mean over benchmarks."""
     as_published: AsPublished | None = None
     """None where its paper has no tables, or none by rules of their own."""
     hooks: dict[HookGroup, dict[str, str]] = {}

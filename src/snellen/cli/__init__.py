@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import keyword
+import os
 import sys
 import traceback
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import CompletionItem
 
 from snellen import __version__
 from snellen.errors import SnellenError
@@ -36,6 +38,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "compare": "Compare runs question by question: differences, tests, ranks, flips.",
         "agree": "Label hard replies, and see how far extractors and judges agree with people.",
         "rate": "Have people rate replies: a blinded form, sheets in and out, means and agreement.",
+        "arena": "Rate models by votes between their replies: Elo, Bradley-Terry, intervals, rigged votes.",
         "report": "Write the report of one or several runs.",
         "view": "Show runs as local pages: search, filter, models side by side, runs under way.",
         "export": "Write scored runs as one table, or in the forms of other tools.",
@@ -43,9 +46,18 @@ _VERBS: dict[str, dict[str, str]] = {
         "submit": "Write the replies of a run as the file that an evaluation server takes.",
     },
     "Serving": {
+        "serve": "Serve accounts and features to many, on a network.",
+        "serve-data": "Back up a server, show or erase what it knows of a person.",
         "worker": "Serve a model class of your own, to be evaluated from anywhere.",
     },
+    "Setup": {
+        "doctor": "Look at this environment: packages, extras, accelerator, folders, programs, keys.",
+    },
 }
+
+
+_COMPLETING = "_SNELLEN_COMPLETE"
+"""The environment variable by which a shell asks click for completions."""
 
 
 class _VerbGroup(click.Group):
@@ -55,18 +67,28 @@ class _VerbGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self.list_commands(ctx):
             return None
-        module = f"{name}_" if keyword.iskeyword(name) else name
+        if ctx.resilient_parsing:  # a shell asks what a word may become
+            from snellen.cli.completion import stand_in
+            from snellen.cli.outline import known_outline
+
+            return stand_in(name, known_outline(self))
+        module = f"{name}_" if keyword.iskeyword(name) else name.replace("-", "_")
         command: click.Command = importlib.import_module(f"snellen.cli.verbs.{module}").command
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.list_commands(ctx):
+        if args and args[0] not in self.list_commands(ctx) and not ctx.resilient_parsing:
             from snellen.registry import unknown
 
             raise unknown("command", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        verbs = ((verb, said) for verbs in _VERBS.values() for verb, said in verbs.items())
+        found = [CompletionItem(verb, help=said) for verb, said in verbs if verb.startswith(incomplete)]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section, verbs in _VERBS.items():
@@ -99,6 +121,10 @@ def cli(debug: bool, suites: tuple[str, ...]) -> None:
 def main(args: Sequence[str] | None = None) -> None:
     """Run a command; a SnellenError is one line on stderr and its exit code."""
     words = list(sys.argv[1:] if args is None else args)
+    if _COMPLETING in os.environ:
+        from snellen.cli.completion import prepare
+
+        prepare()
     try:
         code = cli.main(words, prog_name="snellen", standalone_mode=False)
     except SnellenError as error:

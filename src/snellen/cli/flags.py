@@ -10,6 +10,7 @@ import click
 from snellen.runs.spec import JudgeSpec, ScoringSpec, TokenPrice, judge_spec, scoring_spec
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
 JUDGE = "judge_"
 """The prefix of the flags that set fields of `JudgeSpec`."""
 
@@ -22,6 +23,17 @@ def parse_price(context: click.Context, parameter: click.Parameter, text: str | 
     except ValueError:
         raise click.BadParameter(f"{text!r} is not IN,OUT; give two prices per million tokens, e.g. 0.15,0.6") from None
     return input_price, output_price
+
+
+def parse_seconds(context: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
+    """`90`, `90s`, `30m` or `2h` in seconds."""
+    if not text:
+        return None
+    number, unit = (text[:-1], text[-1]) if text[-1] in SECONDS_OF else (text, "s")
+    try:
+        return float(number) * SECONDS_OF[unit]
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no time; write 90, 30m or 2h") from None
 
 
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print tables as JSON, one object per line.")

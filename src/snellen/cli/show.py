@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -24,12 +24,14 @@ from rich.text import Text
 from snellen.benchmark import Benchmark
 from snellen.building.builder import Progress as Built
 from snellen.formats.shown_text import short_name
+from snellen.report.live_progress import progress_lines
 from snellen.runs.progress import ProgressListener, RunProgress
 
 if TYPE_CHECKING:
     from snellen.api import Results
 
-SECONDS_BETWEEN_LINES = 10
+MOST_OF_A_LINE = 120
+"""A terminal with fewer columns has a shorter bar in its line of progress."""
 MAX_METRIC_ROWS = 24
 """Most metric rows of open questions and dialogues shown in a terminal; longer tables are only in the report."""
 MAX_SUITE_TABLES = 2
@@ -58,7 +60,8 @@ def run_progress() -> Iterator[ProgressListener]:
         return listen
 
     try:
-        with _bars() if err.is_terminal else _lines() as listener:
+        lines = progress_lines(partial(err.print, soft_wrap=True))
+        with _bars() if err.is_terminal else nullcontext(lines) as listener:
             yield remembering(listener)
     except KeyboardInterrupt:
         if not latest:
@@ -68,11 +71,17 @@ def run_progress() -> Iterator[ProgressListener]:
         sys.exit(130)
 
 
+def _fitted(name: str, width: int) -> str:
+    """A name that leaves bar, counts, rate, time left and note their place in a line; its middle goes first."""
+    room = max(width - (66 if width < MOST_OF_A_LINE else 100), 14)
+    return name if len(name) <= room else f"{name[: room // 2]}…{name[-((room - 1) // 2) :]}"
+
+
 @contextmanager
 def _bars() -> Iterator[ProgressListener]:
     columns = (
         TextColumn("{task.description}", markup=False),
-        BarColumn(),
+        BarColumn(bar_width=8 if err.width < MOST_OF_A_LINE else 40),
         MofNCompleteColumn(),
         _Rate(),
         TimeRemainingColumn(),
@@ -83,34 +92,12 @@ def _bars() -> Iterator[ProgressListener]:
 
         def listen(state: RunProgress) -> None:
             if state.folder not in tasks:
-                tasks[state.folder] = bars.add_task(short_name(state.model), total=state.total, note="")
+                name = _fitted(short_name(state.model), err.width)
+                tasks[state.folder] = bars.add_task(name, total=state.total, note="")
             failed = f", {state.failures:,} failed" if state.failures else ""
-            bars.update(tasks[state.folder], completed=state.done, note=f"{state.requests:,} requests{failed}")
+            bars.update(tasks[state.folder], completed=state.done, note=f"{state.requests:,} asked{failed}")
 
         yield listen
-
-
-@contextmanager
-def _lines() -> Iterator[ProgressListener]:
-    begun: dict[str, float] = {}
-    printed = time.monotonic()
-
-    def print_line(state: RunProgress) -> None:
-        elapsed = time.monotonic() - begun[state.folder]
-        rate = state.done / elapsed if elapsed else 0.0
-        remaining = f", {(state.total - state.done) / rate:,.0f} s left" if rate and state.done < state.total else ""
-        counts = f"{state.done:,}/{state.total:,}, {rate:,.1f}/s{remaining}"
-        requests = f"{state.requests:,} requests, {state.failures:,} failed"
-        err.print(f"{short_name(state.model)}: {counts}, {requests}")
-
-    def listen(state: RunProgress) -> None:
-        nonlocal printed
-        begun.setdefault(state.folder, time.monotonic())
-        if state.done == state.total or time.monotonic() - printed > SECONDS_BETWEEN_LINES:
-            printed = time.monotonic()
-            print_line(state)
-
-    yield listen
 
 
 def announce(line: str) -> None:
@@ -134,6 +121,7 @@ def show_results(results: Results, as_json: bool) -> None:
         controlled_tables,
         other_tables,
         step_tables,
+        stopped_tables,
         suite_tables,
         summary_table,
     )
@@ -143,6 +131,7 @@ def show_results(results: Results, as_json: bool) -> None:
         out.print()
         out.print(capable)
     for table in (
+        *stopped_tables(results.runs, results.rows),
         *both_conventions(results.runs, results.rows),
         *common_tables(results.runs, results.rows),
         *controlled_tables(results.runs, results.rows),

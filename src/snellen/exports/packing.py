@@ -12,7 +12,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from snellen.benchmark import Selection
 from snellen.errors import DataError, StoreError
 from snellen.images import ImageStore
 from snellen.runs.journal import RUN_MANIFEST, BenchmarkUse, journals, read_manifest
@@ -73,7 +72,7 @@ def _records(run: Path) -> Iterator[Path]:
 
 def _write_questions(use: BenchmarkUse, run: Path, folder: Path, *, pictures: bool) -> int:
     """The questions as asked, with their pictures if wanted, and how many pictures those are."""
-    benchmark, selection = reopen_benchmark(use, run), Selection(use.where, use.limit)
+    benchmark, selection = reopen_benchmark(use, run), use.selection
     keep_questions(benchmark, selection, folder)
     if not pictures:
         return 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from snellen.errors import StoreError
 from snellen.exports.declaration import Exporter, ExportJob
 from snellen.exports.presentations import Presentation, presentations
+from snellen.formats.frames import check_polars
 from snellen.records import ImagePart, Message
 from snellen.scoring.scored_run import ScoredRun, run_labels
 
@@ -24,6 +25,7 @@ def sample_table(runs: Sequence[ScoredRun]) -> polars.DataFrame:
 
     Columns are the same whatever a run holds, but for those of tags and scores. Raises StoreError.
     """
+    check_polars()
     import polars as pl
 
     rows = [
@@ -50,6 +52,7 @@ def write_frame(frame: polars.DataFrame, path: Path) -> Path:
 
 
 def _schema() -> dict[str, Any]:
+    check_polars()
     import polars as pl
 
     texts = pl.List(pl.String())

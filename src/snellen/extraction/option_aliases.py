@@ -14,6 +14,7 @@ def aliases(words: Words, every: Sequence[Words]) -> list[Words]:
     """Other ways to say the words of one option, of the words of all options."""
     return [
         *_places(words, every),
+        *_owner(words, every),
         *_unaccented(words),
         *_of_subject(words, every),
         *_numbers(words),
@@ -41,6 +42,15 @@ def _place(words: Words) -> Words:
     core = words[1:] if words[0] in _AT else ()
     core = core[1:] if core and core[0] in ("a", "an", "the") else core
     return core if len(core) > 0 and all(word.isalpha() and len(word) > 2 for word in core) else ()
+
+
+def _owner(words: Words, every: Sequence[Words]) -> Iterator[Words]:
+    """ "The teacher" of "the teacher's", where every option is someone's."""
+    if all(one and one[-1].endswith(("'s", "’s")) for one in every):
+        bare = (*words[:-1], words[-1][:-2])
+        yield bare
+        if bare[0] in languages.ARTICLES and len(bare) > 1:
+            yield bare[1:]
 
 
 def _unaccented(words: Words) -> Iterator[Words]:

@@ -110,6 +110,8 @@ def read_in_full(
     spoken, left_out = _readable(reply[part.start : part.end])
     text = normalise_reply(spoken)
     if not text.text.strip():
+        if part.unfinished and finish == "length":
+            return no_option("reasoning cut off")
         return no_option("empty", "the reasoning never ended" if part.unfinished else "")
     cut = finish == "length" and part.end == len(reply) and not part.framed
     reading = read_plain(PlainReply(without_quoted_orders(text.text), asked, question, mode == "strict", cut))

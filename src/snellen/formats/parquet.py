@@ -48,6 +48,7 @@ SCHEMAS: dict[type, pa.Schema] = {
             ("options", pa.list_(pa.int32())),
             ("texts", pa.list_(pa.string())),
             ("relevance", pa.list_(pa.float64())),
+            ("tags", pa.map_(pa.string(), pa.string())),
         ]
     ),
     History: pa.schema([("sample_id", pa.string()), ("replies", pa.list_(pa.string()))]),
@@ -63,6 +64,9 @@ SCHEMAS: dict[type, pa.Schema] = {
     ),
 }
 
+_REPEATED = frozenset({"benchmark", "options", "group", "tags"})
+"""Fields of texts that samples have in common."""
+MOST_SHARED = 100_000
 _MAPS = frozenset({"tags", "cells"})
 _STRUCTS = frozenset({"images", "turns", "regions", "rows"})
 
@@ -114,11 +118,16 @@ def read_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
 
     Raises DataError for a file that is missing, truncated or in another form.
     """
+    shared: dict[Any, Any] = {}
     try:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=ROWS, use_threads=False):
                 names = batch.schema.names
                 columns = [_values(batch.column(i), name in _MAPS) for i, name in enumerate(names)]
+                columns = [
+                    _shared(values, shared) if name in _REPEATED else values
+                    for name, values in zip(names, columns, strict=True)
+                ]
                 rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
                 yield from msgspec.convert(rows, list[kind])  # type: ignore[valid-type]
     except FileNotFoundError:
@@ -126,6 +135,22 @@ def read_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
     except (pa.ArrowException, OSError, UnicodeDecodeError, msgspec.ValidationError) as error:
         fault = " ".join(str(error).split())
         raise DataError(f"{path} cannot be read ({fault}); build the benchmark again") from None
+
+
+def _shared(values: list[Any], shared: dict[Any, Any]) -> list[Any]:
+    """Equal texts as one object, in lists and maps too: thousands of questions have the same options and tags."""
+    if len(shared) > MOST_SHARED:
+        shared.clear()
+
+    def one(text: Any) -> Any:
+        return shared.setdefault(text, text)
+
+    def of(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {one(name): one(text) for name, text in value.items()}
+        return list(map(one, value)) if isinstance(value, (list, tuple)) else one(value)
+
+    return list(map(of, values))
 
 
 def _values(column: pa.Array, is_map: bool) -> list[Any]:

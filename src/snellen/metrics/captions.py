@@ -146,27 +146,6 @@ def rouge_l(replies: Sequence[str], references: References, *, tokens: Tokens = 
     )
 
 
-def caption_scores(
-    replies: Sequence[str],
-    references: References,
-    *,
-    tokens: Tokens = "standard",
-    frequencies: Frequencies | None = None,
-) -> dict[str, CorpusScore]:
-    """`bleu_1` to `bleu_4`, `rouge_l` and `cider` by name; words are split and counted only once."""
-    arrays = _arrays("CIDEr")
-    _check_tokens(frequencies, tokens)
-    corpus = arrays.encode(*_words(replies, references, tokens))
-    scores = {f"bleu_{n}": score for n, score in enumerate(_bleu_scores(*arrays.bleu_arrays(corpus)), start=1)}
-    scores["rouge_l"] = rouge_l(replies, references, tokens=tokens)
-    return scores | {"cider": _mean_score(arrays.cider_arrays(corpus, arrays.ngrams(corpus), frequencies).tolist())}
-
-
-def common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
-    """Length in words of the longest common subsequence, by bit-parallel recurrence (Hyyrö 2004)."""
-    return _common(_places(first), len(first), second)
-
-
 def _places(words: Sequence[str]) -> dict[str, int]:
     """The positions of each word, as bits."""
     places: dict[str, int] = {}

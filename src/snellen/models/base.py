@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
-from urllib.parse import parse_qsl
+from typing import Any, Protocol, TypeVar, get_origin, runtime_checkable
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 from msgspec import Struct
@@ -72,13 +72,24 @@ class ModelIdentity(Struct, frozen=True):
     """Who answered."""
 
     name: str
+    """The model's name without how it is reached (`answers_as`)."""
     fingerprint: dict[str, str]
 
 
 def identity_of(model: Model | AsyncModel) -> ModelIdentity:
     """A model's name, with all that its answers depend on."""
     # A version may be a text of a kind of its own, as torch's is.
-    return ModelIdentity(model.name, {fact: "".join(text) for fact, text in model.fingerprint().items()})
+    return ModelIdentity(answers_as(model.name), {fact: "".join(text) for fact, text in model.fingerprint().items()})
+
+
+def answers_as(name: str) -> str:
+    """A model string without how the model is reached (address, concurrency, time limits, retries), where its scheme
+    says what of it that is (the group `model_identities`); else the same string. Two that are equal are one model."""
+    scheme = name.partition(":")[0]
+    if ":" not in name or scheme not in registry.targets("model_identities"):
+        return name
+    identity: str = registry.find("model_identities", scheme)(parse_spec(name))
+    return identity
 
 
 def answers_by_sample(model: object) -> bool:
@@ -131,16 +142,49 @@ def parse_spec(text: str) -> ModelSpec:
     return ModelSpec(text, scheme, target, dict(parse_qsl(query, keep_blank_values=True)))
 
 
+def model_string(model: str, **options: Any) -> str:
+    """The model string of `model` with options behind it, tables and lists of them as JSON; None leaves one out."""
+    given = {name: value for name, value in options.items() if value is not None}
+    spelt = {
+        name: value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()
+        for name, value in sorted(given.items())
+    }
+    return f"{model}{'&' if '?' in model else '?'}{urlencode(spelt)}" if spelt else model
+
+
+def as_model_string(model: Any) -> Any:
+    """The model string of a table `{"model": ..., OPTION: VALUE}`; anything else stays as it is.
+
+    Raises ModelError for a table without a model.
+    """
+    if not isinstance(model, Mapping):
+        return model
+    if not isinstance(model.get("model"), str):
+        raise ModelError(f'a model as a table needs its string: model = "openai:...", not {dict(model)}')
+    return model_string(**model)
+
+
 def read_options(spec: ModelSpec, form: type[OptionsT]) -> OptionsT:
     """The options of a spec as a typed record. Raises ModelError for an unknown or invalid option."""
     fields = {field.name for field in msgspec.structs.fields(form)}  # type: ignore[arg-type]
     for name in spec.options:
         if name not in fields:
             raise ModelError(f"{spec.text}: {registry.unknown('option', name, fields)}")
+    types = {field.name: field.type for field in msgspec.structs.fields(form)}  # type: ignore[arg-type]
     try:
-        return msgspec.convert(spec.options, form, strict=False)
-    except msgspec.ValidationError as error:
+        given = {name: _structured(text, types[name]) for name, text in spec.options.items()}
+        return msgspec.convert(given, form, strict=False)
+    except msgspec.MsgspecError as error:
         raise ModelError(f"{spec.text}: {error}") from None
+
+
+def _structured(text: str, kind: Any) -> Any:
+    """The text of an option as its type wants it: tables as JSON, lists as JSON or as one text."""
+    if get_origin(kind) is dict:
+        return msgspec.json.decode(text)
+    if get_origin(kind) is tuple:
+        return msgspec.json.decode(text) if text.startswith("[") else [text]
+    return text
 
 
 def load_model(model: str | Any) -> Model | AsyncModel:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from snellen.models.chat import ServerFault
+from snellen.models.faults import ServerFault
 from snellen.models.retry import Retry
 from snellen.records import Response
 

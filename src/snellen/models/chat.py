@@ -13,19 +13,30 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.images import to_plain_file
+from snellen.images import PLAIN_TYPES, to_plain_file
 from snellen.models.connections import HttpReply
-from snellen.models.retry import parse_retry_after
-from snellen.records import ErrorKind, ImagePart, ImageRef, Message, Request, Response, TextPart, Usage
+from snellen.models.faults import (
+    ADDRESS_HINT,
+    ReportedError,
+    ServerFault,
+    fault_of_status,
+    read_reported_error,
+    says_unsupported,
+)
+from snellen.models.request_options import RequestOptions, with_extra_fields
+from snellen.models.thoughts import split_thoughts
+from snellen.records import ImagePart, ImageRef, Message, Request, Response, TextPart, TokenLogprob, Usage
 
 PATH = "/chat/completions"
 PREFIX_DROPPED = "response prefix dropped"
-REASONING_LEFT_OUT = "reasoning left out"
 USAGE_UNREADABLE = "token counts cannot be read"
 REFUSAL = "the text is the reply's refusal field"
 
 KNOWN_OWNERS = frozenset({"vllm", "sglang", "llamacpp", "snellen"})
 """Values of `owned_by` in the model lists of servers that continue a final assistant message."""
+
+DROPPED = ("temperature", "top_p", "seed", "stop", "response_format", "reasoning_effort")
+"""Parameters that are left out for a server that refuses them."""
 
 Prefix = Literal["send", "drop"]
 MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
@@ -40,35 +51,32 @@ class Dialect(Struct, frozen=True):
     """Parameters that the server has rejected."""
 
 
-class ServerFault(Struct, frozen=True):
-    """Why an attempt failed."""
-
-    kind: ErrorKind
-    detail: str
-    retry: bool = False
-    retry_after: float | None = None
-    """Seconds that the server asked for."""
-    fatal: bool = False
-    """Every other request would fail too, so the run should end."""
-    rejected_parameter: str = ""
-    """The parameter that the server does not accept."""
+def image_part(media_type: str, base64: bytes) -> bytes:
+    """A picture as a content part with a data URL."""
+    return b'{"type":"image_url","image_url":{"url":"data:%b;base64,%b"}}' % (media_type.encode(), base64)
 
 
 class ImagePartCache:
     """Images as content parts, encoded once for all concurrent requests about an image."""
 
-    def __init__(self, most_bytes: int = 32 << 20) -> None:
+    def __init__(
+        self,
+        most_bytes: int = 32 << 20,
+        write: Callable[[str, bytes], bytes] = image_part,
+        taken: frozenset[str] = PLAIN_TYPES,
+    ) -> None:
+        """`write` makes the JSON of a part from a media type, of those that are `taken`, and bytes in base64."""
         self.most_bytes = most_bytes
+        self._write, self._taken = write, taken
         self.held_bytes = 0
         self._parts: OrderedDict[str, bytes] = OrderedDict()
 
     def part(self, image: ImageRef, read: Callable[[ImageRef], bytes]) -> msgspec.Raw:
-        """The image as a base64 data URL in a content part: its stored bytes where every server reads them alike."""
+        """The image in base64 in a content part: its stored bytes where every server reads them alike."""
         part = self._parts.pop(image.digest, None)
         if part is None:
-            media_type, content = to_plain_file(image, read(image))
-            url = b"data:%b;base64,%b" % (media_type.encode(), b64encode(content))
-            part = b'{"type":"image_url","image_url":{"url":"%b"}}' % url
+            media_type, content = to_plain_file(image, read(image), self._taken)
+            part = self._write(media_type, b64encode(content))
             self.held_bytes += len(part)
         self._parts[image.digest] = part
         while self.held_bytes > self.most_bytes and len(self._parts) > 1:
@@ -81,17 +89,32 @@ def has_response_prefix(request: Request) -> bool:
     return bool(request.messages) and request.messages[-1].role == "assistant"
 
 
-def encode_chat(model: str, request: Request, dialect: Dialect, picture: Callable[[ImageRef], msgspec.Raw]) -> bytes:
+class Wanted(Struct, frozen=True):
+    """Who is asked, and what is asked of a reply beside the request."""
+
+    model: str
+    options: RequestOptions = RequestOptions()
+
+    @property
+    def reasoning_tokens(self) -> int:
+        """Tokens that a reply may have for its reasoning."""
+        return self.options.reasoning_budget(self.model)
+
+
+def encode_chat(
+    wanted: Wanted, request: Request, dialect: Dialect, picture: Callable[[ImageRef], msgspec.Raw]
+) -> bytes:
     """The JSON body of a request. Only settings that affect the reply are included: a greedy request has no seed."""
     messages, decoding = request.messages, request.decoding
-    body: dict[str, Any] = {"model": model}
+    options = wanted.options
+    body: dict[str, Any] = {"model": wanted.model}
     if has_response_prefix(request):
         if dialect.prefix == "drop":
             messages = messages[:-1]
         else:
             body |= {"continue_final_message": True, "add_generation_prompt": False}
     body["messages"] = write_messages(messages, picture)
-    body[dialect.max_tokens_field] = decoding.max_new_tokens
+    body[dialect.max_tokens_field] = decoding.max_new_tokens + wanted.reasoning_tokens
     body["temperature"] = decoding.temperature
     if decoding.temperature > 0:
         body["seed"] = decoding.seed
@@ -101,9 +124,19 @@ def encode_chat(model: str, request: Request, dialect: Dialect, picture: Callabl
         body["stop"] = decoding.stop
     if decoding.choices:
         body["response_format"] = _one_of(decoding.choices)
-    for name in dialect.rejected_parameters:
-        body.pop(name, None)
-    return msgspec.json.encode(body)
+    if options.reasoning_effort:
+        body["reasoning_effort"] = options.reasoning_effort
+    if options.logprobs:
+        body |= {"logprobs": True, "top_logprobs": options.logprobs}
+    return encode_body(body, options, dialect)
+
+
+def encode_body(body: dict[str, Any], options: RequestOptions, dialect: Dialect) -> bytes:
+    """The JSON of a body without what the server refuses, with what the user adds to every one."""
+    sent = {name: value for name, value in body.items() if name not in dialect.rejected_parameters}
+    if options.chat_template_kwargs:
+        sent["chat_template_kwargs"] = options.chat_template_kwargs
+    return msgspec.json.encode(with_extra_fields(sent, options.extra_body))
 
 
 def write_messages(messages: Sequence[Message], picture: Callable[[ImageRef], msgspec.Raw]) -> list[dict[str, Any]]:
@@ -111,14 +144,18 @@ def write_messages(messages: Sequence[Message], picture: Callable[[ImageRef], ms
     return [_message(message, picture) for message in messages]
 
 
-def _one_of(choices: tuple[str, ...]) -> dict[str, Any]:
-    """The schema of `{"verdict": ...}`: servers require an object at the top level."""
-    schema = {
+def verdict_schema(choices: tuple[str, ...]) -> dict[str, Any]:
+    """The JSON schema of `{"verdict": ...}`: servers require an object at the top level."""
+    return {
         "type": "object",
         "properties": {"verdict": {"type": "string", "enum": choices}},
         "required": ["verdict"],
         "additionalProperties": False,
     }
+
+
+def _one_of(choices: tuple[str, ...]) -> dict[str, Any]:
+    schema = verdict_schema(choices)
     return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
 
 
@@ -150,6 +187,7 @@ class _Said(Struct):
 class _Choice(Struct):
     message: _Said
     finish_reason: str | None = None
+    logprobs: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Completion(Struct):
@@ -167,8 +205,7 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
     try:
         completion = _read_completion(reply.body)
     except JSON_FAULTS as error:
-        message, _, _ = _error_of(reply.body)
-        if message:  # some gateways report a failure under status 200
+        if message := read_reported_error(reply.body).message:  # some gateways report a failure under status 200
             return ServerFault("server", f"HTTP 200 with an error: {message}", retry=True)
         return ServerFault("malformed", f"the reply is no chat completion: {error}", retry=True)
     if not completion.choices:
@@ -176,64 +213,88 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
     choice = completion.choices[0]
     if choice.finish_reason == "content_filter":
         return ServerFault("refused", "the server's content filter stopped the reply")
-    reply_message, notes = choice.message, []
-    content = reply_message.content or ""
+    said, notes = choice.message, []
+    content = said.content or ""
     text = content if isinstance(content, str) else "".join(part.text for part in content)
-    if not text and reply_message.refusal:
-        text = reply_message.refusal
+    if not text and said.refusal:
+        text = said.refusal
         notes.append(REFUSAL)
-    if reply_message.reasoning_content or reply_message.reasoning:
-        notes.append(REASONING_LEFT_OUT)
+    # A server without a parser for reasoning leaves it in the text.
+    parts = split_thoughts(text)
+    reasoning = said.reasoning_content or said.reasoning or parts.reasoning
     usage = _usage(completion.usage)
     if isinstance(usage, str):
         notes.append(usage)
         usage = None
-    return Response(text=text, finish=choice.finish_reason, usage=usage, notes=tuple(notes))
+    return Response(
+        text=parts.answer,
+        reasoning=reasoning,
+        finish=choice.finish_reason,
+        usage=usage,
+        logprobs=_token_logprobs(choice.logprobs),
+        notes=tuple(notes),
+    )
+
+
+class _PromptDetails(Struct):
+    cached_tokens: int | None = None
+
+
+class _CompletionDetails(Struct):
+    reasoning_tokens: int | None = None
+
+
+class _Usage(Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _PromptDetails | None = None
+    completion_tokens_details: _CompletionDetails | None = None
 
 
 def _usage(raw: msgspec.Raw) -> Usage | str | None:
     """The token counts of a reply, also where a server writes them as texts; or a note that they cannot be read."""
     try:
-        return msgspec.json.decode(raw, type=Usage | None, strict=False)
+        used = msgspec.json.decode(raw, type=_Usage | None, strict=False)
     except JSON_FAULTS:
         return USAGE_UNREADABLE
+    if used is None:
+        return None
+    cached = used.prompt_tokens_details.cached_tokens if used.prompt_tokens_details else None
+    thought = used.completion_tokens_details.reasoning_tokens if used.completion_tokens_details else None
+    return Usage(used.prompt_tokens, used.completion_tokens, cached or None, thought or None)
 
 
-_FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_blocked"}
+class _Alternative(Struct):
+    token: str
+    logprob: float
+
+
+class _Token(Struct):
+    token: str
+    logprob: float
+    top_logprobs: list[_Alternative] = []
+
+
+class _Logprobs(Struct):
+    content: list[_Token] | None = None
+
+
+def _token_logprobs(raw: msgspec.Raw) -> tuple[TokenLogprob, ...]:
+    """Log-probabilities of the reply's tokens; none where the server gives none in this form."""
+    try:
+        given = msgspec.json.decode(raw, type=_Logprobs | None)
+    except JSON_FAULTS:
+        return ()
+    return tuple(
+        TokenLogprob(token.token, token.logprob, tuple((other.token, other.logprob) for other in token.top_logprobs))
+        for token in (given.content if given else None) or ()
+    )
 
 
 def read_fault(reply: HttpReply, now: float) -> ServerFault:
     """The fault described by a reply with an error status."""
-    message, code, param = _error_of(reply.body)
-    reason = message or reply.body[:200].decode("utf-8", "replace").strip() or _phrase(reply.status)
-    detail = f"HTTP {reply.status}: {reason}"
-    retry_after = parse_retry_after(reply.headers.get("retry-after", ""), now)
-    if retry_after is not None:
-        detail += f"; Retry-After {retry_after:.0f} s"
-    match reply.status:
-        case 400 | 403 if code in _FILTER_CODES:
-            return ServerFault("refused", detail)
-        case 401 | 403:
-            return ServerFault("auth", f"{detail}; check the API key", fatal=True)
-        case 404:
-            return ServerFault("model", f"{detail}; check the model's name and that the URL ends in /v1", fatal=True)
-        case 402:
-            return ServerFault("auth", detail, fatal=True)
-        case 429 if code == "insufficient_quota":
-            return ServerFault("auth", detail, fatal=True)
-        case 429:
-            return ServerFault("rate_limit", detail, retry=True, retry_after=retry_after)
-        case 503 if retry_after is not None:
-            return ServerFault("rate_limit", detail, retry=True, retry_after=retry_after)
-        case 408 | 504:
-            return ServerFault("timeout", detail, retry=True, retry_after=retry_after)
-        case status if status >= 500 or status in (409, 425):
-            return ServerFault("server", detail, retry=True, retry_after=retry_after)
-        case status if 300 <= status < 400:
-            where = reply.headers.get("location", "elsewhere")
-            return ServerFault("model", f"{detail}: redirected to {where}; give that URL", fatal=True)
-        case _:
-            return ServerFault("bad_request", detail, rejected_parameter=_refused_parameter(message, code, param))
+    error = read_reported_error(reply.body)
+    return fault_of_status(reply, error, now, ADDRESS_HINT, _refused_parameter(error))
 
 
 def adapt_dialect(dialect: Dialect, fault: ServerFault, settled: frozenset[str]) -> Dialect | None:
@@ -247,7 +308,7 @@ def adapt_dialect(dialect: Dialect, fault: ServerFault, settled: frozenset[str])
         return replace(dialect, max_tokens_field="max_completion_tokens")
     if name == "prefix":
         return replace(dialect, prefix="drop") if dialect.prefix == "send" and "prefix" not in settled else None
-    if name in ("temperature", "top_p", "seed", "stop", "response_format") and name not in dialect.rejected_parameters:
+    if name in DROPPED and name not in dialect.rejected_parameters:
         return replace(dialect, rejected_parameters=dialect.rejected_parameters | {name})
     return None
 
@@ -267,35 +328,12 @@ def continues_response_prefix(reply: HttpReply, now: float) -> bool | ServerFaul
     return bool(owners & KNOWN_OWNERS)
 
 
-def _refused_parameter(message: str, code: str, param: str) -> str:
+def _refused_parameter(error: ReportedError) -> str:
     """The parameter that an error 400 complains about (`prefix` for the response prefix), or an empty text."""
-    lowered = message.lower()
-    if "continue_final_message" in message or "add_generation_prompt" in message or "prefill" in lowered:
+    message = error.message
+    if "continue_final_message" in message or "add_generation_prompt" in message or "prefill" in message.lower():
         return "prefix"
-    unsupported = code in ("unsupported_parameter", "unsupported_value") or any(
-        word in lowered for word in ("unsupported", "not supported", "does not support", "unrecognized", "unknown")
-    )
-    if not unsupported:
+    if not says_unsupported(error):
         return ""
-    named = ("max_tokens", "max_completion_tokens", "temperature", "top_p", "seed", "stop", "response_format")
-    return param if param in named else next((name for name in named if f"'{name}'" in message), "")
-
-
-def _error_of(body: bytes) -> tuple[str, str, str]:
-    """Message, code and parameter of an error, in any of the JSON forms that servers use; empty where missing."""
-    try:
-        content = msgspec.json.decode(body)
-    except JSON_FAULTS:
-        return "", "", ""
-    error = content.get("error", content) if isinstance(content, dict) else content
-    if isinstance(error, dict):
-        message = error.get("message") or error.get("detail") or ""
-        return str(message), str(error.get("code") or error.get("type") or ""), str(error.get("param") or "")
-    return (str(error), "", "") if isinstance(error, str) else ("", "", "")
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "no reason given"
+    named = ("max_tokens", "max_completion_tokens", *DROPPED)
+    return error.parameter if error.parameter in named else next((name for name in named if f"'{name}'" in message), "")

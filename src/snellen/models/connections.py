@@ -6,7 +6,7 @@ import asyncio
 import ipaddress
 import os
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -29,6 +29,8 @@ class TooLongError(Exception):
 
 
 class HttpReply(Struct, frozen=True):
+    """A whole reply as it came."""
+
     status: int
     headers: dict[str, str]
     """Names in lower case."""
@@ -95,8 +97,10 @@ class Connections:
         self._idle: list[httpcore.AsyncConnectionInterface] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def send(self, method: str, path: str, body: bytes = b"") -> HttpReply:
-        """Send one request and read the whole reply.
+    async def send(
+        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> HttpReply:
+        """Send one request, with `headers` of its own, and read the whole reply.
 
         Raises httpcore's exceptions, and TooLongError when it has read as much as it may of a reply and there is
         more. Only connecting has its own time limit.
@@ -110,7 +114,11 @@ class Connections:
                 port=self._url.port,
                 target=self._url.target.rstrip(b"/") + path.encode(),
             ),
-            headers=[*self._headers, (b"content-length", str(len(body)).encode())],
+            headers=[
+                *self._headers,
+                (b"content-length", str(len(body)).encode()),
+                *((name.encode(), value.encode()) for name, value in (headers or {}).items()),
+            ],
             content=body,
             extensions={"timeout": {"connect": CONNECT_TIMEOUT}},
         )

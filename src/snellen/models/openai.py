@@ -1,7 +1,7 @@
-"""Models behind any OpenAI-compatible server: vLLM, SGLang, llama.cpp, Ollama, OpenAI itself.
+"""Models behind any OpenAI-compatible server: vLLM, SGLang, llama.cpp, Ollama, OpenAI itself, Azure.
 
-`chat` and, for log-likelihoods, `served` define what is sent over the wire; `retry` how long to wait, `limits`
-how many requests may be in flight. This module has the one loop that asks, waits and retries.
+`chat` and, for log-likelihoods, `served` define what is sent over the wire; `client` asks, waits and retries. Here
+stands what is particular to such servers: which of them continue a reply, and how they score.
 """
 
 from __future__ import annotations
@@ -10,52 +10,76 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Literal
-from urllib.parse import urlsplit
+from collections.abc import Callable
+from typing import Literal
+from urllib.parse import quote, urlsplit
 
-import httpcore
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.errors import DataError, ModelError
 from snellen.images import Images
 from snellen.models import chat, served
+from snellen.models.api_keys import api_key, refuse_secrets
 from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, read_options
-from snellen.models.breaker import CircuitBreaker
-from snellen.models.chat import Dialect, ServerFault
-from snellen.models.connections import MOST_BYTES, Connections, HttpReply, TooLongError, check_url
-from snellen.models.limits import AdaptiveLimit
-from snellen.models.redaction import presentable, without_key
-from snellen.models.retry import Retry
+from snellen.models.chat import Dialect, Wanted
+from snellen.models.client import Client, ClientOptions, Clock, answering_string, failed
+from snellen.models.connections import HttpReply, check_url
+from snellen.models.faults import ServerFault
 from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
-from snellen.records import ErrorKind, Failure, Kind, Request, Response
+from snellen.records import Kind, Request, Response
 
 ADAPTER = "openai-1"
 """Adapter version; increases when the same request would be sent differently."""
 
 OPENAI_HOST = "api.openai.com"
 DEFAULT_URL = f"https://{OPENAI_HOST}/v1"
+AZURE_ADDRESS = "AZURE_OPENAI_ENDPOINT"
+"""The environment variable with the address of a resource, where a model string has none."""
 
 
-class OpenAIOptions(Struct, frozen=True):
+class OpenAIOptions(ClientOptions, frozen=True):
     """Options after the `?` of a model string; docs/models-openai.md explains each."""
 
-    concurrency: Annotated[int, Meta(ge=1, le=10_000)] = 32
-    timeout: Annotated[float, Meta(gt=0)] = 120.0
-    """Time limit of one attempt in seconds, from connecting to the last byte of the reply."""
-    retries: Annotated[int, Meta(ge=0)] = 6
-    patience: Annotated[float, Meta(ge=0)] = 300.0
-    """The longest Retry-After to wait for, in seconds."""
-    stop_after: Annotated[int, Meta(ge=0)] = 16
-    """Requests that fail in a row before the server is only probed, and the run ends when that fails too; 0: never."""
-    reply_bytes: Annotated[int, Meta(ge=1024)] = MOST_BYTES
-    """The longest reply that is read."""
     prefix: Literal["auto", "send", "drop"] = "auto"
     max_tokens_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
-    api_key_env: str = ""
     likelihood: Literal["auto", "extension", "prompt_logprobs", "letters", "off"] = "auto"
     """How continuations are scored (see `served`); auto uses what the server offers, but never letters."""
+
+
+class AzureOptions(OpenAIOptions, frozen=True):
+    """The same for a deployment on Azure."""
+
+    api_version: str = ""
+    """Of the dated interface, such as 2024-10-21; empty: the one without dates, under /openai/v1."""
+
+
+class Place(Struct, frozen=True):
+    """Where a server is reached, and how it is told who asks."""
+
+    url: str
+    hosted: bool = False
+    """Whether it is a service that speaks OpenAI's own newest form of the format."""
+    query: str = ""
+    """Goes behind every path."""
+    headers: dict[str, str] = {}
+    key: str = ""
+    """Kept out of what is stored and printed."""
+
+
+def identity_of_string(spec: ModelSpec) -> str:
+    """`openai:NAME@PATH?options`: the model string without the host of the server and how it is asked.
+
+    OpenAI's own models have no path. Raises ModelError for a target that cannot be read.
+    """
+    model, url = _split_target(spec)
+    return answering_string(spec, model if _is_openai(url) else f"{model}@{urlsplit(url).path}")
+
+
+def identity_of_deployment(spec: ModelSpec) -> str:
+    """The same of a deployment on Azure, which is known by its name and its resource."""
+    deployment, _, url = spec.target.partition("@")
+    return answering_string(spec, f"{deployment}@{urlsplit(url or os.environ.get(AZURE_ADDRESS, '')).netloc}")
 
 
 def open_openai(spec: ModelSpec) -> OpenAIModel:
@@ -63,10 +87,42 @@ def open_openai(spec: ModelSpec) -> OpenAIModel:
 
     Raises ModelError for an invalid string and for a missing API key.
     """
-    _refuse_secrets(spec)
+    refuse_secrets(spec)
     options = read_options(spec, OpenAIOptions)
     model, url = _split_target(spec)
-    return OpenAIModel(spec.text, model, url, options, _api_key(spec, url, options.api_key_env))
+    hosted = _is_openai(url)
+    # OPENAI_API_KEY is sent only to OpenAI, unless named explicitly.
+    key = api_key(
+        spec,
+        options.api_key_env,
+        ("OPENAI_API_KEY",) if hosted else (),
+        "point the model at a server of yours with @URL",
+    )
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    return OpenAIModel(spec.text, model, Place(url, hosted, headers=headers, key=key), options)
+
+
+def open_azure(spec: ModelSpec) -> OpenAIModel:
+    """The model of `azure:DEPLOYMENT[@https://RESOURCE.openai.azure.com]`.
+
+    AZURE_OPENAI_ENDPOINT is the address where none is given. Raises ModelError for an invalid string, and for a missing
+    address or API key.
+    """
+    refuse_secrets(spec)
+    options = read_options(spec, AzureOptions)
+    deployment, _, url = spec.target.partition("@")
+    url = (url or os.environ.get(AZURE_ADDRESS, "")).rstrip("/")
+    if not url:
+        raise ModelError(
+            f"{spec.text}: which resource? Write azure:DEPLOYMENT@https://RESOURCE.openai.azure.com, or put the "
+            f"address into the environment variable {AZURE_ADDRESS}"
+        )
+    check_url(spec.text, url)
+    key = api_key(spec, options.api_key_env, ("AZURE_OPENAI_API_KEY",))
+    dated = options.api_version
+    base = f"{url}/openai/deployments/{quote(deployment, safe='')}" if dated else f"{url}/openai/v1"
+    query = f"?api-version={quote(dated)}" if dated else ""
+    return OpenAIModel(spec.text, deployment, Place(base, True, query, {"api-key": key}, key), options)
 
 
 class OpenAIModel:
@@ -82,37 +138,28 @@ class OpenAIModel:
         self,
         name: str,
         model: str,
-        url: str,
+        place: Place,
         options: OpenAIOptions,
-        key: str = "",
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        now: Callable[[], float] = time.time,
+        clock: Clock = Clock(),  # noqa: B008
     ) -> None:
-        """`sleep` waits between attempts and `now` (seconds since 1970) evaluates Retry-After; tests pass their own."""
         self.name = name
         self.concurrency = options.concurrency
-        self.limit = AdaptiveLimit(options.concurrency)
-        self._model, self._url, self._options, self._key = model, url, options, key
-        self._sleep, self._now = sleep, now
-        self._retry = Retry(retries=options.retries, patience=options.patience)
-        self._breaker = CircuitBreaker(options.stop_after, self._retry, sleep)
+        self._model, self._place, self._options = model, place, options
+        self._wanted = Wanted(model, options)
+        self.client = Client(name, place.url, options, place.key, place.headers, clock)
         self._pictures = chat.ImagePartCache()
-        headers = {"content-type": "application/json", "accept": "application/json", "user-agent": "snellen"}
-        sent_headers = headers | ({"authorization": f"Bearer {key}"} if key else {})
-        self._connections = Connections(url, sent_headers, options.reply_bytes)
-        hosted = _is_openai(url)
         field = options.max_tokens_field
         self._dialect = Dialect(
             prefix="send" if options.prefix == "send" else "drop",
-            max_tokens_field=field if field != "auto" else "max_completion_tokens" if hosted else "max_tokens",
+            max_tokens_field=field if field != "auto" else "max_completion_tokens" if place.hosted else "max_tokens",
         )
         self._settled = frozenset(
             name
             for name, choice in (("prefix", options.prefix), ("max_tokens", options.max_tokens_field))
             if choice != "auto"
         )
-        self._prefix_known = options.prefix != "auto" or hosted
-        cannot_score = options.likelihood == "off" or (options.likelihood == "auto" and hosted)
+        self._prefix_known = options.prefix != "auto" or place.hosted
+        cannot_score = options.likelihood == "off" or (options.likelihood == "auto" and place.hosted)
         self.kinds: frozenset[Kind] = frozenset({"generate"}) if cannot_score else ALL_KINDS
         """Whether the server can score is determined with the first continuations to score."""
         likelihood = options.likelihood
@@ -122,57 +169,39 @@ class OpenAIModel:
         self._detecting = asyncio.Lock()
 
     def fingerprint(self) -> dict[str, str]:
-        """What is known about the model: a server does not report a digest of its weights."""
-        facts = {"adapter": ADAPTER, "model": self._model, "server": self._url, "prefix": self._options.prefix}
+        """What is known about the model: a server does not report a digest of its weights. Which machine it runs on
+        changes no answer; which interface does, and whether it is OpenAI's own."""
+        place = self._place
+        facts = {
+            "adapter": ADAPTER,
+            "model": self._model,
+            "endpoint": OPENAI_HOST if _is_openai(place.url) else urlsplit(place.url).path + place.query,
+            "prefix": self._options.prefix,
+            **self._options.facts(self._model),
+        }
         # The sources that auto chooses from measure the same quantity; letters measure another.
         return facts | ({"likelihood": "letters"} if self._likelihood_source == "letters" else {})
 
     async def close(self) -> None:
-        await self._connections.close()
+        await self.client.close()
 
     async def ask(self, request: Request, images: Images) -> Response:
         """The response, or a failure in it. Raises ModelError as the class says."""
         if request.kind not in self.kinds:
-            return _failed("model", f"{self.name} does not do {request.kind}; {served.OTHERWISE}", 1)
+            return failed("model", f"{self.name} does not do {request.kind}; {served.OTHERWISE}")
         if request.kind == "loglikelihood" and not request.continuations:
-            return _failed("bad_request", NO_CONTINUATIONS, 1)
-        attempt = 1
+            return failed("bad_request", NO_CONTINUATIONS)
+        shaped = self._options.applied(request)
         answered_prompts: dict[str, PromptTokens] = {}
-        while True:
-            outcome = await self._attempt(request, images, answered_prompts)
+
+        async def send() -> Response | ServerFault:
+            """An attempt, which leaves the parts of a request that were answered for the next one."""
+            outcome = await self._send_in_dialect(shaped, images, answered_prompts)
             if isinstance(outcome, Response):
                 answered_prompts.clear()  # the breaker may send the same again, to see whether anybody answers
-                return without_key(outcome, self._key)
-            detail = presentable(outcome.detail, self._key)
-            if outcome.fatal:
-                raise ModelError(f"{self.name}: {detail}")
-            if outcome.retry and self._breaker.is_open:
-                continue
-            wait = self._retry.wait(attempt, request.key, outcome.retry_after) if outcome.retry else None
-            if wait is None:
-                return _failed(outcome.kind, detail, attempt)
-            await self._sleep(wait)
-            attempt += 1
-
-    async def _attempt(
-        self, request: Request, images: Images, answered_prompts: dict[str, PromptTokens]
-    ) -> Response | ServerFault:
-        """One attempt in a slot, as soon as the breaker lets it through.
-
-        `answered_prompts` keeps the parts of a request that were answered for the next attempt.
-        """
-        acquired = await self.limit.acquire()
-        try:
-            outcome = await self._breaker.attempt(
-                request.key, lambda: self._send_in_dialect(request, images, answered_prompts)
-            )
-            if isinstance(outcome, Response):
-                self.limit.succeeded(acquired)
-            elif outcome.kind == "rate_limit":
-                self.limit.slow_down(acquired)
             return outcome
-        finally:
-            self.limit.release()
+
+        return await self.client.ask(request, send)
 
     async def _send_in_dialect(
         self, request: Request, images: Images, answered_prompts: dict[str, PromptTokens]
@@ -197,9 +226,9 @@ class OpenAIModel:
     async def _generate(self, request: Request, images: Images, dialect: Dialect) -> Response | ServerFault:
         started = time.perf_counter()
         reply = await self._send(
-            chat.PATH, images, lambda picture: chat.encode_chat(self._model, request, dialect, picture)
+            chat.PATH, images, lambda picture: chat.encode_chat(self._wanted, request, dialect, picture)
         )
-        outcome = reply if isinstance(reply, ServerFault) else chat.read_chat(reply, self._now())
+        outcome = reply if isinstance(reply, ServerFault) else chat.read_chat(reply, self.client.now())
         if isinstance(outcome, ServerFault):
             return outcome
         seconds = time.perf_counter() - started
@@ -217,17 +246,19 @@ class OpenAIModel:
             outcome = await self._score_prompts(request, images, dialect, answered_prompts)
         elif source == "extension":
             outcome = await self._send(
-                served.EXTENSION_PATH, images, lambda picture: served.encode_extension(self._model, request, picture)
+                served.EXTENSION_PATH, images, lambda picture: served.encode_extension(self._wanted, request, picture)
             )
             outcome = (
-                served.read_extension(outcome, request, self._now()) if isinstance(outcome, HttpReply) else outcome
+                served.read_extension(outcome, request, self.client.now())
+                if isinstance(outcome, HttpReply)
+                else outcome
             )
         else:
             outcome = await self._send(
-                chat.PATH, images, lambda picture: served.encode_letters(self._model, request, dialect, picture)
+                chat.PATH, images, lambda picture: served.encode_letters(self._wanted, request, dialect, picture)
             )
             if isinstance(outcome, HttpReply):
-                outcome = served.read_letters(outcome, len(request.continuations), self._now())
+                outcome = served.read_letters(outcome, len(request.continuations), self.client.now())
         return replace(outcome, seconds=time.perf_counter() - started) if isinstance(outcome, Response) else outcome
 
     async def _score_prompts(
@@ -246,11 +277,13 @@ class OpenAIModel:
                     chat.PATH,
                     images,
                     lambda picture: served.logprobs_request_body(
-                        self._model, request, text, dialect, picture, scored=scored
+                        self._wanted, request, text, dialect, picture, scored=scored
                     ),
                 )
                 tokens = (
-                    reply if isinstance(reply, ServerFault) else served.read_prompt(reply, self._now(), scored=scored)
+                    reply
+                    if isinstance(reply, ServerFault)
+                    else served.read_prompt(reply, self.client.now(), scored=scored)
                 )
                 if isinstance(tokens, ServerFault):
                     return tokens
@@ -283,7 +316,7 @@ class OpenAIModel:
                 source = (
                     reply
                     if isinstance(reply, ServerFault)
-                    else served.likelihood_source_of(reply, self._model, self._now())
+                    else served.likelihood_source_of(reply, self._model, self.client.now())
                 )
                 if isinstance(source, ServerFault) and not source.fatal:
                     return source
@@ -298,7 +331,9 @@ class OpenAIModel:
             if self._prefix_known:
                 return None
             reply = await self._exchange("GET", "/models")
-            answer = reply if isinstance(reply, ServerFault) else chat.continues_response_prefix(reply, self._now())
+            answer = (
+                reply if isinstance(reply, ServerFault) else chat.continues_response_prefix(reply, self.client.now())
+            )
             if isinstance(answer, ServerFault):
                 return answer
             if answer:
@@ -307,46 +342,7 @@ class OpenAIModel:
         return None
 
     async def _exchange(self, method: str, path: str, body: bytes = b"") -> HttpReply | ServerFault:
-        """One HTTP exchange; a failure below HTTP is a fault that is worth another attempt."""
-        limit = self._options.timeout
-        try:
-            async with asyncio.timeout(limit):
-                return await self._connections.send(method, path, body)
-        except TooLongError:
-            most = self._options.reply_bytes
-            detail = f"the reply is longer than {most:,} bytes; raise reply_bytes= if that is right"
-            return ServerFault("too_long", detail)
-        except TimeoutError:
-            return ServerFault(
-                "timeout", f"no complete reply within {limit:g} s; raise timeout= for slow models", retry=True
-            )
-        except (
-            httpcore.NetworkError,
-            httpcore.ProtocolError,
-            httpcore.TimeoutException,
-            httpcore.ProxyError,
-        ) as error:
-            message = str(error) or type(error).__name__
-            if "CERTIFICATE_VERIFY_FAILED" in message:
-                hint = "name the certificate of its authority in SSL_CERT_FILE"
-                return ServerFault("connection", f"{self._url}: {message}; {hint}", fatal=True)
-            return ServerFault("connection", f"{self._url}: {message}; is the server running?", retry=True)
-
-
-def _failed(kind: ErrorKind, detail: str, attempts: int) -> Response:
-    return Response(error=Failure(kind, detail, attempts))
-
-
-def _refuse_secrets(spec: ModelSpec) -> None:
-    """Refuse keys in a model string, which is stored with the run and printed. The errors do not repeat the key."""
-    variable = spec.options.get("api_key_env", "")
-    if "api_key" in spec.options or not re.fullmatch(r"[A-Za-z_]\w*|", variable):
-        raise ModelError(
-            "openai: a key does not belong in the model string, which is stored with the run; "
-            "put it into an environment variable and write ?api_key_env=ITS_NAME"
-        )
-    if re.search(r"://[^/]*@", spec.target):
-        raise ModelError("openai: a user or password does not belong in the URL; write ?api_key_env=NAME_OF_VARIABLE")
+        return await self.client.exchange(method, path + self._place.query, body)
 
 
 def _split_target(spec: ModelSpec) -> tuple[str, str]:
@@ -365,18 +361,3 @@ def _split_target(spec: ModelSpec) -> tuple[str, str]:
 def _is_openai(url: str) -> bool:
     address = urlsplit(url)
     return address.scheme == "https" and address.hostname == OPENAI_HOST
-
-
-def _api_key(spec: ModelSpec, url: str, variable: str) -> str:
-    """The key from the environment. OPENAI_API_KEY is sent only to OpenAI, unless named explicitly."""
-    hosted = _is_openai(url)
-    name = variable or ("OPENAI_API_KEY" if hosted else "")
-    if not name:
-        return ""
-    key = os.environ.get(name, "").strip()
-    if not key:
-        hint = " or point the model at a server of yours with @http://HOST:PORT/v1" if hosted and not variable else ""
-        raise ModelError(f"{spec.text}: the environment variable {name} is not set; put the API key into it{hint}")
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise ModelError(f"{spec.text}: the environment variable {name} does not hold an API key; set it again")
-    return key

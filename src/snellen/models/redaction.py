@@ -29,11 +29,12 @@ def without_key(response: Response, key: str) -> Response:
 
     A key that is shorter than a secret can be, such as the EMPTY of a local server, is a word like any other.
     """
-    if len(key) < LEAST_SECRET or key not in f"{response.text}{response.finish}":
+    if len(key) < LEAST_SECRET or key not in f"{response.text}{response.finish}{response.reasoning}":
         return response
     return replace(
         response,
         text=response.text and response.text.replace(key, HIDDEN),
+        reasoning=response.reasoning and response.reasoning.replace(key, HIDDEN),
         finish=response.finish and response.finish.replace(key, HIDDEN),
         notes=(*response.notes, KEY_REMOVED),
     )

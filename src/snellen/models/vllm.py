@@ -12,23 +12,25 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
 from snellen.errors import DataError, MissingExtraError
 from snellen.images import Images, to_plain_file
 from snellen.models import chat
 from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, read_options
-from snellen.models.chat import ServerFault
+from snellen.models.faults import ServerFault
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
+from snellen.models.request_options import SamplingOptions
 from snellen.models.served import PromptTokens, border_scores, with_continuation
+from snellen.models.thoughts import split_thoughts
 from snellen.records import Failure, ImageRef, Kind, Message, Request, Response, TextPart, Usage
 
 ADAPTER = "vllm-2"
 
 
-class VllmOptions(Struct, frozen=True):
-    """Options after `?` in a vllm: model string; all but batch_size are passed to vllm.LLM."""
+class VllmOptions(SamplingOptions, frozen=True):
+    """Options after `?` in a vllm: model string; those of its own but batch_size are passed to vllm.LLM."""
 
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     tensor_parallel_size: Annotated[int, Meta(ge=1)] = 1
@@ -77,6 +79,8 @@ class VllmModel:
         self.batch_size = options.batch_size
         self._target, self._options, self._vllm, self._engine = spec.target, options, vllm, engine
         self._controls = control_tokens(engine.get_tokenizer())
+        settings = options.chat_template_kwargs
+        self._template_options = {"chat_template_kwargs": settings} if settings else {}
 
     def fingerprint(self) -> dict[str, str]:
         return {
@@ -85,15 +89,18 @@ class VllmModel:
             "dtype": self._options.dtype,
             "max_model_len": str(self._options.max_model_len or "own"),
             "vllm": str(self._vllm.__version__),
+            **self._options.facts(self._target),
         }
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        requests = [self._options.applied(request) for request in requests]
         sampling = [self._sampling(request) for request in requests]
         outputs = self._ask([request.messages for request in requests], sampling, images)
         return [_reply(output) if not isinstance(output, Response) else output for output in outputs]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
         """One prompt per continuation and one without, for a whole window at once; see `served` for the border."""
+        requests = [self._options.applied(request) for request in requests]
         prompts = [with_continuation(request.messages, text) for request in requests for text in _endings(request)]
         scored = self._vllm.SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
         outputs = iter(self._ask(prompts, [scored] * len(prompts), images))
@@ -108,7 +115,7 @@ class VllmModel:
         decoding = request.decoding
         sampled = {"top_p": decoding.top_p, "seed": decoding.seed} if decoding.temperature else {}
         return self._vllm.SamplingParams(
-            max_tokens=decoding.max_new_tokens,
+            max_tokens=decoding.max_new_tokens + self._options.reasoning_budget(self._target),
             temperature=decoding.temperature,
             stop=list(decoding.stop) or None,
             **sampled,
@@ -147,6 +154,7 @@ class VllmModel:
                 use_tqdm=False,
                 add_generation_prompt=not is_open,
                 continue_final_message=is_open,
+                **self._template_options,
             )
             for i, output in zip(places, answered, strict=True):
                 outputs[i] = output
@@ -174,7 +182,8 @@ def _endings(request: Request) -> tuple[str | None, ...]:
 def _reply(output: Any) -> Response:
     [completion] = output.outputs
     usage = Usage(len(output.prompt_token_ids), len(completion.token_ids))
-    return Response(text=completion.text, finish=completion.finish_reason, usage=usage)
+    parts = split_thoughts(completion.text)
+    return Response(text=parts.answer, reasoning=parts.reasoning, finish=completion.finish_reason, usage=usage)
 
 
 def _scores(outputs: Sequence[Any], continuations: Sequence[str]) -> Response:

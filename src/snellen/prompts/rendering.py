@@ -6,10 +6,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.prompts.option_labels import alphabet_of
-from snellen.prompts.templates import Layout, Templates, default_templates
+from snellen.prompts.templates import Layout, Templates
 from snellen.records import (
     Decoding,
     ImagePart,
+    ImageRef,
     Message,
     Method,
     Part,
@@ -20,6 +21,8 @@ from snellen.records import (
     Turn,
     Variant,
 )
+
+IMAGE_MARK = "<image>"
 
 
 class EarlierReply(Struct, frozen=True):
@@ -102,10 +105,9 @@ class PromptRenderer(Struct, frozen=True):
         messages: list[Message] = []
         for question, reply in pairs:
             first = not messages
-            parts: tuple[Part, ...] = tuple(ImagePart(image) for image in sample.images) if first else ()
             instruction = self.templates.named(variant.template) if first else ""
             text = f"{instruction}\n{question}" if instruction else question
-            messages.append(Message("user", (*parts, TextPart(text))))
+            messages.append(Message("user", place_images(sample.images if first else (), text)))
             if reply is not None:
                 messages.append(_said("assistant", reply))
         return tuple(messages)
@@ -126,8 +128,18 @@ class PromptRenderer(Struct, frozen=True):
         return f"{sample.question} {options_text}", write_reply(layout, labels[0], sample.options[0])
 
 
-def prompt_for(family: str, **settings: object) -> PromptRenderer:
-    return PromptRenderer(default_templates(), family, **settings)  # type: ignore[arg-type]
+def place_images(images: tuple[ImageRef, ...], text: str) -> tuple[Part, ...]:
+    """Pictures and text in order: several pictures at their marks `<image>` if the text has one for each, else first.
+
+    One picture stands first in any case: a text about one that holds `<image>` may well mean these letters.
+    """
+    texts = text.split(IMAGE_MARK)
+    if len(images) < 2 or len(texts) != len(images) + 1:
+        return (*map(ImagePart, images), TextPart(text))
+    parts: list[Part] = [TextPart(texts[0])]
+    for image, after in zip(images, texts[1:], strict=True):
+        parts += [ImagePart(image), TextPart(after)]
+    return tuple(part for part in parts if not isinstance(part, TextPart) or part.text)
 
 
 def lay_out(layout: Layout, options: tuple[str, ...], labels: tuple[str, ...]) -> str:

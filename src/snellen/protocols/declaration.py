@@ -44,6 +44,10 @@ class Declaration(Struct, frozen=True):
     """Whether a question is right only when all its presentations are (MMBench 4.1)."""
     instability: bool = False
     """Whether the entropy of the options chosen over all presentations means something (ReForm-Eval 3.3.2)."""
+    repeated_for: int = 0
+    """The k of pass@k, where its presentations are the same request again and again; 0 where they are not."""
+    needs_temperature: bool = False
+    """Whether it makes no sense at temperature 0; a run then refuses it."""
     sees_images: bool = True
     """Whether the model is shown the pictures; otherwise its accuracy never stands for the model."""
     control_of: str = ""

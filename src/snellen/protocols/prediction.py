@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from snellen.extraction import NamedExtractor, find_extractor
 from snellen.extraction.grader_address import grader_address
 from snellen.protocols.declaration import Conclusion
-from snellen.reasons import NoMostLikelyReason
+from snellen.reasons import NoMostLikelyReason, Reason
 from snellen.records import ContinuationScore, ExtractionMethod, Prediction, Request, Response, Turn
 
 LikelihoodRule = Literal["sum", "mean", "byte", "softmax", "pmi", "conditional"]
@@ -61,9 +61,17 @@ def predict(
         return replace(unread, choice=choice, extraction_method="likelihood", extractor_version="chosen-elsewhere")
     if likelihood:
         return _by_scores(unread, above_baseline(response.scores, baseline, rule), rule)
-    if question.options:
-        return _by_reply(unread, question, response, rules)
-    return replace(unread, text=response.text, extraction_method="verbatim")
+    cut = _reasoning_was_cut(response)
+    if not question.options:
+        reason: Reason | None = "reasoning cut off" if cut else None
+        return replace(unread, text=response.text, extraction_method="verbatim", reason=reason)
+    read = _by_reply(unread, question, response, rules)
+    return replace(read, reason="reasoning cut off") if cut and read.choice is None else read
+
+
+def _reasoning_was_cut(response: Response) -> bool:
+    """Whether the length limit came before any answer: what was written until then is what a server does not show."""
+    return response.finish == "length" and not (response.text or "").strip()
 
 
 def _rule_version(rule: LikelihoodRule) -> str:

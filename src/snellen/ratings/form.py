@@ -14,8 +14,8 @@ from msgspec import Struct
 from snellen.ratings.items import FormItem, blinded_items, replies_of
 from snellen.ratings.key import RatingKey, write_key
 from snellen.ratings.study import RatingStudy
-from snellen.report.markup import esc
-from snellen.report.offline_page import data_uri, embedded_json, page_head
+from snellen.report.offline_page import OfflinePage, data_uri
+from snellen.report.rendering import templates
 from snellen.runs.journal import write_atomically
 from snellen.seeds import rng_for
 
@@ -52,13 +52,8 @@ def rating_page(
 ) -> str:
     """The whole page; `pictures` are media type and bytes by digest."""
     style, script = (files("snellen.ratings").joinpath(name).read_text("utf-8") for name in ("form.css", "form.js"))
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">{page_head(esc(study.title), style, script)}\n<body>\n<main id="form">\n'
-        f"<h1>{esc(study.title)}</h1>\n"
-        "<noscript><p>This form needs JavaScript. It requests nothing from the network.</p></noscript>\n</main>\n"
-        f"{embedded_json('study', _content(study, items, pictures, digest))}\n<script>{script}</script>\n"
-        "</body></html>\n"
-    )
+    page = OfflinePage(study.title, style, script, "study", _content(study, items, pictures, digest))
+    return templates("snellen.ratings").get_template("form.html").render(page=page)
 
 
 def _content(

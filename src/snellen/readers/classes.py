@@ -112,7 +112,7 @@ def draft_of(picture: LabelledPicture, dataset: Data) -> Draft:
         images=(picture.file,),
         where=picture.where,
         group=picture.id,
-        tags=picture.tags,
+        answer_tags=picture.answer_tags,
         stratum=picture.stratum,
     )
 

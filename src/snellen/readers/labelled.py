@@ -26,4 +26,4 @@ class LabelledPicture(Struct, frozen=True):
     others: tuple[Sequence[str], ...]
     """Names of other classes, the most similar first."""
     stratum: str
-    tags: dict[str, str] = {}
+    answer_tags: dict[str, str] = {}

@@ -17,8 +17,9 @@ from msgspec import Struct
 
 from snellen.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
-from snellen.formats.json_files import json_lines, read_json
+from snellen.formats.json_files import json_lines
 from snellen.formats.locate import base_of, locate, locate_or_none
+from snellen.readers.coco_instances import read_instances
 from snellen.seeds import rng_for
 
 NegativeRule = Literal["random", "popular", "adversarial"]
@@ -82,7 +83,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
                 images=(file,),
                 where=picture.where,
                 group=picture.image,
-                tags={"label": label},
+                answer_tags={"label": label},
                 notes=(note,) if number == 1 else (),
                 stratum=label,
             )
@@ -155,27 +156,6 @@ class _Line(Struct, frozen=True):
     objects: list[str]
 
 
-class _Named(Struct, frozen=True):
-    id: int
-    name: str
-
-
-class _Image(Struct, frozen=True):
-    id: int
-    file_name: str
-
-
-class _Annotation(Struct, frozen=True):
-    image_id: int
-    category_id: int
-
-
-class _Instances(Struct, frozen=True):
-    images: list[_Image]
-    annotations: list[_Annotation]
-    categories: list[_Named]
-
-
 def _read(path: Path) -> list[AnnotatedPicture]:
     if path.suffix == ".jsonl":
         found = [_of_line(line, where) for where, line in json_lines(path, _Line)]
@@ -193,14 +173,12 @@ def _of_line(line: _Line, where: str) -> AnnotatedPicture:
 
 
 def _of_instances(path: Path) -> list[AnnotatedPicture]:
-    content = read_json(path, _Instances)
-    names = {category.id: category.name for category in content.categories}
-    objects: dict[int, dict[str, None]] = {image.id: {} for image in content.images}
-    for number, annotation in enumerate(content.annotations):
-        if annotation.image_id not in objects or annotation.category_id not in names:
-            raise DataError(f"{path}: annotations[{number}] is of an image or a category that is not in the file")
-        objects[annotation.image_id].setdefault(names[annotation.category_id])
+    found = read_instances(path, Path())
     return [
-        AnnotatedPicture(image.file_name, tuple(objects[image.id]), f"{path}: image {image.id}")
-        for image in content.images
+        AnnotatedPicture(
+            str(file),
+            tuple(dict.fromkeys(found.name(annotation.category_id) for _, annotation in found.by_image.get(image, ()))),
+            f"{path}: image {image}",
+        )
+        for image, file in found.images.items()
     ]

@@ -1,14 +1,15 @@
-"""A user's own questions: JSONL, TSV or CSV, with image files or base64.
+"""A user's own questions: JSONL, JSON, TSV or CSV, with image files or base64.
 
 Fields of a row (TSV/CSV: columns):
 - `question` (required), `id` (default: the line number), `context` or `hint`, `group`;
 - `image`: a path relative to the file (or to `images`), or base64 of an image file;
-  `image_path` is always a path. A row with neither has no picture;
-- multiple choice: columns `A`, `B`, ... and `answer`: an option's letter or its text; or (JSONL) a list
+  `image_path` is always a path. A row with neither has no picture. Several pictures: `image_2`, `image_3` ... beside
+  it, or (JSON) a list in `image`; as many marks `<image>` in the question say where they stand;
+- multiple choice: columns `A`, `B`, ... and `answer`: an option's letter or its text; or (JSON) a list
   `options` and `answer`: an option's text, its letter, or its index from 0; the first that fits counts;
-- open questions: no options; `answer`: a text or (JSONL) a list of texts;
+- open questions: no options; `answer`: a text or (JSON) a list of texts;
 - `answer` may be missing from the whole file: a split with hidden answers;
-- `relevance` (JSONL): how right each option is, a list of numbers from 0 up, for NDCG;
+- `relevance` (JSON): how right each option is, a list of numbers from 0 up, for NDCG;
 - any other column named `tag_...` becomes a tag.
 Every cell is text: "NA", "None" and "5.0" stay as they are. An empty cell or a JSON null counts as missing.
 """
@@ -17,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.drafts import Draft, QuestionDraft, read_params
-from snellen.errors import DataError
+from snellen.errors import DataError, WrongRowsError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.delimited import (
     LETTERS,
@@ -35,12 +36,18 @@ from snellen.formats.delimited import (
     open_text,
     unknown_columns,
 )
+from snellen.formats.json_rows import read_json_value
 
-SUFFIXES = (".jsonl", *TABLES)
+SUFFIXES = (".jsonl", ".json", *TABLES)
 OWN = ("id", "context", "group", "options", "relevance")
 """Columns that have a meaning here but none in MMBench's format."""
-KNOWN = ("question", "index", "hint", "image", "image_path", "answer", *OWN, *LETTERS)
-TAG = "tag_"
+FURTHER = tuple(f"image_{number}" for number in range(2, 33))
+"""Columns of the second picture and those after it."""
+KNOWN = ("question", "index", "hint", "image", "image_path", "answer", *FURTHER, *OWN, *LETTERS)
+_KNOWN = frozenset(KNOWN)
+TAG, ANSWER_TAG = "tag_", "answer_tag_"
+SHOWN_BLANKS = 5
+"""Rows without a picture that a note names."""
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,13 +56,62 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     """Folder that image paths are relative to, and that holds all of them; the file's folder when empty."""
 
 
+class _Row(NamedTuple):
+    where: str
+    number: int
+    """Of the line, or of the record of a JSON list; from 1."""
+    cells: dict[str, Any]
+    strange: tuple[str, ...] = ()
+    """Columns that mean nothing here."""
+    fault: str = ""
+    """Why the row cannot be used."""
+
+
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """One draft per row. Raises DataError naming the file and line of an invalid row."""
+    """One draft for each row that can be used; after the last, WrongRowsError for those that cannot."""
     chosen = read_params(params, Params)
     path = (folder or Path()) / chosen.file
     images = Path(chosen.images) if chosen.images else path.parent
-    for line, row, strange in _rows(path):
-        yield replace(_draft(row, f"{path}:{line}", line, images), notes=_notes(path, strange))
+    faults, strange, pictures = list[str](), dict[str, None](), _PictureCells()
+    last: Draft | None = None  # kept back, since notes on the whole file go with it
+    for row in _rows(path):
+        if last is not None:
+            yield last
+            last = None
+        try:
+            if row.fault:
+                raise DataError(row.fault)
+            strange |= dict.fromkeys(row.strange)
+            last = _draft(row.cells, row.where, row.number, images)
+            pictures.count(row.number, bool(last.images))
+        except DataError as error:
+            faults.append(str(error))
+    if last is not None:
+        yield replace(last, notes=(*_notes(path, list(strange)), *pictures.notes(path)))
+    if faults:
+        raise WrongRowsError(faults)
+
+
+class _PictureCells:
+    """Which rows have no picture, where others have."""
+
+    def __init__(self) -> None:
+        self._with, self._without = 0, list[int]()
+
+    def count(self, number: int, has_picture: bool) -> None:
+        if has_picture:
+            self._with += 1
+        else:
+            self._without.append(number)
+
+    def notes(self, path: Path) -> tuple[str, ...]:
+        if not self._with or not self._without:
+            return ()
+        first = ", ".join(map(str, self._without[:SHOWN_BLANKS]))
+        more = ", ..." if len(self._without) > SHOWN_BLANKS else ""
+        blank, total = len(self._without), self._with + len(self._without)
+        what = "record" if path.suffix.lower() == ".json" else "line"
+        return (f"{path.name}: {blank:,} of {total:,} questions have no picture ({what} {first}{more})",)
 
 
 def _notes(path: Path, strange: list[str]) -> tuple[str, ...]:
@@ -64,49 +120,66 @@ def _notes(path: Path, strange: list[str]) -> tuple[str, ...]:
     return (f"{path.name}: {', '.join(map(repr, strange))} left out: such columns mean nothing here",)
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any], list[str]]]:
-    """Each row with its line, and the unknown columns that first appear in it."""
+def _rows(path: Path) -> Iterator[_Row]:
     form = path.suffix.lower()
     if form not in SUFFIXES:
         raise DataError(f"{path}: cannot tell the form from {path.suffix or 'no suffix'!r}; use {', '.join(SUFFIXES)}")
+    if form == ".json":
+        yield from _records(path)
+        return
     with open_text(path) as file:
         yield from (
             _objects(DelimitedLines(file, path), path) if form == ".jsonl" else _table(DelimitedTable(file, path))
         )
 
 
-def _objects(lines: DelimitedLines, path: Path) -> Iterator[tuple[int, dict[str, Any], list[str]]]:
-    seen: set[str] = set()
-    for line, text in enumerate(lines, 1):
+def _records(path: Path) -> Iterator[_Row]:
+    """The objects of a JSON list."""
+    listed = read_json_value(path)
+    if not isinstance(listed, list):
+        raise DataError(f"{path}: not a list of questions; write [{{...}}, {{...}}], or one object a line as .jsonl")
+    for number, record in enumerate(listed, 1):
+        yield _row_of(record, f"{path}: record {number}", number)
+
+
+def _objects(lines: DelimitedLines, path: Path) -> Iterator[_Row]:
+    first = True
+    for number, text in enumerate(lines, 1):
+        if first and text.lstrip().startswith("["):
+            raise DataError(f"{path}:{number}: not JSON lines but a JSON list; name the file .json")
         if text.strip():
-            row = _json_row(text, f"{path}:{line}")
-            strange = [name for name in _strangers(list(row), f"{path}:{line}") if name not in seen]
-            seen.update(strange)
-            yield line, row, strange
+            first = False
+            try:
+                yield _row_of(msgspec.json.decode(text), f"{path}:{number}", number)
+            except JSON_FAULTS as error:
+                yield _Row(f"{path}:{number}", number, {}, fault=f"{path}:{number}: not JSON ({error})")
 
 
-def _table(table: DelimitedTable) -> Iterator[tuple[int, dict[str, Any], list[str]]]:
+def _row_of(record: Any, where: str, number: int) -> _Row:
+    if not isinstance(record, dict):
+        shown = msgspec.json.encode(record).decode()[:40]
+        return _Row(where, number, {}, fault=f"{where}: a row must be an object with a question, not {shown}")
+    try:
+        strange = _strangers(list(record), where)
+    except DataError as error:
+        return _Row(where, number, {}, fault=str(error))
+    return _Row(where, number, {name: value for name, value in record.items() if value is not None}, strange)
+
+
+def _table(table: DelimitedTable) -> Iterator[_Row]:
     if "question" not in table.header:
         named = ", ".join(table.header) or "nothing"
         raise DataError(f"{table.path}:1: the header has no column 'question'; it has {named}")
     strange = _strangers(table.header, f"{table.path}:1")
     for line, _, cells in table:
-        yield line, cells, strange
-        strange = []
+        yield _Row(f"{table.path}:{line}", line, cells, strange)
 
 
-def _strangers(names: Sequence[str], where: str) -> list[str]:
-    return [name for name in unknown_columns(names, KNOWN, where) if not name.startswith(TAG)]
-
-
-def _json_row(text: str, where: str) -> dict[str, Any]:
-    try:
-        row = msgspec.json.decode(text)
-    except JSON_FAULTS as error:
-        raise DataError(f"{where}: not JSON ({error})") from None
-    if not isinstance(row, dict):
-        raise DataError(f"{where}: a row must be an object with a question, not {text.strip()[:40]}")
-    return {name: value for name, value in row.items() if value is not None}
+def _strangers(names: Sequence[str], where: str) -> tuple[str, ...]:
+    """The columns that mean nothing. Raises DataError for one that is nearly a known one."""
+    if _KNOWN.issuperset(names):
+        return ()
+    return tuple(name for name in unknown_columns(names, KNOWN, where) if not name.startswith((TAG, ANSWER_TAG)))
 
 
 def _draft(row: dict[str, Any], where: str, line: int, images: Path) -> Draft:
@@ -115,7 +188,6 @@ def _draft(row: dict[str, Any], where: str, line: int, images: Path) -> Draft:
         raise DataError(f"{where}: the question is empty")
     options = _options(row, where)
     gold, texts = _answer(row, options, where)
-    tags = {name.removeprefix(TAG): str(value) for name, value in row.items() if name.startswith(TAG)}
     context = row.get("context") or row.get("hint")
     return Draft(
         id=str(row.get("id", row.get("index", line))),
@@ -124,8 +196,13 @@ def _draft(row: dict[str, Any], where: str, line: int, images: Path) -> Draft:
         where=where,
         context=str(context) if context else None,
         group=str(row.get("group", "")),
-        tags=tags,
+        tags=_tags(row, TAG),
+        answer_tags=_tags(row, ANSWER_TAG),
     )
+
+
+def _tags(row: dict[str, Any], prefix: str) -> dict[str, str]:
+    return {name.removeprefix(prefix): str(value) for name, value in row.items() if name.startswith(prefix)}
 
 
 def _options(row: dict[str, Any], where: str) -> tuple[str, ...]:
@@ -182,15 +259,23 @@ def _relevance(row: dict[str, Any], where: str) -> tuple[float, ...]:
 
 def _images(row: dict[str, Any], where: str, folder: Path) -> tuple[bytes | Path, ...]:
     if path := row.get("image_path"):
-        return (_path(folder, str(path), where),)
-    cell = row.get("image")
-    if cell is None or cell == "":
-        return ()
-    if not isinstance(cell, str):
-        raise DataError(f"{where}: image must be a path or base64 text")
+        first: tuple[bytes | Path, ...] = (_path(folder, str(path), where),)
+    else:
+        cell = row.get("image")
+        cells = cell if isinstance(cell, list) else [] if cell is None or cell == "" else [cell]
+        first = tuple(_image(one, where, folder) for one in cells)
+    given = [name for name in FURTHER if row.get(name)]
+    if given and (not first or given != list(FURTHER[: len(given)])):
+        raise DataError(f"{where}: {given[-1]} is given, but a picture before it is empty")
+    return (*first, *(_image(row[name], where, folder) for name in given))
+
+
+def _image(cell: Any, where: str, folder: Path) -> bytes | Path:
+    if not isinstance(cell, str) or not cell:
+        raise DataError(f"{where}: image must be a path or base64 text, or in JSONL a list of them")
     if len(cell) <= 1024 and (file := _path(folder, cell, where)).suffix:
-        return (file,)
-    return (decode_base64(cell, where, "a file name"),)
+        return file
+    return decode_base64(cell, where, "a file name")
 
 
 def _path(folder: Path, name: str, where: str) -> Path:

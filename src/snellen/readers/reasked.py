@@ -31,7 +31,7 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     accept: Literal["all", "first"] = "all"
     """Whether other accepted texts than the first count."""
     stratum_tag: str = ""
-    """The tag that tells a question's stratum, by which a sample may be drawn later; none when empty."""
+    """The answer tag that tells a question's stratum, by which a sample may be drawn later; none when empty."""
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -46,9 +46,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         raise DataError(f"of: {chosen.of} asks another entry's questions itself; name the one that has the files")
     for draft in read_source(merged(source.params, chosen.params), folder):
         wording = _wording(chosen, draft)
-        tags = draft.tags | ({chosen.stratum_tag: draft.stratum} if chosen.stratum_tag else {})
+        tags = draft.answer_tags | ({chosen.stratum_tag: draft.stratum} if chosen.stratum_tag else {})
         rounds = tuple(_asked(question, wording, chosen.accept) for question in draft.rounds)
-        yield replace(draft, rounds=rounds, tags=tags)
+        yield replace(draft, rounds=rounds, answer_tags=tags)
 
 
 def _wording(chosen: Params, draft: Draft) -> str:

@@ -1,8 +1,8 @@
 """Words and classes that mean something similar, by WordNet 3.0 (ReForm-Eval A.1: ImageNet-1K, CIFAR10).
 
-Two measures over the noun hierarchy, as NLTK names them. Path similarity is 1 / (1 + d) for a shortest path of
-d steps over a shared hypernym. Among equally distant synsets the one with the deeper shared hypernym is nearer,
-which is the order of Wu and Palmer. A synset is named as ImageNet does: `n01440764`.
+Over the noun hierarchy a synset is the nearer the shorter the path over a shared hypernym is (path similarity). Among
+equally distant ones that with the deeper shared hypernym is nearer, which is the order of Wu and Palmer. A synset is
+named as ImageNet does: `n01440764`.
 """
 
 from __future__ import annotations
@@ -66,14 +66,6 @@ class WordNet:
 
     def _meanings(self, text: str) -> set[Any]:
         return set(self._reader.synsets("_".join(fold_answer(text).split())))
-
-    def path_similarity(self, first: str, second: str) -> float:
-        return 1 / (1 + self._shortest_path(first, second)[0])
-
-    def wup_similarity(self, first: str, second: str) -> float:
-        """Wu and Palmer's similarity over the shortest path: 2 depth / (2 depth + d), the root having depth 1."""
-        steps, depth = self._shortest_path(first, second)
-        return 2 * -depth / (2 * -depth + steps)
 
     def by_similarity(self, synset: str, among: Iterable[str]) -> Tiers:
         """The other synsets in `among`, by similarity to `synset`."""

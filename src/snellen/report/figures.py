@@ -16,18 +16,17 @@ from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import SHARE, declared, find_metric, metric_row, unit_multiplier
 from snellen.prompts.templates import default_templates
 from snellen.records import METHODS, Estimate, Method
-from snellen.report import svg
+from snellen.report import charts
+from snellen.report.charts import ACCURACY, Axis, IntervalRow, PlotPoint, ScatterPoint, axis_of
+from snellen.report.drawing import ChartPanel
 from snellen.report.formatting import capitalised, metric_title
 from snellen.report.pooled_estimates import OptionPosition, accuracy_by_tag, accuracy_by_template, by_option_position
 from snellen.report.request_counts import count_rotations
 from snellen.report.run_view import ModelMethodRow, RunView, chance_accuracy, dimensions_of
 from snellen.report.sections import dimension_chance, other_metrics, scored_benchmarks
-from snellen.report.svg import ACCURACY, Axis, IntervalRow, PlotPoint, ScatterPoint, axis_of
 
-
-class ChartPanel(Struct, frozen=True):
-    title: str
-    svg: str
+MOST_MARKS = 500
+"""Marks up to which a chart of intervals can be read; of more there are the heat map and the table."""
 
 
 class BarRow(Struct, frozen=True):
@@ -75,7 +74,9 @@ class ChartDrawer:
                 panels.append(
                     ChartPanel(
                         method,
-                        svg.radar_chart(title, [dimension_titles().get(name, name) for name in names], polygons, level),
+                        charts.radar_chart(
+                            title, [dimension_titles().get(name, name) for name in names], polygons, level
+                        ),
                     )
                 )
         return panels
@@ -126,6 +127,8 @@ class ChartDrawer:
                     level = level if unit.startswith(SHARE) else None
                     units.setdefault(unit, []).append(IntervalRow(row.label, of_unit, level))
             for unit, groups in units.items():
+                if sum(len(group.points) for group in groups) > MOST_MARKS:
+                    continue
                 axis = _axis(metric, unit, [point.estimate for group in groups for point in group.points])
                 subtitle = method if unit == SHARE or metric != CAPABILITY else f"{method}, {unit}"
                 panels += _panel(title, subtitle, groups, axis)
@@ -204,7 +207,9 @@ class ChartDrawer:
         for method, method_points in points.items():
             if method_points:
                 title = f"Instability against accuracy, {method}"
-                panels.append(ChartPanel(method, svg.scatter_chart(title, method_points, axis, self._accuracy_axis())))
+                panels.append(
+                    ChartPanel(method, charts.scatter_chart(title, method_points, axis, self._accuracy_axis()))
+                )
         return panels
 
     def _accuracy_axis(self) -> Axis:
@@ -226,16 +231,18 @@ class ChartDrawer:
         if not points:
             return []
         x, y = (replace(self._accuracy_axis(), title=f"accuracy by {method}") for method in METHODS)
-        return [ChartPanel("", svg.scatter_chart("Generation against likelihood", points, x, y, diagonal=True))]
+        return [ChartPanel("", charts.scatter_chart("Generation against likelihood", points, x, y, diagonal=True))]
 
     def request_bars(self) -> list[ChartPanel]:
         requests = [(s.label, (("asked", s.run.asked), ("reused", s.run.reused))) for s in self.views]
-        panels = [ChartPanel("requests: asked, reused", svg.stacked_bars("Requests asked and reused", requests))]
+        panels = [ChartPanel("requests: asked, reused", charts.stacked_bars("Requests asked and reused", requests))]
         rotations = [(s.label, r) for s in self.views if (r := count_rotations(s))]
         if rotations:
             rows = [(label, (("presented", r.presented), ("avoided", r.avoided))) for label, r in rotations]
             panels.append(
-                ChartPanel("rotations: presented, avoided", svg.stacked_bars("Rotations presented and avoided", rows))
+                ChartPanel(
+                    "rotations: presented, avoided", charts.stacked_bars("Rotations presented and avoided", rows)
+                )
             )
         return panels
 
@@ -278,4 +285,4 @@ def _panel(title: str, subtitle: str, groups: Sequence[IntervalRow], axis: Axis 
     """One panel, or none when no group has a point."""
     if not any(group.points for group in groups):
         return []
-    return [ChartPanel(subtitle, svg.interval_chart(f"{title}, {subtitle}", groups, axis))]
+    return [ChartPanel(subtitle, charts.interval_chart(f"{title}, {subtitle}", groups, axis))]

@@ -6,6 +6,8 @@ from snellen.metrics.declaration import SHARE, declared, unit_multiplier
 from snellen.records import Estimate
 
 DASH = "—"
+LETTERS = 26
+"""Longest label in a chart, in characters."""
 
 
 def metric_title(metric: str) -> str:
@@ -73,3 +75,14 @@ def decimal_text(value: float, digits: int) -> str:
     """`value` with `digits` decimals; never `-0.0`."""
     # Adding zero turns a rounded -0.0 into 0.0.
     return f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+def shorten(label: str, letters: int = LETTERS) -> str:
+    return label if len(label) <= letters else f"{label[: letters - 1]}…"
+
+
+def shorten_inside(label: str, letters: int) -> str:
+    """`vendor/…-6-7B`: the end tells models of one family from each other."""
+    if len(label) <= letters:
+        return label
+    return f"{label[: letters // 2 - 1]}…{label[letters // 2 - letters :]}"

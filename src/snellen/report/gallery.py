@@ -42,6 +42,10 @@ class GalleryLimits(Struct, frozen=True):
 
 
 DEFAULT = GalleryLimits()
+CROWDED = GalleryLimits(entries=160, image_bytes=250_000)
+"""Of a page whose tables and charts take most of the 5 MB that can be sent by mail."""
+MOST_CELLS = 300
+"""Models times benchmarks from which on a page is crowded."""
 
 
 class GalleryEntry(Struct, frozen=True):
@@ -95,9 +99,10 @@ class Gallery(Struct, frozen=True):
     """Questions that are not shown."""
 
 
-def choose_gallery(views: Sequence[RunView], bounds: GalleryLimits = DEFAULT) -> Gallery:
+def choose_gallery(views: Sequence[RunView], bounds: GalleryLimits | None = None) -> Gallery:
     """Choose entries, then fetch their prompts and replies from the journals and pictures from the benchmarks."""
     cells = max(sum(len(view.run.benchmarks) for view in views), 1)
+    bounds = bounds or (DEFAULT if cells < MOST_CELLS else CROWDED)
     fair = max(bounds.entries // cells, 1)
     right = min(bounds.right, max(fair // 4, 0))
     not_right = min(bounds.not_right, fair - right)
@@ -106,10 +111,12 @@ def choose_gallery(views: Sequence[RunView], bounds: GalleryLimits = DEFAULT) ->
     for i, view in enumerate(views):
         for scored in view.run.benchmarks:
             entries = list(question_entries(i, scored))
-            picked = _pick(entries, not_right, right)
-            chosen += picked
+            chosen += _pick(entries, not_right, right)
             left_out.update(entry.outcome for entry in entries)
-            left_out.subtract(entry.outcome for entry in picked)
+    if len(chosen) > bounds.entries:
+        # Evenly over models and benchmarks, as not every pair of them can have one.
+        chosen = [chosen[place * len(chosen) // bounds.entries] for place in range(bounds.entries)]
+    left_out.subtract(entry.outcome for entry in chosen)
     chosen.sort(key=lambda entry: (OUTCOMES.index(entry.outcome), entry.rank, entry.sample.benchmark, entry.model))
     images, missing = _images(views, chosen, bounds.image_bytes)
     omitted = {outcome: left_out[outcome] for outcome in OUTCOMES if left_out[outcome]}

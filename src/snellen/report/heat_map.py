@@ -4,45 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from snellen.records import Estimate
-from snellen.report.formatting import decimal_text, figure_text
-from snellen.report.markup import esc
-from snellen.report.svg import WIDTH, shorten, svg_document, svg_text
+from snellen.report.charts import WIDTH, label_width
+from snellen.report.drawing import Box, ChartDrawing, Group, Shape, Text
+from snellen.report.formatting import decimal_text, figure_text, shorten, shorten_inside
 
 LEAST, MOST = 0.06, 0.62
 """Opacity of the least and the greatest cell."""
+NARROWEST, TALL, HEADING = 34.0, 24.0, 20
+"""Least width and height of a cell in pixels, and the longest heading of a column in characters."""
 Grid = Mapping[tuple[str, str], Estimate]
 """By row and column."""
 
 
-def heat_map(title: str, rows: Sequence[str], columns: Sequence[str], grid: Grid, unit: str, digits: int) -> str:
-    """Each cell with its number; the tint runs from the least to the greatest of all. Columns' names stand slanted."""
-    left = min(max((len(shorten(row)) for row in rows), default=4), 26) * 7.0 + 16
-    top, high = 16.0 + 5.0 * max((len(shorten(name, 14)) for name in columns), default=4), 24.0
-    wide = (WIDTH - left - 22) / max(len(columns), 1)
-    values = [estimate.value for estimate in grid.values() if estimate.value is not None]
-    low, span = min(values, default=0.0), max(values, default=1.0) - min(values, default=0.0)
-    elements = [
-        f'<text transform="translate({left + wide * (j + 0.45):.1f} {top - 6:.1f}) rotate(-40)">'
-        f"<title>{esc(name)}</title>{esc(shorten(name, 14))}</text>"
+class Scale(Struct, frozen=True):
+    """How the numbers of a heat map are written: times `factor`, with so many digits."""
+
+    unit: str
+    digits: int
+    factor: float = 1.0
+    ends: tuple[float, float] | None = None
+    """The values of the faintest and the strongest tint; the least and the greatest of all where not given."""
+
+
+def heat_map(title: str, rows: Sequence[str], columns: Sequence[str], grid: Grid, scale: Scale) -> ChartDrawing:
+    """Each cell with its number, its tint by the scale. Columns' names stand slanted."""
+    left = label_width(rows)
+    longest = max((len(shorten_inside(name, HEADING)) for name in columns), default=4)
+    top, right = 16.0 + 4.2 * longest, 8.0 + 3.6 * longest
+    wide = max((WIDTH - left - right) / max(len(columns), 1), NARROWEST)
+    shapes: list[Shape] = [
+        Text(left + wide * (j + 0.45), top - 6, shorten_inside(name, HEADING), "start", name, turn=-40)
         for j, name in enumerate(columns)
     ]
+    values = [estimate.value for estimate in grid.values() if estimate.value is not None]
+    low, high = scale.ends or (min(values, default=0.0), max(values, default=1.0))
     for i, row in enumerate(rows):
-        y = top + high * i
-        elements.append(svg_text(left - 8, y + 16, shorten(row), "end", row))
+        y = top + TALL * i
+        shapes.append(Text(left - 8, y + 16, shorten(row), "end", row))
         for j, name in enumerate(columns):
             estimate = grid.get((row, name))
             if estimate is None or estimate.value is None:
                 continue
-            text = decimal_text(estimate.value, digits)
-            tint = LEAST + (MOST - LEAST) * ((estimate.value - low) / span if span else 0.5)
-            x, number = (
-                left + wide * j,
-                svg_text(left + wide * (j + 0.5) - 1, y + 16, text, "middle"),
+            share = (estimate.value - low) / (high - low) if high > low else 0.5
+            box = Box(left + wide * j, y, wide - 2, TALL - 2, "heat", LEAST + (MOST - LEAST) * share)
+            number = Text(
+                left + wide * (j + 0.5) - 1, y + 16, decimal_text(scale.factor * estimate.value, scale.digits)
             )
-            elements.append(
-                f'<g class="s0"><title>{esc(f"{row}, {name}: {figure_text(estimate, unit)}")}</title>'
-                f'<rect class="heat" fill-opacity="{tint:.2f}" x="{x:.1f}" y="{y:.1f}" width="{wide - 2:.1f}" '
-                f'height="{high - 2:.1f}"/>{number}</g>'
-            )
-    return svg_document(title, top + high * len(rows) + 8, elements)
+            shapes.append(Group((box, number), 0, f"{row}, {name}: {figure_text(estimate, scale.unit)}"))
+    return ChartDrawing(title, left + wide * len(columns) + right, top + TALL * len(rows) + 8, tuple(shapes))

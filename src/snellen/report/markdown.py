@@ -6,42 +6,16 @@ import re
 from collections.abc import Sequence
 
 from snellen.formats.shown_text import short_name
-from snellen.report.common_questions import common_question_tables
-from snellen.report.control_tables import control_tables
-from snellen.report.conventions import convention_tables
-from snellen.report.cost_tables import cost_tables
 from snellen.report.formatting import superscript
-from snellen.report.paired_tables import paired_tables
-from snellen.report.paper_tables import beside_papers
-from snellen.report.request_counts import count_tables
+from snellen.report.report_tables import report_tables
 from snellen.report.run_view import RunView
-from snellen.report.sections import benchmark_tables, dimension_tables, provenance_tables, slice_tables
-from snellen.report.suite_tables import suite_sections
-from snellen.report.summary import summary
 from snellen.report.table import Cell, Table, cell_text
-from snellen.report.talk_tables import talk_tables
 
 
 def markdown_report(views: Sequence[RunView]) -> str:
     """All tables of a report."""
-    sections = {
-        "": [summary(views)],
-        "On common questions": common_question_tables(views),
-        "By both conventions": convention_tables(views),
-        "Comparison": paired_tables(views),
-        "With something else to see": control_tables(views),
-        "In several steps": talk_tables(views),
-        "By dimension": dimension_tables(views),
-        "By benchmark": benchmark_tables(views),
-        **{section.layout.title: list(section.tables) for section in suite_sections(views)},
-        "Beside the published models": beside_papers(views),
-        "Parts of benchmarks": slice_tables(views),
-        "Quality and cost": cost_tables(views),
-        "Counts": count_tables(views),
-        "Provenance": provenance_tables(views),
-    }
     lines = ["# Snellen report", ""]
-    for title, tables in sections.items():
+    for title, tables in report_tables(views).items():
         if title and tables:
             lines += [f"## {title}", ""]
         lines += markdown_tables(tables, 3 if title else 2)
@@ -66,8 +40,7 @@ def _table(table: Table) -> list[str]:
 
 
 def _rule(table: Table, column: int) -> str:
-    figures = any(not isinstance(row[column], str) for row in table.rows)
-    return " ---: " if figures and column >= table.label_columns else " --- "
+    return " ---: " if table.has_numbers(column) else " --- "
 
 
 def _line(cells: Sequence[str]) -> str:

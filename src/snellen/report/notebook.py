@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from snellen.records import Result
-from snellen.report.markup import html_table
+from snellen.report.rendering import part
 from snellen.report.run_view import run_views
 from snellen.report.summary import summary
 from snellen.scoring.scored_run import ScoredRun
@@ -13,4 +13,4 @@ from snellen.scoring.scored_run import ScoredRun
 
 def html_summary(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> str:
     """The summary table as HTML without style or script, every text escaped."""
-    return html_table(summary(run_views(runs, rows)))
+    return part("parts.html", "table")(summary(run_views(runs, rows)))

@@ -184,11 +184,12 @@ def _rank(estimate: Estimate, cells: Sequence[PrintedValue]) -> str:
 def beside_papers(views: Sequence[RunView]) -> list[Table]:
     """For runs scored as published: each printed column that a run shares, with the run's number and rank."""
     published = [view for view in views if view.run.convention != "standard"]
-    here = {scored.spec.suite for view in published for scored in view.run.benchmarks}
+    specs = [scored.spec for view in published for scored in view.run.benchmarks]
+    here, benchmarks = {spec.suite for spec in specs}, {spec.name for spec in specs}
     return [
         table
         for suite, paper in (papers().items() if here else ())
-        if suite in here
+        if suite in here or any(subject.benchmark in benchmarks for subject in paper.subjects.values())
         for name in paper.tables
         if (table := _beside(paper, name, published)) is not None
     ]

@@ -173,6 +173,7 @@ def _role_tables(views: Sequence[RunView]) -> list[Table]:
         )
         for view in views
         for use in view.run.roles
+        if len(view.run.roles) > 1
     )
     if not rows:
         return []

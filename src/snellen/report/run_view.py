@@ -9,16 +9,23 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from snellen.analysis.capability import ALL, protocol_preference
+from snellen.analysis.capability import ALL, CAPABILITY, protocol_preference
 from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import MetricRow
 from snellen.reasons import word_reason
-from snellen.records import METHODS, Estimate, Method, Result
+from snellen.records import METHODS, Estimate, MeanOver, Method, Result
 from snellen.scoring.choice_metrics import CHOICE_METRICS
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
 CHOICE_ROWS = tuple(row.name for metric in CHOICE_METRICS for row in metric.rows if not row.secondary_to)
 """The metric rows of every question with options, in the order of the tables."""
+
+
+OVER: dict[MeanOver, str] = {
+    "dimensions": "mean of the dimensions",
+    "benchmarks": "mean over benchmarks",
+    "questions": "over all questions",
+}
 
 
 class RunView(Struct, frozen=True, dict=True):
@@ -73,6 +80,12 @@ class MetricEstimates(Struct, frozen=True):
     """Why there is no value, if the estimate's counts do not say."""
     secondary: tuple[tuple[str, Estimate], ...] = ()
     """Secondary estimates with their labels."""
+    over: MeanOver = ""
+    """What counts alike in it, where it is of several benchmarks."""
+    members: str = ""
+    """The benchmarks in it, with the part of their questions that was asked."""
+    partial: str = ""
+    """What of all that its suites name is not in it."""
 
 
 class ModelMethodRow(Struct, frozen=True, dict=True):
@@ -123,6 +136,9 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
             result.unit,
             word_reason(result.reason, result.detail),
             () if is_same else tuple(secondary),
+            result.over,
+            result.members,
+            result.partial,
         )
 
     def _order(self, metric: str) -> list[str]:
@@ -162,6 +178,12 @@ def pools_of(views: Sequence[RunView]) -> list[str]:
     """Names of the pools of benchmarks that have rows of their own."""
     named = dict.fromkeys(row.benchmark for view in views for row in view.rows if row.benchmark != ALL)
     return [name for name in named if all(view.benchmark(name) is None for view in views)]
+
+
+def overall_label(lines: Sequence[ModelMethodRow]) -> str:
+    """What the number over all dimensions is, as the suites of the runs declare it."""
+    numbers = [number for line in lines if (number := line.lookup(CAPABILITY, ALL, ALL))]
+    return " or ".join(dict.fromkeys(OVER[number.over] for number in numbers))
 
 
 def dimensions_of(views: Sequence[RunView]) -> list[str]:

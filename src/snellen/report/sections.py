@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.capability import ALL, CAPABILITY, headline_metric
+from snellen.analysis.capability import ALL, CAPABILITY, TASK_CAPABILITY, headline_metric
 from snellen.analysis.ranks import AVERAGE_RANK
-from snellen.catalogue import dimension_titles, suites
+from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import SHARE, declared
 from snellen.report.formatting import DASH, capitalised, metric_title, percent
 from snellen.report.request_counts import question_metric
@@ -25,10 +25,12 @@ from snellen.report.run_view import (
     dimensions_of,
     mean_chance,
     method_rows,
+    overall_label,
     pools_of,
 )
 from snellen.report.summary import summary_cell
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+from snellen.runs.journal import BenchmarkUse
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, rows_of
 
@@ -62,11 +64,11 @@ def dimension_tables(views: Sequence[RunView]) -> list[Table]:
         MatrixRow((f"{dimension_titles().get(name, name)} ({name})",), ALL, name, "", dimension_chance(views, name))
         for name in dimensions_of(views)
     ]
-    overall = MatrixRow(("mean of the dimensions",), ALL, ALL)
+    overall = MatrixRow((overall_label(method_rows(views)),), ALL, ALL)
     rank = MatrixRow(("average rank",), ALL, ALL, metric=AVERAGE_RANK)
     capability = [
         replace(table, notes=_capability_notes(views))
-        for table in _matrix("dimension", [*places, overall, rank], views, CAPABILITY)
+        for table in _matrix("dimension", [*_with_tasks(places, views), overall, rank], views, CAPABILITY)
     ]
     return [
         *capability,
@@ -74,24 +76,53 @@ def dimension_tables(views: Sequence[RunView]) -> list[Table]:
     ]
 
 
+def _with_tasks(places: Sequence[MatrixRow], views: Sequence[RunView]) -> list[MatrixRow]:
+    """Under each dimension its tasks, where it has several."""
+    of_dimension: dict[str, dict[str, None]] = defaultdict(dict)
+    for row in (row for view in views for row in view.rows if row.metric == TASK_CAPABILITY):
+        of_dimension[row.dimension][row.slice] = None
+    rows = []
+    for place in places:
+        rows.append(place)
+        for one in of_dimension[place.dimension]:
+            title = f"· {one.removeprefix('task=')}"
+            rows.append(MatrixRow((title,), ALL, place.dimension, one, metric=TASK_CAPABILITY))
+    return rows
+
+
 def _capability_notes(views: Sequence[RunView]) -> tuple[str, ...]:
-    """Which metric stands for each dimension, and which dimensions lack benchmarks of their suite."""
+    """What counts alike, and which metric stands for each dimension."""
     there = scored_benchmarks(views).values()
+    counted = {row.over for view in views for row in view.rows if row.metric == CAPABILITY and row.dimension != ALL}
+    units = " or ".join(sorted(counted - {""}))
     notes = [
-        "Each benchmark counts once, with its headline metric: accuracy where there are options. A mean is only taken "
-        "over metrics of one scale; ranks are over the dimensions that all models have."
+        f"Each dimension is a mean over {units} of headline metrics: accuracy where there are options. A mean is only "
+        "taken over metrics of one scale; ranks are over the dimensions in which all models were measured alike."
     ]
     for dimension in dimensions_of(views):
         specs = [scored.spec for scored in there if scored.spec.dimension == dimension]
         measured = ", ".join(dict.fromkeys(metric_title(headline_metric(spec)) for spec in specs))
-        suites_here = dict.fromkeys(spec.suite for spec in specs)
-        in_suite = {
-            spec.name for suite in suites_here for spec in suites().get(suite, ()) if spec.dimension == dimension
-        }
-        missing = sorted(name.rpartition("/")[2] for name in in_suite - {spec.name for spec in specs})
-        partial = f"; partial, without {', '.join(missing)}" if missing else ""
+        partial = _partial_words(method_rows(views), CAPABILITY, dimension)
         notes.append(f"{dimension}: {measured} of {len(specs)} benchmark{'s' * (len(specs) > 1)}{partial}.")
+    for title, metric in (("Over all dimensions", CAPABILITY), ("Average rank", AVERAGE_RANK)):
+        if partial := _partial_words(method_rows(views), metric, ALL):
+            notes.append(f"{title}{partial}.")
     return tuple(notes)
+
+
+def _partial_words(lines: Sequence[ModelMethodRow], metric: str, dimension: str) -> str:
+    """What the numbers of a dimension lack, with the columns that lack it where not all do."""
+    numbers = {line.label: number for line in lines if (number := line.lookup(metric, ALL, dimension))}
+    lacking: dict[str, list[str]] = defaultdict(list)
+    for label, number in numbers.items():
+        if number.partial:
+            lacking[number.partial].append(label)
+    if len(lacking) == 1 and len(next(iter(lacking.values()))) == len(numbers):
+        first, *others = next(iter(lacking)).split("; ")
+        return ". ".join([f"; partial, {first}", *map(capitalised, others)])
+    return "".join(
+        f"; partial ({' and '.join(labels)}): {partial.replace('; ', ', ')}" for partial, labels in lacking.items()
+    )
 
 
 def dimension_chance(views: Sequence[RunView], dimension: str) -> float | None:
@@ -139,7 +170,9 @@ def other_metrics(views: Sequence[RunView]) -> list[str]:
     return [
         m
         for m in dict.fromkeys((*own_rows, *rows))
-        if m in measured and not _is_choice_row(m) and m not in ("template_spread", CAPABILITY, AVERAGE_RANK)
+        if m in measured
+        and not _is_choice_row(m)
+        and m not in ("template_spread", CAPABILITY, TASK_CAPABILITY, AVERAGE_RANK)
     ]
 
 
@@ -206,21 +239,28 @@ def _cell(
         f"from {number.protocol}" if number.protocol != main[line.method] else "",
         f"in {number.unit}" if metric == CAPABILITY and number.unit not in (SHARE, "rank") else "",
     ]
-    return replace(cell, note=", ".join(note for note in notes if note))
+    return replace(cell, note="; ".join(note for note in notes if note))
 
 
 def provenance_tables(views: Sequence[RunView]) -> list[Table]:
     """What each run was, without paths of the machine it ran on; and the benchmarks' versions."""
     facts = [(view.label, name, value) for view in views for name, value in _facts(view)]
     benchmarks = tuple(
-        (view.label, use.name, use.version, use.where or DASH, DASH if use.limit is None else use.limit)
+        (view.label, use.name, use.version, use.where or DASH, DASH if use.limit is None else use.limit, _part(use))
         for view in views
         for use in view.run.manifest.benchmarks
     )
     return [
         Table("Runs", ("model", "fact", "value"), _merged(facts), label_columns=2),
-        Table("Benchmarks", ("model", "benchmark", "version", "where", "limit"), _merged(benchmarks), label_columns=2),
+        Table("Benchmarks", _BENCHMARK_HEADER, _merged(benchmarks), label_columns=2),
     ]
+
+
+_BENCHMARK_HEADER = ("model", "benchmark", "version", "where", "limit", "random part")
+
+
+def _part(use: BenchmarkUse) -> str:
+    return f"{use.part.pictures:,} of {use.part.of:,} pictures, seed {use.part.seed}" if use.part else DASH
 
 
 def _facts(view: RunView) -> Iterable[tuple[str, str]]:

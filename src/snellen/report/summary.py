@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -26,7 +27,7 @@ COLUMNS = ("accuracy", "circular_accuracy", "instability", "hit_rate", "unparsed
 
 
 class SummaryRow(Struct, frozen=True):
-    """Unweighted means over all benchmarks with options."""
+    """Numbers over all benchmarks with options, whose questions count alike where their suites say so."""
 
     model: str
     method: Method
@@ -69,7 +70,8 @@ def summary(views: Sequence[RunView]) -> Table:
         ),
         label_columns=2,
         notes=(
-            "value [95% interval] n questions; unweighted means over benchmarks; instability in nats.",
+            f"value [95% interval] n questions; {_how_taken(views)}; instability in nats.",
+            *_coverage_notes(views),
             *_convention_notes(views),
             *_bound_notes(rows),
             *_chance_notes(views),
@@ -125,6 +127,38 @@ def _why_unscored(line: ModelMethodRow, estimate: Estimate, benchmark: str) -> s
     if not any(scored_benchmark.answers for scored_benchmark in scored):
         return "the answers are hidden"
     return "no answer could be scored; see the counts"
+
+
+def _how_taken(views: Sequence[RunView]) -> str:
+    """What counts alike in the accuracies, as the suites of the runs declare it."""
+    words = {"benchmarks": "unweighted means over benchmarks", "questions": "over all questions, which count alike"}
+    counted = {number.over for line in method_rows(views) if (number := line.overall("accuracy"))}
+    return " or ".join(said for over, said in words.items() if over in counted) or words["benchmarks"]
+
+
+def _coverage_notes(views: Sequence[RunView]) -> list[str]:
+    """What accuracies lack of all that their suites name, and whether they are of the same questions."""
+    accuracies = {line.label: number for line in method_rows(views) if (number := line.overall("accuracy"))}
+    by_words: dict[str, list[str]] = defaultdict(list)
+    for label, number in accuracies.items():
+        if number.partial:
+            by_words[number.partial].append(label)
+    notes = []
+    for words, labels in by_words.items():
+        who = "" if len(labels) == len(accuracies) else f" ({'; '.join(labels)})"
+        notes.append(f"Partial{who}: {words}.")
+    by_method: dict[str, set[str]] = defaultdict(set)
+    for line in method_rows(views):
+        if number := accuracies.get(line.label):
+            by_method[line.method].add(number.members)
+    uneven = [method for method, members in by_method.items() if len(members) > 1]
+    return [
+        *notes,
+        *(
+            f"By {method} the models were not asked the same questions: these means do not compare."
+            for method in uneven
+        ),
+    ]
 
 
 def _convention_notes(views: Sequence[RunView]) -> list[str]:

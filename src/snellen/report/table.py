@@ -47,6 +47,10 @@ class Table(Struct, frozen=True):
     spans: tuple[tuple[str, int], ...] = ()
     """Common prefix of neighbouring columns after the labels (`prefix, rest` is the full name), and their number."""
 
+    def has_numbers(self, column: int) -> bool:
+        """Whether the column is one of numbers, and no label."""
+        return column >= self.label_columns and any(not isinstance(row[column], str) for row in self.rows)
+
     def footnotes(self) -> dict[str, int]:
         """Footnote -> number, in order of appearance."""
         return {note: i for i, note in enumerate(dict.fromkeys(self._noted()), 1)}

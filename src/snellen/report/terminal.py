@@ -21,8 +21,9 @@ from snellen.report.common_questions import common_question_tables
 from snellen.report.control_tables import control_tables
 from snellen.report.conventions import convention_tables
 from snellen.report.formatting import DASH, figure_parts, superscript, value_text
-from snellen.report.run_view import MetricEstimates, dimensions_of, method_rows, pools_of, run_views
+from snellen.report.run_view import MetricEstimates, dimensions_of, method_rows, overall_label, pools_of, run_views
 from snellen.report.sections import other_metrics, scored_benchmarks
+from snellen.report.sequential_tables import sequential_tables
 from snellen.report.suite_tables import suite_sections
 from snellen.report.summary import summary
 from snellen.report.table import Cell, NumberCell, Table, cell_text, footnote_of
@@ -77,7 +78,7 @@ def capability_table(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> RichT
     reasons: dict[str, int] = {}
     for name in (*dimensions, ALL):
         cells = [_capability(line.lookup(CAPABILITY, ALL, name), reasons) for line in lines]
-        rich_table.add_row("mean of the dimensions" if name == ALL else dimension_titles().get(name, name), *cells)
+        rich_table.add_row(overall_label(lines) if name == ALL else dimension_titles().get(name, name), *cells)
     ranks = [line.lookup(AVERAGE_RANK, ALL, ALL) for line in lines]
     if any(ranks):
         rich_table.add_row("average rank", *(_capability(rank, reasons) for rank in ranks))
@@ -87,12 +88,17 @@ def capability_table(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> RichT
 
 
 def _capability(estimates: MetricEstimates | None, reasons: dict[str, int]) -> Text | _Figure:
-    """A figure, or a dash with the footnote number of its reason, which is added to `reasons`."""
+    """A figure, with what it lacks as a footnote, or a dash with that of its reason; both are added to `reasons`."""
     if estimates is None:
         return Text(DASH)
+
+    def mark(words: str) -> str:
+        return superscript(reasons.setdefault(words, len(reasons) + 1)) if words else ""
+
     if estimates.estimate.value is not None:
-        return _Figure(NumberCell(estimates.unit, estimates.estimate))
-    return Text(DASH + superscript(reasons.setdefault(estimates.reason, len(reasons) + 1)))
+        partial = f"partial: {estimates.partial}" if estimates.partial else ""
+        return _Figure(NumberCell(estimates.unit, estimates.estimate), mark(partial))
+    return Text(DASH + mark(estimates.reason))
 
 
 def common_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:
@@ -114,6 +120,11 @@ def controlled_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list
 def step_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:
     """Answers to which several steps led, beside single-turn ones."""
     return [plain_table(table) for table in talk_tables(run_views(runs, rows))]
+
+
+def stopped_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RichTable]:
+    """What runs that a rule stopped know of whole benchmarks."""
+    return [plain_table(table) for table in sequential_tables(run_views(runs, rows))]
 
 
 def suite_tables(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> dict[str, list[RichTable]]:

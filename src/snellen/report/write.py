@@ -9,6 +9,7 @@ from pathlib import Path
 from snellen.errors import DataError
 from snellen.formats.shown_text import csv_table
 from snellen.records import Result
+from snellen.report.latex import latex_report
 from snellen.report.markdown import markdown_report
 from snellen.report.page import html_report
 from snellen.report.run_view import RunView, run_views
@@ -20,7 +21,7 @@ from snellen.scoring.scored_run import ScoredRun
 def write_report(runs: Sequence[ScoredRun], rows: Sequence[Result], path: Path) -> Path:
     """Write the report of `runs`, whose results are `rows`, and return its path.
 
-    `.html` is one self-contained page, `.md` its tables, `.csv` and `.json` all rows. Raises DataError
+    `.html` is one self-contained page, `.md` and `.tex` its tables, `.csv` and `.json` all rows. Raises DataError
     for another suffix, StoreError when the file cannot be written.
     """
     form = FORMS.get(path.suffix.lower())
@@ -44,6 +45,7 @@ def json_report(views: Sequence[RunView]) -> str:
 FORMS: dict[str, Callable[[Sequence[RunView]], str]] = {
     ".html": html_report,
     ".md": markdown_report,
+    ".tex": latex_report,
     ".csv": csv_report,
     ".json": json_report,
 }

@@ -32,10 +32,10 @@ class ModelDistractorWriter:
     def __init__(self, model: Model | AsyncModel, announce: Callable[[str], object] = lambda line: None) -> None:
         self.name = model.name
         self._model, self._announce = model, announce
-        facts = identity_of(model).fingerprint
-        digest = hashlib.blake2b(msgspec.json.encode((model.name, facts), order="sorted"), digest_size=4).hexdigest()
-        self.folder = home() / "written" / f"{slug(model.name)[:60]}-{digest}"
-
+        author = identity_of(model)
+        name, facts = author.name, author.fingerprint
+        digest = hashlib.blake2b(msgspec.json.encode((name, facts), order="sorted"), digest_size=4).hexdigest()
+        self.folder = home() / "written" / f"{slug(name)[:60]}-{digest}"
         check_identity(self.folder, self.name, facts)
 
     def __enter__(self) -> ModelDistractorWriter:

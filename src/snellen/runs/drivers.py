@@ -13,6 +13,7 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Protocol as Form
 
@@ -26,6 +27,7 @@ from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
 from snellen.records import EVALUATED, Exchange, Failure, Kind, Request, Response, Sample
 from snellen.runs.batched_model import in_batches
+from snellen.runs.budget import NO_BUDGET, RunBudget
 from snellen.runs.event_loop import run_async
 from snellen.runs.journal import RunStore
 
@@ -111,19 +113,20 @@ def drive_model(
     *,
     roles: Roles = NO_ROLES,
     window: int = 0,
+    budget: RunBudget = NO_BUDGET,
     progress: ProgressCallback = lambda update: None,
 ) -> None:
-    """Run all items with either kind of model, and with those that play the other roles.
+    """Run all items with either kind of model, and with those that play the other roles, or as many as a budget allows.
 
     Raises ModelError when a model is unusable; what was answered before is stored.
     """
     served = {role: one for role, one in roles.items() if isinstance(one, AsyncModel)}
     if isinstance(model, AsyncModel) and len(served) == len(roles):
-        run_async(drive_async(model, items, store, roles=served, progress=progress))
+        run_async(drive_async(model, items, store, roles=served, budget=budget, progress=progress))
         return
     with in_batches({EVALUATED: model, **roles}) as models:
         evaluated = models.pop(EVALUATED)
-        drive(evaluated, items, store, roles=models, window=window, progress=progress)
+        drive(evaluated, items, store, roles=models, window=window, budget=budget, progress=progress)
 
 
 def drive(
@@ -133,6 +136,7 @@ def drive(
     *,
     roles: Mapping[str, Model] = MappingProxyType({}),
     window: int = 0,
+    budget: RunBudget = NO_BUDGET,
     progress: ProgressCallback = lambda update: None,
 ) -> None:
     """Run all items with models that answer batches; `window` is how many requests wait before any is asked.
@@ -153,10 +157,12 @@ def drive(
         else:
             progress(ProgressUpdate(items=1))
         if waiting >= window:
-            live = _serve(models, live, store, progress)
+            live = _serve(models, live, store, budget, progress)
             waiting = sum(len(active.missing()) for active in live)
-    while live:
-        live = _serve(models, live, store, progress)
+        if budget.spent:
+            return
+    while live and not budget.spent:
+        live = _serve(models, live, store, budget, progress)
 
 
 def announced(items: Iterator[WorkItem], model: ExpectsPictures, ahead: int) -> Iterator[WorkItem]:
@@ -172,7 +178,7 @@ def announced(items: Iterator[WorkItem], model: ExpectsPictures, ahead: int) -> 
 
 
 def _serve(
-    models: Mapping[str, Model], live: list[ActiveItem], store: RunStore, progress: ProgressCallback
+    models: Mapping[str, Model], live: list[ActiveItem], store: RunStore, budget: RunBudget, progress: ProgressCallback
 ) -> list[ActiveItem]:
     """Ask what all active protocols wait for, and return those that are not finished."""
     waiting: dict[tuple[str, Kind], list[tuple[ActiveItem, int]]] = {
@@ -184,7 +190,7 @@ def _serve(
             waiting[_played(request.role, models), request.kind].append((active, i))
     for (role, kind), pairs in waiting.items():
         for _, group in itertools.groupby(pairs, key=lambda pair: id(pair[0].item.images)):
-            _ask(models[role], kind, list(group), store, progress)
+            _ask(models[role], kind, list(group), store, budget, progress)
     unfinished = []
     for active in live:
         if active.advance(store):
@@ -202,20 +208,33 @@ def _played(role: str, models: Mapping[str, object]) -> str:
 
 
 def _ask(
-    model: Model, kind: Kind, waiting: list[tuple[ActiveItem, int]], store: RunStore, progress: ProgressCallback
+    model: Model,
+    kind: Kind,
+    waiting: list[tuple[ActiveItem, int]],
+    store: RunStore,
+    budget: RunBudget,
+    progress: ProgressCallback,
 ) -> None:
-    """Ask each distinct request once; the store answers its other presentations."""
+    """Ask each distinct request once, as far as the budget goes; the store answers its other presentations."""
     identities = [store.identity(active.requests[i]) for active, i in waiting]
     first = dict(zip(reversed(identities), reversed(waiting), strict=True))
-    distinct = [pair for pair, identity in zip(waiting, identities, strict=True) if first[identity] == pair]
+    distinct = [
+        pair for pair, identity in zip(waiting, identities, strict=True) if first[identity] == pair and budget.take()
+    ]
+    if not distinct:
+        return
     requests = [active.requests[i] for active, i in distinct]
     responses = _answer(model, kind, requests, waiting[0][0].item.images)
     store.append(
         Exchange(active.label, request, response)
         for (active, _), request, response in zip(distinct, requests, responses, strict=True)
     )
+    for response in responses:
+        budget.settle(response)
     came = {store.identity(request): response for request, response in zip(requests, responses, strict=True)}
     for (active, i), identity in zip(waiting, identities, strict=True):
+        if identity not in came:
+            continue
         own, response = first[identity] == (active, i), came[identity]
         active.responses[i] = response if own else store.share(active.label, active.requests[i], response)
     progress(
@@ -261,6 +280,7 @@ async def drive_async(
     store: RunStore,
     *,
     roles: Mapping[str, AsyncModel] = MappingProxyType({}),
+    budget: RunBudget = NO_BUDGET,
     progress: ProgressCallback = lambda update: None,
 ) -> None:
     """Run all items with models behind a network, as many at once as they allow.
@@ -271,19 +291,31 @@ async def drive_async(
     distinct = list({id(one): one for one in models.values()}.values())
     source = iter(items)
     in_flight: dict[bytes, asyncio.Future[Response]] = {}
+    # Twice as many as may be in flight: what waits for a retry leaves its slot to others.
+    slots = 2 * sum(one.concurrency for one in distinct)
+    # With a budget requests count when they are sent, so they do not queue inside a model.
+    gate = asyncio.Semaphore(slots) if budget.is_limited else nullcontext()
 
-    async def ask(label: str, request: Request, images: Images) -> Response:
+    async def ask(label: str, request: Request, images: Images) -> Response | None:
+        """The response, or None when the budget is spent."""
+        async with gate:
+            return await ask_now(label, request, images)
+
+    async def ask_now(label: str, request: Request, images: Images) -> Response | None:
         if (stored := store.find(label, request)) is not None:
             return stored
         identity = store.identity(request)
         if (pending := in_flight.get(identity)) is not None:
             response = await asyncio.shield(pending)
             return store.share(label, request, response)
+        if not budget.take():
+            return None
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         in_flight[identity] = future
         try:
             response = check_response(request, await models[_played(request.role, models)].ask(request, images))
             store.append([Exchange(label, request, response)])
+            budget.settle(response)
             progress(ProgressUpdate(requests=1, failures=int(response.error is not None)))
             future.set_result(response)
             return response
@@ -303,20 +335,24 @@ async def drive_async(
                 progress(ProgressUpdate(items=1))
                 return
             if len(requests) == 1:
-                responses = [await ask(label, requests[0], item.images)]
+                came = [await ask(label, requests[0], item.images)]
             else:
                 async with asyncio.TaskGroup() as together:
                     asking = [together.create_task(ask(label, request, item.images)) for request in requests]
-                responses = [task.result() for task in asking]
+                came = [task.result() for task in asking]
+            responses = [response for response in came if response is not None]
+            if len(responses) < len(requests):
+                return
 
     async def worker() -> None:
         for item in source:
             await run(item)
+            if budget.spent:
+                return
 
     try:
         async with asyncio.TaskGroup() as group:
-            # Twice as many as may be in flight: an item that waits for a retry leaves its slot to others.
-            for _ in range(2 * sum(one.concurrency for one in distinct)):
+            for _ in range(slots):
                 group.create_task(worker())
     except* (SnellenError, OSError) as errors:
         raise _first(errors) from None

@@ -19,6 +19,7 @@ class EventLoop:
 
     def __enter__(self) -> EventLoop:
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._loop = self._runner.get_loop()
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -28,8 +29,20 @@ class EventLoop:
         return self
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Run a coroutine to its end."""
-        return self._runner.run(work) if self._thread is None else self._thread.submit(self._runner.run, work).result()
+        """Run a coroutine to its end. An interruption cancels it, and is raised when it has come to its end."""
+        if self._thread is None:
+            return self._runner.run(work)
+        running = self._thread.submit(self._runner.run, work)
+        try:
+            return running.result()
+        except BaseException:
+            if not running.done():  # the interruption came to this thread, which nobody else hears of
+                self._loop.call_soon_threadsafe(self._cancel)
+            raise
+
+    def _cancel(self) -> None:
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -23,9 +23,12 @@ from types import MappingProxyType
 import msgspec
 from msgspec import Struct
 
+from snellen.benchmark import RandomPart, Selection
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
+from snellen.models.base import answers_as
 from snellen.records import EVALUATED, Decoding, Exchange, Request, Response
+from snellen.runs.answer_cache import AnswerCache
 from snellen.runs.journal_line import NO_AUTHORS, read_line, write_line
 from snellen.runs.run_folder import cut_torn_line, lock_file, sync_folder, unwritable
 from snellen.runs.spec import RunSpec
@@ -54,6 +57,12 @@ class BenchmarkUse(Struct, frozen=True):
     """Labels of the protocols that asked it; empty for all protocols of the run."""
     questions: str = ""
     """The digest of its questions, which a build with other answers shares."""
+    part: RandomPart | None = None
+    """Which pictures a rule has let the run ask; None for all."""
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(self.where, self.limit, self.part)
 
     def fits(self, version: str, questions: str) -> bool:
         """Whether a build of this version asks what was asked; its answers may have been hidden then."""
@@ -67,6 +76,20 @@ class RoleModel(Struct, frozen=True):
     fingerprint: dict[str, str]
     left_as: dict[str, str] = {}
     answers_by_sample: bool = False
+
+    @property
+    def identity(self) -> str:
+        """Its name without how it is reached."""
+        return answers_as(self.model)
+
+
+class Stretch(Struct, frozen=True):
+    """A part of a run in which its models were reached in the same way."""
+
+    started: str
+    """UTC, ISO 8601."""
+    models: dict[str, str]
+    """By role, the model string as it was given then; the evaluated model's role is ''."""
 
 
 class RunManifest(Struct, frozen=True):
@@ -94,6 +117,8 @@ class RunManifest(Struct, frozen=True):
     """Whether the model looks up which sample asks, so that samples that ask the same may get different replies."""
     roles: dict[str, RoleModel] = {}
     """The other models that the run asks, by role."""
+    stretches: tuple[Stretch, ...] = ()
+    """How the models were reached, in order; a new one begins where that has changed."""
     words: dict[str, str] = {}
     """By protocol, the version of its words besides the templates; protocols without such words are not there."""
 
@@ -106,8 +131,8 @@ class RunManifest(Struct, frozen=True):
     @property
     def authors(self) -> dict[str, str]:
         """Who answers in each role: the model's name, and a digest of its fingerprint and of how it is asked."""
-        models = {EVALUATED: (self.model, self.fingerprint)}
-        models |= {role: (use.model, use.fingerprint) for role, use in self.roles.items()}
+        models = {EVALUATED: (answers_as(self.model), self.fingerprint)}
+        models |= {role: (use.identity, use.fingerprint) for role, use in self.roles.items()}
         asked = (self.templates, self.decoding, self.prefix)
         return {role: f"{name}#{_digest((name, facts, asked))}" for role, (name, facts) in models.items()}
 
@@ -126,7 +151,8 @@ class RunStore:
 
     A response is found again by what was asked; for the roles `by_sample` also by the sample that asked. It may also
     stand in one of the `others`, folders of finished runs of the same models, which are only read. `authors` says who
-    answers in each role; a line that somebody else answered is refused. Raises StoreError.
+    answers in each role; a line that somebody else answered is refused. What a `cache` has is not asked either, and it
+    gets what comes. Raises StoreError.
     """
 
     def __init__(
@@ -137,8 +163,10 @@ class RunStore:
         by_sample: Collection[str] = (),
         authors: Mapping[str, str] = NO_AUTHORS,
         others: Sequence[Path] = (),
+        cache: AnswerCache | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._cache = cache
         self.folder, self._by_sample, self._authors = folder, frozenset(by_sample), authors
         self._others = [
             (path, _places_in(path, path.stat().st_size, self._by_sample)) for one in others for path in journals(one)
@@ -195,11 +223,13 @@ class RunStore:
 
         Failures are never returned, so they are asked again.
         """
-        response = self._stored(self.identity(request))
+        response, from_cache = self._stored(self.identity(request)), False
+        if response is None and self._cache is not None:
+            response, from_cache = self._cache.find(request), True
         if response is None:
             return None
         if _presentation(protocol, request) not in self._known:
-            self.append([Exchange(protocol, request, response, reused=True)])
+            self.append([Exchange(protocol, request, response, reused=True, from_cache=from_cache)])
         return response
 
     def _stored(self, identity: bytes) -> Response | None:
@@ -221,6 +251,9 @@ class RunStore:
     def append(self, exchanges: Iterable[Exchange]) -> None:
         """Write exchanges at the end of the journal, in one system call. Raises StoreError."""
         lines = bytearray()
+        exchanges = list(exchanges)
+        if self._cache is not None:
+            self._cache.keep(exchange for exchange in exchanges if not exchange.reused)
         for exchange in exchanges:
             self._index(exchange, self._own, self._size + len(lines))
             if not exchange.reused:
@@ -256,6 +289,8 @@ class RunStore:
             self.sync()
         finally:
             os.close(self._file)
+            if self._cache is not None:
+                self._cache.close()
 
     def __enter__(self) -> RunStore:
         return self
@@ -335,13 +370,16 @@ def write_manifest(folder: Path, manifest: RunManifest) -> None:
     write_atomically(folder / RUN_MANIFEST, msgspec.json.format(_encoder.encode(manifest), indent=2))
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it appears complete or not at all, and stays after a loss of power. Raises StoreError."""
+def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write a file so that it appears complete or not at all, and stays after a loss of power. Raises StoreError.
+
+    Content in parts is written part by part, so that it need not be in memory as a whole.
+    """
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with part.open("wb") as file:
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -36,7 +37,9 @@ def questions_folder(run: Path, benchmark: str) -> Path:
 
 def keep_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> None:
     """Write the chosen samples of a benchmark into a folder, unless they are there. Raises StoreError."""
-    asked = {"where": selection.where, "limit": selection.limit}
+    asked: dict[str, Any] = {"where": selection.where, "limit": selection.limit}
+    if selection.part is not None:
+        asked["part"] = msgspec.to_builtins(selection.part)
     with suppress(DataError):
         kept = Benchmark(folder).manifest
         if kept.version == benchmark.manifest.version and kept.made.recipe.get(ASKED) == asked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -13,12 +13,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.benchmark import MANIFEST, Benchmark, Selection
+from snellen.benchmark import MANIFEST, Benchmark, RandomPart, Selection
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, entries, select, suites
 from snellen.catalogue.cards import benchmarks_seen, load_cards
 from snellen.conditions import Condition
 from snellen.errors import DataError, UnknownNameError
+from snellen.models.base import answers_as
 from snellen.paths import benchmark_folder, home, slug
 from snellen.prompts.rendering import PromptRenderer
 from snellen.prompts.templates import Templates, named_templates
@@ -26,6 +27,7 @@ from snellen.protocols.base import Protocol, parse_protocol
 from snellen.protocols.control import with_controls
 from snellen.protocols.declaration import declaration_of
 from snellen.records import Formulation, Method, Sample
+from snellen.runs.budget import NOTHING_TAKEN, BudgetTaken
 from snellen.runs.drivers import SampleItem
 from snellen.runs.shuffling import picture_partners, with_other_pictures
 from snellen.runs.spec import RunSpec
@@ -39,6 +41,8 @@ class SelectedBenchmark(Struct, frozen=True):
 
     benchmark: Benchmark
     selection: Selection
+    earlier: Selection | None = None
+    """What this call has asked already, where it asks in rounds."""
 
 
 class RunPlan(Struct, frozen=True):
@@ -54,6 +58,8 @@ class RunPlan(Struct, frozen=True):
     """Which of the spec's workers this is; samples of one picture stay together."""
     others: tuple[Path, ...] = ()
     """Folders of runs whose answers to the same requests serve too, where the same model gave them."""
+    taken: BudgetTaken = NOTHING_TAKEN
+    """What earlier rounds of this call took of its budget."""
 
     @property
     def folder(self) -> Path:
@@ -78,6 +84,7 @@ def plan_run(spec: RunSpec, announce: Announce = lambda line: None) -> RunPlan:
     without = held_out_benchmarks(spec.benchmarks, spec.held_out_for, spec.cards, announce)
     benchmarks = find_benchmarks(spec.benchmarks, spec.where, spec.limit, announce, without=without, partial=True)
     check_roles(RunPlan(spec, tuple(benchmarks), protocols, templates), dict(spec.roles))
+    _check_temperature(RunPlan(spec, tuple(benchmarks), protocols, templates))
     if not spec.name:
         labels = tuple(protocol.label for protocol in protocols) or spec.methods
         question = replace(
@@ -91,9 +98,24 @@ def default_name(spec: RunSpec) -> str:
     """The default folder of a run: asking the same gives the same folder, however the work is done."""
     [model] = spec.models
     question = replace(
-        spec, runs="", cards="", workers=1, window=0, error_budget=0.0, allow_same_requests=False, report=True
+        spec,
+        models=(answers_as(model),),
+        roles=tuple((role, answers_as(name)) for role, name in spec.roles),
+        runs="",
+        until="",
+        cards="",
+        workers=1,
+        window=0,
+        price=None,
+        max_cost=None,
+        max_requests=None,
+        max_time=None,
+        cache="",
+        error_budget=0.0,
+        allow_same_requests=False,
+        report=True,
     )
-    return f"{slug(model)[:60]}-{digest(msgspec.json.encode(question).decode())}"
+    return f"{slug(answers_as(model))[:60]}-{digest(msgspec.json.encode(question).decode())}"
 
 
 def find_benchmarks(
@@ -152,6 +174,12 @@ def _check_names(benchmarks: Sequence[Benchmark]) -> None:
 def _check_facts(condition: Condition, benchmarks: Sequence[Benchmark]) -> None:
     """A fact may be missing from some benchmarks; one that no benchmark has is a typing error."""
     names = {name for benchmark in benchmarks for name in (*benchmark.spec.facts(), *benchmark.manifest.tags)}
+    after = condition.names & {name for benchmark in benchmarks for name in benchmark.manifest.answer_tags} - names
+    if after:
+        raise DataError(
+            f"--where: {min(after)!r} tells of the answers, which no run may know; choose by it when scoring, "
+            "snellen score --where"
+        )
     if names and (unknown := condition.names - names):
         raise DataError(f"--where: {registry.unknown('fact', min(unknown), names)}")
 
@@ -256,7 +284,7 @@ def work_items(plan: RunPlan) -> Iterator[SampleItem]:
         protocols = protocols_of(benchmark.spec, plan)
         shuffled = any(declaration_of(protocol).other_pictures for protocol in protocols)
         partners = picture_partners(benchmark) if shuffled else {}
-        for sample in benchmark.samples(selected.selection):
+        for sample in samples_of(selected):
             if not plan.takes(sample):
                 continue
             for protocol in protocols:
@@ -267,6 +295,30 @@ def work_items(plan: RunPlan) -> Iterator[SampleItem]:
                     others = declaration_of(protocol).other_pictures
                     shown = with_other_pictures(sample, partners) if others else sample
                     yield SampleItem(shown, protocol, prompts[sample.formulation], benchmark.images, history)
+
+
+def samples_of(selected: SelectedBenchmark) -> Iterator[Sample]:
+    """The samples that a benchmark takes part with, but for those of earlier rounds."""
+    samples = selected.benchmark.samples(selected.selection)
+    if selected.earlier is None:
+        return samples
+    earlier = {sample.id for sample in selected.benchmark.samples(selected.earlier)}
+    return (sample for sample in samples if sample.id not in earlier)
+
+
+def with_parts(plan: RunPlan, parts: Mapping[str, RandomPart], earlier: Mapping[str, RandomPart]) -> RunPlan:
+    """The plan of a round: of the benchmarks named, those pictures alone, without those of the rounds before."""
+    return replace(plan, benchmarks=tuple(_part_of(use, parts, earlier) for use in plan.benchmarks))
+
+
+def _part_of(
+    use: SelectedBenchmark, parts: Mapping[str, RandomPart], earlier: Mapping[str, RandomPart]
+) -> SelectedBenchmark:
+    name = use.benchmark.name
+    if name not in parts:
+        return use
+    before = replace(use.selection, part=earlier[name]) if name in earlier else None
+    return SelectedBenchmark(use.benchmark, replace(use.selection, part=parts[name]), before)
 
 
 def _published(sample: Sample, histories: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
@@ -303,7 +355,7 @@ def count_items(plan: RunPlan) -> int:
         protocol.applies(sample)
         for selected in plan.benchmarks
         for protocols in (protocols_of(selected.benchmark.spec, plan),)
-        for sample in selected.benchmark.samples(selected.selection)
+        for sample in samples_of(selected)
         for protocol in protocols
     )
 
@@ -323,6 +375,19 @@ def check_roles(plan: RunPlan, played: Collection[str]) -> None:
         if role not in asked:
             known = f"; known: {', '.join(asked)}" if asked else ""
             raise DataError(f"no protocol of this run asks a {role}; leave --role {role}=... out{known}")
+
+
+def _check_temperature(plan: RunPlan) -> None:
+    """Raise DataError for a protocol that repeats its requests where every reply would be the same."""
+    if plan.spec.temperature > 0:
+        return
+    for selected in plan.benchmarks:
+        for protocol in protocols_of(selected.benchmark.spec, plan):
+            if declaration_of(protocol).needs_temperature:
+                raise DataError(
+                    f"{protocol.label}: at temperature 0 all replies to a question are the same; set --temperature,"
+                    " or greedy=true among its options to see whether they are"
+                )
 
 
 def digest(*parts: str) -> str:

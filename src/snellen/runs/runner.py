@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -20,6 +21,8 @@ from snellen.models.object_fingerprint import is_of_content, why_not_fingerprint
 from snellen.protocols.base import needed_kind
 from snellen.protocols.declaration import declaration_of
 from snellen.records import EVALUATED
+from snellen.runs.answer_cache import AnswerCache
+from snellen.runs.budget import RunBudget
 from snellen.runs.drivers import NO_ROLES, ProgressCallback, Roles, drive_model
 from snellen.runs.journal import (
     RUN_FORMAT,
@@ -28,6 +31,7 @@ from snellen.runs.journal import (
     RoleModel,
     RunManifest,
     RunStore,
+    Stretch,
     holds_answers,
     journals,
     read_journal,
@@ -36,7 +40,7 @@ from snellen.runs.journal import (
 )
 from snellen.runs.model_identity import changed_fact, check_identity, way_out
 from snellen.runs.own_questions import keep_questions, questions_folder
-from snellen.runs.plan import RunPlan, check_roles, protocols_of, work_items
+from snellen.runs.plan import RunPlan, check_roles, digest, protocols_of, work_items
 from snellen.runs.run_folder import locked_run
 from snellen.runs.same_requests import check_same_requests
 
@@ -54,6 +58,15 @@ class RunOutcome(Struct, frozen=True):
     """What the models found when they checked their own answers."""
     reasons: dict[str, int] = {}
     """Why requests failed, and how many for each reason."""
+    spent: str = ""
+    """Which budget ended this session before everything was asked; empty where none did."""
+    paid: float = 0.0
+    """What the answers cost, where a price is known."""
+
+    @property
+    def sent(self) -> int:
+        """Requests, answered or failed."""
+        return sum(self.answered.values()) + sum(self.failed.values())
 
 
 def run_plan(
@@ -87,9 +100,14 @@ def _carry_out(
         if isinstance(one, NeedsBenchmarks):
             one.prepare([selected.benchmark.folder for selected in plan.benchmarks])
     others = [other for other in plan.others if _answers_alike(other, manifest)]
-    with RunStore(folder, plan.worker, by_sample=manifest.by_sample, authors=authors, others=others) as store:
+    budget, cache = RunBudget(plan.spec, plan.worker, plan.taken), _cache_of(plan, manifest)
+    with RunStore(
+        folder, plan.worker, by_sample=manifest.by_sample, authors=authors, others=others, cache=cache
+    ) as store:
         try:
-            drive_model(model, work_items(plan), store, roles=roles, window=plan.spec.window, progress=progress)
+            drive_model(
+                model, work_items(plan), store, roles=roles, window=plan.spec.window, budget=budget, progress=progress
+            )
         finally:
             if any(is_of_content(use.fingerprint) for use in _models_of(manifest).values()):
                 _keep_left_as(folder, everybody)
@@ -97,7 +115,7 @@ def _carry_out(
         found = (one.findings() for one in everybody.values() if isinstance(one, HasFindings))
         findings = dict.fromkeys(itertools.chain.from_iterable(found))
         counts = dict(store.answered), dict(store.failed)
-        outcome = RunOutcome(folder, *counts, tuple(findings), dict(store.reasons))
+        outcome = RunOutcome(folder, *counts, tuple(findings), dict(store.reasons), budget.spent, budget.paid)
     if plan.spec.workers == 1:
         note_findings(outcome)
     return outcome
@@ -129,6 +147,7 @@ def check_model_kinds(model: Model | AsyncModel, plan: RunPlan, roles: Roles = N
 
 
 def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLES) -> RunManifest:
+    started = datetime.now(UTC).isoformat(timespec="seconds")
     labels = [tuple(p.label for p in protocols_of(use.benchmark.spec, plan)) for use in plan.benchmarks]
     return RunManifest(
         format=RUN_FORMAT,
@@ -143,6 +162,7 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
                 use.selection.limit,
                 asked_by,
                 use.benchmark.manifest.questions,
+                use.selection.part,
             )
             for use, asked_by in zip(plan.benchmarks, labels, strict=True)
         ),
@@ -151,7 +171,8 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
         asked=(plan.spec.of_model(),),
         software={"snellen": __version__, "python": platform.python_version(), **_versions()},
         hardware={"machine": platform.machine(), "system": platform.system(), "cores": str(os.cpu_count())},
-        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        started=started,
+        stretches=(Stretch(started, {EVALUATED: model.name, **{role: one.name for role, one in roles.items()}}),),
         answers_by_sample=answers_by_sample(model),
         roles={
             role: RoleModel(one.name, identity_of(one).fingerprint, answers_by_sample=answers_by_sample(one))
@@ -191,6 +212,18 @@ def _with_model(manifest: RunManifest, role: str, use: RoleModel) -> RunManifest
     return replace(manifest, roles={**manifest.roles, role: use})
 
 
+def _cache_of(plan: RunPlan, manifest: RunManifest) -> AnswerCache | None:
+    """The cache that a run was given, for those of its models of which it is known who they are."""
+    if not plan.spec.cache:
+        return None
+    known = {
+        role: digest(use.identity, msgspec.json.encode(use.fingerprint, order="sorted").decode())
+        for role, use in _models_of(manifest).items()
+        if not why_not_fingerprinted(use.fingerprint) and not use.answers_by_sample
+    }
+    return AnswerCache(Path(plan.spec.cache).expanduser(), known)
+
+
 def _answers_alike(folder: Path, manifest: RunManifest) -> bool:
     """Whether the answers in another run's folder are those of this run's models, for all their fingerprints say."""
     models = _models_of(manifest)
@@ -198,7 +231,7 @@ def _answers_alike(folder: Path, manifest: RunManifest) -> bool:
         return False
     others = _models_of(read_manifest(folder))
     return others.keys() == models.keys() and all(
-        others[role].model == use.model
+        others[role].identity == use.identity
         and use.fingerprint in (others[role].fingerprint, others[role].left_as)
         and others[role].answers_by_sample == use.answers_by_sample
         for role, use in models.items()
@@ -262,6 +295,7 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> RunManifest:
         notes=tuple(dict.fromkeys((*earlier.notes, *manifest.notes))),
         answers_by_sample=earlier.answers_by_sample or manifest.answers_by_sample,
         roles={**manifest.roles, **earlier.roles},
+        stretches=_continued(earlier.stretches, manifest.stretches),
         words={**manifest.words, **earlier.words},
     )
     if first and grown != earlier:
@@ -269,11 +303,18 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> RunManifest:
     return grown
 
 
+def _continued(earlier: tuple[Stretch, ...], now: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
+    """The stretches of a run that goes on: a new one where its models are reached in another way."""
+    return earlier if earlier and earlier[-1].models == now[-1].models else (*earlier, *now)
+
+
 def _check_same_model(folder: Path, role: str, earlier: RoleModel, now: RoleModel) -> None:
     """Raise StoreError where another model answered in this role, or one of which nobody knows whether it is."""
     check_identity(folder, now.model, now.fingerprint)
-    if now.fingerprint in (earlier.fingerprint, earlier.left_as) and earlier.model == now.model:
+    if now.fingerprint in (earlier.fingerprint, earlier.left_as) and earlier.identity == now.identity:
         return
-    changed = changed_fact(earlier.fingerprint, now.fingerprint) or f"the model was {earlier.model}, is {now.model}"
+    changed = (
+        changed_fact(earlier.fingerprint, now.fingerprint) or f"the model was {earlier.identity}, is {now.identity}"
+    )
     other = f"with another {role}" if role else "of another model"
     raise StoreError(f"{folder} holds a run {other} ({changed}); {way_out(now.fingerprint)}")

@@ -59,8 +59,9 @@ def _sharing(selected: SelectedBenchmark, plan: RunPlan) -> list[str]:
     for question in selected.benchmark.indistinguishable():
         questions[question.sample_id].append(question)
     asking: Asking = defaultdict(dict)
-    # All workers' samples: those without a picture may be asked by different ones.
-    everybody = replace(plan, benchmarks=(selected,), spec=replace(plan.spec, workers=1))
+    # All workers' samples, and all rounds': those without a picture may be asked by different ones.
+    everything = SelectedBenchmark(selected.benchmark, replace(selected.selection, part=None))
+    everybody = replace(plan, benchmarks=(everything,), spec=replace(plan.spec, workers=1))
     for item in work_items(everybody):
         if alike := questions.get(item.sample.id):
             for key in {request.key for request in next(item.start())}:

@@ -20,6 +20,7 @@ from msgspec.structs import asdict, fields, replace
 
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.decoding import parse_toml
+from snellen.models.base import as_model_string
 from snellen.paths import check_folder_name
 from snellen.protocols.control import Picture
 from snellen.protocols.prediction import RuleChoice
@@ -101,6 +102,8 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A TOML file with model cards of your own."""
     limit: Count | None = None
     """At most so many samples per benchmark; a larger limit keeps those of a smaller one."""
+    until: str = ""
+    """Ask pictures in a random order until a mean is known so well: `accuracy ±2`. The same without goes on."""
     name: str = ""
     """Folder of the run within `runs`; made from what is asked unless given."""
     runs: str = "runs"
@@ -125,6 +128,16 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Requests that a local model gets at once; 0: the model's own batch size."""
     error_budget: Share = 0.0
     """Share of failed requests above which the run counts as failed."""
+    price: TokenPrice | None = None
+    """Of the evaluated model's tokens: what a run cost, and may cost, is then said in money."""
+    max_cost: Annotated[float, Meta(gt=0)] | None = None
+    """Ask no more once the answers of this call have cost so much, at `price`."""
+    max_requests: Count | None = None
+    """Ask no more than so many requests in this call."""
+    max_time: Annotated[float, Meta(gt=0)] | None = None
+    """Ask no more after so many seconds."""
+    cache: str = ""
+    """A folder in which answers are kept across runs; whatever the same model was asked there is not asked again."""
     allow_same_requests: bool = False
     """Let one reply serve samples that ask the very same although their answers differ, instead of refusing to."""
     report: bool = True
@@ -177,8 +190,12 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
         for name, form in _TABLES.items()
         if isinstance(content.get(name), (Mapping, form))
     }
+    if isinstance(content.get("models"), (list, tuple)):
+        content = {**content, "models": [as_model_string(model) for model in content["models"]]}
     roles = {"roles": role_models(content["roles"], where)} if "roles" in content else {}
     spec = _converted({**content, **tables, **roles}, RunSpec, where)
+    if spec.max_cost is not None and spec.price is None:
+        raise DataError(f"{where}max_cost: nobody knows what a token costs; give its price (--price IN,OUT)")
     if spec.name:
         check_folder_name(spec.name, f"{where}name: ")
     return spec

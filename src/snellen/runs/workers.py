@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,10 +18,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.benchmark import RandomPart
 from snellen.errors import ModelError, SnellenError
+from snellen.runs.budget import BudgetTaken
 from snellen.runs.casting import load_evaluated, load_roles
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate
-from snellen.runs.plan import RunPlan, plan_run
+from snellen.runs.plan import RunPlan, plan_run, with_parts
+from snellen.runs.rounds import summed_outcome
 from snellen.runs.run_folder import locked_run
 from snellen.runs.runner import RunOutcome, note_findings, run_plan
 from snellen.runs.spec import RunSpec
@@ -32,8 +34,19 @@ class _Line(Struct):
     """One line from a worker: progress, or its outcome, or its error."""
 
     update: ProgressUpdate | None = None
-    outcome: tuple[dict[str, int], dict[str, int], tuple[str, ...], dict[str, int]] | None = None
+    outcome: RunOutcome | None = None
     error: str = ""
+
+
+class _Job(Struct):
+    """What a worker is told: its number, and what its plan has that a spec does not say."""
+
+    number: int
+    spec: RunSpec
+    others: tuple[Path, ...]
+    parts: dict[str, RandomPart]
+    earlier: dict[str, RandomPart]
+    taken: BudgetTaken
 
 
 def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
@@ -45,7 +58,7 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
 
     def listen(process: subprocess.Popen[bytes]) -> None:
         for raw in process.stdout or ():
-            line = msgspec.json.decode(raw, type=_Line)
+            line = msgspec.json.decode(raw, type=_Line, dec_hook=lambda form, text: form(text))
             with lock:
                 if line.update:
                     progress(line.update)
@@ -63,14 +76,7 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
         raise ModelError(error)
     if any(codes):
         raise ModelError(f"worker {codes.index(next(filter(None, codes)))} died; run the same command to go on")
-    answered, failed, reasons, findings = Counter[str](), Counter[str](), Counter[str](), list[str]()
-    for line in lines:
-        if line.outcome:
-            answered.update(line.outcome[0])
-            failed.update(line.outcome[1])
-            findings += line.outcome[2]
-            reasons.update(line.outcome[3])
-    outcome = RunOutcome(plan.folder, dict(answered), dict(failed), tuple(findings), dict(reasons))
+    outcome = summed_outcome([line.outcome for line in lines if line.outcome])
     note_findings(outcome)
     return outcome
 
@@ -89,9 +95,12 @@ def _started(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[by
             )
             processes.append(process)
             if process.stdin:
-                process.stdin.write(
-                    msgspec.json.encode((number, spec.of_model(), [str(other) for other in plan.others]))
-                )
+                parts = {use.benchmark.name: use.selection.part for use in plan.benchmarks if use.selection.part}
+                before = {
+                    use.benchmark.name: use.earlier.part for use in plan.benchmarks if use.earlier and use.earlier.part
+                }
+                job = _Job(number, spec.of_model(), plan.others, parts, before, plan.taken)
+                process.stdin.write(msgspec.json.encode(job, enc_hook=str))
                 process.stdin.close()
         yield processes
     finally:
@@ -112,19 +121,21 @@ def _share(number: int, workers: int) -> dict[str, str]:
 
 
 def _main() -> None:
-    number, spec, others = msgspec.json.decode(sys.stdin.buffer.read(), type=tuple[int, RunSpec, tuple[str, ...]])
+    job = msgspec.json.decode(sys.stdin.buffer.read(), type=_Job, dec_hook=lambda form, text: form(text))
+    spec = job.spec
 
     def write(line: _Line) -> None:
-        sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode(line, enc_hook=str) + b"\n")
         sys.stdout.buffer.flush()
 
     try:
-        plan = replace(plan_run(spec), worker=number, others=tuple(map(Path, others)))
+        whole = replace(plan_run(spec), worker=job.number, others=job.others, taken=job.taken)
+        plan = with_parts(whole, job.parts, job.earlier)
         [name] = spec.models
         roles = load_roles(dict(spec.roles))
         model = load_evaluated(name, dict(spec.roles), roles)
         outcome = run_plan(model, plan, lambda update: write(_Line(update=update)), roles)
-        write(_Line(outcome=(outcome.answered, outcome.failed, outcome.findings, outcome.reasons)))
+        write(_Line(outcome=outcome))
     except SnellenError as error:
         write(_Line(error=str(error)))
         sys.exit(error.exit_code)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from snellen.benchmark import Benchmark
 from snellen.building.builder import ANSWERS
 from snellen.formats.parquet import read_records
-from snellen.records import Answer
+from snellen.records import Answer, Sample
 
 Key = tuple[str, int]
 """Sample id and round."""
@@ -32,6 +35,18 @@ def answers_at_hand(folder: Path) -> dict[Key, Answer] | None:
 def has_answers(folder: Path) -> bool:
     """Whether the answers are here, or there are none to be known."""
     return (folder / ANSWERS).exists() or ANSWERS not in Benchmark(folder).manifest.files
+
+
+def with_answer_tags(samples: Iterable[Sample], answers: Mapping[Key, Answer]) -> dict[str, Sample]:
+    """The samples by id; from here on the tags of their answers are tags of theirs. None are added for hidden ones."""
+    tags: dict[str, dict[str, str]] = {}
+    for (sample_id, _), answer in answers.items():
+        if answer.tags:
+            tags.setdefault(sample_id, {}).update(answer.tags)
+    return {
+        sample.id: replace(sample, tags={**sample.tags, **tags[sample.id]}) if sample.id in tags else sample
+        for sample in samples
+    }
 
 
 def answers_file(folder: Path) -> Path | None:

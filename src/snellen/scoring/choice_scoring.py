@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from snellen.metrics.declaration import ChoiceMetric
 from snellen.records import Score
-from snellen.scoring import choice_metrics
+from snellen.scoring import choice_metrics, repeat_metrics
 from snellen.scoring.questions import (
     HIDDEN_ANSWER,
     NOT_ASKED,
@@ -42,10 +42,27 @@ def score_choice(question: AskedQuestion) -> Iterator[Score]:
         yield question.score("hit_rate", choice_metrics.hit_rate(read) if read else unanswered, count)
     else:
         yield question.score("tie_rate", choice_metrics.tie_rate(read) if read else unanswered, count)
+    if declared.repeated_for:
+        yield from _repeat_scores(question)
     if declared.instability:
         whole = len(tests) >= declared.n_presentations(question.sample)
         for name, entropy in _ENTROPIES.items():
             yield question.score(name, entropy(tests) if whole else unanswered, len(tests) or 1)
+
+
+def _repeat_scores(question: AskedQuestion) -> Iterator[Score]:
+    """Of a question that was asked several times; failed replies are left out where enough came."""
+    came, answer, k = question.came, question.answer, question.declaration.repeated_for
+    passes, voted, agrees = repeat_metrics.REPEATS.names
+    few = why_unanswered(question) if len(came) < len(question.predictions) else NOT_ASKED
+    lost = HIDDEN_ANSWER if answer is None and came else few
+    if answer is None or len(came) < k:
+        yield question.score(passes, lost, len(came) or 1)
+    else:
+        right = sum(p.choice in answer.options for p in came)
+        yield question.score(passes, repeat_metrics.pass_at(k, len(came), right), len(came))
+    yield question.score(voted, repeat_metrics.majority(came, answer) if answer and came else lost, len(came) or 1)
+    yield question.score(agrees, repeat_metrics.agreeing_pairs(came) if len(came) > 1 else few, len(came) or 1)
 
 
 _ENTROPIES = {"instability": choice_metrics.instability, "legacy_instability": choice_metrics.legacy_instability}

@@ -10,7 +10,9 @@ import hashlib
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +21,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import __version__
-from snellen.benchmark import Selection
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.models.base import AsyncModel, Model, identity_of
@@ -27,7 +28,7 @@ from snellen.records import Prediction, Result, Score
 from snellen.runs.journal import RunManifest, journals, read_manifest, write_atomically
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.spec import JudgeSpec, ScoringSpec
-from snellen.scoring.answers import answers_at_hand
+from snellen.scoring.answers import answers_at_hand, with_answer_tags
 from snellen.scoring.corpus_counts import QuestionCounts
 from snellen.scoring.flat_results import flat_row, result_of_flat
 from snellen.scoring.judges.ensemble import JudgeUse
@@ -35,6 +36,8 @@ from snellen.scoring.role_uses import RoleUse
 from snellen.scoring.run_scoring import rules_of, spec_by_rules
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 
+LINES_AT_ONCE = 10_000
+BYTES_AT_ONCE = 1 << 22
 SCORINGS = "scores"
 SCORING = "scoring.json"
 PREDICTIONS = "predictions.jsonl"
@@ -151,11 +154,19 @@ def keep_scoring(scored: ScoredRun, settings: ScoringSettings, rows: Sequence[Re
 
 def _write_lines(path: Path, records: Iterable[Struct]) -> None:
     """A file of records, and no file where there are none but an earlier scoring had some."""
-    content = msgspec.json.Encoder().encode_lines(records)
-    if content or path.name != COUNTS:
-        write_atomically(path, content)
+    left = iter(records)
+    first = list(islice(left, 1))
+    if first or path.name != COUNTS:
+        write_atomically(path, _encoded(chain(first, left)))
     else:
         path.unlink(missing_ok=True)
+
+
+def _encoded(records: Iterator[Struct]) -> Iterator[bytes]:
+    """Lines of records, some thousands at once."""
+    encode = msgspec.json.Encoder().encode_lines
+    while batch := list(islice(records, LINES_AT_ONCE)):
+        yield encode(batch)
 
 
 def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
@@ -171,9 +182,10 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
     kept = _decoded(folder / SCORING, KeptScoring)
     if kept.journals != _sizes(run):
         raise StoreError(f"{run} was asked more since it was scored; score it again: snellen score {run}")
-    predictions = _by_benchmark(folder / PREDICTIONS, Prediction)
-    scores = _by_benchmark(folder / SCORES, Score)
-    tallies = _by_benchmark(folder / COUNTS, QuestionCounts)
+    texts: dict[str, str] = {}
+    predictions = _by_benchmark(folder / PREDICTIONS, Prediction, texts)
+    scores = _by_benchmark(folder / SCORES, Score, texts)
+    tallies = _by_benchmark(folder / COUNTS, QuestionCounts, texts)
     convention = "as-published" if kept.scoring.as_published else "standard"
     flat = _decoded(folder / RESULTS, list[dict[str, Any]])
     rows = tuple(row for row in map(result_of_flat, flat) if row.convention == convention)
@@ -185,7 +197,7 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
         benchmarks.append(
             ScoredBenchmark(
                 spec_by_rules(opened.spec, rules),
-                {sample.id: sample for sample in opened.samples(Selection(use.where, use.limit))},
+                with_answer_tags(opened.samples(use.selection), golds or {}),
                 tuple(predictions[use.name]),
                 tuple(scores[use.name]),
                 golds or {},
@@ -235,20 +247,32 @@ def _sizes(run: Path) -> dict[str, int]:
     return {path.name: path.stat().st_size for path in journals(run)}
 
 
-def _by_benchmark(path: Path, kind: type[RecordT]) -> dict[str, list[RecordT]]:
+def _by_benchmark(path: Path, kind: type[RecordT], texts: dict[str, str]) -> dict[str, list[RecordT]]:
+    """The records of a file by benchmark. Names that many of them have are one object, kept in `texts`."""
     found: dict[str, list[RecordT]] = defaultdict(list)
     if path.name == COUNTS and not path.exists():
         return found
-    for record in _decoded(path, list[kind], lines=True):  # type: ignore[valid-type]
-        found[record.benchmark].append(record)
+    decoder = msgspec.json.Decoder(kind)
+    with _readable(path), path.open("rb") as file:
+        while lines := file.readlines(BYTES_AT_ONCE):
+            for record in decoder.decode_lines(b"".join(lines)):
+                names = (record.protocol, record.benchmark, record.sample_id)
+                protocol, benchmark, sample_id = (texts.setdefault(name, name) for name in names)
+                one = replace(record, protocol=protocol, benchmark=benchmark, sample_id=sample_id)
+                found[benchmark].append(one)
     return found
 
 
-def _decoded(path: Path, kind: Any, *, lines: bool = False) -> Any:
-    decoder = msgspec.json.Decoder(kind if not lines else kind.__args__[0])
+def _decoded(path: Path, kind: Any) -> Any:
+    with _readable(path):
+        return msgspec.json.Decoder(kind).decode(path.read_bytes())
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """What cannot be read of a file is told as a StoreError."""
     try:
-        content = path.read_bytes()
-        return decoder.decode_lines(content) if lines else decoder.decode(content)
+        yield
     except OSError as error:
         raise StoreError(f"{path} cannot be read ({error.strerror}); score the run again") from None
     except JSON_FAULTS as error:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from snellen.records import Exchange, Usage
+from snellen.scoring.token_counts import add_usages
 
 PERCENTILES = (50, 95, 99)
 Place = tuple[str, str]
@@ -57,9 +58,5 @@ class CostTally:
     def _cost(self, place: Place) -> RequestCost:
         uses = self._usages[place]
         counted = [use for use in uses if use is not None]
-        usage = (
-            Usage(sum(use.prompt_tokens or 0 for use in counted), sum(use.completion_tokens or 0 for use in counted))
-            if counted and len(counted) == len(uses)
-            else None
-        )
+        usage = add_usages(counted) if len(counted) == len(uses) else None
         return RequestCost(*place, len(uses), self._failed[place], usage, percentiles(self._seconds[place]))

@@ -51,8 +51,9 @@ def draw_subset(
     whole = benchmark.manifest
     if name == benchmark.name:
         raise DataError(f"a part of {name} needs a name of its own; give another --name")
-    if by and by not in whole.tags:
-        known = f"its tags are {', '.join(whole.tags)}" if whole.tags else "it has no tags"
+    names = sorted({*whole.tags, *whole.answer_tags})
+    if by and by not in names:
+        known = f"its tags are {', '.join(names)}" if names else "it has no tags"
         raise DataError(f"no sample of {benchmark.name} has a tag {by!r}; {known}")
     params = {"of": benchmark.name, "version": whole.version} | ({"by": by} if by else {})
     source = SourceSpec("built", params, sample=sampling)
@@ -112,6 +113,7 @@ def _draft(sample: Sample, whole: Benchmark, answers: Mapping[Key, Answer], orig
         regions=sample.regions,
         group=sample.group,
         tags=sample.tags,
+        answer_tags={name: value for gold in golds for name, value in gold.tags.items()},
         rows=origin.rows if origin else (),
         cells=origin.cells if origin else {},
     )
@@ -122,9 +124,9 @@ def stratum_of(sample: Sample, answers: Mapping[Key, Answer], by: str = "") -> s
 
     A dialogue, which has many answers, is of no stratum, and neither is a hidden answer.
     """
-    if by:
-        return sample.tags.get(by, "")
     answer = answers.get((sample.id, 0))
+    if by:
+        return sample.tags.get(by) or (answer.tags.get(by, "") if answer else "")
     if answer is None or sample.turns:
         return ""
     return sample.options[answer.options[0]] if answer.options else answer.texts[0]

@@ -7,8 +7,10 @@ from collections import Counter
 from msgspec import Struct
 
 from snellen.records import EVALUATED, Exchange, Usage
+from snellen.runs.budget import cost_of
 from snellen.runs.journal import RunManifest
-from snellen.scoring.token_counts import usage_text
+from snellen.runs.spec import TokenPrice
+from snellen.scoring.token_counts import plus, usage_text
 
 
 class RoleUse(Struct, frozen=True):
@@ -19,26 +21,34 @@ class RoleUse(Struct, frozen=True):
     answered: int
     failed: int
     usage: Usage | None = None
-    """Tokens, as the model counts them; None where it does not count, or not always."""
+    """Tokens of what was answered, as the model counts them; None where it does not count, or not always."""
+    from_cache: int = 0
+    """Requests besides, that were answered in earlier runs."""
 
-    @property
-    def sentence(self) -> str:
-        """`questioner openai:gpt: 12 requests, 1 failed (3,400 tokens read, 560 written, as it counts them)`."""
+    def sentence(self, price: TokenPrice | None = None) -> str:
+        """`questioner openai:gpt: 12 requests, 1 failed (3,400 tokens read, 560 written, as it counts them)`.
+
+        `price` is that of the evaluated model's tokens."""
         failed = f", {self.failed:,} failed" if self.failed else ""
+        cached = f", {self.from_cache:,} more from the cache" if self.from_cache else ""
         tokens = f" ({usage_text(self.usage)}, as it counts them)" if self.usage else ""
-        return f"{self.role or 'evaluated'} {self.model}: {self.answered + self.failed:,} requests{failed}{tokens}"
+        paid = f"; {cost_of(self.usage, price):,.3g} at the price given" if self.usage and price else ""
+        role = self.role or "evaluated"
+        return f"{role} {self.model}: {self.answered + self.failed:,} requests{failed}{cached}{tokens}{paid}"
 
 
 class RoleTally:
-    """Adds exchanges up. A run with one model alone needs no table of them."""
+    """Adds exchanges up, by role."""
 
     def __init__(self, manifest: RunManifest) -> None:
         self._models = {EVALUATED: manifest.model, **{role: use.model for role, use in manifest.roles.items()}}
-        self._answered, self._failed = Counter[str](), Counter[str]()
-        self._read, self._written, self._counted = Counter[str](), Counter[str](), Counter[str]()
+        self._answered, self._failed, self._cached = Counter[str](), Counter[str](), Counter[str]()
+        self._usages: dict[str, Usage] = {}
+        self._counted = Counter[str]()
 
     def add(self, exchange: Exchange) -> None:
         role, response = exchange.request.role, exchange.response
+        self._cached[role] += exchange.from_cache
         if exchange.reused:
             return
         if response.error is not None:
@@ -47,18 +57,14 @@ class RoleTally:
         self._answered[role] += 1
         if response.usage:
             self._counted[role] += 1
-            self._read[role] += response.usage.prompt_tokens or 0
-            self._written[role] += response.usage.completion_tokens or 0
+            self._usages[role] = plus(self._usages.get(role, Usage()), response.usage)
 
     @property
     def uses(self) -> tuple[RoleUse, ...]:
-        if len(self._models) == 1:
-            return ()
         return tuple(
-            RoleUse(role, model, self._answered[role], self._failed[role], self._usage(role))
+            RoleUse(role, model, self._answered[role], self._failed[role], self._usage(role), self._cached[role])
             for role, model in self._models.items()
         )
 
     def _usage(self, role: str) -> Usage | None:
-        whole = 0 < self._answered[role] == self._counted[role]
-        return Usage(self._read[role], self._written[role]) if whole else None
+        return self._usages[role] if 0 < self._answered[role] == self._counted[role] else None

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.benchmark import Benchmark, Selection
+from snellen.benchmark import Benchmark
 from snellen.catalogue import BenchmarkSpec, suite_facts
 from snellen.catalogue.suites import AsPublished
 from snellen.errors import DataError
@@ -26,7 +26,7 @@ from snellen.runs.journal import RunManifest, read_exchanges, read_manifest
 from snellen.runs.mending import check_fits
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.spec import ScoringSpec
-from snellen.scoring.answers import open_answers
+from snellen.scoring.answers import open_answers, with_answer_tags
 from snellen.scoring.baselines import Baselines
 from snellen.scoring.choice_scoring import score_choice, score_choice_metric
 from snellen.scoring.corpus_counts import QuestionCounts, count_questions, own_scores
@@ -47,6 +47,8 @@ Presented = dict[tuple[str, str, int], dict[Variant, Prediction]]
 
 
 DEFAULT = ScoringSpec()
+MOST_SHARED = 10_000
+"""Presentations that differ for every question are not worth remembering."""
 
 
 def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | None = None) -> ScoredRun:
@@ -60,10 +62,7 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
     check_scoring(spec, judged=panel is not None)
     manifest = read_manifest(folder)
     opened = {use.name: reopen_benchmark(use, folder) for use in manifest.benchmarks}
-    samples = {
-        use.name: {s.id: s for s in opened[use.name].samples(Selection(use.where, use.limit))}
-        for use in manifest.benchmarks
-    }
+    samples = {use.name: {s.id: s for s in opened[use.name].samples(use.selection)} for use in manifest.benchmarks}
     rules = {name: rules_of(one.spec, spec) for name, one in opened.items()}
     readings = {name: _reading(opened[name].spec, spec, rule) for name, rule in rules.items()}
     read = _read(folder, manifest, samples, readings)
@@ -165,7 +164,7 @@ def _read(
 ) -> _Read:
     read = _Read({name: {} for name in samples}, {}, {name: {} for name in samples})
     roles, requests, talks = RoleTally(manifest), CostTally(), Talks(manifest.protocols)
-    baselines = Baselines(folder, manifest.protocols)
+    baselines, shared = Baselines(folder, manifest.protocols), _Shared()
     for exchange in read_exchanges(folder):
         request = exchange.request
         read.asked += not exchange.reused
@@ -190,14 +189,15 @@ def _read(
             reading.rule,
             baselines.of(exchange),
         )
-        key = exchange.protocol, request.sample_id, request.variant.turn
+        prediction = shared.one(prediction, sample)
+        key = prediction.protocol, sample.id, request.variant.turn
         tests = read.presented[request.benchmark].setdefault(key, {})
         earlier = tests.get(request.variant)
         if earlier is not None and earlier.key != prediction.key:
             raise duplicate_presentation(exchange.protocol, request)
         # The same request again, after a failure or by another worker: the last answer that came counts.
         if prediction.error is None or earlier is None:
-            tests[request.variant] = prediction
+            tests[prediction.variant] = prediction
             if _is_doubtful(prediction, question):
                 read.doubtful[id(prediction)] = UnparsedReply(prediction, question, exchange.response.text or "")
     for talk in talks.ended(samples):
@@ -212,6 +212,25 @@ def _read(
             read.costs[talk.sample.benchmark][key] = talk.cost
     read.roles, read.requests = roles.uses, requests.costs
     return read
+
+
+class _Shared:
+    """What thousands of predictions have in common, kept once: journals spell it out in every line."""
+
+    def __init__(self) -> None:
+        self._variants: dict[Variant, Variant] = {}
+        self._protocols: dict[str, str] = {}
+
+    def one(self, prediction: Prediction, sample: Sample) -> Prediction:
+        if len(self._variants) > MOST_SHARED:
+            self._variants.clear()
+        return replace(
+            prediction,
+            protocol=self._protocols.setdefault(prediction.protocol, prediction.protocol),
+            benchmark=sample.benchmark,
+            sample_id=sample.id,
+            variant=self._variants.setdefault(prediction.variant, prediction.variant),
+        )
 
 
 def _is_doubtful(prediction: Prediction, question: Turn) -> bool:
@@ -293,4 +312,5 @@ def _score_benchmark(
             elif isinstance(metric, (ReplyMetric, CorpusMetric, JudgedMetric)):
                 scores.extend(score_texts(open_questions, metric, panel))
     predictions = tuple(prediction for tests in presented.values() for prediction in _in_order(tests))
-    return ScoredBenchmark(spec, samples, predictions, tuple(scores), answers, tuple(tallied), scorable.rules)
+    tagged = with_answer_tags(samples.values(), answers)
+    return ScoredBenchmark(spec, tagged, predictions, tuple(scores), answers, tuple(tallied), scorable.rules)

@@ -25,6 +25,7 @@ class ScoredBenchmark(Struct, frozen=True):
 
     spec: BenchmarkSpec
     samples: dict[str, Sample]
+    """By id; their tags are those of their answers too."""
     predictions: tuple[Prediction, ...]
     scores: tuple[Score, ...]
     answers: dict[tuple[str, int], Answer]
@@ -59,7 +60,7 @@ class ScoredRun(Struct, frozen=True):
     """Presentations answered by an earlier response to the same request."""
     judges: tuple[JudgeUse, ...] = ()
     roles: tuple[RoleUse, ...] = ()
-    """What was asked of each model of the run; empty for a run with one model alone."""
+    """What was asked of each model of the run, with its tokens."""
     costs: tuple[RequestCost, ...] = ()
     """What the answers took, by benchmark and protocol."""
     price: TokenPrice | None = None

@@ -1,1 +1,1 @@
-"""Local pages over runs: an index of their questions, and a web application that only reads."""
+"""Pages: `viewing` shows runs on this machine (`snellen view`), `hosting` is the server for many (`snellen serve`)."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from snellen.errors import DataError
 from snellen.formats.shown_text import short_name
-from snellen.report.document import html_charts, html_legend, offline_document
+from snellen.report.content import Block, ChartBlock, Head, Section, table_block
+from snellen.report.document import offline_document
 from snellen.report.markdown import escape, markdown_tables
-from snellen.report.markup import disclosure, esc, html_table
 from snellen.report.table import Table
 from snellen.runs.journal import write_atomically
 from snellen.studies.declaration import StudySpec
@@ -25,8 +25,6 @@ WHISKERS = (
     "A dot a cell; whiskers are 95% intervals, the dashed line is what guessing gives. Point at a mark for its numbers."
 )
 STUDY_FILES = ("study.html", "study.md", "results.csv", "results.json")
-LONG = 24
-"""Rows above which a table of the page is folded."""
 RUN_HEADER = ("model", "cell", "asked", "answered elsewhere", "errors", "folder or reason")
 
 
@@ -71,26 +69,18 @@ def write_study(outcome: StudyOutcome, path: Path) -> Path:
 
 
 def _page(outcome: StudyOutcome) -> str:
-    legend = html_legend(outcome.numbers.models)
-    sections = [
-        (
-            f"part-{number}",
-            title,
-            html_charts(part.charts, legend, WHISKERS) + "".join(map(_html, part.tables)),
-        )
-        for number, (title, part) in enumerate(outcome.parts.items())
-    ]
-    about = "".join(f"<p>{esc(line)}</p>" for line in _facts(outcome))
-    header = (
-        f'<p class="kicker">Snellen study · {esc(outcome.study.name)}</p><h1>{esc(outcome.study.title)}</h1>{about}'
-    )
-    return offline_document(
-        f"Snellen study: {outcome.study.title}", header, [*sections, ("runs", "Runs", _html(outcome.runs_table()))]
-    )
+    sections = [Section(f"part-{number}", *part) for number, part in enumerate(_parts(outcome))]
+    head = Head(f"Snellen study · {outcome.study.name}", (outcome.study.title,), lines=tuple(_facts(outcome)))
+    runs = Section("runs", "Runs", (table_block(outcome.runs_table()),))
+    return offline_document(f"Snellen study: {outcome.study.title}", head, [*sections, runs])
 
 
-def _html(table: Table) -> str:
-    return html_table(table) if len(table.rows) <= LONG else disclosure(table.title, html_table(table, "matrix"))
+def _parts(outcome: StudyOutcome) -> Iterator[tuple[str, tuple[Block, ...]]]:
+    """The title of each statistic and what is shown of it."""
+    models = tuple(outcome.numbers.models)
+    for title, part in outcome.parts.items():
+        charts = [ChartBlock(tuple(part.charts), WHISKERS, models)] if part.charts else []
+        yield title, (*charts, *map(table_block, part.tables))
 
 
 def _facts(outcome: StudyOutcome) -> list[str]:

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from snellen import registry
 from snellen.records import Estimate
-from snellen.report.figures import ChartPanel
+from snellen.report.drawing import ChartPanel
 from snellen.report.table import Table
 from snellen.studies.series import StudyNumbers, StudySeries
 

@@ -9,6 +9,7 @@ from snellen.analysis.lint.golds import always_or_never_right, gold_positions, m
 from snellen.analysis.lint.material import LintMaterial, gather_material
 from snellen.analysis.lint.pictures import built_counts, hidden_answers, picture_quality
 from snellen.analysis.lint.surface import blind_reader, odd_one_out, option_lengths
+from snellen.analysis.lint.tags import telling_tags
 from snellen.analysis.lint.texts import indistinguishable, repeated_questions, similar_options, text_lengths
 from snellen.analysis.lint.wording import question_reader, telling_words
 from snellen.benchmark import Benchmark
@@ -16,7 +17,7 @@ from snellen.benchmark import Benchmark
 CHECKS: tuple[Callable[[LintMaterial], Iterator[Finding]], ...] = (
     built_counts, hidden_answers, indistinguishable, repeated_questions, similar_options, text_lengths, gold_positions,
     majority_answer, always_or_never_right, option_lengths, odd_one_out, blind_reader, telling_words, question_reader,
-    picture_quality,
+    telling_tags, picture_quality,
 )  # fmt: skip
 
 

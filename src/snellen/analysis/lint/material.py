@@ -34,6 +34,8 @@ class LintQuestion(Struct, frozen=True, gc=False):
     """The options without case, punctuation and articles."""
     gold: tuple[int, ...]
     texts: tuple[str, ...]
+    tags: dict[str, str]
+    """Those of the sample; those of the answer are no fault."""
 
     @property
     def fold(self) -> int:
@@ -110,6 +112,7 @@ def _questions(sample: Sample, answers: dict[Key, Answer]) -> Iterator[LintQuest
             folded=tuple(fold_text(option) for option in turn.options),
             gold=answer.options if answer else (),
             texts=answer.texts if answer else (),
+            tags=sample.tags,
         )
         scene = hash((scene, question))
 

@@ -9,6 +9,7 @@ from msgspec.structs import asdict
 
 from snellen.analysis.capability import ALL
 from snellen.analysis.paired.significance import Correction
+from snellen.formats.frames import check_polars
 from snellen.reasons import Reason
 from snellen.records import Better, Estimate, Method
 
@@ -103,18 +104,21 @@ class Comparison(Struct, frozen=True):
     def table(self) -> polars.DataFrame:
         """One row a difference: runs, benchmark, dimension, values of both, difference with stderr, low, high, n and
         groups, p, p_adjusted, and how often only one of the two did better."""
+        check_polars()
         import polars as pl
 
         return pl.DataFrame([flat_difference(one) for one in self.differences], infer_schema_length=None)
 
     def rank_table(self) -> polars.DataFrame:
         """One row a run and place: rank, low, high, and the share of resamples in which nobody is better."""
+        check_polars()
         import polars as pl
 
         return pl.DataFrame([asdict(one) for one in self.ranks], infer_schema_length=None)
 
     def flip_table(self) -> polars.DataFrame:
         """One row a question on which two runs differ, with both values."""
+        check_polars()
         import polars as pl
 
         return pl.DataFrame([asdict(one) for one in self.flips], infer_schema_length=None)

@@ -69,7 +69,7 @@ def command(
 ) -> None:  # fmt: skip
     """Make benchmarks.
 
-    WHAT is a name, glob or suite of the catalogue, or your own questions as .jsonl, .tsv or .csv:
+    WHAT is a name, glob or suite of the catalogue, or your own questions as .jsonl, .json, .tsv or .csv:
 
     \b
       snellen build eyechart
@@ -79,7 +79,7 @@ def command(
       snellen build reform-eval/vqav2 --hub
 
     A row of your own file has a question, options A, B, ... (or a list in JSONL), an answer (letter,
-    text or index) and an image (path or base64). A wrong row is refused with its line number, and nothing
+    text or index) and an image (path or base64). Wrong rows are all named with their lines, and nothing
     half-built is left behind. See docs/own-data.md, and docs/mmbench.md for tables in MMBench's form,
     whose circular copies become one question.
     """

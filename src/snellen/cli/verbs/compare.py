@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from snellen.api import Results
-from snellen.cli.flags import json_flag, judge_from_flags, scoring_flags, scoring_from_flags, subset_flags
+from snellen.cli.deciding import ask_both
+from snellen.cli.flags import flags_given, json_flag, judge_from_flags, scoring_flags, scoring_from_flags, subset_flags
 from snellen.cli.show import announce, out
+from snellen.errors import DataError
 from snellen.evaluation import score_folders
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True)
+@click.option(
+    "--sequential",
+    is_flag=True,
+    help="Of MODEL_A MODEL_B BENCHMARK...: ask both the same pictures until it is decided which is better.",
+)
+@click.option(
+    "--equivalent",
+    type=click.FloatRange(0),
+    metavar="POINTS",
+    help="With --sequential: stop, too, when the difference is surely within so many points.  [0, any matters]",
+)
+@click.option("-p", "--protocol", "protocols", multiple=True, help="With --sequential: as in `snellen run`.")
+@click.option(
+    "--exam",
+    type=click.Path(path_type=Path),
+    help="With --sequential: a TOML file with all else that a run takes (limit, runs, workers ...).",
+)
 @click.option("--baseline", default="", metavar="RUN", help="The run that each other is compared with.  [all pairs]")
 @click.option(
     "--correction",
@@ -39,7 +59,11 @@ from snellen.evaluation import score_folders
 @scoring_flags
 @json_flag
 def command(
-    runs: tuple[Path, ...],
+    runs: tuple[str, ...],
+    sequential: bool,
+    equivalent: float | None,
+    protocols: tuple[str, ...],
+    exam: Path | None,
     baseline: str,
     correction: Any,
     resamples: int,
@@ -55,18 +79,32 @@ def command(
     \b
       snellen compare runs/a runs/b
       snellen compare runs/* --baseline runs/a -o comparison.json
+      snellen compare --sequential MODEL_A MODEL_B BENCHMARK...
 
     Differences are taken on the questions that both runs have a value for, by benchmark, dimension and overall, with
     intervals and p-values by picture. Ranks have intervals from resampled pictures. --metric names metrics to compare
     in place of each benchmark's headline. docs/comparison.md says how to read them.
+
+    With --sequential two models are asked, and no more than it takes to decide (docs/adaptive.md).
     """
     metrics = flags.pop("metrics")
+    if sequential:
+        if baseline or outputs or common_answered:
+            raise DataError("--sequential asks models: --baseline, -o and --common-answered are for runs")
+        given = {**flags_given(flags), "protocols": protocols, "where": where, "seed": seed}
+        ask_both(
+            runs, equivalent or 0.0, metrics, {name: value for name, value in given.items() if value}, exam, as_json
+        )
+        return
+    if equivalent is not None or protocols or exam:
+        raise DataError("--equivalent, --protocol and --exam are for --sequential; runs have been asked already")
+    folders = [Path(run) for run in runs]
     scoring = scoring_from_flags({**flags, "metrics": metrics})
-    results = Results(score_folders(runs, scoring, judge_from_flags(flags), announce, kept_will_do=True))
+    results = Results(score_folders(folders, scoring, judge_from_flags(flags), announce, kept_will_do=True))
     narrowed = results.only(where=where, common_answered=common_answered)
     found = narrowed.compare(
         metrics=metrics,
-        baseline=_label(baseline, runs, narrowed),
+        baseline=_label(baseline, folders, narrowed),
         correction=correction,
         resamples=resamples,
         seed=seed,
@@ -90,7 +128,7 @@ def command(
     out.print(f"{flipped:,} questions on which runs differ; -o FILE.json lists them.")
 
 
-def _label(baseline: str, runs: tuple[Path, ...], results: Results) -> str:
+def _label(baseline: str, runs: Sequence[Path], results: Results) -> str:
     """The label of a run that is named by its folder; any other name is a label itself."""
     from snellen.scoring.scored_run import run_labels
 

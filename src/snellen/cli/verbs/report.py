@@ -24,7 +24,7 @@ from snellen.runs.spec import TokenPrice
     "outputs",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="File to write: .html, .md, .csv or .json; repeat for more.  [report.html beside the scores]",
+    help="File to write: .html, .md, .tex, .csv or .json; repeat for more.  [report.html beside the scores]",
 )
 @click.option("--with-standard", is_flag=True, help="With --as-published: the standard numbers of each run too.")
 @click.option(
@@ -33,6 +33,13 @@ from snellen.runs.spec import TokenPrice
     callback=parse_price,
     help="Prices per million tokens read and written: what each benchmark cost stands beside its score.",
 )
+@click.option(
+    "--figures", type=click.Path(path_type=Path), metavar="DIR", help="Also each figure as a file, for a paper."
+)
+@click.option(
+    "--figure-format", type=click.Choice(["svg", "png", "pdf"]), default="svg", help="Form of these files.  [svg]"
+)
+@click.option("--tables", type=click.Path(path_type=Path), metavar="DIR", help="Also each table as a LaTeX file.")
 @subset_flags
 @scoring_flags
 def command(
@@ -40,6 +47,9 @@ def command(
     outputs: tuple[Path, ...],
     with_standard: bool,
     price: TokenPrice | None,
+    figures: Path | None,
+    figure_format: str,
+    tables: Path | None,
     where: str,
     common_answered: bool,
     **flags: Any,
@@ -61,3 +71,7 @@ def command(
     results = priced.only(where=where, common_answered=common_answered)
     for path in outputs or (report_path(scored),):
         out.print(str(results.report(path)), soft_wrap=True)
+    if figures:
+        out.print(f"{len(results.figures(figures, figure_format))} figures: {figures}", soft_wrap=True)
+    if tables:
+        out.print(f"{len(results.latex_tables(tables))} tables: {tables}", soft_wrap=True)

@@ -8,10 +8,10 @@ from typing import Any, get_args
 import click
 
 from snellen.api import Results
-from snellen.cli.flags import flags_given, json_flag, scoring_flags
-from snellen.cli.show import announce, run_progress, show_results
+from snellen.cli.flags import flags_given, json_flag, parse_price, parse_seconds, scoring_flags
+from snellen.cli.show import announce, out, run_progress, show_results
 from snellen.errors import DataError
-from snellen.evaluation import check_budget, evaluate_spec
+from snellen.evaluation import check_budget, evaluate_spec, forecasts
 from snellen.protocols.control import Picture
 from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read_run_spec, run_spec
 
@@ -56,6 +56,11 @@ from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read
     type=click.IntRange(1),
     help="Most samples per benchmark; a larger limit includes those of a smaller one.",
 )
+@click.option(
+    "--until",
+    metavar="RULE",
+    help="Ask in a random order and stop when a mean is known so well: 'accuracy ±2' (percentage points).",
+)
 @click.option("--name", help="Name of the run's folder.  [from what is asked]")
 @click.option("--runs", help="Folder of runs.  [runs]")
 @click.option("--templates", help="A TOML file with your own wording, or `data` for the benchmarks' own wording.")
@@ -80,6 +85,19 @@ from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read
     "--error-budget", type=click.FloatRange(0, 1), help="Share of failed requests above which the exit code is 3.  [0]"
 )
 @click.option(
+    "--price",
+    metavar="IN,OUT",
+    callback=parse_price,
+    help="Prices per million tokens read and written: what the run cost, or may cost, is said in money.",
+)
+@click.option(
+    "--max-cost", type=click.FloatRange(0, min_open=True), help="Ask no more once so much is spent, at --price."
+)
+@click.option("--max-requests", type=click.IntRange(1), help="Ask no more than so many requests now.")
+@click.option("--max-time", callback=parse_seconds, metavar="TIME", help="Ask no more after that time: 90, 30m, 2h.")
+@click.option("--cache", metavar="DIR", help="Keep answers here across runs, and ask nothing that is here already.")
+@click.option("--dry-run", is_flag=True, help="Ask nothing: say how many requests, tokens and pictures it would be.")
+@click.option(
     "--allow-same-requests/--no-allow-same-requests",
     default=None,
     help="Let one reply serve samples that ask the very same although their answers differ.  [no, refused]",
@@ -87,7 +105,7 @@ from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read
 @click.option("--report/--no-report", default=None, help="Write report.html into the run's folder.  [yes]")
 @scoring_flags
 @json_flag
-def command(model: str, benchmarks: tuple[str, ...], as_json: bool, **flags: Any) -> None:
+def command(model: str, benchmarks: tuple[str, ...], as_json: bool, dry_run: bool, **flags: Any) -> None:
     """Evaluate MODEL on BENCHMARKS and score it.
 
     \b
@@ -99,6 +117,10 @@ def command(model: str, benchmarks: tuple[str, ...], as_json: bool, **flags: Any
     MODEL may set everything that flags set, under the same names; flags take precedence (docs/runs.md).
     """
     spec = _spec(model, benchmarks, flags)
+    if dry_run:
+        for forecast in forecasts(spec, announce):
+            out.print(forecast, soft_wrap=True)
+        return
     with run_progress() as progress:
         finished = evaluate_spec(spec, progress=progress, announce=announce)
     show_results(Results([run.scored for run in finished]), as_json)

@@ -22,10 +22,10 @@ def command(runs: tuple[Path, ...], port: int, opens: bool) -> None:
     forward the port: ssh -L 7878:127.0.0.1:7878 HOST.
     """
     try:
-        from snellen.server.serving import listen, serve_pages
+        from snellen.server.viewing.serving import listen, serve_pages
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "server", "snellen view") from None
-    from snellen.server.library import Library
+    from snellen.server.viewing.library import Library
 
     library = Library(runs or (Path("runs"),))
     listener = listen(port)

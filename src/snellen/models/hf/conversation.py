@@ -7,14 +7,16 @@ The separator between the assistant header and a reply (a space after "ASSISTANT
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
+from snellen.models.thoughts import THOUGHTS
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 
 OPENING = "([{<\"'\u2018\u201c\u00ab/-"
@@ -57,15 +59,6 @@ def without_control_tokens(text: str, tokens: Sequence[str]) -> str:
     return text
 
 
-THOUGHTS = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<seed:think>", "</seed:think>"),
-    ("[THINK]", "[/THINK]"),
-    ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
-)
-"""What opens and closes a model's thoughts, as chat templates write it; the last is Kimi-VL's."""
 CLOSED = "the template opens a thought, which was closed empty before the continuations"
 
 
@@ -91,7 +84,11 @@ class ChatPrompt:
 class Conversation:
     """Writes prompts for one model."""
 
-    def __init__(self, processor: Any, model_type: str = "") -> None:
+    def __init__(
+        self, processor: Any, model_type: str = "", template_options: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        """`template_options` are passed to the chat template, such as `enable_thinking`."""
+        self._template_options = template_options
         tokenizer = getattr(processor, "tokenizer", processor)
         self._template = getattr(processor, "chat_template", None) or getattr(tokenizer, "chat_template", None)
         if isinstance(self._template, dict):
@@ -114,7 +111,7 @@ class Conversation:
             return ()
         question, blank = Message("user", (TextPart("x"),)), Message("assistant", (TextPart(f"{_MARK} "),))
         found = []
-        if self._thought(self.write((question,)).text):
+        if self.opened_thought:
             found.append("opens a thought, which is closed empty before options are scored but not before replies")
         try:
             if not self._render_messages((question, blank), continued=True).endswith(f"{_MARK} "):
@@ -144,6 +141,11 @@ class Conversation:
         if closing := self._thought(prompt.text):
             return replace(prompt, text=f"{prompt.text.rstrip()}\n\n{closing}\n\n", join="", notes=(CLOSED,))
         return prompt
+
+    @cached_property
+    def opened_thought(self) -> str:
+        """What closes the thought that the template opens before a reply; empty if it opens none."""
+        return self._thought(self.write((Message("user", (TextPart("x"),)),)).text)
 
     @staticmethod
     def _thought(text: str) -> str:
@@ -181,6 +183,7 @@ class Conversation:
                 tokenize=False,
                 add_generation_prompt=opened and not continued,
                 continue_final_message=continued,
+                **self._template_options,
             )
         except TemplateError as error:
             raise ValueError(f"the chat template refuses the conversation: {error}") from error

@@ -17,12 +17,11 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, Literal
 
-from msgspec import Struct
-
 from snellen.errors import MissingExtraError, ModelError
 from snellen.models.base import ModelSpec
 from snellen.models.hf.devices import accelerator, input_device, kind_of
 from snellen.models.hf.text_models import TextProcessor, reads_text_alone
+from snellen.models.request_options import SamplingOptions
 
 DTYPES = {"float32": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 STATE_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py")
@@ -32,7 +31,7 @@ SMALL = 20_000_000
 """Parameters below which a model runs on one CPU thread."""
 
 
-class HfOptions(Struct, frozen=True):
+class HfOptions(SamplingOptions, frozen=True):
     """Options after `?` in an hf: model string."""
 
     dtype: Literal["auto", "float32", "fp32", "bf16", "fp16"] = "auto"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from snellen.errors import DataError, ModelError, SnellenError
 from snellen.images import Images
-from snellen.models.base import ALL_KINDS, ModelSpec, read_options
+from snellen.models.base import ALL_KINDS, ModelSpec, parse_spec, read_options
 from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import decoding_group, generate_plainly, to_response, token_picker
 from snellen.models.hf.devices import Kind as DeviceKind
@@ -28,6 +28,7 @@ from snellen.models.hf.reply_check import REFUSALS
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
 from snellen.models.hf.spot_checks import SpotChecks
 from snellen.models.hf.thresholds import longest_text
+from snellen.models.thoughts import split_thoughts
 from snellen.records import ContinuationScore, ErrorKind, Failure, ImageRef, Kind, Request, Response, Usage
 
 ADAPTER = "hf 3"
@@ -62,8 +63,11 @@ class HFModel:
         kind = kind_of(loaded.model)
         self.batch_size = options.rows(ROWS[kind])
         self._on_accelerator = kind == "accelerator"
-        self._facts = loaded.facts
-        self._conversation = Conversation(loaded.processor, loaded.model.config.model_type)
+        self._options, self._reasoning_tokens = options, options.reasoning_budget(parse_spec(name).target)
+        self._facts = loaded.facts | options.facts(parse_spec(name).target)
+        self._conversation = Conversation(
+            loaded.processor, loaded.model.config.model_type, options.chat_template_kwargs
+        )
         self._layout = read_layout(loaded.model, _pad_token(loaded), _tokenizer(loaded).eos_token_id)
         if oddities := self._conversation.oddities:
             logger.warning("%s: the chat template %s", name, "; it ".join(oddities))
@@ -97,6 +101,7 @@ class HFModel:
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Replies in the order of the requests: new text without special tokens, stripped of white space."""
         started = time.perf_counter()
+        requests = [self._with_room(self._options.applied(request)) for request in requests]
         with without_warnings():
             prompts = [self._encoded(request, images) for request in requests]
         groups: dict[Any, list[int]] = {}
@@ -111,7 +116,7 @@ class HFModel:
             for i, row, tokens in zip(places, rows, written, strict=True):
                 self._spot_check(requests[i], partial(SpotChecks.check_reply, row=row, tokens=tokens))
             return [
-                to_response(self._encoder, row, tokens, ends, requests[i])
+                self._without_thoughts(to_response(self._encoder, row, tokens, ends, requests[i]), requests[i])
                 for i, row, tokens in zip(places, rows, written, strict=True)
             ]
 
@@ -120,6 +125,7 @@ class HFModel:
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """One score per continuation: the sum of its tokens' log-probabilities in nats."""
         started = time.perf_counter()
+        requests = [self._options.applied(request) for request in requests]
         with without_warnings():
             prompts = [self._continued(request, images) for request in requests]
         groups: dict[frozenset[str], list[int]] = {}
@@ -139,6 +145,19 @@ class HFModel:
             ]
 
         return self._answered(prompts, list(groups.values()), score, started)
+
+    def _with_room(self, request: Request) -> Request:
+        """The request with what its reply may spend on reasoning, if its prompt lets it reason."""
+        if not self._reasoning_tokens or request.messages[-1].role == "assistant":
+            return request
+        longest = request.decoding.max_new_tokens + self._reasoning_tokens
+        return replace(request, decoding=replace(request.decoding, max_new_tokens=longest))
+
+    def _without_thoughts(self, response: Response, request: Request) -> Response:
+        """The response with what the model thought apart from its answer."""
+        closing = "" if request.messages[-1].role == "assistant" else self._conversation.opened_thought
+        parts = split_thoughts(response.text or "", closing)
+        return replace(response, text=parts.answer, reasoning=parts.reasoning)
 
     def _answered(
         self,

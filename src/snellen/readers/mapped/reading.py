@@ -50,6 +50,8 @@ class Mapping(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What questions about one picture share; the picture's content when empty."""
     tags: dict[str, str] = msgspec.field(default_factory=dict)
     """Templates by tag name; empty tags are left out."""
+    answer_tags: dict[str, str] = msgspec.field(default_factory=dict)
+    """The same for tags that equal the answer or follow from it."""
     stratum: str = ""
 
 
@@ -95,7 +97,8 @@ class _Reading:
         self._context = Template(mapping.context, fields)
         self._group = Template(mapping.group, fields)
         self._stratum = Template(mapping.stratum, fields)
-        self._tags = [(name, Template(text, fields)) for name, text in mapping.tags.items()]
+        self._tags = _tag_templates(mapping.tags, fields)
+        self._answer_tags = _tag_templates(mapping.answer_tags, fields)
         self._once = Template(mapping.once, fields) if mapping.once else None
         self._counted = Template(mapping.number[0], fields, needed=True) if mapping.number else None
         self._repeat = [{name: Template(text, fields) for name, text in added.items()} for added in mapping.repeat]
@@ -183,7 +186,6 @@ class _Reading:
                 yield {**part, **{name: text.fill(part) for name, text in added.items()}}
 
     def _draft(self, record: Record, where: str, pools: Pools) -> Draft:
-        tags = {name: text for name, tag in self._tags if (text := tag.fill(record))}
         return Draft(
             id=self._id.fill(record),
             rounds=(self._questions.question(record, pools),),
@@ -191,9 +193,18 @@ class _Reading:
             where=where,
             context=self._context.fill(record).strip() or None,
             group=self._group.fill(record),
-            tags=tags,
+            tags=_filled(self._tags, record),
+            answer_tags=_filled(self._answer_tags, record),
             stratum=self._stratum.fill(record),
         )
+
+
+def _tag_templates(tags: dict[str, str], fields: Fields) -> list[tuple[str, Template]]:
+    return [(name, Template(text, fields)) for name, text in tags.items()]
+
+
+def _filled(tags: list[tuple[str, Template]], record: Record) -> dict[str, str]:
+    return {name: text for name, tag in tags if (text := tag.fill(record))}
 
 
 def _places(record: Record, names: tuple[str, ...]) -> Iterator[Record]:

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
-from msgspec import Struct
+from collections.abc import Iterable, Mapping, Sequence
 
 from snellen.protocols.verdict import Deliberation
 from snellen.records import Request, Response
 from snellen.runs.spec import TokenPrice
+from snellen.runs.token_estimates import likely_tokens, most_tokens
 
-TEMPLATE_TOKENS = 64
-"""Most tokens that a chat template and its default system prompt add to a request of one message."""
 _NO_VERDICT = Response(text="")
-
-
-class RequestTokens(Struct, frozen=True):
-    """Tokens of some requests."""
-
-    calls: int
-    read: int
-    written: int
-
-    def cost(self, price: TokenPrice) -> float:
-        return (self.read * price[0] + self.written * price[1]) / 1e6
 
 
 def pending_requests(talk: Deliberation, known: Mapping[str, Response]) -> list[Request]:
@@ -37,16 +23,6 @@ def pending_requests(talk: Deliberation, known: Mapping[str, Response]) -> list[
             requests = talk.send([known.get(request.key, _NO_VERDICT) for request in requests])
     except StopIteration:
         return pending
-
-
-def likely_tokens(requests: Sequence[Request]) -> RequestTokens:
-    """An estimate: four letters are one token, a letter beyond ASCII is one, and a verdict takes all that it may."""
-    return _summed(requests, _likely)
-
-
-def most_tokens(requests: Sequence[Request]) -> RequestTokens:
-    """A bound: no tokeniser makes more tokens of a text than it has bytes."""
-    return _summed(requests, lambda text: len(text.encode("utf-8", "surrogatepass")), TEMPLATE_TOKENS)
 
 
 def estimate_cost(
@@ -70,16 +46,6 @@ def estimate_cost(
     if price is None:
         return line
     return f"{line}; likely {likely.cost(price):,.3g}, at most {_rounded_up(most.cost(price))} at the price given"
-
-
-def _summed(requests: Sequence[Request], tokens: Callable[[str], int], template: int = 0) -> RequestTokens:
-    read = sum(tokens(message.text) + template for request in requests for message in request.messages)
-    return RequestTokens(len(requests), read, sum(request.decoding.max_new_tokens for request in requests))
-
-
-def _likely(text: str) -> int:
-    plain = sum(map(str.isascii, text))
-    return math.ceil(plain / 4) + len(text) - plain
 
 
 def _rounded_up(value: float) -> str:

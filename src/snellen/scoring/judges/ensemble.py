@@ -113,7 +113,7 @@ class Judge:
         self.name, self._model, self._price, self._announce = model.name, model, price, announce
         self._file = identity_of(model)
         digest = hashlib.blake2b(msgspec.json.encode(self._file, order="sorted"), digest_size=4).hexdigest()
-        self.folder = run / f"judge-{slug(model.name)[:60]}-{digest}"
+        self.folder = run / f"judge-{slug(self._file.name)[:60]}-{digest}"
         check_identity(self.folder, model.name, self._file.fingerprint)
 
     def hear(self, errands: Sequence[Asking], likely: int = 0) -> tuple[list[Verdict], int]:

@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from snellen.benchmark import Selection
 from snellen.errors import DataError, StoreError
 from snellen.extraction import named_extractors, semantic_matching
 from snellen.formats.decoding import JSON_FAULTS
@@ -70,7 +69,7 @@ def hard_items(run: Path) -> Iterator[HardItem]:
     samples = {
         (use.name, sample.id): sample
         for use in manifest.benchmarks
-        for sample in reopen_benchmark(use, run).samples(Selection(use.where, use.limit))
+        for sample in reopen_benchmark(use, run).samples(use.selection)
     }
     seen: set[str] = set()
     extractors = named_extractors()

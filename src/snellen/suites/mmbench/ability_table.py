@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from snellen.analysis.aggregate import mean_estimate
+from snellen.analysis.question_means import mean_estimate
 from snellen.metrics.declaration import declared
 from snellen.protocols.choice import circular_orders
 from snellen.reasons import word_reason

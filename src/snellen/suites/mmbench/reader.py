@@ -19,7 +19,7 @@ from snellen.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.delimited import TABLES, DelimitedTable, open_text
 from snellen.formats.locate import locate
-from snellen.readers.own_table import OWN, TAG
+from snellen.readers.own_table import ANSWER_TAG, OWN, TAG
 from snellen.suites.mmbench import taxonomy
 from snellen.suites.mmbench.answer_table import read_answers
 from snellen.suites.mmbench.groups import CircularGroup, assemble_groups, count_repeated, incomplete_groups
@@ -195,6 +195,6 @@ def recognises(path: Path) -> bool:
         return False
     with open_text(path) as file:
         header = DelimitedTable(file, path).header
-    if any(name in OWN or name.startswith(TAG) for name in header):
+    if any(name in OWN or name.startswith((TAG, ANSWER_TAG)) for name in header):
         return False
     return has_form(header) or not {"g_index", *L2_COLUMNS}.isdisjoint(header)

@@ -17,7 +17,8 @@ from snellen.drafts import DistractorSpec, Draft, Outline, PictureSpec, Question
 from snellen.errors import DataError
 from snellen.formats.json_files import list_items, read_json
 from snellen.formats.locate import locate
-from snellen.records import Box, Region
+from snellen.readers.coco_instances import CocoAnnotation, CocoImage, CocoObjects, read_instances
+from snellen.records import Region
 from snellen.reformulation.regions import PALETTE
 from snellen.seeds import rng_for
 
@@ -32,58 +33,15 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     split: str = "val2017"
 
 
-class CocoCategory(Struct, frozen=True):
-    id: int
-    name: str
-    supercategory: str
-
-
-class CocoImage(Struct, frozen=True):
-    id: int
-    file_name: str
-
-
-class CocoAnnotation(Struct, frozen=True):
-    id: int
-    image_id: int
-    category_id: int
-    bbox: Box
-    iscrowd: int = 0
-
-
 class CocoCaption(Struct, frozen=True):
     id: int
     image_id: int
     caption: str
 
 
-class _File(Struct, frozen=True):
-    images: list[msgspec.Raw]
-    annotations: list[msgspec.Raw]
-    categories: list[msgspec.Raw]
-
-
 class _Captions(Struct, frozen=True):
     images: list[msgspec.Raw]
     annotations: list[msgspec.Raw]
-
-
-class CocoObjects(Struct, frozen=True):
-    """The objects of a split. `where` says which item of which file an annotation is."""
-
-    images: dict[int, Path]
-    categories: dict[int, CocoCategory]
-    by_image: dict[int, list[tuple[str, CocoAnnotation]]]
-
-    def name(self, category: int) -> str:
-        return self.categories[category].name
-
-    def names(self, *, of: str = "", without: frozenset[int] = frozenset()) -> tuple[str, ...]:
-        """Names of all categories, or of those of one super-category."""
-        return tuple(c.name for c in self.categories.values() if of in ("", c.supercategory) and c.id not in without)
-
-    def present(self, image: int) -> frozenset[int]:
-        return frozenset(annotation.category_id for _, annotation in self.by_image.get(image, ()))
 
 
 def locate_pictures(folder: Path | None, split: str) -> Path:
@@ -111,23 +69,6 @@ def read_captions(folder: Path | None, split: str) -> dict[int, list[tuple[str, 
             raise DataError(f"{where}: the caption is empty")
         captions[caption.image_id].append((where, caption))
     return captions
-
-
-def read_instances(path: Path, pictures: Path) -> CocoObjects:
-    """The objects of a file in COCO's form, whose pictures lie in `pictures`. Raises DataError."""
-    content = read_json(path, _File)
-    images = {
-        image.id: pictures / image.file_name for _, image in list_items(path, "images", content.images, CocoImage)
-    }
-    categories = {c.id: c for _, c in list_items(path, "categories", content.categories, CocoCategory)}
-    by_image: dict[int, list[tuple[str, CocoAnnotation]]] = {}
-    for where, annotation in list_items(path, "annotations", content.annotations, CocoAnnotation):
-        if annotation.image_id not in images:
-            raise DataError(f"{where}: there is no image {annotation.image_id}")
-        if annotation.category_id not in categories:
-            raise DataError(f"{where}: there is no category {annotation.category_id}")
-        by_image.setdefault(annotation.image_id, []).append((where, annotation))
-    return CocoObjects(images, categories, by_image)
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -167,7 +108,7 @@ def _present(objects: CocoObjects, annotation: CocoAnnotation, where: str, *, bo
         where=where,
         regions=(Region(annotation.bbox),) if boxed else (),
         group=str(annotation.image_id),
-        tags={"supercategory": gold.supercategory},
+        answer_tags={"supercategory": gold.supercategory},
         stratum=gold.supercategory,
     )
 
@@ -206,6 +147,6 @@ def _missing(objects: CocoObjects) -> Iterator[Draft]:
             where=drawn[0][0],
             regions=tuple(Region(box) for box in boxes),
             group=str(image),
-            tags={"supercategory": gold.supercategory},
+            answer_tags={"supercategory": gold.supercategory},
             stratum=gold.supercategory,
         )

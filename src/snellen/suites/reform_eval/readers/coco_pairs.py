@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
 from snellen.errors import DataError
+from snellen.readers.coco_instances import CocoObjects
 from snellen.reformulation.similar_captions import (
     Categories,
     SimilarPictures,
@@ -25,7 +26,7 @@ from snellen.reformulation.similar_captions import (
 )
 from snellen.seeds import rng_for
 from snellen.suites.reform_eval import wording
-from snellen.suites.reform_eval.readers.coco import CocoCaption, CocoObjects, read_captions, read_objects
+from snellen.suites.reform_eval.readers.coco import CocoCaption, read_captions, read_objects
 
 NEIGHBOURS = 12
 """Similar pictures that offer a caption each; more than the options need, as some captions say the same."""
@@ -87,7 +88,7 @@ def _matching(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft:
     if text is None:
         raise DataError(f"{where}: no picture is similar, so no caption nearly fits; is the split whole?")
     question = QuestionDraft(wording.matching_question(text), options=wording.MATCHING_OPTIONS, gold=(gold,))
-    return _draft(pairs, caption, where, question, tags={"answer": question.options[gold]})
+    return _draft(pairs, caption, where, question, answer_tags={"answer": question.options[gold]})
 
 
 def _selection(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft:
@@ -95,16 +96,18 @@ def _selection(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft:
     gold = caption.caption.strip()
     others = tuple(text for text in pairs.own[caption.image_id] if text != gold)
     question = QuestionDraft(wording.TEXT_QUESTION, texts=(gold, *others), distractors=DistractorSpec(tiers=tiers))
-    return _draft(pairs, caption, where, question, tags={})
+    return _draft(pairs, caption, where, question, answer_tags={})
 
 
-def _draft(pairs: _Pairs, caption: CocoCaption, where: str, question: QuestionDraft, tags: dict[str, str]) -> Draft:
+def _draft(
+    pairs: _Pairs, caption: CocoCaption, where: str, question: QuestionDraft, answer_tags: dict[str, str]
+) -> Draft:
     return Draft(
         id=str(caption.id),
         rounds=(question,),
         images=(pairs.pictures[caption.image_id],),
         where=where,
         group=str(caption.image_id),
-        tags=tags,
-        stratum=tags.get("answer", ""),
+        answer_tags=answer_tags,
+        stratum=answer_tags.get("answer", ""),
     )

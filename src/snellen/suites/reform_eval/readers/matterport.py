@@ -141,6 +141,6 @@ def _draft(name: str, fact: Fact, picture: Path, where: str) -> Draft:
         images=(picture,),
         where=where,
         group=picture.stem,
-        tags={"relation": fact.relation},
+        answer_tags={"relation": fact.relation},
         stratum=fact.relation,
     )

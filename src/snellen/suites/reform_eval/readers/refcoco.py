@@ -22,10 +22,11 @@ from snellen.errors import DataError
 from snellen.formats.json_files import list_items, read_json
 from snellen.formats.locate import locate
 from snellen.formats.pickles import load_pickle
+from snellen.readers.coco_instances import CocoAnnotation, CocoObjects, read_instances
 from snellen.records import Region
 from snellen.reformulation.answer_equality import fold_answer
 from snellen.suites.reform_eval import wording
-from snellen.suites.reform_eval.readers.coco import CocoAnnotation, CocoObjects, locate_pictures, read_instances
+from snellen.suites.reform_eval.readers.coco import locate_pictures
 
 BOX_WIDTH = 2
 """Pixels of the box's line."""
@@ -139,6 +140,6 @@ def _draft(
         where=where,
         regions=(Region(annotation.bbox),),
         group=str(ref.image_id),
-        tags={"category": category.name, "supercategory": category.supercategory},
+        answer_tags={"category": category.name, "supercategory": category.supercategory},
         stratum=category.name,
     )

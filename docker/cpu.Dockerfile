@@ -1,0 +1,15 @@
+# Snellen with models of transformers on a CPU:  docker build -t snellen -f docker/cpu.Dockerfile .
+FROM python:3.12-slim-bookworm
+
+# A number, so that whoever mounts a folder knows whose it has to be.
+RUN useradd --create-home --uid 1000 snellen
+WORKDIR /source
+COPY pyproject.toml constraints.txt README.md CHANGELOG.md LICENSE ./
+COPY src ./src
+RUN pip install --no-cache-dir -c constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu \
+      torch '.[frames,hf,hub,metrics,server]'
+
+USER 1000
+WORKDIR /work
+ENTRYPOINT ["snellen"]
+CMD ["doctor"]

@@ -1,0 +1,17 @@
+# Snellen on NVIDIA's GPUs:  docker build -t snellen:cuda -f docker/cuda.Dockerfile .
+FROM python:3.12-slim-bookworm
+
+# A number, so that whoever mounts a folder knows whose it has to be.
+RUN useradd --create-home --uid 1000 snellen
+WORKDIR /source
+COPY pyproject.toml constraints.txt README.md CHANGELOG.md LICENSE ./
+COPY src ./src
+# torch from PyPI brings the CUDA libraries that it needs; the driver comes with the container runtime (--gpus all).
+RUN pip install --no-cache-dir -c constraints.txt torch '.[frames,hf,hub,metrics,server]'
+
+ENV NVIDIA_VISIBLE_DEVICES=all \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility
+USER 1000
+WORKDIR /work
+ENTRYPOINT ["snellen"]
+CMD ["doctor"]

@@ -1,0 +1,55 @@
+"""`snellen doctor`"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from snellen.cli.flags import json_flag
+from snellen.cli.show import out, show_table
+from snellen.doctor.diagnosis import Diagnosis
+from snellen.doctor.packages import diagnose_packages
+from snellen.doctor.surroundings import (
+    diagnose_accelerator,
+    diagnose_keys,
+    diagnose_places,
+    diagnose_programs,
+    diagnose_reach,
+)
+
+HEADER = ("part", "name", "state", "found", "what to do")
+
+
+@click.command()
+@click.option("--runs", default="runs", help="Folder of runs.  [runs]")
+@click.option("--require", multiple=True, metavar="EXTRA", help="An extra that has to be there; repeat for more.")
+@click.option("--network", is_flag=True, help="Also see whether the hub and OpenAI can be reached; asks them.")
+@json_flag
+def command(runs: str, require: tuple[str, ...], network: bool, as_json: bool) -> None:
+    """Look at this environment: packages, extras, accelerator, folders, programs, keys.
+
+    Says what is missing and the command that installs it. Keys are never shown, and nothing is sent without --network.
+    The exit code is 1 when something is broken, or an extra of --require is not there whole.
+    """
+    found = [*_diagnoses(Path(runs), network)]
+    show_table("", HEADER, [(one.part, one.name, one.state, one.found, one.remedy) for one in found], as_json)
+    there = {one.name for one in found if (one.part, one.state) == ("extras", "good")}
+    broken = [one.name for one in found if one.state == "broken"] + [name for name in require if name not in there]
+    if not as_json:
+        out.print(
+            f"\nto be mended: {', '.join(broken)}" if broken else "\nnothing is broken; what is absent is optional"
+        )
+    if broken:
+        raise SystemExit(1)
+
+
+def _diagnoses(runs: Path, network: bool) -> Iterator[Diagnosis]:
+    yield from diagnose_packages()
+    yield from diagnose_accelerator()
+    yield from diagnose_places(runs)
+    yield from diagnose_programs()
+    yield from diagnose_keys()
+    if network:
+        yield from diagnose_reach()

@@ -1,0 +1,49 @@
+"""`snellen serve`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from snellen.cli.show import out
+from snellen.errors import MissingExtraError
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--host", default="127.0.0.1", help="Address to listen on.  [127.0.0.1]")
+@click.option("--port", default=7879, type=click.IntRange(0, 65535), help="Port, 0 for a free one.  [7879]")
+@click.option("--database", metavar="URL", help="postgresql://USER@HOST/NAME instead of SQLite in DIR.")
+@click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="A TOML file (docs/server.md).")
+@click.option("--admin", "invites", is_flag=True, help="Print a link by which one person becomes an administrator.")
+def command(folder: Path, host: str, port: int, database: str | None, file: Path | None, invites: bool) -> None:
+    """Serve accounts and all installed features to many, from the folder DIR, which is made at the first start.
+
+    Ctrl-C or SIGTERM stops it after what is under way. Before it is open to others it needs a proxy with TLS in front
+    (deploy/ has one) and `public_url` and `trusted_proxies` in the file of --config.
+    """
+    try:
+        from snellen.server.hosting.serving import HostingServer, bind
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(str(error.name), "server", "snellen serve") from None
+    from snellen.server.hosting import accounts
+    from snellen.server.hosting.account_pages import invitation_address
+    from snellen.server.hosting.configuration import load_configuration
+    from snellen.server.hosting.logs import log_to_stderr
+    from snellen.server.hosting.services import open_services
+
+    given = {"database": database} if database else {}
+    configuration = load_configuration(folder, file, **given)
+    listener = bind(host, port)
+    port = listener.getsockname()[1]
+    configuration = configuration.at_port(port)
+    services = open_services(configuration)
+    if invites or not services.database.read_now(accounts.has_admin):
+        token = services.database.write_now(
+            lambda connection: accounts.invite(connection, "command line", is_admin=True)
+        )
+        out.print(f"Link for an administrator, good once: {invitation_address(configuration, token)}", soft_wrap=True)
+    out.print(f"{configuration.public_url}  (listening on {host}:{port}; Ctrl-C ends it)", soft_wrap=True)
+    log_to_stderr()
+    HostingServer(services).run(sockets=[listener])

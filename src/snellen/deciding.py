@@ -1,0 +1,81 @@
+"""Two models asked the same pictures, in a random order, until it is decided which is better on each benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from snellen.analysis.capability import headline_metric
+from snellen.analysis.sequential.decision import SequentialDifference, sequential_differences
+from snellen.analysis.sequential.rule import bounded_row, decision_rule, margin_in_unit
+from snellen.catalogue import BenchmarkSpec
+from snellen.errors import DataError
+from snellen.evaluation import Cast, Rounds, check_judging, check_models, silent
+from snellen.runs.plan import Announce, plan_run
+from snellen.runs.progress import ProgressListener, ignore_progress
+from snellen.runs.runner import RunOutcome
+from snellen.runs.spec import RunSpec
+from snellen.scoring.scored_run import ScoredRun
+
+FLAG = "--sequential"
+
+
+class DecidedComparison(Struct, frozen=True):
+    """What was decided, and the two runs, whose folders a later run of the same goes on with."""
+
+    differences: tuple[SequentialDifference, ...]
+    runs: tuple[ScoredRun, ScoredRun]
+    outcomes: tuple[RunOutcome, RunOutcome]
+
+
+def decide_between(
+    spec: RunSpec,
+    models: Sequence[Any],
+    *,
+    metric: str = "",
+    equivalent: float = 0.0,
+    progress: ProgressListener = ignore_progress,
+    announce: Announce = silent,
+) -> DecidedComparison:
+    """Ask two models what a spec says, picture by picture, until each benchmark is decided by a metric.
+
+    `metric` is a mean of bounded values, by default each benchmark's headline; `equivalent` the greatest difference
+    that does not matter, in percentage points for a share, or 0. A benchmark is decided when the anytime-valid interval
+    of the difference leaves out 0, or lies within what does not matter; else all of it is asked. Raises SnellenError.
+    """
+    if len(models) != 2:
+        raise DataError(f"{FLAG} compares two models, not {len(models)}: MODEL_A MODEL_B BENCHMARK...")
+    if spec.until:
+        raise DataError(f"{FLAG} stops when it is decided who is better; leave until = {spec.until!r} out")
+    named, cast = check_models(spec, models, dict(spec.roles)), Cast(dict(spec.roles))
+    check_judging(spec.scoring, spec.judge)
+    asked = []
+    for number, model in enumerate(models):
+        plan = plan_run(named.for_model(number, named.models[number]), announce if not number else silent)
+        rules = {use.benchmark.name: decision_rule(_metric(use.benchmark.spec, metric)) for use in plan.benchmarks}
+        asked.append(Rounds(plan, rules, model, cast, progress))
+    if asked[0].plan.folder == asked[1].plan.folder:
+        raise DataError(f"{FLAG}: both models are {named.models[0]}; name two that differ")
+    first, second = asked
+    margins = {name: _margin(part.rule.partition(" ")[0], equivalent) for name, part in first.parts.items()}
+    open_benchmarks = list(first.parts)
+    while True:
+        runs = first.ask(open_benchmarks, announce), second.ask(open_benchmarks, announce)
+        found = sequential_differences(*runs, margins)
+        if without := first.parts.keys() - {one.benchmark for one in found}:
+            raise DataError(f"{min(without)}: the two runs have no protocol with the metric in common; name another")
+        undecided = {one.benchmark for one in found if one.verdict == "undecided"}
+        open_benchmarks = [name for name in first.unfinished if name in undecided]
+        if not open_benchmarks:
+            return DecidedComparison(tuple(found), runs, (first.outcome, second.outcome))
+
+
+def _metric(spec: BenchmarkSpec, metric: str) -> str:
+    return metric or headline_metric(spec)
+
+
+def _margin(metric: str, equivalent: float) -> float:
+    row = bounded_row(metric, FLAG)
+    return margin_in_unit(row, equivalent, f"--equivalent {equivalent:g}") if equivalent else 0.0

@@ -1,0 +1,1 @@
+"""What `snellen doctor` looks at: this environment, extras, places to write, programs, keys, reach."""

@@ -1,0 +1,128 @@
+"""What lies around Snellen: accelerators, folders and their space, programs, keys, servers in reach."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from snellen import registry
+from snellen.doctor.diagnosis import Diagnosis, State
+from snellen.paths import home
+
+GIB = 1 << 30
+ROOM = {"benchmarks": 2 * GIB, "runs": GIB, "hub cache": 20 * GIB}
+"""Free bytes below which a place is called short of room: pictures of a suite, journals, the weights of a model."""
+PROGRAMS = {
+    "java": ("METEOR and the published tokenizer of captions", "install a Java runtime (8 or later)"),
+    "chromium": ("tests of pages, and `make pictures`", "install chromium"),
+}
+"""Programs that something optional runs: what needs them, and what to do."""
+KEY_NAME = "_API_KEY"
+"""How the names of other environment variables with keys end (`?api_key_env=NAME`)."""
+USUAL_KEYS = ("HF_TOKEN", "OPENAI_API_KEY")
+SECONDS = 10
+"""The longest wait for a server."""
+
+
+def diagnose_accelerator() -> Iterator[Diagnosis]:
+    """The accelerator that torch sees, with its memory."""
+    if find_spec("torch") is None:
+        yield Diagnosis("machine", "accelerator", "absent", "torch is not installed; only models behind a server run")
+        return
+    import torch
+
+    from snellen.models.hf.devices import accelerator, free_memory, total_memory
+
+    kind = accelerator()
+    if not kind:
+        yield Diagnosis(
+            "machine", "accelerator", "absent", f"torch {torch.__version__} sees none; models run on the CPU"
+        )
+    for number in range(torch.accelerator.device_count() if kind else 0):
+        device = torch.device(kind, number)
+        memory = f"{free_memory(device) / GIB:,.1f} of {total_memory(device) / GIB:,.1f} GiB free"
+        yield Diagnosis("machine", f"{kind}:{number}", "good", f"{memory}, torch {torch.__version__}")
+
+
+def diagnose_places(runs: Path) -> Iterator[Diagnosis]:
+    """Where benchmarks, runs and weights are kept: whether it can be written, and how much room there is."""
+    places = {"benchmarks": (home(), "$SNELLEN_HOME"), "runs": (runs, "--runs"), "hub cache": (hub_cache(), "$HF_HOME")}
+    for name, (folder, setting) in places.items():
+        existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+        if fault := _unwritable(existing):
+            remedy = f"choose another folder with {setting}"
+            state: State = "poor" if name == "hub cache" else "broken"
+            yield Diagnosis("places", name, state, f"{folder} cannot be written: {fault}", remedy)
+            continue
+        free = shutil.disk_usage(existing).free
+        short = free < ROOM[name]
+        remedy = f"less than {ROOM[name] / GIB:.0f} GiB: make room, or choose another folder with {setting}"
+        shown = f"{folder}, {free / GIB:,.1f} GiB free"
+        yield Diagnosis("places", name, "poor" if short else "good", shown, remedy if short else "")
+
+
+def hub_cache() -> Path:
+    """Where the Hugging Face hub keeps what it fetched, by the environment variables that it documents."""
+    if chosen := os.environ.get("HF_HUB_CACHE"):
+        return Path(chosen).expanduser()
+    default = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "huggingface")
+    return Path(os.environ.get("HF_HOME", default), "hub").expanduser()
+
+
+def _unwritable(folder: Path) -> str:
+    """Why no file can be made in a folder; an empty text when one can."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return error.strerror or type(error).__name__
+
+
+def diagnose_programs() -> Iterator[Diagnosis]:
+    """Programs outside Python that something optional runs."""
+    for program, (purpose, remedy) in PROGRAMS.items():
+        place = shutil.which(program)
+        if place:
+            yield Diagnosis("programs", program, "good", place)
+        else:
+            yield Diagnosis("programs", program, "absent", f"needed by {purpose}", remedy)
+
+
+def diagnose_keys() -> Iterator[Diagnosis]:
+    """Which variables hold keys: those that models declare, and others by their name. Never what they hold."""
+    services = (registry.find("models", name) for name in registry.names("models"))
+    declared = {name for service in services for name in getattr(service, "key_variables", ())}
+    for name in sorted({*USUAL_KEYS, *declared, *(name for name in os.environ if name.endswith(KEY_NAME))}):
+        key = os.environ.get(name, "").strip()
+        if not key:
+            yield Diagnosis("keys", name, "absent", "not set")
+        elif not key.isascii() or not key.isprintable() or " " in key:
+            yield Diagnosis("keys", name, "poor", "set, but to no key: it has blanks or other signs", "set it again")
+        else:
+            yield Diagnosis("keys", name, "good", "set (not shown)")
+
+
+def diagnose_reach() -> Iterator[Diagnosis]:
+    """Whether servers answer at all, whatever they answer; proxies of the environment are used."""
+    for name, url in {
+        "Hugging Face": os.environ.get("HF_ENDPOINT", "https://huggingface.co"),
+        "OpenAI": "https://api.openai.com/v1/models",
+    }.items():
+        yield _reached(name, url)
+
+
+def _reached(name: str, url: str) -> Diagnosis:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=SECONDS):  # noqa: S310
+            return Diagnosis("network", name, "good", f"{url} answers")
+    except urllib.error.HTTPError:
+        return Diagnosis("network", name, "good", f"{url} answers")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        return Diagnosis("network", name, "poor", f"{url} does not: {reason}", "see to the network, or the proxy")

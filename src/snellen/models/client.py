@@ -1,0 +1,153 @@
+"""Asks one server steadily: bounded requests in flight, retries, a circuit breaker, byte caps, no key in what is kept.
+
+Whatever a provider's format is, its requests go through here, so that all providers fail and recover alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated
+
+import httpcore
+from msgspec import Meta, Struct
+
+from snellen.errors import ModelError
+from snellen.models.base import ModelSpec
+from snellen.models.breaker import CircuitBreaker
+from snellen.models.connections import MOST_BYTES, Connections, HttpReply, TooLongError
+from snellen.models.faults import ServerFault
+from snellen.models.limits import AdaptiveLimit
+from snellen.models.redaction import presentable, without_key
+from snellen.models.request_options import RequestOptions
+from snellen.models.retry import Retry
+from snellen.records import ErrorKind, Failure, Request, Response
+
+HEADERS = {"content-type": "application/json", "accept": "application/json", "user-agent": "snellen"}
+
+
+class ClientOptions(RequestOptions, frozen=True):
+    """Options of every model behind a network; docs/models-openai.md explains each."""
+
+    concurrency: Annotated[int, Meta(ge=1, le=10_000)] = 32
+    timeout: Annotated[float, Meta(gt=0)] = 120.0
+    """Time limit of one attempt in seconds, from connecting to the last byte of the reply."""
+    retries: Annotated[int, Meta(ge=0)] = 6
+    patience: Annotated[float, Meta(ge=0)] = 300.0
+    """The longest Retry-After to wait for, in seconds."""
+    stop_after: Annotated[int, Meta(ge=0)] = 16
+    """Requests that fail in a row before the server is only probed, and the run ends when that fails too; 0: never."""
+    reply_bytes: Annotated[int, Meta(ge=1024)] = MOST_BYTES
+    """The longest reply that is read."""
+    api_key_env: str = ""
+
+
+TRANSPORT = frozenset((*ClientOptions.__annotations__, "logprobs", "max_tokens_field"))
+"""Options that no answer depends on. All others are part of who answers."""
+
+
+def answering_string(spec: ModelSpec, target: str) -> str:
+    """A model string with `target` in place of its own, and without the options of `TRANSPORT`."""
+    options = "&".join(f"{name}={value}" for name, value in sorted(spec.options.items()) if name not in TRANSPORT)
+    return f"{spec.scheme}:{target}{'?' * bool(options)}{options}"
+
+
+def identity_of_service(spec: ModelSpec) -> str:
+    """`NAME:MODEL?options` of a service whose model is the same at whatever address it is reached."""
+    return answering_string(spec, spec.target.partition("@")[0])
+
+
+class Clock(Struct, frozen=True):
+    """Where time comes from; tests pass their own."""
+
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    now: Callable[[], float] = time.time
+    """Seconds since 1970."""
+
+
+class Client:
+    """One server and how it is doing."""
+
+    def __init__(
+        self, name: str, url: str, options: ClientOptions, key: str, headers: Mapping[str, str], clock: Clock
+    ) -> None:
+        """`headers` go with every request. Raises ModelError for a proxy that is not HTTP."""
+        self.now = clock.now
+        self.limit = AdaptiveLimit(options.concurrency)
+        self._name, self.url, self._options, self._key, self._sleep = name, url, options, key, clock.sleep
+        self._retry = Retry(retries=options.retries, patience=options.patience)
+        self._breaker = CircuitBreaker(options.stop_after, self._retry, clock.sleep)
+        self._connections = Connections(url, HEADERS | dict(headers), options.reply_bytes)
+
+    async def ask(self, request: Request, send: Callable[[], Awaitable[Response | ServerFault]]) -> Response:
+        """The response that `send` comes to, sent again as often as that may help, or a failure in it.
+
+        Raises ModelError for a fault that every request would share, and when the server answers nobody any more.
+        """
+        attempt = 1
+        while True:
+            outcome = await self._attempt(request, send)
+            if isinstance(outcome, Response):
+                return without_key(outcome, self._key)
+            detail = presentable(outcome.detail, self._key)
+            if outcome.fatal:
+                raise ModelError(f"{self._name}: {detail}")
+            if outcome.retry and self._breaker.is_open:
+                continue
+            wait = self._retry.wait(attempt, request.key, outcome.retry_after) if outcome.retry else None
+            if wait is None:
+                return failed(outcome.kind, detail, attempt)
+            await self._sleep(wait)
+            attempt += 1
+
+    async def _attempt(
+        self, request: Request, send: Callable[[], Awaitable[Response | ServerFault]]
+    ) -> Response | ServerFault:
+        """One attempt in a slot, as soon as the breaker lets it through."""
+        acquired = await self.limit.acquire()
+        try:
+            outcome = await self._breaker.attempt(request.key, send)
+            if isinstance(outcome, Response):
+                self.limit.succeeded(acquired)
+            elif outcome.kind == "rate_limit":
+                self.limit.slow_down(acquired)
+            return outcome
+        finally:
+            self.limit.release()
+
+    async def exchange(
+        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> HttpReply | ServerFault:
+        """One HTTP exchange; a failure below HTTP is a fault that is worth another attempt."""
+        limit = self._options.timeout
+        try:
+            async with asyncio.timeout(limit):
+                return await self._connections.send(method, path, body, headers)
+        except TooLongError:
+            most = self._options.reply_bytes
+            detail = f"the reply is longer than {most:,} bytes; raise reply_bytes= if that is right"
+            return ServerFault("too_long", detail)
+        except TimeoutError:
+            return ServerFault(
+                "timeout", f"no complete reply within {limit:g} s; raise timeout= for slow models", retry=True
+            )
+        except (
+            httpcore.NetworkError,
+            httpcore.ProtocolError,
+            httpcore.TimeoutException,
+            httpcore.ProxyError,
+        ) as error:
+            message = str(error) or type(error).__name__
+            if "CERTIFICATE_VERIFY_FAILED" in message:
+                hint = "name the certificate of its authority in SSL_CERT_FILE"
+                return ServerFault("connection", f"{self.url}: {message}; {hint}", fatal=True)
+            return ServerFault("connection", f"{self.url}: {message}; is the server running?", retry=True)
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+
+def failed(kind: ErrorKind, detail: str, attempts: int = 1) -> Response:
+    """A response that is a failure."""
+    return Response(error=Failure(kind, detail, attempts))

@@ -1,0 +1,220 @@
+"""A service with a format of its own is a `Provider`: a record of what is particular to it. Everything else is shared.
+
+A package adds one by an entry point in the group `snellen.models` that names its `Provider`; model strings
+`NAME:MODEL[@URL]` then reach it (docs/providers.md).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.errors import DataError, ModelError
+from snellen.formats.decoding import JSON_FAULTS
+from snellen.images import Images
+from snellen.models.api_keys import api_key, refuse_secrets
+from snellen.models.base import ModelSpec, read_options
+from snellen.models.chat import PREFIX_DROPPED, ImagePartCache, has_response_prefix
+from snellen.models.client import Client, ClientOptions, Clock, failed
+from snellen.models.connections import HttpReply, check_url
+from snellen.models.faults import ReportedError, ServerFault, fault_of_status, read_reported_error, says_unsupported
+from snellen.models.request_options import with_extra_fields
+from snellen.records import ImageRef, Kind, Request, Response
+
+OK = 200
+
+
+class AskedModel(Struct, frozen=True):
+    """What a provider makes a body of."""
+
+    model: str
+    request: Request
+    """Without a response prefix, and as the options of the model string change it."""
+    options: ClientOptions
+    reasoning_tokens: int
+    """Tokens that the reply may have for its reasoning; 0 for a model that does not reason."""
+    picture: Callable[[ImageRef], msgspec.Raw]
+    """A picture as the provider's content part."""
+
+    @property
+    def most_tokens(self) -> int:
+        """The longest reply, its reasoning included."""
+        return self.request.decoding.max_new_tokens + self.reasoning_tokens
+
+
+HeaderSource = Callable[[], Awaitable[Mapping[str, str]]]
+
+
+class Provider(Struct, frozen=True):
+    """How one service is asked and how it answers. Called with a model string, it opens the model."""
+
+    name: str
+    """As in model strings."""
+    url: str
+    """Base of its addresses; `{field}` stands for an option of the model string."""
+    path: Callable[[str], str]
+    """From a model's name to what follows the base."""
+    key_variables: tuple[str, ...]
+    """Environment variables that may hold the key, the first that is set."""
+    write: Callable[[AskedModel], dict[str, Any]]
+    """The body of a request."""
+    read: Callable[[Any], Response | ServerFault]
+    """What a body of status 200 says. KeyError, TypeError, ValueError or msgspec's mean that it is malformed."""
+    picture: Callable[[str, bytes], bytes]
+    """The JSON of a content part from a media type and bytes in base64."""
+    picture_types: frozenset[str]
+    """Media types that it takes; others are sent as PNG."""
+    headers: Callable[[str], dict[str, str]] = lambda key: {"authorization": f"Bearer {key}"}
+    """What goes with every request, from the key."""
+    read_error: Callable[[HttpReply, float], ReportedError] = lambda reply, now: read_reported_error(reply.body)
+    """What a reply of another status says; the second is the time in seconds since 1970."""
+    droppable: Mapping[str, tuple[str, ...]] = {}
+    """Fields that are left out for a model that refuses them: by the name in the refusal, where they stand."""
+    untaken: tuple[str, ...] = ()
+    """Which of temperature, top_p and seed it has no field for."""
+    options: type[ClientOptions] = ClientOptions
+    """Its own options of a model string, besides those of all."""
+    open_headers: Callable[[ModelSpec, Any], HeaderSource] | None = None
+    """Gives headers that expire, instead of a key, anew with every request."""
+
+    def __call__(self, spec: ModelSpec) -> ProviderModel:
+        """The model of `NAME:MODEL[@URL]`. Does not contact the service yet.
+
+        Raises ModelError for an invalid string and for a missing API key.
+        """
+        refuse_secrets(spec)
+        options = read_options(spec, self.options)
+        model, _, url = spec.target.partition("@")
+        facts = {name: getattr(options, name) for name in options.__struct_fields__}
+        missing = next((name for name in self._needed if not url and not facts[name]), "")
+        if not model or missing:
+            needs = f"?{missing}=..." if missing else ""
+            raise ModelError(f"{spec.text}: cannot be read; write {self.name}:MODEL{needs}")
+        url = (url or self.url.format(**facts)).rstrip("/")
+        check_url(spec.text, url)
+        key = "" if self.open_headers else api_key(spec, options.api_key_env, self.key_variables)
+        return ProviderModel(spec, self, model, ServiceAddress(url, key), options)
+
+    @property
+    def _needed(self) -> tuple[str, ...]:
+        """Options without which its address is not known."""
+        return tuple(name for name in self.options.__struct_fields__ if f"{{{name}}}" in self.url)
+
+
+class ServiceAddress(Struct, frozen=True):
+    """Where a provider is reached, and the key for it."""
+
+    url: str
+    key: str = ""
+
+
+class ProviderModel:
+    """An `AsyncModel` of a provider. It replies, and cannot score: no such service gives likelihoods of a prompt."""
+
+    kinds: frozenset[Kind] = frozenset({"generate"})
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        provider: Provider,
+        model: str,
+        service: ServiceAddress,
+        options: ClientOptions,
+        clock: Clock = Clock(),  # noqa: B008
+    ) -> None:
+        self.name, self.concurrency = spec.text, options.concurrency
+        self._provider, self._model, self._options, self._service = provider, model, options, service
+        self._headers = provider.open_headers(spec, options) if provider.open_headers else None
+        headers = {} if self._headers else provider.headers(service.key)
+        self.client = Client(self.name, service.url, options, service.key, headers, clock)
+        self._pictures = ImagePartCache(write=provider.picture, taken=provider.picture_types)
+        self._refused: frozenset[str] = frozenset()
+
+    def fingerprint(self) -> dict[str, str]:
+        """What is known about the model: a service does not report a digest of its weights."""
+        facts = {"adapter": f"{self._provider.name}-1", "model": self._model}
+        return facts | self._options.facts(self._model)
+
+    async def close(self) -> None:
+        await self.client.close()
+
+    async def ask(self, request: Request, images: Images) -> Response:
+        """The response, or a failure in it. Raises ModelError for a fault that every request would share."""
+        if request.kind not in self.kinds:
+            return failed("model", f"{self.name} gives no log-likelihoods; use a local model or a vLLM server for them")
+        shaped = self._options.applied(request)
+        notes = [f"{name} left out: the service takes none" for name in self._untaken(shaped)]
+        if has_response_prefix(shaped):
+            shaped = replace(shaped, messages=shaped.messages[:-1])
+            notes.append(PREFIX_DROPPED)
+        response = await self.client.ask(request, lambda: self._send(shaped, images))
+        return replace(response, notes=(*notes, *response.notes))
+
+    def _untaken(self, request: Request) -> list[str]:
+        """What the request sets that the service has no field for."""
+        decoding = request.decoding
+        wanted = {"temperature": True, "top_p": decoding.top_p < 1, "seed": decoding.temperature > 0}
+        return [name for name in self._provider.untaken if wanted[name]]
+
+    async def _send(self, request: Request, images: Images) -> Response | ServerFault:
+        """What comes of a request, sent again at once without a field that the model refuses."""
+        while True:
+            refused = self._refused
+            outcome = await self._exchange(request, images, refused)
+            if isinstance(outcome, Response):
+                left_out = (f"{name} left out: the server refuses it" for name in sorted(refused))
+                return replace(outcome, notes=(*outcome.notes, *left_out))
+            name = outcome.rejected_parameter
+            if not name or name in refused:
+                return outcome
+            self._refused |= {name}
+
+    async def _exchange(self, request: Request, images: Images, refused: frozenset[str]) -> Response | ServerFault:
+        provider, options = self._provider, self._options
+        asked = AskedModel(
+            self._model,
+            request,
+            options,
+            options.reasoning_budget(self._model),
+            lambda image: self._pictures.part(image, images.read),
+        )
+        try:
+            body = provider.write(asked)
+            for name in refused:
+                _leave_out(body, provider.droppable[name])
+            sent = msgspec.json.encode(with_extra_fields(body, options.extra_body))
+            headers = await self._headers() if self._headers else None
+        except (DataError, ValueError) as error:
+            return ServerFault("bad_request", str(error))
+        started = time.perf_counter()
+        reply = await self.client.exchange("POST", provider.path(self._model), sent, headers)
+        outcome = reply if isinstance(reply, ServerFault) else self._read(reply)
+        seconds = time.perf_counter() - started
+        return replace(outcome, seconds=seconds) if isinstance(outcome, Response) else outcome
+
+    def _read(self, reply: HttpReply) -> Response | ServerFault:
+        if reply.status != OK:
+            error = self._provider.read_error(reply, self.client.now())
+            hint = "check the model's name"
+            return fault_of_status(reply, error, self.client.now(), hint, self._rejected(error))
+        try:
+            return self._provider.read(msgspec.json.decode(reply.body))
+        except (*JSON_FAULTS, KeyError, TypeError, ValueError, AttributeError) as error:
+            detail = f"the reply is none of {self._provider.name}'s ({type(error).__name__}: {error})"
+            return ServerFault("malformed", detail, retry=True)
+
+    def _rejected(self, error: ReportedError) -> str:
+        """The droppable field that an error complains about, or an empty text."""
+        return next((n for n in self._provider.droppable if n in error.message), "") if says_unsupported(error) else ""
+
+
+def _leave_out(body: dict[str, Any], place: tuple[str, ...]) -> None:
+    *tables, name = place
+    for table in tables:
+        body = body.get(table, {})
+    body.pop(name, None)

@@ -1,0 +1,1 @@
+"""Services with formats of their own, each a declared `Provider`."""

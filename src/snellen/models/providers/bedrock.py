@@ -1,0 +1,102 @@
+"""Models on Amazon Bedrock by its Converse API: `bedrock:MODEL?region=...`, with a Bedrock API key."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from snellen.models.client import ClientOptions
+from snellen.models.connections import HttpReply
+from snellen.models.faults import ReportedError, ServerFault, read_reported_error
+from snellen.models.provider import AskedModel, Provider
+from snellen.records import ImagePart, Part, Response, Usage
+
+_FINISHES = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
+_STOPPED = {"guardrail_intervened", "content_filtered"}
+
+
+class BedrockOptions(ClientOptions, frozen=True):
+    """Where the models run."""
+
+    region: str = "us-east-1"
+
+
+def write_bedrock_picture(media_type: str, base64: bytes) -> bytes:
+    form = b'{"image":{"format":"%b","source":{"bytes":"%b"}}}'
+    return form % (media_type.removeprefix("image/").encode(), base64)
+
+
+def write_bedrock(asked: AskedModel) -> dict[str, Any]:
+    """The body; what a model of one maker alone takes goes into `extra_body` (additionalModelRequestFields)."""
+    decoding = asked.request.decoding
+    settings: dict[str, Any] = {"maxTokens": max(asked.most_tokens, 1), "temperature": decoding.temperature}
+    if decoding.temperature > 0 and decoding.top_p < 1:
+        settings["topP"] = decoding.top_p
+    if decoding.stop:
+        settings["stopSequences"] = list(decoding.stop)
+    body: dict[str, Any] = {
+        "messages": [
+            {"role": message.role, "content": [_part(part, asked) for part in message.content]}
+            for message in asked.request.messages
+            if message.role != "system"
+        ],
+        "inferenceConfig": settings,
+    }
+    if system := [{"text": message.text} for message in asked.request.messages if message.role == "system"]:
+        body["system"] = system
+    return body
+
+
+def _part(part: Part, asked: AskedModel) -> Any:
+    return asked.picture(part.image) if isinstance(part, ImagePart) else {"text": part.text}
+
+
+def read_bedrock(body: Any) -> Response | ServerFault:
+    finish = body["stopReason"]
+    if finish in _STOPPED:
+        return ServerFault("refused", f"the service withheld the reply (stopReason {finish})")
+    blocks = body["output"]["message"]["content"]
+    thoughts = (block["reasoningContent"].get("reasoningText") or {} for block in blocks if "reasoningContent" in block)
+    reasoning = "\n\n".join(thought["text"] for thought in thoughts if thought)
+    used = body.get("usage") or {}
+    cached = used.get("cacheReadInputTokens") or 0
+    read = used.get("inputTokens")
+    read = None if read is None else read + cached + (used.get("cacheWriteInputTokens") or 0)
+    return Response(
+        text="".join(block["text"] for block in blocks if "text" in block),
+        reasoning=reasoning or None,
+        finish=_FINISHES.get(finish, finish),
+        usage=Usage(read, used.get("outputTokens"), cached or None),
+    )
+
+
+def read_bedrock_error(reply: HttpReply, now: float) -> ReportedError:
+    """The error; its code stands in a header."""
+    error = read_reported_error(reply.body)
+    code = reply.headers.get("x-amzn-errortype", "").partition(":")[0]
+    return ReportedError(error.message, code or error.code)
+
+
+BEDROCK = Provider(
+    name="bedrock",
+    url="https://bedrock-runtime.{region}.amazonaws.com",
+    path=lambda model: f"/model/{quote(model, safe='')}/converse",
+    key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
+    write=write_bedrock,
+    read=read_bedrock,
+    read_error=read_bedrock_error,
+    picture=write_bedrock_picture,
+    picture_types=frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"}),
+    untaken=("seed",),
+    options=BedrockOptions,
+    droppable={
+        "temperature": ("inferenceConfig", "temperature"),
+        "top_p": ("inferenceConfig", "topP"),
+        "topP": ("inferenceConfig", "topP"),
+    },
+)

@@ -1,0 +1,152 @@
+"""Gemini by Google's generativelanguage REST interface: `gemini:MODEL`. Format: ai.google.dev/api, v1beta."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from snellen.formats.decoding import JSON_FAULTS
+from snellen.models.connections import HttpReply
+from snellen.models.faults import ReportedError, ServerFault, read_reported_error
+from snellen.models.provider import AskedModel, Provider
+from snellen.records import ImagePart, Message, Part, Response, TokenLogprob, Usage
+
+PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp"})
+_ROLES = {"user": "user", "assistant": "model"}
+_FINISHES = {"STOP": "stop", "MAX_TOKENS": "length"}
+_STOPPED = {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE"}
+"""Finish reasons by which the service withholds a reply."""
+
+
+def write_gemini_picture(media_type: str, base64: bytes) -> bytes:
+    return b'{"inlineData":{"mimeType":"%b","data":"%b"}}' % (media_type.encode(), base64)
+
+
+def write_gemini(asked: AskedModel) -> dict[str, Any]:
+    """The body. `reasoning_tokens` is the thinking budget, `reasoning_effort` the thinking level."""
+    decoding, options = asked.request.decoding, asked.options
+    settings: dict[str, Any] = {"maxOutputTokens": asked.most_tokens, "temperature": decoding.temperature}
+    if decoding.temperature > 0:
+        settings |= {"seed": decoding.seed} | ({"topP": decoding.top_p} if decoding.top_p < 1 else {})
+    if decoding.stop:
+        settings["stopSequences"] = list(decoding.stop)
+    if decoding.choices:
+        settings |= {"responseMimeType": "application/json", "responseSchema": _one_of(decoding.choices)}
+    if options.logprobs:
+        settings |= {"responseLogprobs": True, "logprobs": options.logprobs}
+    if asked.reasoning_tokens or options.reasoning_tokens == 0 or options.reasoning_effort:
+        settings["thinkingConfig"] = _thinking(asked)
+    body: dict[str, Any] = {
+        "contents": [
+            {"role": _ROLES[message.role], "parts": [_part(part, asked) for part in message.content]}
+            for message in asked.request.messages
+            if message.role != "system"
+        ],
+        "generationConfig": settings,
+    }
+    if system := [message for message in asked.request.messages if message.role == "system"]:
+        body["systemInstruction"] = {"parts": [{"text": _text(system)}]}
+    return body
+
+
+def _text(messages: list[Message]) -> str:
+    return "\n\n".join(message.text for message in messages)
+
+
+def _thinking(asked: AskedModel) -> dict[str, Any]:
+    options = asked.options
+    thinking: dict[str, Any] = {"includeThoughts": asked.reasoning_tokens > 0}
+    if options.reasoning_effort == "none":
+        thinking["thinkingBudget"] = 0
+    elif options.reasoning_effort:
+        thinking["thinkingLevel"] = options.reasoning_effort.upper()
+    elif options.reasoning_tokens is not None:
+        thinking["thinkingBudget"] = options.reasoning_tokens
+    return thinking
+
+
+def _one_of(choices: tuple[str, ...]) -> dict[str, Any]:
+    verdict = {"type": "STRING", "enum": list(choices)}
+    return {"type": "OBJECT", "properties": {"verdict": verdict}, "required": ["verdict"]}
+
+
+def _part(part: Part, asked: AskedModel) -> Any:
+    return asked.picture(part.image) if isinstance(part, ImagePart) else {"text": part.text}
+
+
+def read_gemini(body: Any) -> Response | ServerFault:
+    """The parts of the first candidate: thoughts as the reasoning, the rest as the answer."""
+    candidates = body.get("candidates") or []
+    if not candidates:
+        reason = body["promptFeedback"]["blockReason"]
+        return ServerFault("refused", f"the service blocked the prompt (blockReason {reason})")
+    candidate = candidates[0]
+    finish = candidate.get("finishReason")
+    if finish in _STOPPED:
+        return ServerFault("refused", f"the service withheld the reply (finishReason {finish})")
+    parts = (candidate.get("content") or {}).get("parts") or []
+    thoughts = "".join(part.get("text", "") for part in parts if part.get("thought"))
+    used = body.get("usageMetadata") or {}
+    written, thought = used.get("candidatesTokenCount"), used.get("thoughtsTokenCount")
+    # Google counts thoughts apart from the reply.
+    total = None if written is None and thought is None else (written or 0) + (thought or 0)
+    return Response(
+        text="".join(part.get("text", "") for part in parts if not part.get("thought")),
+        reasoning=thoughts or None,
+        finish=_FINISHES.get(finish, finish),
+        usage=Usage(used.get("promptTokenCount"), total, used.get("cachedContentTokenCount") or None, thought or None),
+        logprobs=_logprobs(candidate.get("logprobsResult") or {}),
+    )
+
+
+def _logprobs(given: dict[str, Any]) -> tuple[TokenLogprob, ...]:
+    chosen = given.get("chosenCandidates") or []
+    others = [step.get("candidates", []) for step in given.get("topCandidates") or []] or [[]] * len(chosen)
+    return tuple(
+        TokenLogprob(
+            token["token"], token["logProbability"], tuple((one["token"], one["logProbability"]) for one in top)
+        )
+        for token, top in zip(chosen, others, strict=False)
+    )
+
+
+def read_gemini_error(reply: HttpReply, now: float) -> ReportedError:
+    """The error with what its details add: a bad key's reason, the wait (RetryInfo), a quota of the day."""
+    error = read_reported_error(reply.body)
+    try:
+        content = msgspec.json.decode(reply.body)
+        details = content["error"].get("details") or []
+    except (*JSON_FAULTS, KeyError, TypeError, AttributeError):
+        return error
+    for detail in details:
+        kind = str(detail.get("@type", "")).rpartition(".")[2]
+        if kind == "RetryInfo" and str(detail.get("retryDelay", "")).endswith("s"):
+            error = replace(error, retry_after=float(detail["retryDelay"][:-1]))
+        elif kind == "ErrorInfo":
+            error = replace(error, code=str(detail.get("reason", "")))
+        elif kind == "QuotaFailure" and any(
+            "PerDay" in str(one.get("quotaId")) for one in detail.get("violations", ())
+        ):
+            return replace(error, code="insufficient_quota")
+    return error
+
+
+GEMINI = Provider(
+    name="gemini",
+    url="https://generativelanguage.googleapis.com/v1beta",
+    path=lambda model: f"/models/{model}:generateContent",
+    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    headers=lambda key: {"x-goog-api-key": key},
+    write=write_gemini,
+    read=read_gemini,
+    read_error=read_gemini_error,
+    picture=write_gemini_picture,
+    picture_types=PICTURE_TYPES,
+    droppable={
+        "thinking": ("generationConfig", "thinkingConfig"),
+        "seed": ("generationConfig", "seed"),
+        "ogprobs": ("generationConfig", "responseLogprobs"),
+    },
+)

@@ -1,0 +1,98 @@
+"""What a model string asks beside the question: system prompt, sampling, reasoning, fields of the server's own.
+
+All of it is part of the model's fingerprint, since answers depend on it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import fields, replace
+
+from snellen.models.reasoning_budgets import DEFAULT_REASONING_TOKENS, declared_reasoning_tokens
+from snellen.records import Message, Request, TextPart
+
+Effort = Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class SamplingOptions(Struct, frozen=True):
+    """What any model that writes replies can be told; docs/models.md explains each."""
+
+    system: str = ""
+    """A system prompt before the conversation."""
+    temperature: Annotated[float, Meta(ge=0)] | None = None
+    """Instead of the run's; 0: greedy."""
+    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    """Texts that end a reply: one, or a JSON list of several."""
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    """Longest answer, instead of the benchmark's or the run's."""
+    reasoning_tokens: Annotated[int, Meta(ge=0)] | None = None
+    """Tokens that the reply may have for its reasoning besides those of its answer; None: as the model's name says."""
+    chat_template_kwargs: dict[str, Any] = {}
+    """Settings of the chat template, such as `{"enable_thinking": false}`."""
+
+    def applied(self, request: Request) -> Request:
+        """The request as these options change it."""
+        messages = request.messages
+        if self.system:
+            messages = (Message("system", (TextPart(self.system),)), *messages)
+        given = {
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "seed": self.seed,
+            "stop": self.stop or None,
+            "max_new_tokens": self.max_tokens if request.kind == "generate" else None,
+        }
+        changed = {name: value for name, value in given.items() if value is not None}
+        if not changed and not self.system:
+            return request
+        return replace(request, messages=messages, decoding=replace(request.decoding, **changed))
+
+    def reasoning_budget(self, model: str) -> int:
+        """Tokens that a reply of `model` may have for its reasoning; 0 for one that is not known to reason."""
+        return declared_reasoning_tokens(model) if self.reasoning_tokens is None else self.reasoning_tokens
+
+    def facts(self, model: str) -> dict[str, str]:
+        """What of these options is part of the fingerprint: all that differ from their defaults."""
+        given = {name: getattr(self, name) for name in ANSWERED_BY if hasattr(self, name)}
+        given["reasoning_tokens"] = self.reasoning_budget(model) or None
+        return {name: _spelt(value) for name, value in given.items() if value not in (None, "", (), {})}
+
+
+class RequestOptions(SamplingOptions, frozen=True):
+    """What models behind a network can be told besides."""
+
+    reasoning_effort: Effort = ""
+    extra_body: dict[str, Any] = {}
+    """Fields of the server's own, put into the body of every request."""
+    logprobs: Annotated[int, Meta(ge=0, le=20)] = 0
+    """Keep the log-probabilities of the reply's tokens with so many alternatives for each; 0: do not ask."""
+
+    def reasoning_budget(self, model: str) -> int:
+        """The same; a model that is told how hard to think reasons whatever its name is."""
+        if self.reasoning_tokens is not None or not self.reasoning_effort:
+            return super().reasoning_budget(model)
+        return 0 if self.reasoning_effort == "none" else declared_reasoning_tokens(model) or DEFAULT_REASONING_TOKENS
+
+
+ANSWERED_BY = (*(field.name for field in fields(SamplingOptions)), "reasoning_effort", "extra_body")
+"""Options that answers depend on; log-probabilities are only kept."""
+
+
+def _spelt(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()
+
+
+def with_extra_fields(body: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    """`body` with the fields of `extra`, which win; tables field by field."""
+    both = dict(body)
+    for name, value in extra.items():
+        earlier = both.get(name)
+        both[name] = (
+            with_extra_fields(earlier, value) if isinstance(earlier, dict) and isinstance(value, dict) else value
+        )
+    return both

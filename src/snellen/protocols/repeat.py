@@ -1,0 +1,110 @@
+"""The same questions several times at a temperature: what a model gets right at times, by majority, and always."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+from urllib.parse import quote
+
+from msgspec.structs import replace
+
+from snellen.errors import UnknownNameError
+from snellen.prompts.rendering import PromptRenderer
+from snellen.protocols.base import Protocol, ProtocolSettings, RequestGenerator, parse_protocol
+from snellen.protocols.declaration import Declaration, declaration_of
+from snellen.records import Method, Request, Response, Sample
+
+
+class Repeat(ProtocolSettings, frozen=True):
+    """Another protocol's requests `n` times, each time with a seed of its own: the run's, and those after it.
+
+    The other protocol asks every question once, for a reply. pass@k is the chance that of `k` replies one is right
+    (Chen et al. 2021, arXiv 2107.03374, 2.1, equation 1), estimated from all `n`.
+    """
+
+    k: int = 5
+    n: int = 0
+    """How often every question is asked; 0: `k` times."""
+    greedy: bool = False
+    """Whether it may be asked at temperature 0, to see what changes all the same."""
+    of: str = "vanilla"
+    """The label of the other protocol."""
+
+    def __post_init__(self) -> None:
+        if self.k < 1 or 0 < self.n < self.k or self.times < 2:
+            raise UnknownNameError(
+                f"repeat needs k >= 1, and n >= k and >= 2 replies to each question, not k={self.k}, n={self.n}"
+            )
+        inner = declaration_of(self.inner)
+        if inner.repeated_for or inner.presentations != 1 or inner.conclude or self.inner.method != "generation":
+            raise UnknownNameError(
+                f"repeat is of a protocol that asks once for a reply, as vanilla does, not {self.of}"
+            )
+
+    @property
+    def times(self) -> int:
+        """How often every question is asked."""
+        return self.n or self.k
+
+    @cached_property
+    def inner(self) -> Protocol:
+        return parse_protocol(self.of)
+
+    @cached_property
+    def label(self) -> str:
+        settings = {"k": self.k, "n": self.n, "greedy": "true" if self.greedy else ""}
+        shown = [f"{name}={value}" for name, value in settings.items() if value]
+        # Of settings of the other protocol, `&` would begin one of this protocol's.
+        of = [] if self.of == "vanilla" else [f"of={quote(self.of, safe='?=,:')}"]
+        return f"repeat?{'&'.join((*shown, *of))}"
+
+    @property
+    def method(self) -> Method:
+        return self.inner.method
+
+    @property
+    def gold_history(self) -> bool:
+        return self.inner.gold_history
+
+    @property
+    def declaration(self) -> Declaration:
+        return replace(
+            declaration_of(self.inner),
+            presentations=self.times,
+            repeated_for=self.k,
+            needs_temperature=not self.greedy,
+        )
+
+    def applies(self, sample: Sample) -> bool:
+        return self.inner.applies(sample)
+
+    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+        """All repetitions side by side; those of a dialogue go on by their own replies."""
+        talks = [self.inner.ask(sample, prompt, history) for _ in range(self.times)]
+        waves: list[list[Request]] = [[_repeated(request, i) for request in next(talk)] for i, talk in enumerate(talks)]
+        while any(waves):
+            responses = yield [request for wave in waves for request in wave]
+            ends = [0]
+            for wave in waves:
+                ends.append(ends[-1] + len(wave))
+            own = [responses[start:end] for start, end in pairwise(ends)]
+            waves = [_gone_on(talk, came, i) for i, (talk, came) in enumerate(zip(talks, own, strict=True))]
+
+
+def _repeated(request: Request, i: int) -> Request:
+    """The same request as presentation `i`, with a seed of its own."""
+    seed = request.decoding.seed + i
+    return replace(
+        request,
+        variant=replace(request.variant, test=i, seed=seed),
+        decoding=replace(request.decoding, seed=seed),
+    )
+
+
+def _gone_on(talk: RequestGenerator, responses: Sequence[Response], i: int) -> list[Request]:
+    """What one repetition asks next; nothing when it has ended."""
+    try:
+        return [_repeated(request, i) for request in talk.send(list(responses))] if responses else []
+    except StopIteration:
+        return []

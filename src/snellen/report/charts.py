@@ -1,0 +1,301 @@
+"""Charts: points with intervals, a radar, a scatter, bars.
+
+A series has a colour and a shape, so nothing depends on colour alone. Each point carries its numbers in
+its tooltip.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from snellen.metrics.declaration import SHARE, MetricRow, unit_multiplier
+from snellen.records import Estimate
+from snellen.report.drawing import Box, ChartDrawing, Group, Line, Mark, PathLine, Point, Shape, Text
+from snellen.report.formatting import LETTERS, figure_text, shorten
+
+ToPixels = Callable[[float, float], Point]
+"""From values to coordinates in the picture."""
+
+WIDTH = 460
+COLOURS = 8
+MARKS = (
+    "M-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0-7.2 0z",  # circle
+    "M-3.2-3.2h6.4v6.4h-6.4z",  # square
+    "M0-4.2L4 3.2H-4z",  # triangle
+    "M0-4.6L4.2 0L0 4.6L-4.2 0z",  # diamond
+    "M0 4.2L4-3.2H-4z",  # triangle, upside down
+    "M-1.5-4h3v2.5H4v3H1.5V4h-3V1.5H-4v-3h2.5z",  # cross
+    "M-4-1.6h8v3.2h-8z",  # bar
+)
+"""The forms of series, as paths around their place."""
+
+
+class PlotPoint(Struct, frozen=True):
+    """One estimate of one series."""
+
+    series: int
+    name: str
+    estimate: Estimate
+    unit: str = SHARE
+
+    @property
+    def tooltip(self) -> str:
+        return f"{self.name}: {figure_text(self.estimate, self.unit)}"
+
+
+class IntervalRow(Struct, frozen=True):
+    """A row of an interval chart; `reference` is drawn as a line across it."""
+
+    label: str
+    points: tuple[PlotPoint, ...]
+    reference: float | None = None
+    tooltip: str = ""
+
+
+class ScatterPoint(Struct, frozen=True):
+    """A point in a scatter chart."""
+
+    series: int
+    name: str
+    x: Estimate
+    y: Estimate
+    is_hollow: bool = False
+    tooltip: str = ""
+    """What stands for name and numbers, where these are not all."""
+
+
+class Axis(Struct, frozen=True):
+    title: str
+    unit: str = SHARE
+    top: float = 1.0
+    """The largest value."""
+    bottom: float = 0.0
+    """The smallest."""
+
+    @property
+    def ticks(self) -> list[float]:
+        span = self.top - self.bottom
+        step = _step(span)
+        first = math.ceil(self.bottom / step - 1e-9)
+        return [i * step for i in range(first, math.floor(self.top / step + 1e-9) + 1)]
+
+    def label(self, value: float) -> str:
+        return f"{100 * value:.0f}%" if self.unit == SHARE else f"{value + 0.0:.3g}"
+
+    def fraction(self, value: float) -> float:
+        """Position of a value between the bottom, 0, and the top, 1."""
+        return (value - self.bottom) / (self.top - self.bottom)
+
+
+ACCURACY = Axis("accuracy")
+
+
+def axis_of(row: MetricRow, estimates: Sequence[Estimate], unit: str = "") -> Axis:
+    """An axis for a metric: over its declared bounds, else as far as the estimates and their intervals reach.
+
+    Its title names the unit, and says where lower is better.
+    """
+    ends = [end for e in estimates for end in (e.low, e.value, e.high) if end is not None]
+    unit = unit or row.unit
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    bottom, top = low, high * 1.04
+    if row.low is not None and row.high is not None:
+        bottom, top = (unit_multiplier(unit) * bound for bound in (min(row.low, 0.0), row.high))
+    return Axis(row.heading, unit, max(top, bottom + 1e-6) if top > bottom else bottom + 1.0, bottom)
+
+
+def series_class(series: int) -> str:
+    return f"s{series % COLOURS}"
+
+
+def label_width(labels: Iterable[str]) -> float:
+    """The room that labels on the left need, in pixels."""
+    return min(max((len(shorten(label)) for label in labels), default=4), LETTERS) * 7.0 + 16
+
+
+def interval_chart(title: str, groups: Sequence[IntervalRow], axis: Axis = ACCURACY) -> ChartDrawing:
+    """Groups from top to bottom, with one lane per point for its value and interval."""
+    lane, gap, above, below = 9.5, 9.0, 6.0, 36.0
+    left = label_width(group.label for group in groups)
+    plot = WIDTH - left - 14
+    background: list[Shape] = []
+    y = above
+    foreground: list[Shape] = []
+    for i, group in enumerate(groups):
+        height = max(len(group.points), 1) * lane + gap
+        if i % 2 == 0:
+            background.append(Box(0, y, WIDTH, height, "band"))
+        name = group.tooltip or group.label
+        foreground.append(Text(left - 10, y + height / 2 + 4, shorten(group.label), "end", name))
+        if group.reference is not None:
+            x = left + plot * axis.fraction(group.reference)
+            foreground.append(Line(x, y + 1, x, y + height - 1, "reference"))
+        for j, point in enumerate(group.points):
+            foreground += _interval(point, y + gap / 2 + (j + 0.5) * lane, left, plot, axis)
+        y += height
+    for tick in axis.ticks:
+        x = left + plot * axis.fraction(tick)
+        background.append(Line(x, above, x, y, "grid"))
+        foreground.append(Text(x, y + 15, axis.label(tick), "tick"))
+    foreground.append(Text(left + plot / 2, y + 31, axis.title, "axis"))
+    return ChartDrawing(title, WIDTH, y + below, (*background, *foreground))
+
+
+def _interval(point: PlotPoint, y: float, left: float, plot: float, axis: Axis) -> list[Shape]:
+    e = point.estimate
+    if e.value is None:
+        return []
+    low, high = (e.value if e.low is None else e.low), (e.value if e.high is None else e.high)
+    whisker = Line(left + plot * axis.fraction(low), y, left + plot * axis.fraction(high), y, "whisker")
+    # A transparent bar makes the tooltip easy to hit.
+    hover_area = Box(left, y - 4.5, WIDTH - left, 9, "hit")
+    dot = Mark(point.series, left + plot * axis.fraction(e.value), y)
+    return [Group((hover_area, whisker, dot), point.series, point.tooltip)]
+
+
+def scatter_chart(
+    title: str,
+    points: Sequence[ScatterPoint],
+    x_axis: Axis,
+    y_axis: Axis,
+    *,
+    diagonal: bool = False,
+    front: Sequence[Point] = (),
+) -> ChartDrawing:
+    """Points with faint intervals along both axes; the first series lies on top.
+
+    `front` are values from the cheapest on, drawn as the steps of a Pareto front.
+    """
+    left, top, right, bottom = 52.0, 12.0, WIDTH - 16.0, 400.0 if diagonal else 330.0
+    wide, tall = right - left, bottom - top
+
+    def at(x: float, y: float) -> Point:
+        return left + wide * x_axis.fraction(x), bottom - tall * y_axis.fraction(y)
+
+    shapes: list[Shape] = []
+    for tick in x_axis.ticks:
+        x, _ = at(tick, y_axis.bottom)
+        shapes += [Line(x, top, x, bottom, "grid"), Text(x, bottom + 16, x_axis.label(tick), "tick")]
+    for tick in y_axis.ticks:
+        _, y = at(x_axis.bottom, tick)
+        shapes += [Line(left, y, right, y, "grid"), Text(left - 8, y + 4, y_axis.label(tick), "end tick")]
+    shapes.append(Text((left + right) / 2, bottom + 34, x_axis.title, "axis"))
+    shapes.append(Text(13, (top + bottom) / 2, y_axis.title, "axis", turn=-90))
+    if diagonal:
+        ends = at(x_axis.bottom, y_axis.bottom), at(x_axis.top, y_axis.top)
+        shapes.append(Line(*ends[0], *ends[1], "reference"))
+    if front:
+        shapes.append(PathLine(_steps([at(*point) for point in front], right), "front", is_open=True))
+    shapes += [_point(point, at, x_axis, y_axis) for point in reversed(points)]
+    return ChartDrawing(title, WIDTH, bottom + 42, tuple(shapes))
+
+
+def _steps(places: Sequence[Point], right: float) -> tuple[Point, ...]:
+    """The points and the corners between them, on to the right edge: a score holds for whoever pays more."""
+    corners = [corner for (_, y), (x, _) in pairwise(places) for corner in ((x, y),)]
+    steps = [step for pair in zip(places, [*corners, (right, places[-1][1])], strict=True) for step in pair]
+    return tuple(steps)
+
+
+def _point(point: ScatterPoint, at: ToPixels, x_axis: Axis, y_axis: Axis) -> Group:
+    vx, vy = point.x.value or 0.0, point.y.value or 0.0
+    x, y = at(vx, vy)
+    shapes: list[Shape] = []
+    if point.x.low is not None and point.x.high is not None:
+        (x1, _), (x2, _) = at(max(point.x.low, x_axis.bottom), vy), at(min(point.x.high, x_axis.top), vy)
+        shapes.append(Line(x1, y, x2, y, "whisker faint"))
+    if point.y.low is not None and point.y.high is not None:
+        (_, y1), (_, y2) = at(vx, max(point.y.low, y_axis.bottom)), at(vx, min(point.y.high, y_axis.top))
+        shapes.append(Line(x, y1, x, y2, "whisker faint"))
+    tooltip = point.tooltip or (
+        f"{point.name}: {x_axis.title} {figure_text(point.x, x_axis.unit)}, "
+        f"{y_axis.title} {figure_text(point.y, y_axis.unit)}"
+    )
+    return Group((*shapes, Mark(point.series, x, y, point.is_hollow)), point.series, tooltip)
+
+
+def radar_chart(
+    title: str,
+    axes: Sequence[str],
+    polygons: Sequence[tuple[int, Sequence[PlotPoint | None]]],
+    chance: Sequence[float | None],
+) -> ChartDrawing:
+    """One axis per share, one polygon per series; chance is dotted. Values are cut at the rim, which is 1."""
+    size, middle, radius = 390.0, (WIDTH / 2, 192.0), 128.0
+    count = len(axes)
+
+    def at(i: int, share: float) -> Point:
+        angle = 2 * math.pi * i / count - math.pi / 2
+        return middle[0] + radius * share * math.cos(angle), middle[1] + radius * share * math.sin(angle)
+
+    shapes: list[Shape] = [
+        PathLine(tuple(at(i, share) for i in range(count)), "ring") for share in (0.25, 0.5, 0.75, 1.0)
+    ]
+    for i, name in enumerate(axes):
+        shapes.append(Line(*middle, *at(i, 1.0), "ring"))
+        shapes += _axis_name(name, *at(i, 1.1), middle)
+    shapes += [Text(middle[0] + 4, middle[1] - radius * s - 3, f"{100 * s:.0f}%", "tick start") for s in (0.5, 1.0)]
+    shapes += _outline("reference", [None if c is None else at(i, c) for i, c in enumerate(chance)])
+    for series, points in polygons:
+        places = [
+            None if m is None or m.estimate.value is None else at(i, min(m.estimate.value, 1.0))
+            for i, m in enumerate(points)
+        ]
+        marks = [
+            Group((Mark(series, *place),), tooltip=point.tooltip)
+            for point, place in zip(points, places, strict=True)
+            if point and place
+        ]
+        shapes.append(Group((*_outline("polygon", places), *marks), series))
+    return ChartDrawing(title, WIDTH, size, tuple(shapes))
+
+
+def _outline(style: str, places: Sequence[Point | None]) -> list[Shape]:
+    """A closed outline; where a point is missing, only the sides between neighbours that exist."""
+    present = tuple(place for place in places if place is not None)
+    if len(present) == len(places):
+        return [PathLine(present, style)]
+    sides = zip(places, [*places[1:], places[0]], strict=True)
+    return [Line(*a, *b, style) for a, b in sides if a is not None and b is not None]
+
+
+def _axis_name(name: str, x: float, y: float, middle: Point) -> list[Text]:
+    side = "start" if x > middle[0] + 8 else "end" if x < middle[0] - 8 else "middle"
+    words = name.split(" ")
+    half = (len(words) + 1) // 2
+    lines = [" ".join(words[:half]), " ".join(words[half:])] if len(words) > 1 else [name]
+    # A name above the rim ends there, one below it begins there, one beside it is centred.
+    rise = (y - middle[1]) / abs(middle[1] - y or 1) if side == "middle" else 0
+    up = 6.5 * (len(lines) - 1) * (1 - rise) - 7 * rise
+    return [Text(x, y + 4 - up + 13 * i, words_of_line, f"name {side}") for i, words_of_line in enumerate(lines)]
+
+
+def stacked_bars(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> ChartDrawing:
+    """One stacked bar per row; segment lengths are counts."""
+    left = label_width(label for label, _ in rows)
+    longest = max((sum(count for _, count in segments) for _, segments in rows), default=1) or 1
+    scale = (WIDTH - left - 14) / longest
+    shapes: list[Shape] = []
+    for i, (label, segments) in enumerate(rows):
+        y = 6.0 + 26 * i
+        shapes.append(Text(left - 10, y + 13, shorten(label), "end", label))
+        x = left
+        for j, (name, count) in enumerate(segments):
+            width = count * scale
+            shapes.append(Box(x, y, width, 17, f"part{j}", tooltip=f"{label}: {count:,} {name}"))
+            if width > 7 * len(text := f"{count:,}") + 8:
+                shapes.append(Text(x + 6, y + 13, text, f"start in{j}"))
+            x += width
+    return ChartDrawing(title, WIDTH, 26.0 * len(rows) + 10, tuple(shapes))
+
+
+def _step(top: float) -> float:
+    if top == 1.0:
+        return 0.25
+    rough = top / 5
+    size = 10.0 ** math.floor(math.log10(rough))
+    return next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= rough)

@@ -1,0 +1,90 @@
+"""What a page of a report shows, before a template says how: sections of tables, charts and samples."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from msgspec import Struct
+
+from snellen.report.drawing import ChartPanel
+from snellen.report.sample_card import SampleCard
+from snellen.report.table import Table
+
+Fold = Literal["none", "open", "folded"]
+"""Whether a table stands under its title, which opens and folds it, and how it is at first."""
+
+LONG = 24
+"""Rows above which a table is folded, unless it says itself how it stands."""
+
+
+class TableBlock(Struct, frozen=True):
+    """A table; a matrix is set closer, and the summary has no title of its own."""
+
+    block: ClassVar[str] = "table"
+    table: Table
+    kind: Literal["plain", "matrix", "summary"] = "plain"
+    fold: Fold = "none"
+
+
+def table_block(table: Table) -> TableBlock:
+    """A table as it stands, or folded where it is long."""
+    return TableBlock(table) if len(table.rows) <= LONG else TableBlock(table, "matrix", "folded")
+
+
+class ChartBlock(Struct, frozen=True):
+    """Panels side by side with their caption below; beside it for a single tall panel. Nothing without panels."""
+
+    block: ClassVar[str] = "charts"
+    panels: tuple[ChartPanel, ...]
+    caption: str
+    series: tuple[str, ...] = ()
+    """Names of the series, in their order."""
+    is_tall: bool = False
+
+
+class TitledBlock(Struct, frozen=True):
+    """Blocks under a heading of their own."""
+
+    block: ClassVar[str] = "titled"
+    title: str
+    blocks: tuple[Block, ...]
+
+
+class ViewsBlock(Struct, frozen=True):
+    """The same numbers as a radar and as bars, with a switch."""
+
+    block: ClassVar[str] = "views"
+    radar: ChartBlock
+    bars: ChartBlock
+
+
+class SamplesBlock(Struct, frozen=True):
+    """The browser of samples: its cards, the filters with their choices, and how many samples are not there."""
+
+    block: ClassVar[str] = "samples"
+    cards: tuple[SampleCard, ...]
+    filters: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    left_out: tuple[tuple[str, int], ...]
+
+
+Block = TableBlock | ChartBlock | TitledBlock | ViewsBlock | SamplesBlock
+
+
+class Section(Struct, frozen=True):
+    """A part of a page, under its title and with an anchor."""
+
+    anchor: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+class Head(Struct, frozen=True):
+    """What stands above the sections: names of runs, or one title."""
+
+    kicker: str
+    names: tuple[str, ...]
+    more: str = ""
+    """Words after the names."""
+    facts: tuple[tuple[int, str], ...] = ()
+    """Counts with their names."""
+    lines: tuple[str, ...] = ()

@@ -1,0 +1,101 @@
+"""Templates: the one place where markup is made. Whatever is no markup of a template is escaped."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from snellen.formats.shown_text import strip_controls
+from snellen.report.charts import MARKS, WIDTH, series_class
+from snellen.report.formatting import DASH, decimal_text
+from snellen.report.sample_card import LONGEST, SIGNS
+from snellen.report.shown_table import figure_of, shown_table
+
+if TYPE_CHECKING:
+    from jinja2 import BaseLoader, Environment
+    from markupsafe import Markup
+
+TOKENS, CHART_STYLE, PAGE_STYLE = "tokens.css", "charts.css", "page.css"
+"""Colours, light and dark; what charts look like by them; all else of a page."""
+PAPER = "text { font-family: Helvetica, Arial, 'Liberation Sans', sans-serif; }\n"
+
+
+def templates(package: str = "snellen.report") -> Environment:
+    """The templates of a package, in its folder `templates`, which may import those of reports."""
+    from jinja2 import PackageLoader
+
+    return make_environment(PackageLoader(package))
+
+
+def make_environment(loader: BaseLoader) -> Environment:
+    """Templates that may import those of reports, escape what they are given, and raise for what they are not given."""
+    # Jinja takes its time to load, and most commands write no page.
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=ChoiceLoader([loader, PackageLoader("snellen.report")]),
+        autoescape=True,
+        finalize=escaped,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.globals |= {"figure_of": figure_of, "shown_table": shown_table, "DASH": DASH}
+    environment.globals |= {"marks": MARKS, "series_class": series_class, "broad": WIDTH}
+    environment.globals |= {"signs": SIGNS, "longest": LONGEST}
+    environment.filters |= {"pixels": _pixels, "decimals": decimal_text, "thousands": "{:,}".format}
+    return environment
+
+
+def escaped(content: object) -> Markup:
+    """Text escaped for element content and quoted attributes, without characters that control how it is shown."""
+    from markupsafe import Markup
+
+    if isinstance(content, Markup):
+        return content
+    return Markup(html.escape(strip_controls(str(content))))  # noqa: S704
+
+
+def render_page(template: str, /, **shown: Any) -> str:
+    """A page of the templates of reports."""
+    return _own().get_template(template).render(shown)
+
+
+def part(template: str, name: str) -> Callable[..., str]:
+    """A macro of the templates of reports, which gives markup."""
+    macro = getattr(_own().get_template(template).module, name)
+    return lambda *given: str(macro(*given))
+
+
+def page_style() -> str:
+    """The style of a page with charts."""
+    return "".join(map(report_asset, (TOKENS, CHART_STYLE, PAGE_STYLE)))
+
+
+@cache
+def paper_style() -> str:
+    """The style of a chart that is a file of its own: light, with the colours written out, as not every program that
+    draws SVG knows variables."""
+    tokens = dict(re.findall(r"(--[\w-]+): ([^;]+);", report_asset(TOKENS).partition("@media")[0]))
+    return PAPER + re.sub(r"var\((--[\w-]+)\)", lambda found: tokens[found[1]], report_asset(CHART_STYLE))
+
+
+def report_asset(name: str) -> str:
+    return files("snellen.report").joinpath("static", name).read_text("utf-8")
+
+
+@cache
+def _own() -> Environment:
+    return templates()
+
+
+def _pixels(length: float) -> Markup:
+    """A length in a drawing, to a tenth, as short as can be."""
+    from markupsafe import Markup
+
+    return Markup(f"{length:.1f}".removesuffix(".0"))  # noqa: S704

@@ -1,0 +1,87 @@
+"""Answers kept across runs: by who answered and what was asked. One SQLite file, which several processes may share."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from snellen.errors import StoreError
+from snellen.records import Exchange, Request, Response
+
+FILE = "answers.sqlite"
+FORMAT = 1
+SECONDS = 60.0
+"""How long one process waits for another that writes."""
+
+_response = msgspec.json.Decoder(Response)
+
+
+class AnswerCache:
+    """The cache in a folder, which is made where it is not there. Raises StoreError for one that cannot be used.
+
+    `authors` has, by role, a digest of who answers (`ModelIdentity`); roles that are not there are never cached. So is
+    a request whose reply is drawn at random without a seed.
+    """
+
+    def __init__(self, folder: Path, authors: Mapping[str, str]) -> None:
+        self._path, self._authors = folder / FILE, authors
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            # In a notebook the run goes on in another thread than the one that opens it, never in two at once.
+            self._file = sqlite3.connect(self._path, timeout=SECONDS, isolation_level=None, check_same_thread=False)
+            self._file.execute("PRAGMA journal_mode=WAL")
+            [found] = self._file.execute("PRAGMA user_version").fetchone()
+            if found not in (0, FORMAT):
+                raise StoreError(f"{self._path} is of format {found}, not {FORMAT}; name another folder with --cache")
+            self._file.execute(
+                "CREATE TABLE IF NOT EXISTS answers (asked BLOB PRIMARY KEY, response BLOB) WITHOUT ROWID"
+            )
+            self._file.execute(f"PRAGMA user_version={FORMAT}")
+        except (sqlite3.Error, OSError) as error:
+            raise self._unusable(error) from None
+
+    def find(self, request: Request) -> Response | None:
+        """What the same model was answered to the same request, in any run."""
+        asked = self._asked(request)
+        if asked is None:
+            return None
+        try:
+            row = self._file.execute("SELECT response FROM answers WHERE asked = ?", (asked,)).fetchone()
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
+        return _response.decode(row[0]) if row else None
+
+    def keep(self, exchanges: Iterable[Exchange]) -> None:
+        """Keep answers; failures are not kept, and of two answers to one request the first is."""
+        rows = [
+            (asked, msgspec.json.encode(exchange.response))
+            for exchange in exchanges
+            if exchange.response.error is None and (asked := self._asked(exchange.request))
+        ]
+        if not rows:
+            return
+        try:
+            self._file.execute("BEGIN IMMEDIATE")
+            self._file.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?)", rows)
+            self._file.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _asked(self, request: Request) -> bytes | None:
+        author = self._authors.get(request.role)
+        if author is None or (request.decoding.temperature > 0 and not request.decoding.seed):
+            return None
+        # A request's key says which role is asked, but the same model may have another role in another run.
+        return hashlib.blake2b(
+            f"{author} {msgspec.structs.replace(request, role='').key}".encode(), digest_size=16
+        ).digest()
+
+    def _unusable(self, error: Exception) -> StoreError:
+        return StoreError(f"{self._path} cannot be used ({error}); name another folder with --cache, or remove it")

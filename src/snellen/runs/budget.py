@@ -1,0 +1,89 @@
+"""What one call of a run may take: requests, time, money. When it is spent, only what is on its way still comes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from snellen.records import Response, Usage
+from snellen.runs.spec import RunSpec, TokenPrice
+
+MILLION = 1_000_000
+
+
+def cost_of(usage: Usage, price: TokenPrice) -> float:
+    """What tokens cost, in the currency of the price."""
+    return ((usage.prompt_tokens or 0) * price[0] + (usage.completion_tokens or 0) * price[1]) / MILLION
+
+
+class BudgetTaken(Struct, frozen=True):
+    """What earlier rounds of a call took of its budget."""
+
+    requests: int = 0
+    paid: float = 0.0
+    seconds: float = 0.0
+
+
+NOTHING_TAKEN = BudgetTaken()
+
+
+class RunBudget:
+    """Counts requests as they are sent and answered. One of several workers has its share."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        worker: int = 0,
+        taken: BudgetTaken = NOTHING_TAKEN,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._spec, self._clock = spec, clock
+        workers = spec.workers
+        most = None if spec.max_requests is None else max(0, spec.max_requests - taken.requests)
+        self._requests = None if most is None else most // workers + (worker < most % workers)
+        self._cost = None if spec.max_cost is None else (spec.max_cost - taken.paid) / workers
+        self._ends = None if spec.max_time is None else clock() + spec.max_time - taken.seconds
+        self._taken = self._answered = 0
+        self.paid = 0.0
+        """What the answers cost so far, in the currency of the price."""
+        self.spent = ""
+        """What the budget ran out of, in words; empty while it has not."""
+
+    @property
+    def is_limited(self) -> bool:
+        return (self._requests, self._cost, self._ends) != (None, None, None)
+
+    def take(self) -> bool:
+        """Whether one more request may be sent; it then counts as sent.
+
+        Money counts as spent for requests on their way too, each at the mean price of those that were answered.
+        """
+        if not self.spent:
+            self.spent = self._reason()
+        if self.spent:
+            return False
+        self._taken += 1
+        return True
+
+    def settle(self, response: Response) -> None:
+        """A request that was sent has been answered, or has failed."""
+        self._answered += 1
+        if self._spec.price is not None and response.usage is not None:
+            self.paid += cost_of(response.usage, self._spec.price)
+
+    def _reason(self) -> str:
+        if self._requests is not None and self._taken >= self._requests:
+            return f"--max-requests {self._spec.max_requests}"
+        if self._ends is not None and self._clock() >= self._ends:
+            return f"--max-time {self._spec.max_time:g}"
+        if self._cost is not None:
+            mean = self.paid / self._answered if self._answered else 0.0
+            if self._cost <= 0 or self.paid + mean * (self._taken - self._answered + 1) > self._cost:
+                return f"--max-cost {self._spec.max_cost:g}"
+        return ""
+
+
+NO_BUDGET = RunBudget(RunSpec())
+"""Never spent."""

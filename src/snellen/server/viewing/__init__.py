@@ -1,0 +1,1 @@
+"""Pages over runs on this machine: `snellen view`."""

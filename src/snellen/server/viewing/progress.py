@@ -1,0 +1,143 @@
+"""How far runs have come, from what their journals have grown by since they were looked at last."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from snellen.protocols.base import parse_protocol
+from snellen.records import Failure
+from snellen.runs.journal import RUN_MANIFEST, RunManifest, journals
+from snellen.runs.own_questions import reopen_benchmark
+
+State = Literal["under way", "finished", "stopped"]
+QUIET = 120.0
+"""A run that has written nothing for so many seconds counts as stopped."""
+RATE_OVER = 30.0
+"""Seconds over which the rate is taken."""
+RESULTS = "results.json"
+
+
+class _AskedOf(Struct):
+    benchmark: str
+    sample_id: str
+
+
+class _Came(Struct):
+    error: Failure | None = None
+
+
+class _Line(Struct):
+    """What progress needs to know of an exchange; the rest of the line is not decoded."""
+
+    protocol: str
+    request: _AskedOf
+    response: _Came
+    reused: bool = False
+
+
+_lines = msgspec.json.Decoder(_Line)
+
+
+class RunState(Struct, frozen=True):
+    """How far a run has come."""
+
+    state: State
+    asked: int
+    """Requests put to models, those that failed too."""
+    failures: dict[str, int]
+    """Failed requests by kind; those that were asked again later count too."""
+    reached: int
+    """Samples of which something was asked, counted once per protocol."""
+    total: int
+    rate: float | None
+    """Requests a second of late; None for a run that is not under way or was seen once."""
+
+    @property
+    def failed(self) -> int:
+        return sum(self.failures.values())
+
+
+class _Watched:
+    """One run: how much of each journal was read, and what stood there."""
+
+    def __init__(self, folder: Path, manifest: RunManifest) -> None:
+        self.folder, self.total = folder, _count(folder, manifest)
+        self.offsets: dict[Path, int] = {}
+        self.failures: Counter[str] = Counter()
+        self.reached: set[tuple[str, str, str]] = set()
+        self.asked = 0
+        self.seen: deque[tuple[float, int]] = deque()
+
+    def read_on(self) -> None:
+        for path in journals(self.folder):
+            with path.open("rb") as file:
+                file.seek(self.offsets.get(path, 0))
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    self.offsets[path] = self.offsets.get(path, 0) + len(line)
+                    self._add(line)
+
+    def _add(self, line: bytes) -> None:
+        try:
+            one = _lines.decode(line)
+        except msgspec.DecodeError:
+            self.failures["unreadable line"] += 1
+            return
+        self.asked += not one.reused
+        if one.response.error and not one.reused:
+            self.failures[one.response.error.kind] += 1
+        self.reached.add((one.protocol, one.request.benchmark, one.request.sample_id))
+
+    def rate(self, now: float) -> float | None:
+        self.seen.append((now, self.asked))
+        while self.seen[0][0] < now - RATE_OVER:
+            self.seen.popleft()
+        then, asked = self.seen[0]
+        return (self.asked - asked) / (now - then) if now > then else None
+
+
+class Progress:
+    """Looks at runs when it is asked; safe for several threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._watched: dict[Path, _Watched] = {}
+
+    def of(self, folder: Path, manifest: RunManifest) -> RunState:
+        with self._lock:
+            watched = self._watched.get(folder)
+            if watched is None or any(path.stat().st_size < watched.offsets.get(path, 0) for path in journals(folder)):
+                watched = self._watched[folder] = _Watched(folder, manifest)
+            watched.read_on()
+            state = _state(folder, self._clock())
+            rate = watched.rate(self._clock()) if state == "under way" else None
+            return RunState(state, watched.asked, dict(watched.failures), len(watched.reached), watched.total, rate)
+
+
+def _state(folder: Path, now: float) -> State:
+    """Results are written when all is asked; what was written later belongs to a run that goes on."""
+    written = max((path.stat().st_mtime for path in [*journals(folder), folder / RUN_MANIFEST]), default=0.0)
+    results = folder / RESULTS
+    if results.exists() and results.stat().st_mtime >= written:
+        return "finished"
+    return "under way" if now - written < QUIET else "stopped"
+
+
+def _count(folder: Path, manifest: RunManifest) -> int:
+    """How many (sample, protocol) pairs a run asks. Raises DataError for a benchmark that is not there any more."""
+    protocols = {text: parse_protocol(text) for text in manifest.protocols}
+    total = 0
+    for use in manifest.benchmarks:
+        asking = [protocols[text] for text in use.protocols or protocols]
+        samples = reopen_benchmark(use, folder).samples(use.selection)
+        total += sum(protocol.applies(sample) for sample in samples for protocol in asking)
+    return total

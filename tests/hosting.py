@@ -1,0 +1,143 @@
+"""A running server of many, over real HTTP on loopback: for tests of the house and of every feature.
+
+with hosted(tmp_path / "server") as server:
+    anna = server.signed_in("Anna")
+    anna.post("/account/keys", {"title": "laptop"})     # with the CSRF token of a page, as a browser sends it
+    server.admin().get("/admin/accounts")
+    server.visitor().get("/")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from argon2 import PasswordHasher
+
+from snellen import registry
+from snellen.server.hosting import accounts
+from snellen.server.hosting.configuration import load_configuration
+from snellen.server.hosting.features import Feature
+from snellen.server.hosting.services import Services, open_services
+from snellen.server.hosting.serving import HostingServer, bind
+
+PASSWORD = "correct horse battery"
+_HASHED = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
+"""Checked in no time, by what it says of itself."""
+_TOKEN = re.compile(r'name="csrf-token" content="([^"]+)"')
+
+
+class Browser:
+    """One person at a browser, or a program with a key: cookies are kept, and forms carry the token of a page."""
+
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
+        self.http = httpx.Client(
+            base_url=url,
+            headers={"accept": "text/html", **(headers or {})},
+            trust_env=False,
+            verify=False,  # there is no TLS, and loading certificates takes long
+            timeout=30,
+        )
+
+    def get(self, address: str, **settings: Any) -> httpx.Response:
+        return self.http.get(address, **settings)
+
+    def post(self, address: str, fields: Mapping[str, Any] | None = None, **settings: Any) -> httpx.Response:
+        """Sends a form with a token that is good for this person now."""
+        return self.http.post(address, data={"csrf_token": self.token(), **(fields or {})}, **settings)
+
+    def send(self, address: str, content: bytes, name: str = "picture.png", kind: str = "image/png") -> httpx.Response:
+        """Sends a file, as a script of a page does."""
+        headers = {"x-csrf-token": self.token(), "accept": "application/json"}
+        return self.http.post(address, files={"file": (name, content, kind)}, headers=headers)
+
+    def token(self) -> str:
+        found = _TOKEN.search(self.http.get("/").text)
+        assert found, "the page has no CSRF token"
+        return found[1]
+
+    def sign_in(self, name: str, password: str = PASSWORD) -> httpx.Response:
+        return self.post("/sign-in", {"name": name, "password": password})
+
+
+class RunningServer:
+    """A server that runs in a thread of this process."""
+
+    def __init__(self, services: Services, url: str, loop: asyncio.AbstractEventLoop) -> None:
+        self.services, self.url, self._loop = services, url, loop
+        self._browsers: list[Browser] = []
+
+    def visitor(self, **headers: str) -> Browser:
+        """Somebody without an account."""
+        self._browsers.append(Browser(self.url, {name.replace("_", "-"): value for name, value in headers.items()}))
+        return self._browsers[-1]
+
+    def signed_in(self, name: str, *, is_admin: bool = False) -> Browser:
+        """Somebody with an account, which is made if there is none, who has signed in with the password."""
+        database = self.services.database
+        if database.read_now(lambda connection: accounts.find_account(connection, name)) is None:
+            database.write_now(lambda connection: accounts.create_account(connection, name, _HASHED, is_admin=is_admin))
+        browser = self.visitor()
+        assert browser.sign_in(name).status_code == 303
+        return browser
+
+    def admin(self) -> Browser:
+        return self.signed_in("Administrator", is_admin=True)
+
+    def with_key(self, name: str, *scopes: str) -> Browser:
+        """A program with an API key of this account."""
+        database = self.services.database
+        found = database.read_now(lambda connection: accounts.find_account(connection, name))
+        account = found[0] if found else database.write_now(lambda c: accounts.create_account(c, name, _HASHED))
+        token, _ = database.write_now(lambda connection: accounts.create_key(connection, account, "test", scopes))
+        return self.visitor(authorization=f"Bearer {token}", accept="application/json")
+
+    def loop_call(self, work: Callable[[], object]) -> None:
+        """Have something done in the server's event loop."""
+        self._loop.call_soon_threadsafe(work)
+
+    def close(self) -> None:
+        for browser in self._browsers:
+            browser.http.close()
+
+
+@contextmanager
+def hosted(folder: Path, *, limited: bool = False, **settings: Any) -> Iterator[RunningServer]:
+    """A server over `folder` while the block runs, without rate limits unless they are asked for."""
+    configuration = load_configuration(folder, None, **settings)
+    listener = bind("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    services = open_services(configuration.at_port(listener.getsockname()[1]))
+    if not limited:
+        lift_limits(services)
+    server = HostingServer(services)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_until_complete, args=(server.serve(sockets=[listener]),))
+    thread.start()
+    running = RunningServer(services, url, loop)
+    try:
+        yield running
+    finally:
+        running.close()
+        server.should_exit = True
+        loop.call_soon_threadsafe(services.stopping.set)
+        thread.join(60)
+        loop.close()
+        assert not thread.is_alive(), "the server did not stop"
+
+
+def add_feature(patch: pytest.MonkeyPatch, feature: Feature) -> None:
+    """Install a feature for as long as a test runs."""
+    patch.setitem(registry._NAMES["features"], feature.name, feature)
+
+
+def lift_limits(services: Services) -> None:
+    """Take a server's rate limits away."""
+    services.limiter.wait = lambda name, rates: 0.0  # type: ignore[method-assign]

@@ -1,0 +1,198 @@
+"""What a run may take, what it would take, what it took, and answers that are kept across runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import snellen as sn
+from servers import Server, start_server
+from snellen.benchmark import Benchmark
+from snellen.cli import cli, main
+from snellen.errors import SpentBudgetError
+from snellen.records import Request, Response, Usage, Variant
+from snellen.runs.answer_cache import AnswerCache
+from snellen.runs.budget import RunBudget
+from snellen.runs.forecast import forecast
+from snellen.runs.journal import read_exchanges
+from snellen.runs.plan import plan_run
+from snellen.runs.spec import RunSpec
+from snellen.scoring.token_counts import usage_text
+
+
+class Counting:
+    """Counts how often it is asked, and what that takes."""
+
+    kinds, batch_size = frozenset({"generate"}), 4
+    fingerprint = "counting"
+
+    def __init__(self, name: str = "counting", reply: str = "(A)") -> None:
+        self.name, self.reply, self.asked = name, reply, 0
+
+    def generate(self, requests: list[Request], images: Any) -> list[Response]:
+        self.asked += len(requests)
+        return [Response(text=self.reply, usage=Usage(1000, 10, 400, 5)) for _ in requests]
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with start_server() as running:
+        yield running
+
+
+def answered(folder: str) -> int:
+    return sum(not one.reused for one in read_exchanges(Path(folder)))
+
+
+def test_a_run_stops_at_its_requests_and_the_same_call_goes_on(questions: Benchmark) -> None:
+    model, calls = Counting(), 0
+    while True:
+        calls += 1
+        try:
+            results = sn.evaluate(model, str(questions.folder), "circular", limit=9, name="run", max_requests=7)
+        except SpentBudgetError as spent:
+            assert "stopped at --max-requests 7" in str(spent) and "the same command goes on" in str(spent)
+            assert model.asked == answered("runs/run") == 7 * calls
+            continue
+        break
+    whole = sn.evaluate(Counting(), str(questions.folder), "circular", limit=9, name="whole")
+    assert calls == -(-answered("runs/whole") // 7) > 1 and results.rows == whole.rows
+
+
+def test_requests_on_their_way_to_a_server_are_kept_when_the_budget_is_spent(
+    server: Server, questions: Benchmark
+) -> None:
+    before = server.stats()["requests"]
+    with pytest.raises(SpentBudgetError):
+        sn.evaluate(f"openai:any@{server.url}", str(questions.folder), "circular", name="run", max_requests=10)
+    assert server.stats()["requests"] - before == answered("runs/run") == 10
+
+
+def test_workers_share_a_budget() -> None:
+    shares = [RunBudget(RunSpec(max_requests=7, workers=3), worker) for worker in range(3)]
+    assert [sum(share.take() for _ in range(9)) for share in shares] == [3, 2, 2]
+
+
+def test_money_counts_for_what_is_on_its_way_and_time_ends_a_run() -> None:
+    now = 0.0
+    budget = RunBudget(RunSpec(max_cost=1.0, price=(100.0, 0.0), max_time=60), clock=lambda: now)
+    assert budget.take()
+    budget.settle(Response(text="", usage=Usage(1000, 0)))  # a tenth
+    assert sum(budget.take() for _ in range(20)) == 9 and budget.spent == "--max-cost 1"
+    budget = RunBudget(RunSpec(max_time=60), clock=lambda: now)
+    assert budget.take()
+    now = 60.0
+    assert not budget.take() and budget.spent == "--max-time 60"
+
+
+def test_a_budget_of_money_without_a_price_is_refused(questions: Benchmark) -> None:
+    with pytest.raises(sn.DataError, match="give its price"):
+        sn.evaluate(Counting(), str(questions.folder), max_cost=1)
+
+
+def test_a_spent_budget_is_exit_code_4_and_one_line(
+    server: Server, questions: Benchmark, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", f"openai:any@{server.url}", str(questions.folder), "--name", "r", "--max-requests", "3"]
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    assert ended.value.code == 4 and capfd.readouterr().err.strip().splitlines()[-1].endswith("scores what is there")
+
+
+@pytest.mark.parametrize("protocol", ["vanilla", "circular", "circular?all_passes=true", "instability?m=3"])
+def test_what_is_forecast_holds_what_is_asked(protocol: str, questions: Benchmark) -> None:
+    spec = RunSpec(models=("counting",), benchmarks=(str(questions.folder),), protocols=(protocol,), limit=8, name="r")
+    before = forecast(plan_run(spec))
+    sn.evaluate(Counting(), str(questions.folder), protocol, limit=8, name="r")
+    asked = [one for one in read_exchanges(Path("runs/r")) if not one.reused]
+    assert before.least.requests <= len(asked) <= before.most.requests
+    assert (before.least == before.most) == (protocol != "circular")
+    if before.least == before.most:
+        assert before.least.pictures == sum(len(one.request.images) for one in asked)
+    after = forecast(plan_run(spec))
+    assert after.answered == len({one.request.key for one in asked})
+    assert after.most.requests <= before.most.requests - after.answered
+
+
+def test_a_dry_run_asks_nothing_and_says_the_price(questions: Benchmark) -> None:
+    command = ["run", "openai:none@http://127.0.0.1:9/v1", str(questions.folder), "--dry-run", "--price", "1,2"]
+    done = CliRunner().invoke(cli, command, catch_exceptions=False)
+    assert done.exit_code == 0 and "at the price given" in done.output and "tokens are estimated" in done.output
+    assert not Path("runs").exists()
+
+
+def test_the_tokens_of_a_run_are_added_up_by_kind_and_priced(questions: Benchmark) -> None:
+    lines: list[str] = []
+    results = sn.evaluate(
+        Counting(), str(questions.folder), limit=5, name="r", price=(10.0, 100.0), announce=lines.append
+    )
+    [use] = results.runs[0].roles
+    assert use.usage == Usage(5000, 50, 2000, 25)
+    assert usage_text(use.usage) == "5,000 tokens read (2,000 of them cached), 50 written (25 of them reasoning)"
+    assert any(line.endswith("as it counts them); 0.055 at the price given") for line in lines)
+    assert sn.load_run("runs/r").runs[0].roles == (use,)
+
+
+def test_answers_of_another_run_are_taken_from_the_cache_and_counted(questions: Benchmark) -> None:
+    first, again, other = Counting(), Counting(), Counting("other")
+    sn.evaluate(first, str(questions.folder), "vanilla", limit=6, name="one", cache="answers")
+    results = sn.evaluate(again, str(questions.folder), "circular", limit=6, name="two", cache="answers")
+    [use] = results.runs[0].roles
+    assert use.from_cache == 6 and use.answered == again.asked > 0 and "6 more from the cache" in use.sentence()
+    plain = sn.evaluate(Counting(), str(questions.folder), "circular", limit=6, name="plain")
+    assert plain.rows == results.rows
+    sn.evaluate(other, str(questions.folder), "vanilla", limit=6, name="other", cache="answers")
+    assert other.asked == first.asked == 6
+
+
+def test_a_reply_drawn_without_a_seed_is_not_cached(questions: Benchmark) -> None:
+    asked = []
+    for seed in (0, 0, 3, 3):
+        model = Counting()
+        name = f"run{len(asked)}"
+        sn.evaluate(
+            model, str(questions.folder), limit=4, name=name, temperature=1.0, seed=seed, cache="answers"
+        )  # fmt: skip
+        asked.append(model.asked)
+    assert asked == [4, 4, 4, 0]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from snellen.records import Decoding, Exchange, Request, Response, Variant
+from snellen.runs.answer_cache import AnswerCache
+cache = AnswerCache(Path("answers"), {"": "me"})
+for number in range(300):
+    request = Request("b", "s", Variant(), (), continuations=(str(number),), decoding=Decoding())
+    cache.keep([Exchange("vanilla", request, Response(text=str(number)))])
+    assert cache.find(request).text == str(number)
+cache.close()
+"""
+
+
+def test_two_processes_write_into_one_cache() -> None:
+    running = [subprocess.Popen([sys.executable, "-c", WRITER]) for _ in range(2)]
+    assert [process.wait() for process in running] == [0, 0]
+    cache = AnswerCache(Path("answers"), {"": "me"})
+    found = [cache.find(Request("other", "t", Variant(), (), continuations=(str(number),))) for number in range(300)]
+    cache.close()
+    assert [response and response.text for response in found] == [str(number) for number in range(300)]
+
+
+def test_a_file_that_is_no_cache_is_refused_in_a_line(questions: Benchmark) -> None:
+    Path("answers").mkdir()
+    Path("answers/answers.sqlite").write_text("not a database" * 100)
+    with pytest.raises(sn.StoreError, match="name another folder with --cache"):
+        sn.evaluate(Counting(), str(questions.folder), limit=2, name="r", cache="answers")

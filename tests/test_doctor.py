@@ -1,0 +1,121 @@
+"""`snellen doctor`, and the install lines of messages: they name where this Snellen came from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from servers import start_server
+from snellen.cli import main
+from snellen.installation import install_line
+
+NOTHING = "a-package-that-nobody-has"
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, came_from: dict[str, Any] | None, *requires: str) -> None:
+    """Puts an installed Snellen in front of the real one, as pip would write it."""
+    info = folder / "snellen-9.0.dist-info"
+    info.mkdir(parents=True)
+    extras = "Provides-Extra: some\nProvides-Extra: more\n"
+    needed = "".join(f"Requires-Dist: {text}\n" for text in requires)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: snellen\nVersion: 9.0\n{extras}{needed}")
+    if came_from is not None:
+        (info / "direct_url.json").write_text(json.dumps(came_from))
+    monkeypatch.syspath_prepend(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("came_from", "line"),
+    [
+        (None, "pip install 'snellen[some]'"),
+        ({"url": "file:///a%20b/c", "dir_info": {"editable": True}}, "pip install -e '/a b/c[some]'"),
+        ({"url": "file:///a/c", "dir_info": {}}, "pip install '/a/c[some]'"),
+        ({"url": "file:///a/snellen.whl", "archive_info": {}}, "pip install 'snellen[some] @ file:///a/snellen.whl'"),
+        (
+            {"url": "https://host/s.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}},
+            "pip install 'snellen[some] @ git+https://host/s.git@abc'",
+        ),
+    ],
+)
+def test_the_install_line_names_where_this_snellen_came_from(
+    came_from: dict[str, Any] | None, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, came_from)
+    assert install_line("some") == line
+    assert install_line("") == line.replace("[some]", "")
+
+
+def doctor(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, dict[str, str]]]:
+    with pytest.raises(SystemExit) as stopped:
+        main(["doctor", *words, "--json"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return int(stopped.value.code or 0), {row["name"]: row for row in rows}
+
+
+def test_an_extra_is_there_when_all_that_it_and_its_extras_need_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    some = ('click>=1; extra == "some"', f'{NOTHING}; extra == "some" and python_version < "3"')
+    install(tmp_path, monkeypatch, None, "rich", *some, 'snellen[some]; extra == "more"', f'{NOTHING}; extra == "more"')
+    code, found = doctor(capsys)
+    assert code == 0 and found["some"]["state"] == "good" and found["what it always needs"]["state"] == "good"
+    assert (found["more"]["state"], found["more"]["found"]) == ("absent", f"lacks {NOTHING}")
+    assert found["more"]["what to do"] == "pip install 'snellen[more]'"
+    assert doctor(capsys, "--require", "some")[0] == 0
+    assert doctor(capsys, "--require", "more")[0] == doctor(capsys, "--require", "some", "--require", "nil")[0] == 1
+
+
+def test_a_package_that_is_too_old_is_named_and_breaks_what_is_always_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(tmp_path, monkeypatch, None, "click>=999")
+    code, found = doctor(capsys)
+    assert code == 1 and found["what it always needs"]["state"] == "broken"
+    assert found["what it always needs"]["found"].startswith("lacks click>=999 (installed: 8")
+
+
+def test_a_place_that_cannot_be_written_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    code, found = doctor(capsys, "--runs", str(tmp_path / "file" / "runs"))
+    assert code == 1 and found["runs"]["state"] == "broken" and "cannot be written" in found["runs"]["found"]
+    assert found["hub cache"]["found"].startswith(f"{tmp_path / 'hub'}, ") and found["benchmarks"]["state"] == "good"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_keys_are_named_and_never_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MINE_API_KEY", "sk-very-secret")
+    monkeypatch.setenv("HF_TOKEN", "hf two words")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    _, found = doctor(capsys)
+    assert [found[name]["state"] for name in ("MINE_API_KEY", "HF_TOKEN", "OPENAI_API_KEY")] == [
+        "good",
+        "poor",
+        "absent",
+    ]
+    assert "secret" not in json.dumps(found) and "two words" not in json.dumps(found)
+
+
+def test_the_network_is_asked_only_with_its_flag(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nothing beyond this machine is asked here
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with start_server() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        assert "Hugging Face" not in doctor(capsys)[1] and server.seen() == []
+        _, found = doctor(capsys, "--network")
+    assert found["Hugging Face"]["state"] == "good" and found["OpenAI"]["state"] == "poor"
+
+
+def test_the_table_ends_with_what_is_to_be_mended(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["doctor", "--require", "nonsense"])
+    assert capsys.readouterr().out.splitlines()[-1] == "to be mended: nonsense"

@@ -1,0 +1,116 @@
+"""In a notebook: a real kernel, whose thread has a running event loop, and a server on loopback."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import snellen as sn
+from servers import Server, start_server
+from snellen.benchmark import Benchmark
+
+NEEDED = "needs jupyter_client and ipykernel (pip install '.[dev]')"
+jupyter_client = pytest.importorskip("jupyter_client", reason=NEEDED)
+pytest.importorskip("ipykernel", reason=NEEDED)
+
+
+class Notebook:
+    """One kernel; `run` executes a cell and gives what it showed, by media type, and the error it ended with."""
+
+    def __init__(self, client: Any, manager: Any) -> None:
+        self.client, self.manager = client, manager
+
+    def run(self, code: str, interrupted_by: Any = None) -> tuple[list[dict[str, str]], str]:
+        shown, fault = [], ""
+
+        def listen(message: dict[str, Any]) -> None:
+            nonlocal fault
+            content = message["content"]
+            if message["msg_type"] == "stream":
+                shown.append({"text/plain": content["text"]})
+            elif message["msg_type"] == "error":
+                fault = "\n".join(content["traceback"])
+            elif "data" in content:
+                shown.append(content["data"])
+                if interrupted_by and interrupted_by(content["data"]):
+                    self.manager.interrupt_kernel()
+
+        self.client.execute_interactive(code, output_hook=listen, timeout=120, stop_on_error=False)
+        return shown, fault
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Iterator[Notebook]:
+    folder = tmp_path_factory.mktemp("notebook")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of the client's own packages
+        manager, client = jupyter_client.manager.start_new_kernel(cwd=str(folder))
+    try:
+        yield Notebook(client, manager)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with start_server(latency=0.005) as running:
+        yield running
+
+
+def test_a_served_model_with_a_served_judge_is_evaluated_in_a_cell(
+    notebook: Notebook, server: Server, questions: Benchmark, tmp_path: Path
+) -> None:
+    shown, fault = notebook.run(f"""
+import asyncio, json
+import snellen as sn
+assert asyncio.get_running_loop().is_running()
+model, folder = "openai:any@{server.url}", {str(questions.folder)!r}
+results = sn.evaluate(
+    model, folder, "circular", limit=10, name="cell", judge=model + "?concurrency=2", progress=sn.shown_progress()
+)
+reopened = sn.load_run("runs/cell", results.runs[0].kept_in.name)
+print(json.dumps([row.estimate.value for row in results.rows]), reopened.rows == results.rows)
+results
+""")
+    assert not fault, fault
+    bars = [data["text/html"] for data in shown if "<progress" in data.get("text/html", "")]
+    assert "10/10" in bars[-1] and len({bar.partition("<progress")[0] for bar in bars}) == 1
+    assert "<table" in shown[-1]["text/html"], "the last line of a cell shows the summary"
+    [printed] = [data["text/plain"] for data in shown if data["text/plain"].startswith("[")]
+    plain = sn.evaluate(
+        f"openai:any@{server.url}", str(questions.folder), "circular", limit=10, runs=tmp_path,
+        judge=f"openai:any@{server.url}?concurrency=2",
+    )  # fmt: skip
+    assert printed.strip() == f"{json.dumps([row.estimate.value for row in plain.rows])} True"
+
+
+def test_an_interrupted_cell_leaves_a_run_that_goes_on(
+    notebook: Notebook, server: Server, questions: Benchmark
+) -> None:
+    call = (
+        f'sn.evaluate("openai:any@{server.url}", {str(questions.folder)!r}, "circular?all_passes=true", name="stopped",'
+        " progress=show)"
+    )
+    begin = f"""
+import snellen as sn
+seen = []
+def show(state):
+    seen.append(state)
+    if state.requests == 5:
+        display("five")
+{call}
+"""
+    _, fault = notebook.run(begin, interrupted_by=lambda data: "five" in data["text/plain"])
+    assert "KeyboardInterrupt" in fault and "all answers so far are kept in runs/stopped" in fault
+    _, fault = notebook.run("first, asked = len(seen), seen[-1].requests; seen.clear()")
+    assert not fault
+    shown, fault = notebook.run(f"{call}; print(seen[-1].done == seen[-1].total, asked, seen[-1].requests)")
+    assert not fault, fault
+    ended, asked, later = shown[-1]["text/plain"].split()
+    assert ended == "True" and int(asked) >= 5 and int(later) > 0

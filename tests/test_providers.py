@@ -1,0 +1,523 @@
+"""Services with formats of their own, by stand-ins on loopback that hold requests to what the services publish."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from provider_servers import (
+    AnthropicService,
+    BedrockService,
+    GeminiService,
+    PublishedService,
+    VertexService,
+    anthropic_reply,
+    bedrock_reply,
+    gemini_reply,
+    published_gemini,
+)
+from servers import Fault, Server, reply_body, start_server
+from snellen.errors import ModelError
+from snellen.evaluation import evaluate_spec, report_path
+from snellen.models.base import answers_as, load_model, model_string, parse_spec, read_options
+from snellen.models.chat import PREFIX_DROPPED
+from snellen.models.client import Clock
+from snellen.models.openai import OpenAIModel, OpenAIOptions
+from snellen.models.provider import Provider, ProviderModel, ServiceAddress
+from snellen.models.reasoning_budgets import declared_reasoning_tokens
+from snellen.models.thoughts import split_thoughts
+from snellen.records import Decoding, ImagePart, ImageRef, Message, Request, Response, TextPart, Usage, Variant
+from snellen.registry import find
+from snellen.runs.spec import run_spec
+
+KEY = "very-secret-0123456789"
+NOW = 1_700_000_000.0
+PICTURE = ImageRef("d" * 64, "image/jpeg", 4, 3)
+BYTES = b"\xff\xd8 not decoded on the way " + bytes(range(256))
+NAMES = {"anthropic": "claude-opus-4-5", "gemini": "gemini-3-flash", "bedrock": "eu.amazon.nova-lite-v1:0"}
+SERVICES: dict[str, type[PublishedService]] = {
+    "anthropic": AnthropicService,
+    "gemini": GeminiService,
+    "bedrock": BedrockService,
+}
+BASES = {"anthropic": "/v1", "gemini": "/v1beta", "bedrock": ""}
+VARIABLES = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
+    "azure": "AZURE_OPENAI_API_KEY",
+}
+
+
+class Shelf:
+    def read(self, image: ImageRef) -> bytes:
+        return BYTES
+
+
+class Waits(list[float]):
+    async def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+def question(*messages: Message, decoding: Decoding | None = None) -> Request:
+    asked = messages or (Message("user", (ImagePart(PICTURE), TextPart("Which? (A) one; (B) two."))),)
+    return Request("made", "1", Variant(), asked, decoding=decoding or Decoding())
+
+
+@pytest.fixture(scope="module", params=list(SERVICES))
+def provider(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def server(provider: str) -> Iterator[Server]:
+    with start_server(service=SERVICES[provider], key=KEY) as started:
+        yield started
+
+
+def base(provider: str, server: Server) -> str:
+    return f"http://127.0.0.1:{server.port}{BASES[provider]}"
+
+
+def ask(provider: str, server: Server, request: Request, waits: Waits | None = None, **options: Any) -> Response:
+    declared: Provider = find("models", provider)
+    spec = parse_spec(model_string(f"{provider}:{NAMES[provider]}", **({"timeout": 20} | options)))
+
+    address = ServiceAddress(base(provider, server), KEY)
+    clock = Clock(Waits() if waits is None else waits, lambda: NOW)
+    model = ProviderModel(spec, declared, NAMES[provider], address, read_options(spec, declared.options), clock)
+
+    async def play() -> Response:
+        try:
+            return await model.ask(request, Shelf())  # type: ignore[arg-type]
+        finally:
+            await model.close()
+
+    return asyncio.run(play())
+
+
+def last_body(server: Server) -> Any:
+    [*_, seen] = server.seen(server_path(server))
+    return seen.asked
+
+
+def server_path(server: Server) -> str:
+    for service in (*SERVICES.values(), VertexService):
+        if server.seen(service.place):
+            return service.place
+    raise AssertionError("nothing was asked")
+
+
+def test_a_picture_a_question_and_a_system_prompt_arrive_as_the_service_publishes(
+    provider: str, server: Server
+) -> None:
+    response = ask(provider, server, question(), system="Be brief.")
+    assert (response.error, response.text, response.finish) == (None, "(B)", "stop")
+    assert response.usage == Usage(7, 3)
+    asked = last_body(server)
+    picture = {
+        "anthropic": lambda: asked["messages"][0]["content"][0]["source"]["data"],
+        "gemini": lambda: asked["contents"][0]["parts"][0]["inlineData"]["data"],
+        "bedrock": lambda: asked["messages"][0]["content"][0]["image"]["source"]["bytes"],
+    }[provider]()
+    assert base64.b64decode(picture) == BYTES
+    system = {"anthropic": "system", "gemini": "systemInstruction", "bedrock": "system"}[provider]
+    assert "Be brief." in str(asked[system])
+    assert "Be brief." not in str({name: part for name, part in asked.items() if name != system})
+
+
+def test_a_dialogue_with_sampling_and_stops_is_what_the_service_publishes(provider: str, server: Server) -> None:
+    talk = (
+        Message("user", (ImagePart(PICTURE), TextPart("Is it a cat?"))),
+        Message("assistant", (TextPart("No."),)),
+        Message("user", (TextPart("A dog?"),)),
+        Message("assistant", (TextPart("The answer is"),)),
+    )
+    sampled = Decoding(max_new_tokens=50, temperature=0.7, top_p=0.9, seed=3, stop=("\n\n",))
+    response = ask(provider, server, question(*talk, decoding=sampled), reasoning_tokens=0)
+    assert response.error is None, response
+    assert PREFIX_DROPPED in response.notes
+    sent = msgspec.json.encode(last_body(server)).decode()
+    assert "The answer is" not in sent
+    assert "50" in sent
+
+
+def test_fields_of_the_services_own_are_merged_into_the_body(server: Server, provider: str) -> None:
+    extra: dict[str, Any] = {
+        "anthropic": {"metadata": {"user_id": "u"}},
+        "gemini": {"generationConfig": {"topK": 5}},
+        "bedrock": {"additionalModelRequestFields": {"top_k": 5}},
+    }[provider]
+    assert ask(provider, server, question(), extra_body=extra).error is None
+    asked = last_body(server)
+    if provider == "gemini":
+        assert asked["generationConfig"]["topK"] == 5
+        assert asked["generationConfig"]["maxOutputTokens"] > 0
+    else:
+        assert extra.items() <= asked.items()
+
+
+REASONED: dict[str, Any] = {
+    "anthropic": lambda: anthropic_reply(
+        [
+            {"type": "thinking", "thinking": "It barks.", "signature": "s"},
+            {"type": "text", "text": "(A)", "citations": None},
+        ],
+        "end_turn",
+        cache_read_input_tokens=100,
+        output_tokens_details={"thinking_tokens": 2},
+    ),
+    "gemini": lambda: gemini_reply(
+        [{"text": "It barks.", "thought": True}, {"text": "(A)"}],
+        promptTokenCount=107,
+        cachedContentTokenCount=100,
+        candidatesTokenCount=1,
+        thoughtsTokenCount=2,
+    ),
+    "bedrock": lambda: bedrock_reply(
+        [{"reasoningContent": {"reasoningText": {"text": "It barks."}}}, {"text": "(A)"}],
+        "end_turn",
+        cacheReadInputTokens=100,
+    ),
+}
+
+
+def test_reasoning_and_its_tokens_are_kept_apart_from_the_answer(server: Server, provider: str) -> None:
+    server.script(Fault(body=msgspec.json.encode(REASONED[provider]()).decode()))
+    response = ask(provider, server, question(), reasoning_tokens=2048)
+    assert (response.text, response.reasoning) == ("(A)", "It barks.")
+    thought = None if provider == "bedrock" else 2
+    assert response.usage == Usage(107, 3, 100, thought)
+
+
+def test_a_budget_for_reasoning_is_added_to_that_of_the_answer(server: Server, provider: str) -> None:
+    assert ask(provider, server, question(), reasoning_tokens=2048).error is None
+    asked = last_body(server)
+    if provider == "anthropic":
+        assert (asked["max_tokens"], asked["thinking"]["budget_tokens"]) == (2078, 2048)
+    elif provider == "gemini":
+        settings = asked["generationConfig"]
+        assert (settings["maxOutputTokens"], settings["thinkingConfig"]["thinkingBudget"]) == (2078, 2048)
+    else:
+        assert asked["inferenceConfig"]["maxTokens"] == 2078
+
+
+@pytest.mark.parametrize("effort", ["none", "high"])
+def test_an_effort_is_passed_on_as_the_service_spells_it(effort: str) -> None:
+    spelt = {
+        ("anthropic", "none"): {"thinking": {"type": "disabled"}},
+        ("anthropic", "high"): {"output_config": {"effort": "high"}},
+        ("gemini", "none"): {"thinkingBudget": 0, "includeThoughts": False},
+        ("gemini", "high"): {"thinkingLevel": "HIGH", "includeThoughts": True},
+    }
+    for name in ("anthropic", "gemini"):
+        with start_server(service=SERVICES[name], key=KEY) as started:
+            assert ask(name, started, question(), reasoning_effort=effort).error is None
+            asked = last_body(started)
+            where = asked if name == "anthropic" else asked["generationConfig"]["thinkingConfig"]
+            assert spelt[name, effort].items() <= where.items()
+
+
+CUT = {
+    "anthropic": lambda: anthropic_reply([], "max_tokens"),
+    "gemini": lambda: gemini_reply([], "MAX_TOKENS", thoughtsTokenCount=30, candidatesTokenCount=0),
+    "bedrock": lambda: bedrock_reply([], "max_tokens"),
+}
+WITHHELD = {
+    "anthropic": lambda: anthropic_reply([], "refusal"),
+    "gemini": lambda: gemini_reply([], "SAFETY"),
+    "bedrock": lambda: bedrock_reply([], "guardrail_intervened"),
+}
+
+
+def test_a_reply_that_the_limit_cut_says_so_in_one_word(server: Server, provider: str) -> None:
+    server.script(Fault(body=msgspec.json.encode(CUT[provider]()).decode()))
+    response = ask(provider, server, question())
+    assert (response.text, response.finish) == ("", "length")
+
+
+def test_what_the_service_withholds_is_a_typed_refusal(server: Server, provider: str) -> None:
+    server.script(Fault(body=msgspec.json.encode(WITHHELD[provider]()).decode()))
+    response = ask(provider, server, question())
+    assert response.error is not None
+    assert (response.error.kind, response.error.attempts) == ("refused", 1)
+
+
+@pytest.mark.parametrize("reason", ["SAFETY", "PROHIBITED_CONTENT"])
+def test_a_prompt_that_gemini_blocks_is_a_refusal_with_its_reason(reason: str) -> None:
+    body = published_gemini({"promptFeedback": {"blockReason": reason}, "usageMetadata": {"promptTokenCount": 7}})
+    with start_server(service=GeminiService, key=KEY) as started:
+        started.script(Fault(body=msgspec.json.encode(body).decode()))
+        error = ask("gemini", started, question()).error
+    assert error is not None
+    assert error.kind == "refused"
+    assert reason in error.detail
+
+
+def error_of(provider: str, kind: str) -> Fault:
+    """What each service sends when it has no room, with its own way to say how long."""
+    if provider == "anthropic":
+        body = {"type": "error", "error": {"type": "rate_limit_error", "message": "too many"}, "request_id": "r"}
+        reset = "2023-11-14T22:13:27Z"  # seven seconds after NOW
+        limits = {
+            "anthropic-ratelimit-input-tokens-remaining": "0",
+            "anthropic-ratelimit-input-tokens-reset": reset,
+            "anthropic-ratelimit-requests-remaining": "9",
+            "anthropic-ratelimit-requests-reset": "2023-11-14T23:13:27Z",
+        }
+        overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+        status, sent = (429, body) if kind == "rate" else (529, overloaded)
+        return Fault(status, msgspec.json.encode(sent).decode(), limits if kind == "rate" else {})
+    if provider == "gemini":
+        details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}] if kind == "rate" else []
+        name, status = ("RESOURCE_EXHAUSTED", 429) if kind == "rate" else ("UNAVAILABLE", 503)
+        error = {"code": status, "status": name, "message": "no room", "details": details}
+        return Fault(status, msgspec.json.encode({"error": error}).decode())
+    status, code = (429, "ThrottlingException") if kind == "rate" else (503, "ServiceUnavailableException")
+    headers = {"x-amzn-errortype": code} | ({"retry-after": "7"} if kind == "rate" else {})
+    return Fault(status, '{"message": "no room"}', headers)
+
+
+def test_a_rate_limit_is_waited_for_as_long_as_the_service_says(server: Server, provider: str) -> None:
+    server.script(error_of(provider, "rate"))
+    waits = Waits()
+    assert ask(provider, server, question(), waits).error is None
+    assert len(waits) == 1
+    assert 7 <= waits[0] <= 7.8
+
+
+def test_a_service_without_room_is_asked_again(server: Server, provider: str) -> None:
+    server.script(msgspec.structs.replace(error_of(provider, "full"), times=2))
+    waits = Waits()
+    assert ask(provider, server, question(), waits).error is None
+    assert len(waits) == 2
+
+
+def error_with(status: int, message: str, *details: dict[str, Any]) -> Fault:
+    return Fault(status, msgspec.json.encode({"error": {"message": message, "details": details}}).decode())
+
+
+NO_QUOTA = {"@type": "x/google.rpc.QuotaFailure", "violations": [{"quotaId": "GenerateRequestsPerDayPerProject"}]}
+BAD_KEY = {"@type": "x/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "words"),
+    [
+        ("anthropic", error_with(400, "Your credit balance is too low"), "credit"),
+        ("gemini", error_with(400, "API key not valid", BAD_KEY), "check the API key"),
+        ("gemini", error_with(429, "quota of the day", NO_QUOTA), "quota of the day"),
+        ("bedrock", Fault(403, '{"message": "no access"}', {"x-amzn-errortype": "AccessDeniedException"}), "no access"),
+    ],
+)
+def test_what_would_fail_every_request_ends_the_run(name: str, fault: Fault, words: str) -> None:
+    with start_server(service=SERVICES[name], key=KEY) as started:
+        started.script(fault)
+        with pytest.raises(ModelError, match=words):
+            ask(name, started, question())
+
+
+def test_a_reply_in_another_form_is_malformed_and_tried_again(server: Server, provider: str) -> None:
+    server.script(Fault(body=reply_body("(B)")), Fault(body="[]"), Fault(body='{"promptFeedback": {}}'))
+    waits = Waits()
+    assert ask(provider, server, question(), waits).text == "(B)"
+    assert len(waits) == 3
+
+
+def test_a_field_that_a_model_refuses_is_left_out_from_then_on_and_noted() -> None:
+    with start_server(service=AnthropicService, key=KEY) as started:
+        message = "This model does not support the effort parameter."
+        started.script(Fault(400, msgspec.json.encode({"error": {"message": message}}).decode()))
+        response = ask("anthropic", started, question(), reasoning_effort="high")
+        assert response.error is None
+        assert "effort left out: the server refuses it" in response.notes
+        assert last_body(started)["output_config"] == {}
+
+
+def test_the_schema_of_a_verdict_is_one_that_the_service_publishes() -> None:
+    for name in ("anthropic", "gemini"):
+        with start_server(service=SERVICES[name], key=KEY) as started:
+            assert ask(name, started, question(decoding=Decoding(choices=("A", "B")))).error is None
+            assert '"verdict"' in msgspec.json.encode(last_body(started)).decode()
+
+
+def test_a_key_that_the_service_repeats_is_removed(server: Server, provider: str) -> None:
+    server.script(Fault(400, msgspec.json.encode({"error": {"message": f"bad {KEY}"}}).decode()))
+    error = ask(provider, server, question()).error
+    assert error is not None
+    assert KEY not in error.detail
+
+
+def test_a_model_opens_by_its_string_with_the_key_of_its_environment_variable(
+    server: Server, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLES[provider], raising=False)
+    text = f"{provider}:{NAMES[provider]}@{base(provider, server)}"
+    with pytest.raises(ModelError, match=VARIABLES[provider]):
+        load_model(text)
+    monkeypatch.setenv(VARIABLES[provider], KEY)
+    model = load_model(text)
+    assert isinstance(model, ProviderModel)
+    assert model.client.url == base(provider, server)
+    assert KEY not in str(model.fingerprint())
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("anthropic:claude", "https://api.anthropic.com/v1"),
+        ("gemini:gemini-3-flash", "https://generativelanguage.googleapis.com/v1beta"),
+        ("bedrock:m?region=eu-west-1", "https://bedrock-runtime.eu-west-1.amazonaws.com"),
+        ("azure:d@https://r.openai.azure.com", "https://r.openai.azure.com/openai/v1"),
+        (
+            "azure:d@https://r.openai.azure.com?api_version=2024-10-21",
+            "https://r.openai.azure.com/openai/deployments/d",
+        ),
+    ],
+)
+def test_without_an_address_the_services_own_is_asked(text: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in VARIABLES.values():
+        monkeypatch.setenv(variable, KEY)
+    model = load_model(text)
+    assert isinstance(model, (ProviderModel, OpenAIModel))
+    assert model.client.url == url
+
+
+def test_the_same_service_elsewhere_is_the_same_model_and_another_setting_is_not() -> None:
+    assert answers_as("anthropic:claude@http://a:1?timeout=3&concurrency=2") == answers_as("anthropic:claude")
+    assert answers_as("gemini:g?temperature=1") != answers_as("gemini:g")
+    assert answers_as("azure:d@https://one.net?retries=1") == answers_as("azure:d@https://one.net")
+    assert answers_as("azure:d@https://one.net") != answers_as("azure:d@https://two.net"), "names are the users' own"
+
+
+def test_azure_is_asked_with_its_key_header_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
+    with start_server() as started:
+        model = load_model(f"azure:my-deployment@http://127.0.0.1:{started.port}?api_version=2024-10-21&retries=0")
+        with pytest.raises(ModelError, match="404"):
+            asyncio.run(model.ask(question(), Shelf()))  # type: ignore
+        path = "/openai/deployments/my-deployment/chat/completions?api-version=2024-10-21"
+        [seen] = started.seen(path)
+    assert seen.headers["api-key"] == KEY
+    assert "authorization" not in seen.headers
+    assert seen.asked["max_completion_tokens"] == 30
+
+
+def test_vertex_is_asked_with_the_token_of_google_auth(monkeypatch: pytest.MonkeyPatch) -> None:
+    auth = pytest.importorskip("google.auth")
+    credentials = pytest.importorskip("google.oauth2.credentials").Credentials(token=KEY)
+    monkeypatch.setattr(auth, "default", lambda scopes: (credentials, "p"))
+    with start_server(service=VertexService, key=KEY) as started:
+        url = f"http://127.0.0.1:{started.port}/v1/projects/p/locations/europe-west4/publishers/google"
+        model = load_model(f"vertex:gemini-3-flash@{url}")
+
+        async def play() -> Response:
+            try:
+                return await model.ask(question(), Shelf())  # type: ignore
+            finally:
+                await model.close()  # type: ignore
+
+        response = asyncio.run(play())
+    assert (response.error, response.text) == (None, "(B)")
+
+
+@pytest.mark.parametrize(
+    ("name", "reasons"),
+    [
+        ("o3-mini", True),
+        ("gpt-4o-mini", False),
+        ("gemini-2.5-pro", True),
+        ("gemini-2.0-flash", False),
+        ("Qwen/Qwen3-VL-8B-Thinking", True),
+        ("Qwen/Qwen3-VL-8B-Instruct", False),
+        ("llava-hf/llava-1.5-7b-hf", False),
+    ],
+)
+def test_which_models_reason_is_declared_by_their_names(name: str, reasons: bool) -> None:
+    assert (declared_reasoning_tokens(name) > 0) == reasons
+
+
+def test_options_of_a_table_are_those_of_a_model_string() -> None:
+    text = model_string("openai:m@http://h/v1", extra_body={"a": {"b": 1}}, stop=["\n", "&"], temperature=0.5)
+    spec = run_spec({"models": [{"model": "openai:m@http://h/v1", "extra_body": {"a": {"b": 1}}, "stop": ["\n", "&"],
+                                 "temperature": 0.5}]})  # fmt: skip
+    assert spec.models == (text,)
+    options = read_options(parse_spec(text), OpenAIOptions)
+    assert (options.extra_body, options.stop, options.temperature) == ({"a": {"b": 1}}, ("\n", "&"), 0.5)
+    with pytest.raises(ModelError, match="extra_body"):
+        load_model("openai:m@http://h/v1?extra_body=[1]")
+
+
+def test_what_answers_depend_on_is_part_of_the_fingerprint_and_what_is_only_kept_is_not() -> None:
+    plain = load_model("openai:m@http://h/v1").fingerprint()
+    for option in ("system=s", "temperature=0.5", "reasoning_effort=low", 'extra_body={"a":1}', "stop=x", "seed=0"):
+        assert load_model(f"openai:m@http://h/v1?{option}").fingerprint() != plain
+    assert load_model("openai:m@http://h/v1?logprobs=3&timeout=9").fingerprint() == plain
+
+
+def test_options_of_the_model_string_reach_an_openai_compatible_server() -> None:
+    with start_server() as started:
+        options = {
+            "system": "Be brief.",
+            "extra_body": {"top_k": 5},
+            "chat_template_kwargs": {"enable_thinking": False},
+        }
+        text = model_string(f"openai:any@{started.url}", reasoning_effort="low", logprobs=2, stop="\n", **options)
+        model = load_model(text)
+
+        async def play() -> Response:
+            try:
+                return await model.ask(question(), Shelf())  # type: ignore
+            finally:
+                await model.close()  # type: ignore
+
+        response = asyncio.run(play())
+        [seen] = started.seen()
+    asked = seen.asked
+    assert asked["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert (asked["top_k"], asked["chat_template_kwargs"]) == (5, {"enable_thinking": False})
+    assert (asked["reasoning_effort"], asked["stop"]) == ("low", ["\n"])
+    assert asked["max_tokens"] > 30
+    assert [token.token for token in response.logprobs] == [
+        "(",
+        *{one.token for one in response.logprobs} - {"(", ")"},
+        ")",
+    ]
+    assert all(len(token.others) <= 2 for token in response.logprobs)
+
+
+@pytest.mark.parametrize(
+    ("text", "closing", "parts"),
+    [
+        ("<think>hm</think>(A)", "", ("hm", "(A)")),
+        ("<think>hm", "", ("hm", "")),
+        ("hm</think>\n(A)", "</think>", ("hm", "(A)")),
+        ("(A) <think>", "", (None, "(A) <think>")),
+        ("(A)", "", (None, "(A)")),
+    ],
+)
+def test_thoughts_are_split_from_the_answer(text: str, closing: str, parts: tuple[str | None, str]) -> None:
+    split = split_thoughts(text, closing)
+    assert (split.reasoning, split.answer) == parts
+
+
+def test_a_budget_eaten_by_reasoning_is_a_reason_of_its_own_and_said_with_the_way_out(tmp_path: Path) -> None:
+    said: list[str] = []
+    body = reply_body("", finish="length", reasoning_content="Let me see")
+    with start_server() as started:
+        started.script(Fault(body=body, times=10**6))
+        model = f"openai:any@{started.url}"
+        spec = run_spec({"models": [model], "benchmarks": ["eyechart/colour"], "limit": 3, "runs": str(tmp_path)})
+        [finished] = evaluate_spec(spec, announce=said.append)
+    [line] = [line for line in said if "reasoning" in line]
+    assert line.startswith("3 of 3 replies were cut in their reasoning")
+    assert f"{model}?reasoning_tokens=16384" in line
+    [benchmark] = finished.scored.benchmarks
+    assert {prediction.reason for prediction in benchmark.predictions} == {"reasoning cut off"}
+    assert "Let me see" in (report_path([finished.scored])).read_text("utf-8")

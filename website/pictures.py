@@ -1,0 +1,80 @@
+"""Make the pictures of docs/pictures: a terminal as SVG, reports as a browser shows them. `make pictures` runs this."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from PIL import Image
+from rich.console import CONSOLE_SVG_FORMAT, Console
+from rich.terminal_theme import MONOKAI
+
+from snellen.cli import main, show
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from browser import Page, browsing
+
+PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
+WIDTH, HEIGHT = 1280, 820
+COLUMNS = 118
+COLOURS = 128
+"""Colours of a screenshot that is kept: pages have few, and a small file is worth more than their last shade."""
+FONTS = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
+TERMINAL = FONTS.sub("", CONSOLE_SVG_FORMAT).replace("Fira Code,", "ui-monospace, Menlo, Consolas,")
+"""The picture of a terminal, without the font that it would load from elsewhere."""
+
+
+@contextmanager
+def recorded(name: str) -> Iterator[Console]:
+    """What commands print in the block becomes the picture of a terminal."""
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, emoji=False, highlight=False)
+    before, show.out = show.out, console
+    try:
+        yield console
+    finally:
+        show.out = before
+    PICTURES.joinpath(name).write_text(
+        console.export_svg(title="snellen", theme=MONOKAI, code_format=TERMINAL), "utf-8"
+    )
+
+
+def run(*words: str) -> None:
+    """A command as a user gives it. Raises SystemExit when it fails."""
+    try:
+        main(words)
+    except SystemExit as stopped:
+        if stopped.code:
+            raise
+
+
+def photograph(page: Page, report: Path, place: str, name: str) -> None:
+    """A report from one of its places on, as a browser shows it, in few colours."""
+    page.open(report.resolve().as_uri())
+    picture = Image.open(io.BytesIO(page.photograph(place))).convert("RGB")
+    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(PICTURES / name, optimize=True)
+
+
+def make_pictures() -> None:
+    PICTURES.mkdir(exist_ok=True)
+    with recorded("run.svg") as console:
+        words = "run snellen:tiny eyechart/colour -p circular --limit 12"
+        console.print(f"[bold green]$[/] snellen {words}", markup=True)
+        run(*words.split(), "--name", "run")
+    run("demo", "--limit", "12", "--runs", "demo")
+    with browsing(Path("browser")) as page:
+        page.resize(WIDTH, HEIGHT)
+        photograph(page, Path("demo/report.html"), "body", "report.png")
+        photograph(page, Path("runs/run/report.html"), "#entries", "samples.png")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        os.chdir(scratch)
+        make_pictures()
+    sys.stdout.write(f"pictures lie in {PICTURES}\n")
