@@ -113,6 +113,8 @@ def _fault(row: UploadedRow, sample: Sample) -> str:
     options = sample.rounds[turn].options
     if row.options and (len(row.options) != len(options) or places_of(row.options, options) is None):
         return "with other options than their question has"
+    if row.labels and (len(set(row.labels)) < len(row.labels) or len(row.labels) != len(options)):
+        return "whose labels are not one for each option"
     if row.scores is not None:
         if not options:
             return "with scores, of an open question"
@@ -135,6 +137,7 @@ def _placed(row: UploadedRow, sample: Sample, where: str, file_order: tuple[int,
         id=sample.id,
         turn=turn if sample.turns else None,
         options=row.options or (),
+        labels=row.labels or (),
         reply=None if scored else row.reply,
         scores=row.scores or (),
     )

@@ -179,9 +179,7 @@ def find_submission(connection: Connection, submission_id: str, viewer: Account 
 
 def set_public(connection: Connection, of: Account, submission_id: str, *, is_public: bool) -> bool:
     """Whether it is one of this account, and now public or private."""
-    own = and_(
-        submission.c.id == submission_id, submission.c.account_id == of.id, submission.c.state != "withdrawn"
-    )
+    own = and_(submission.c.id == submission_id, submission.c.account_id == of.id, submission.c.state != "withdrawn")
     if not connection.execute(update(submission).where(own).values(is_public=is_public)).rowcount:
         return False
     note(connection, of.actor, "submission shown" if is_public else "submission hidden", submission_id)
@@ -190,9 +188,7 @@ def set_public(connection: Connection, of: Account, submission_id: str, *, is_pu
 
 def withdraw(connection: Connection, of: Account, submission_id: str) -> bool:
     """Whether it is one of this account, which nobody sees any more. It still counts towards its day."""
-    own = and_(
-        submission.c.id == submission_id, submission.c.account_id == of.id, submission.c.state != "withdrawn"
-    )
+    own = and_(submission.c.id == submission_id, submission.c.account_id == of.id, submission.c.state != "withdrawn")
     # What tells nothing of the answers did not count before, and does not now.
     counted = connection.execute(select(submission.c.state).where(own)).scalar()
     if counted is None:
@@ -207,7 +203,7 @@ def withdraw(connection: Connection, of: Account, submission_id: str) -> bool:
 
 
 def _read(row: Row[Any]) -> Submission:
-    facts = dict(row._mapping)
+    facts = {str(name): value for name, value in row._mapping.items()}
     told = facts.pop("faults") or {}
     return msgspec.convert(
         {

@@ -21,7 +21,7 @@ FORM_BYTES = 64 * 1024
 
 def _upload_bytes(configuration: Configuration) -> Mapping[str, int]:
     settings = msgspec.convert(configuration.feature.get(NAME, {}), LeaderboardSettings)
-    return {place: settings.upload_bytes + FORM_BYTES for place in (f"{PAGES}/", f"{API_BOARDS}/")}
+    return dict.fromkeys((f"{PAGES}/", f"{API_BOARDS}/"), settings.upload_bytes + FORM_BYTES)
 
 
 FEATURE = Feature(
@@ -34,7 +34,9 @@ FEATURE = Feature(
     settings=LeaderboardSettings,
     navigation=(NavigationEntry("Leaderboard", PAGES),),
     jobs=(Job(SCORE_SUBMISSIONS, 60, score_waiting),),
-    metrics=(Collector("snellen_submissions", "Submissions to the leaderboard by what came of them", labels=("outcome",)),),
+    metrics=(
+        Collector("snellen_submissions", "Submissions to the leaderboard by what came of them", labels=("outcome",)),
+    ),
     health_checks=(HealthCheck("leaderboard", boards_fault),),
     limits=(RateLimit(UPLOADS, "20/hour", "60/hour"),),
     scopes={SUBMIT: "submit predictions to the leaderboard"},

@@ -143,7 +143,7 @@ def _draw(services: Services, board: Board, content: str) -> Draw:
 
 
 async def _delete_leftovers(services: Services) -> None:
-    """Files whose submission was withdrawn or erased while it waited. One that has just come may not be recorded yet."""
+    """Files of submissions that no longer wait. One that has just come may not be recorded yet."""
     root = services.configuration.folder / FOLDER
     before = time.time() - SETTLED_SECONDS
     folders = [path for path in root.iterdir() if path.stat().st_mtime < before] if root.is_dir() else []

@@ -2,8 +2,8 @@
 
 Columns: `id` (or `index`) of the sample and `prediction`, the model's reply. Where it applies: `benchmark` (a board of
 several), `turn` (the round of a dialogue, from 0), `options` (their texts in the order that was shown; in .xlsx the
-columns A, B, ...), and `scores`, a log-likelihood (nats) for each option shown, in place of `prediction`. Other columns,
-such as right answers, are not read.
+columns A, B, ...) with their `labels` (capital letters unless said), and `scores`, a log-likelihood (nats) for each
+option shown, in place of `prediction`. Other columns, such as right answers, are not read.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class UploadedRow(Struct, frozen=True):
     turn: int | None = None
     prediction: str | int | float | None = None
     options: tuple[str, ...] | None = None
+    labels: tuple[str, ...] | None = None
     scores: tuple[float, ...] | None = None
 
     @property
@@ -74,7 +75,7 @@ def _too_long(row: UploadedRow) -> str:
         return f"the prediction has more than {LONGEST_REPLY:,} characters"
     if len(row.name) > LONGEST_ID or len(row.benchmark) > LONGEST_ID:
         return f"the id has more than {LONGEST_ID} characters"
-    if max(len(row.options or ()), len(row.scores or ())) > MOST_OPTIONS:
+    if max(len(row.options or ()), len(row.labels or ()), len(row.scores or ())) > MOST_OPTIONS:
         return f"there are more than {MOST_OPTIONS} options"
     return ""
 

@@ -260,16 +260,16 @@ async def send_submission(
 @router.get(f"{API_SUBMISSIONS}/{{submission_id}}", tags=["leaderboard"])
 async def show_submission(submission_id: SubmissionId, services: ServicesDep, caller: CallerDep) -> EntryFacts:
     """A submission of the caller's, or a public entry."""
-    return _entry_facts(await _entry(services, submission_id, caller))
+    return _entry_facts(await _entry(services, submission_id, caller.account))
 
 
 @router.patch(f"{API_SUBMISSIONS}/{{submission_id}}", tags=["leaderboard"])
 async def change_submission(
-    submission_id: SubmissionId, visibility: Visibility, account: SubmitDep, services: ServicesDep, caller: CallerDep
+    submission_id: SubmissionId, visibility: Visibility, account: SubmitDep, services: ServicesDep
 ) -> EntryFacts:
     """Show an entry of one's own to everybody, or to oneself alone."""
     await _set_public(services, account, submission_id, is_public=visibility.is_public)
-    return _entry_facts(await _entry(services, submission_id, caller))
+    return _entry_facts(await _entry(services, submission_id, account))
 
 
 @router.delete(f"{API_SUBMISSIONS}/{{submission_id}}", status_code=204, tags=["leaderboard"])
@@ -321,7 +321,9 @@ async def upload_template(board: BoardName, services: ServicesDep) -> Response:
 
 
 @router.get(f"{PAGES}/{{board}}/submit", include_in_schema=False)
-async def submission_page(board: BoardName, request: Request, account: PersonDep, services: ServicesDep) -> HTMLResponse:
+async def submission_page(
+    board: BoardName, request: Request, account: PersonDep, services: ServicesDep
+) -> HTMLResponse:
     return _submission_page(request, services, _board(services, board))
 
 
@@ -353,7 +355,7 @@ async def submit_predictions(
 async def entry_page(
     board: BoardName, submission_id: SubmissionId, request: Request, services: ServicesDep, caller: CallerDep
 ) -> HTMLResponse:
-    entry = await _entry(services, submission_id, caller)
+    entry = await _entry(services, submission_id, caller.account)
     if entry.board != board:
         raise HTTPException(404, "no entry of this name is shown here")
     values = {
@@ -411,10 +413,8 @@ async def _standings(services: Services, board: Board, caller: Caller, benchmark
     return standings(found, names, known, by, order)
 
 
-async def _entry(services: Services, submission_id: str, caller: Caller) -> Submission:
-    found = await services.database.read(
-        lambda connection: entries.find_submission(connection, submission_id, caller.account)
-    )
+async def _entry(services: Services, submission_id: str, viewer: Account | None) -> Submission:
+    found = await services.database.read(lambda connection: entries.find_submission(connection, submission_id, viewer))
     if found is None:
         raise HTTPException(404, "no entry of this name is shown here")
     return found
@@ -453,9 +453,7 @@ async def _take(
     await asyncio.to_thread(keep_upload, services, name, suffix, content)
     await services.database.write(lambda connection: entries.add_submission(connection, account, board, new, name))
     services.jobs.wake(SCORE_SUBMISSIONS)
-    found = await services.database.read(lambda connection: entries.find_submission(connection, name, account))
-    assert found is not None
-    return found
+    return await _entry(services, name, account)
 
 
 async def _set_public(services: Services, account: Account, submission_id: str, *, is_public: bool) -> None:
