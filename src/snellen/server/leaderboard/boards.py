@@ -34,15 +34,17 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tags of samples by which numbers are shown, too."""
     smallest_group: int = 50
     """Questions of the smallest part of a benchmark that has a number of its own."""
-    answers_per_step: int = 5
-    """Numbers are shown in steps that so many answers make."""
+    noise_answers: float = 2.0
+    """Scale of the noise in each number, in answers (`releasing` says what it is good for)."""
 
     def __post_init__(self) -> None:
         if not _BOARD_NAME.fullmatch(self.name):
             raise ValueError(f"a board's name has small letters, digits, dots and dashes, and {self.name!r} has not")
         if not self.benchmarks:
             raise ValueError(f"the board {self.name!r} needs benchmarks")
-        for field in ("a_day", "presentations", "smallest_group", "answers_per_step"):
+        if not self.noise_answers > 0:
+            raise ValueError(f"the board {self.name!r}: noise_answers is more than 0")
+        for field in ("a_day", "presentations", "smallest_group"):
             if getattr(self, field) < 1:
                 raise ValueError(f"the board {self.name!r}: {field} is at least 1")
 

@@ -17,7 +17,7 @@ from snellen.server.hosting.tables import account, utc_now
 from snellen.server.hosting.tokens import new_id
 from snellen.server.leaderboard.boards import Board
 from snellen.server.leaderboard.checking import UploadFault
-from snellen.server.leaderboard.rounding import PublishedNumber
+from snellen.server.leaderboard.releasing import PublishedNumber
 from snellen.server.leaderboard.tables import submission
 
 State = Literal["waiting", "scored", "refused", "failed", "withdrawn"]

@@ -21,7 +21,7 @@ from snellen.server.leaderboard import entries
 from snellen.server.leaderboard.boards import Board, board_benchmarks, build_digests, find_board, settings_of
 from snellen.server.leaderboard.entries import State
 from snellen.server.leaderboard.reading import UploadLimits
-from snellen.server.leaderboard.rounding import Draw, publish_number
+from snellen.server.leaderboard.releasing import Draw, release_number
 from snellen.server.leaderboard.scoring_process import ScoringOutcome, ScoringTask
 
 FOLDER = "submissions"
@@ -82,7 +82,7 @@ async def _score(services: Services, row: Any) -> tuple[State, Mapping[str, Any]
         told = entries.outcome_faults(outcome.refused, outcome.faults)
         return "refused", {"faults": told, "rows": outcome.rows}
     draw = _draw(services, board, outcome.content)
-    numbers = [publish_number(exact, board.answers_per_step, draw) for exact in outcome.numbers]
+    numbers = [release_number(exact, board.noise_answers, draw) for exact in outcome.numbers]
     builds = {one.name: build_digests(services, one) for one in board_benchmarks(board)}
     return "scored", {
         "rows": outcome.rows,
@@ -137,7 +137,7 @@ async def _carry_out(services: Services, task: ScoringTask) -> ScoringOutcome | 
 def _draw(services: Services, board: Board, content: str) -> Draw:
     def draw(purpose: str) -> float:
         signed = services.signer.signature("leaderboard draw", f"{board.name}\0{content}\0{purpose}")
-        return int(hashlib.sha256(signed.encode()).hexdigest()[:12], 16) / 16**12
+        return (int(hashlib.sha256(signed.encode()).hexdigest()[:12], 16) + 0.5) / 16**12
 
     return draw
 

@@ -26,7 +26,7 @@ from snellen.server.leaderboard.boards import Board, board_benchmarks, build_dig
 from snellen.server.leaderboard.entries import ModelFacts, NewSubmission, Submission
 from snellen.server.leaderboard.jobs import SCORE_SUBMISSIONS, keep_upload
 from snellen.server.leaderboard.reading import kind_of
-from snellen.server.leaderboard.rounding import PublishedNumber
+from snellen.server.leaderboard.releasing import PublishedNumber
 from snellen.server.leaderboard.standings import OVERALL, Order, Standing, standings
 
 PAGES, API_BOARDS, API_SUBMISSIONS = "/leaderboard", "/api/v1/boards", "/api/v1/submissions"
@@ -75,7 +75,7 @@ class BoardSample(BaseModel):
 
 
 class EntryNumber(BaseModel):
-    """A published number: rounded, with an interval around it."""
+    """A published number, with noise of the scale `noise` in it, and an interval around it."""
 
     benchmark: str
     metric: str
@@ -84,7 +84,7 @@ class EntryNumber(BaseModel):
     low: float
     high: float
     n: int
-    step: float
+    noise: float
     unit: str
 
 

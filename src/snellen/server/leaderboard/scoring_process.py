@@ -52,9 +52,9 @@ class ExactNumber(Struct, frozen=True, kw_only=True):
     metric: str
     slice: str
     value: float
-    low: float
-    high: float
     n: int
+    units: int
+    """Pictures, or dialogues, that the questions are about."""
     least: float
     """The bounds that the metric declares."""
     greatest: float
@@ -70,7 +70,7 @@ class ScoringOutcome(Struct, frozen=True, kw_only=True):
     faults: tuple[UploadFault, ...] = ()
     rows: int = 0
     content: str = ""
-    """A digest of what the predictions were read as, whatever the file looks like."""
+    """A digest of builds and of what the predictions were read as, whatever the file looks like."""
     numbers: tuple[ExactNumber, ...] = ()
 
 
@@ -89,7 +89,7 @@ def score_upload(task: ScoringTask) -> ScoringOutcome:
     numbers: list[ExactNumber] = []
     for benchmark in benchmarks:
         scored = _scored(benchmark, checked.rows[benchmark.name], labels[benchmark.name], Path(task.file))
-        digest.update(_content(scored))
+        digest.update(benchmark.manifest.version.encode() + _content(scored))
         numbers += _numbers(scored, benchmark, task)
     return ScoringOutcome(rows=len(rows), content=digest.hexdigest(), numbers=tuple(numbers))
 
@@ -139,15 +139,14 @@ def _parts(benchmark: Benchmark, scored: ScoredBenchmark, task: ScoringTask) -> 
 def _exact(row: Result) -> ExactNumber:
     metric, estimate = declared(row.metric), row.estimate
     if metric.low is None or metric.high is None or estimate.value is None:
-        raise RuntimeError(f"{row.metric} of {row.benchmark} has no value between bounds, so it cannot be rounded")
+        raise RuntimeError(f"{row.metric} of {row.benchmark} has no value between bounds, so no noise is enough")
     return ExactNumber(
         benchmark=row.benchmark,
         metric=row.metric,
         slice=row.slice,
         value=estimate.value,
-        low=estimate.value if estimate.low is None else estimate.low,
-        high=estimate.value if estimate.high is None else estimate.high,
         n=estimate.n,
+        units=estimate.groups or estimate.n,
         least=metric.low,
         greatest=metric.high,
         unit=row.unit,

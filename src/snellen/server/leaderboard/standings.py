@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from snellen.server.leaderboard.entries import Submission
-from snellen.server.leaderboard.rounding import PublishedNumber
+from snellen.server.leaderboard.releasing import PublishedNumber
 
 OVERALL = "mean"
 """In place of a benchmark: the mean over all of a board."""
@@ -80,7 +80,7 @@ def _mean(numbers: Sequence[PublishedNumber]) -> PublishedNumber | None:
         low=max(value - half, 0.0),
         high=min(value + half, 1.0),
         n=sum(one.n for one in numbers),
-        step=max(one.step for one in numbers) / count,
+        noise=max(one.noise for one in numbers) / count,
         unit=first.unit,
         better=first.better,
     )
