@@ -84,3 +84,16 @@ def scored(program: Browser, content: bytes, name: str = "predictions.jsonl", **
     answer = upload(program, content, name, **fields)
     assert answer.status_code == 201, answer.text
     return settled(program, answer.json()["id"])
+
+
+SECRET = "quagga"
+"""In every right answer of the open questions, and nowhere else."""
+
+
+def open_benchmark(folder: Path, count: int = 12) -> Benchmark:
+    """Open questions, whose answers stand in nothing that is shown."""
+    rows = [
+        {"id": f"o{i:03d}", "question": f"What is on picture {i}?", "answer": f"{SECRET} {i}", "image": small.cell(i)}
+        for i in range(count)
+    ]
+    return small.built(rows, folder / "open", name="open")

@@ -38,8 +38,8 @@ class PackedPredictions(Struct, frozen=True):
 def pack_predictions(run: Path, protocol: str = "") -> PackedPredictions:
     """The replies of a run under one protocol. Answers are not opened.
 
-    Raises StoreError for a folder that is no run, and DataError for a protocol that the run has not or whose answers are
-    no replies, and for questions without a reply.
+    Raises StoreError for a folder that is no run, and DataError for a protocol that the run has not or whose answers
+    are no replies, and for questions without a reply.
     """
     manifest = read_manifest(run)
     label = _chosen(manifest, protocol)

@@ -25,6 +25,7 @@ from snellen.server.leaderboard.scoring_process import ExactNumber
 
 FINEST = 0.001
 """Of the range of a metric: 0.1 points of a share in percent."""
+DIGITS = 6
 NOISE_QUANTILE = math.log(20)
 """Scales within which 95 of 100 draws of Laplace noise lie."""
 
@@ -59,13 +60,17 @@ def release_number(exact: ExactNumber, noise_answers: float, draw: Draw) -> Publ
     share = min(max(step * round(noisy / step), 0.0), 1.0)
     low, high = wilson(share, max(exact.units, 1))
     wider = NOISE_QUANTILE * scale + step / 2
+
+    def scaled(one: float) -> float:
+        return round(exact.least + span * one, DIGITS)
+
     return PublishedNumber(
         benchmark=exact.benchmark,
         metric=exact.metric,
         slice=exact.slice,
-        value=exact.least + span * share,
-        low=exact.least + span * max(low - wider, 0.0),
-        high=exact.least + span * min(high + wider, 1.0),
+        value=scaled(share),
+        low=scaled(max(low - wider, 0.0)),
+        high=scaled(min(high + wider, 1.0)),
         n=exact.n,
         noise=span * scale,
         unit=exact.unit,
