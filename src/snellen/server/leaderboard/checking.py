@@ -13,6 +13,7 @@ from snellen.errors import DataError
 from snellen.predictions.placed import PlacedRow
 from snellen.predictions.rows import PredictedRow
 from snellen.predictions.texts import places_of
+from snellen.protocols.base import parse_protocol
 from snellen.records import Sample
 from snellen.server.leaderboard.reading import UploadedRow
 
@@ -164,6 +165,6 @@ def protocol_of(rows: Sequence[PlacedRow], presentations: int) -> str:
     methods = {row.row.method for row in rows}
     if len(methods) > 1:
         raise DataError("the file has replies and scores of one benchmark; submit one kind")
-    if "likelihood" in methods:
-        return f"likelihood?m={presentations}"
-    return f"instability?m={presentations}" if presentations > 1 else "vanilla"
+    several = f"?m={presentations}"
+    name = f"likelihood{several}" if "likelihood" in methods else f"instability{several}" if presentations > 1 else ""
+    return parse_protocol(name or "vanilla").label

@@ -42,6 +42,11 @@ def keep_upload(services: Services, submission_id: str, suffix: str, content: by
     (folder / f"{FILE}{suffix}").write_bytes(content)
 
 
+def delete_upload(services: Services, submission_id: str) -> None:
+    """Delete what was uploaded, if it is still there."""
+    shutil.rmtree(submission_folder(services, submission_id), ignore_errors=True)
+
+
 async def score_waiting(services: Services) -> None:
     """Score all that waits. Whatever was uploaded is deleted when it has been read."""
     while not services.stopping.is_set():
@@ -56,7 +61,7 @@ async def score_waiting(services: Services) -> None:
         await services.database.write(
             lambda connection, one=row.id, state=state, values=values: entries.finish(connection, one, state, values)
         )
-        await asyncio.to_thread(shutil.rmtree, submission_folder(services, row.id), ignore_errors=True)
+        await asyncio.to_thread(delete_upload, services, row.id)
         services.metrics["snellen_submissions"].labels(state).inc()
     await _delete_leftovers(services)
 
@@ -150,4 +155,4 @@ async def _delete_leftovers(services: Services) -> None:
     waiting = await services.database.read(entries.waiting_ids) if folders else set()
     for folder in folders:
         if folder.name not in waiting:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            await asyncio.to_thread(delete_upload, services, folder.name)

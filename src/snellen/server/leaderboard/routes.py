@@ -24,7 +24,7 @@ from snellen.server.hosting.services import Services
 from snellen.server.leaderboard import entries
 from snellen.server.leaderboard.boards import Board, board_benchmarks, build_digests, find_board, settings_of
 from snellen.server.leaderboard.entries import ModelFacts, NewSubmission, Submission
-from snellen.server.leaderboard.jobs import SCORE_SUBMISSIONS, keep_upload
+from snellen.server.leaderboard.jobs import SCORE_SUBMISSIONS, delete_upload, keep_upload
 from snellen.server.leaderboard.reading import kind_of
 from snellen.server.leaderboard.releasing import PublishedNumber
 from snellen.server.leaderboard.standings import OVERALL, Order, Standing, standings
@@ -451,7 +451,11 @@ async def _take(
     name = entries.new_submission_id()
     # The file comes first: what is recorded can be scored.
     await asyncio.to_thread(keep_upload, services, name, suffix, content)
-    await services.database.write(lambda connection: entries.add_submission(connection, account, board, new, name))
+    try:
+        await services.database.write(lambda connection: entries.add_submission(connection, account, board, new, name))
+    except SnellenError:
+        await asyncio.to_thread(delete_upload, services, name)
+        raise
     services.jobs.wake(SCORE_SUBMISSIONS)
     return await _entry(services, name, account)
 
@@ -466,6 +470,7 @@ async def _set_public(services: Services, account: Account, submission_id: str, 
 async def _withdraw(services: Services, account: Account, submission_id: str) -> None:
     if not await services.database.write(lambda connection: entries.withdraw(connection, account, submission_id)):
         raise HTTPException(404, "this account has no such submission")
+    await asyncio.to_thread(delete_upload, services, submission_id)
 
 
 def _submission_page(
