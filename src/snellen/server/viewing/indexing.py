@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from snellen import __version__
 from snellen.analysis.aggregate import results_of
@@ -63,6 +64,15 @@ def _format_of(connection: sqlite3.Connection) -> int:
         return -1
 
 
+ShowsAnswers = Callable[[BenchmarkUse], bool]
+"""Whether the answers of a benchmark may be seen in what is shown of runs."""
+
+
+def all_answers(use: BenchmarkUse) -> bool:
+    """Whoever sees the pages may see all answers."""
+    return True
+
+
 def run_stamp(folder: Path) -> str:
     """Changes when anything does that a run's rows are made from."""
     uses = read_manifest(folder).benchmarks
@@ -79,14 +89,19 @@ def _state(path: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def index_run(connection: sqlite3.Connection, folder: Path, stamp: str) -> None:
+def index_run(
+    connection: sqlite3.Connection, folder: Path, stamp: str, shows_answers: ShowsAnswers = all_answers
+) -> None:
     """Score a run and replace its rows; where the answers are not here, the scores that the run keeps stand for that.
 
-    A run that has neither has a fault and no rows.
+    A run that has neither has a fault and no rows. Of benchmarks whose answers are not shown nothing enters the index
+    that follows from them, so that no page, filter, order or error made of it can tell them.
     """
     started = time.monotonic()
-    scored, fault = _scored(folder)
-    headlines = _json(_headlines(scored) if scored else [])
+    uses = read_manifest(folder).benchmarks
+    hidden = frozenset(use.name for use in uses if not shows_answers(use))
+    scored, fault = _scored(folder, hidden)
+    headlines = _json(_headlines(scored, hidden) if scored else [])
     with _transaction(connection):
         run = _run_row(connection, folder)
         _forget_rows(connection, run)
@@ -99,12 +114,14 @@ def index_run(connection: sqlite3.Connection, folder: Path, stamp: str) -> None:
         )
 
 
-def _scored(folder: Path) -> tuple[ScoredRun | None, str]:
+def _scored(folder: Path, hidden: Collection[str]) -> tuple[ScoredRun | None, str]:
     """A run by the standard rules, or why there are no numbers of it."""
     try:
-        return score_run(folder), ""
+        return score_run(folder, hidden=hidden), ""
     except SnellenError as error:
         fault = str(error)
+    if hidden:
+        return None, fault  # what a run keeps was scored by the answers
     try:
         return (load_scoring(folder), "") if scoring_names(folder) else (None, fault)
     except SnellenError:
@@ -170,8 +187,9 @@ def _forget_rows(connection: sqlite3.Connection, run: int) -> None:
     connection.execute("DELETE FROM exchange WHERE run = ?", (run,))
 
 
-def _headlines(scored: ScoredRun) -> list[Result]:
+def _headlines(run: ScoredRun, hidden: Collection[str]) -> list[Result]:
     """The results of whole benchmarks by their headline metrics, and by those of all questions with options."""
+    scored = replace(run, benchmarks=tuple(one for one in run.benchmarks if one.spec.name not in hidden))
     names = {one.spec.name: (*headlines_of(one), *CHOICE_ROWS) for one in scored.benchmarks}
     return [row for row in results_of(scored) if not row.slice and row.metric in names.get(row.benchmark, ())]
 
