@@ -102,7 +102,7 @@ def _talk_without_faults(exchange: Exchange) -> ShownTalk:
     error = exchange.response.error
     if error is None:
         return shown_talk(exchange)
-    return shown_talk(replace(exchange, response=replace(exchange.response, error=replace(error, message=""))))
+    return shown_talk(replace(exchange, response=replace(exchange.response, error=replace(error, detail=""))))
 
 
 class ViewLook(Struct, frozen=True):
