@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 
 import msgspec
 from fastapi import APIRouter, HTTPException, Request
@@ -47,6 +48,8 @@ class ExplorerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         for name in self.public:
+            if not name:
+                raise ValueError("public: a run has a name; `*` stands for all")
             if name != EVERY:
                 try:
                     check_folder_name(name)
@@ -131,7 +134,8 @@ def public_runs(services: Services) -> PublicRuns | None:
     settings: ExplorerSettings = services.settings(NAME)
     hidden = _hidden(services.configuration)
     try:
-        return _opened(services.configuration.folder.absolute(), settings, hidden)
+        with _OPENING:
+            return _opened(services.configuration.folder.absolute(), settings, hidden)
     except StoreError:
         return None
 
@@ -146,7 +150,10 @@ def _hidden(configuration: Configuration) -> _Hidden:
     return _Hidden(names=frozenset(one.name for one in benchmarks), questions=frozenset(m.questions for m in manifests))
 
 
-@lru_cache(maxsize=8)
+_OPENING = Lock()
+
+
+@lru_cache(maxsize=1)
 def _opened(folder: Path, settings: ExplorerSettings, hidden: _Hidden) -> PublicRuns:
     """Raises StoreError when none of the runs is there."""
     root = folder / RUNS

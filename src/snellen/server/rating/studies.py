@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -109,7 +110,7 @@ async def ratings_fault(services: Services) -> str | None:
     settings: RatingSettings = services.settings(NAME)
     for declared in settings.studies:
         try:
-            open_form(services.configuration.folder, declared)
+            await asyncio.to_thread(open_form, services.configuration.folder, declared)
         except SnellenError:
             return f"the study {declared.name} or its runs cannot be read"
     return None
