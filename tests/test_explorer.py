@@ -36,7 +36,7 @@ class Private(Replying):
 
 
 def rows(name: str, shift: int) -> list[dict[str, Any]]:
-    """Questions whose right answers are moved on by `shift`; a tag of each tells its answer."""
+    """Questions whose right answers are moved on by `shift`."""
     made = small.rows(COUNT, pictures=COUNT)
     for number, row in enumerate(made):
         row["id"] = f"{name}-{row['id']}"
