@@ -44,8 +44,8 @@ from snellen.records import Request
 from snellen.server.hosting.configuration import load_configuration
 from snellen.server.hosting.services import open_services
 from snellen.server.leaderboard import entries
-from snellen.server.leaderboard.entries import ModelFacts, Submission
-from snellen.server.leaderboard.reading import UploadLimits, kind_of, read_upload
+from snellen.server.leaderboard.entries import DeclaredFacts, Submission
+from snellen.server.leaderboard.reading import UploadLimits, upload_suffix, read_upload
 from snellen.server.leaderboard.releasing import PublishedNumber, release_number
 from snellen.server.leaderboard.scoring_process import ExactNumber, ScoringOutcome, ScoringTask, score_upload
 from snellen.server.leaderboard.standings import standings
@@ -198,10 +198,10 @@ def test_a_sheet_that_unpacks_to_much_is_not_unpacked(tmp_path: Path) -> None:
 
 
 def test_a_file_is_what_it_is_called() -> None:
-    assert kind_of("C:\\my files\\Answers.XLSX", b"PK\x03\x04...") == ".xlsx"
+    assert upload_suffix("C:\\my files\\Answers.XLSX", b"PK\x03\x04...") == ".xlsx"
     for name, content in (("a.xlsx", b"{}"), ("a.parquet", b"PK\x03\x04"), ("a.pkl", b""), ("jsonl", b""), ("", b"")):
         with pytest.raises(DataError):
-            kind_of(name, content)
+            upload_suffix(name, content)
 
 
 # --- what is published -------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def published(value: float, half: float, benchmark: str = "a") -> PublishedNumbe
 def entry(name: str, *numbers: PublishedNumber, is_public: bool = True, build: str = "1") -> Submission:
     return Submission(
         id=name, board="b", account_id="x", account_name="X", state="scored", is_public=is_public, model=name,
-        facts=ModelFacts(), file_digest="", file_bytes=0, created=datetime(2026, 1, 1, tzinfo=UTC), finished=None,
+        facts=DeclaredFacts(), file_digest="", file_bytes=0, created=datetime(2026, 1, 1, tzinfo=UTC), finished=None,
         snellen_version="", builds={one.benchmark: (build, build) for one in numbers}, rows=0, faults=(), refusal="",
         numbers=numbers,
     )  # fmt: skip

@@ -26,7 +26,7 @@ UNCOUNTED = ("refused", "failed")
 """States that tell nothing of the answers, and so do not count towards a day's submissions."""
 
 
-class ModelFacts(Struct, frozen=True, omit_defaults=True):
+class DeclaredFacts(Struct, frozen=True, omit_defaults=True):
     """What whoever submits declares of the model; nobody has checked it."""
 
     organisation: str = ""
@@ -47,7 +47,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     state: State
     is_public: bool
     model: str
-    facts: ModelFacts
+    facts: DeclaredFacts
     file_digest: str
     file_bytes: int
     created: datetime
@@ -69,7 +69,7 @@ class NewSubmission(Struct, frozen=True, kw_only=True):
     """What is known when a file has come."""
 
     model: str
-    facts: ModelFacts
+    facts: DeclaredFacts
     is_public: bool
     suffix: str
     file_digest: str

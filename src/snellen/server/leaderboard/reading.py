@@ -151,7 +151,7 @@ MAGIC = {".parquet": b"PAR1", ".xlsx": b"PK\x03\x04"}
 """What a file of a kind begins with."""
 
 
-def kind_of(file_name: str, content: bytes) -> str:
+def upload_suffix(file_name: str, content: bytes) -> str:
     """The suffix of a file that can be read. Raises DataError for another, and for content of another kind."""
     suffix = Path(file_name.replace("\\", "/")).suffix.lower()
     if suffix not in READERS_BY_SUFFIX:

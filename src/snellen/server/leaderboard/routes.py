@@ -23,11 +23,11 @@ from snellen.server.hosting.moderation import Contribution
 from snellen.server.hosting.services import Services
 from snellen.server.leaderboard import entries
 from snellen.server.leaderboard.boards import Board, board_benchmarks, build_digests, find_board, settings_of
-from snellen.server.leaderboard.entries import ModelFacts, NewSubmission, Submission
+from snellen.server.leaderboard.entries import DeclaredFacts, NewSubmission, Submission
 from snellen.server.leaderboard.jobs import SCORE_SUBMISSIONS, delete_upload, keep_upload
-from snellen.server.leaderboard.reading import kind_of
+from snellen.server.leaderboard.reading import upload_suffix
 from snellen.server.leaderboard.releasing import PublishedNumber
-from snellen.server.leaderboard.standings import OVERALL, Order, Standing, standings
+from snellen.server.leaderboard.standings import OVERALL, Order, BoardStanding, standings
 
 PAGES, API_BOARDS, API_SUBMISSIONS = "/leaderboard", "/api/v1/boards", "/api/v1/submissions"
 UPLOADS, SUBMIT = "submissions", "submit"
@@ -253,7 +253,7 @@ async def send_submission(
     is_public: Annotated[bool, Form()] = False,
 ) -> EntryFacts:
     """Upload predictions (.jsonl, .parquet, .xlsx) with columns id and prediction; they are scored in a moment."""
-    facts = ModelFacts(organisation, parameters, address, remark, software)
+    facts = DeclaredFacts(organisation, parameters, address, remark, software)
     return _entry_facts(await _take(services, account, _board(services, board), file, model, facts, is_public))
 
 
@@ -342,7 +342,7 @@ async def submit_predictions(
     is_public: Annotated[bool, Form()] = False,
 ) -> Response:
     chosen = _board(services, board)
-    facts = ModelFacts(organisation, parameters, address, remark)
+    facts = DeclaredFacts(organisation, parameters, address, remark)
     try:
         entry = await _take(services, account, chosen, file, model, facts, is_public)
     except DataError as error:
@@ -399,7 +399,9 @@ def _opened(board: Board) -> Board:
     return board
 
 
-async def _standings(services: Services, board: Board, caller: Caller, benchmark: str, order: Order) -> list[Standing]:
+async def _standings(
+    services: Services, board: Board, caller: Caller, benchmark: str, order: Order
+) -> list[BoardStanding]:
     benchmarks = board_benchmarks(board)
     names = [one.name for one in benchmarks]
     if benchmark and benchmark not in names:
@@ -426,7 +428,7 @@ async def _take(
     board: Board,
     file: UploadFile,
     model: str,
-    facts: ModelFacts,
+    facts: DeclaredFacts,
     is_public: bool,
 ) -> Submission:
     """Keep an upload, which is scored in a moment. Raises DataError, HTTPException 403 for words that are refused."""
@@ -435,7 +437,7 @@ async def _take(
     if facts.address and urlsplit(facts.address).scheme not in ("http", "https"):
         raise DataError("the model's address begins with https://, or is left out")
     content = await file.read()
-    suffix = kind_of(file.filename or "", content[:16])
+    suffix = upload_suffix(file.filename or "", content[:16])
     words = "\n".join(filter(None, (model, *asdict(facts).values())))
     verdict = await services.moderation.judge(Contribution("text", text=words, purpose="leaderboard entry"))
     if not verdict.is_allowed:

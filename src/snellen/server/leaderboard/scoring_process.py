@@ -161,7 +161,7 @@ def _limit_memory(count: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (count, count))
 
 
-def main() -> None:
+def carry_out_task() -> None:
     """The process's whole life."""
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=ScoringTask)
     os.chdir(task.folder)  # so that no message names a folder of the server
@@ -174,4 +174,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    carry_out_task()

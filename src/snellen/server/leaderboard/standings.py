@@ -16,7 +16,7 @@ OVERALL = "mean"
 Order = Literal["rank", "model", "newest"]
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class BoardStanding(Struct, frozen=True, kw_only=True):
     """A row of the table."""
 
     entry: Submission
@@ -39,7 +39,7 @@ def standings(
     builds: Mapping[str, tuple[str, str]],
     by: str,
     order: Order,
-) -> list[Standing]:
+) -> list[BoardStanding]:
     """The scored entries of a board, ranked `by` a benchmark or the mean.
 
     Ranks are among public entries; a private one, which only its owner sees, gets the rank that it would have. Entries
@@ -55,14 +55,16 @@ def standings(
     return sorted(ranked, key=lambda one: (bool(one.note), -_oriented(one.numbers[by])[1] if not one.note else 0.0))
 
 
-def _standing(entry: Submission, benchmarks: Sequence[str], builds: Mapping[str, tuple[str, str]], by: str) -> Standing:
+def _standing(
+    entry: Submission, benchmarks: Sequence[str], builds: Mapping[str, tuple[str, str]], by: str
+) -> BoardStanding:
     found = {name: number for name in benchmarks if (number := entry.number(name))}
     numbers = dict(found)
     if len(benchmarks) > 1 and len(found) == len(benchmarks) and (mean := _mean(list(found.values()))):
         numbers[OVERALL] = mean
     if entry.builds != builds:
-        return Standing(entry=entry, numbers=numbers, note="scored by an earlier build of the benchmark")
-    return Standing(entry=entry, numbers=numbers, note="" if by in numbers else "without this number")
+        return BoardStanding(entry=entry, numbers=numbers, note="scored by an earlier build of the benchmark")
+    return BoardStanding(entry=entry, numbers=numbers, note="" if by in numbers else "without this number")
 
 
 def _mean(numbers: Sequence[PublishedNumber]) -> PublishedNumber | None:
@@ -93,7 +95,7 @@ def _oriented(number: PublishedNumber) -> tuple[float, float, float]:
     return number.low, number.value, number.high
 
 
-def _ranked(standing: Standing, public: Sequence[PublishedNumber], by: str) -> Standing:
+def _ranked(standing: BoardStanding, public: Sequence[PublishedNumber], by: str) -> BoardStanding:
     if standing.note:
         return standing
     own = standing.numbers[by]
@@ -101,7 +103,7 @@ def _ranked(standing: Standing, public: Sequence[PublishedNumber], by: str) -> S
     low, _, high = _oriented(own)
     best = 1 + sum(_oriented(one)[0] > high for one in others)
     worst = 1 + sum(_oriented(one)[2] >= low for one in others)
-    return Standing(entry=standing.entry, numbers=standing.numbers, best=best, worst=worst)
+    return BoardStanding(entry=standing.entry, numbers=standing.numbers, best=best, worst=worst)
 
 
 def shown_number(number: PublishedNumber | None) -> str:

@@ -22,7 +22,7 @@ from snellen.server.hosting.services import Services
 from snellen.server.rating.studies import (
     NAME,
     OpenForm,
-    RatingSettings,
+    RatingPageSettings,
     all_sheets,
     item_rating,
     open_form,
@@ -39,7 +39,7 @@ router = APIRouter()
 
 @router.get(ROOT, include_in_schema=False)
 async def studies_page(request: Request, rater: PersonDep, services: ServicesDep) -> HTMLResponse:
-    settings: RatingSettings = services.settings(NAME)
+    settings: RatingPageSettings = services.settings(NAME)
     values = {"studies": [await _form(services, one.name) for one in settings.studies]}
     return services.pages.render(request, "ratings/studies.html", values)
 
@@ -127,7 +127,7 @@ async def study_key(study: str, admin: AdminDep, services: ServicesDep) -> Respo
 
 
 async def _form(services: Services, name: str) -> OpenForm:
-    settings: RatingSettings = services.settings(NAME)
+    settings: RatingPageSettings = services.settings(NAME)
     declared = next((one for one in settings.studies if one.name == name), None)
     if declared is None:
         raise HTTPException(404, "no study of this name is here")
@@ -155,7 +155,7 @@ FEATURE = Feature(
     package="snellen.server.rating",
     migrations="snellen.server.rating.migrations",
     tables=(item_rating,),
-    settings=RatingSettings,
+    settings=RatingPageSettings,
     navigation=(NavigationEntry("Rate", ROOT, "accounts"),),
     health_checks=(HealthCheck("ratings", ratings_fault),),
     limits=(RateLimit(LIMIT, "300/minute", "1200/minute"),),

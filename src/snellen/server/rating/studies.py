@@ -54,7 +54,7 @@ class RatedStudy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 raise ValueError(str(error)) from None
 
 
-class RatingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RatingPageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What may stand in `[feature.ratings]`."""
 
     studies: tuple[RatedStudy, ...] = ()
@@ -107,7 +107,7 @@ def open_form(folder: Path, declared: RatedStudy) -> OpenForm:
 
 async def ratings_fault(services: Services) -> str | None:
     """Part of /readyz; says no path."""
-    settings: RatingSettings = services.settings(NAME)
+    settings: RatingPageSettings = services.settings(NAME)
     for declared in settings.studies:
         try:
             await asyncio.to_thread(open_form, services.configuration.folder, declared)
