@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -74,14 +74,6 @@ def text(page: Page) -> str:
     return str(page.run("document.body.innerText"))
 
 
-def reloaded(page: Page, found: Callable[[], bool]) -> None:
-    def again() -> bool:
-        page.open(str(page.run("location.href")))
-        return found()
-
-    until(again, 60)
-
-
 @pytest.mark.parametrize("width", SIZES)
 def test_predictions_are_submitted_scored_and_published_by_page(page: Page, server: RunningServer, width: int) -> None:
     page.resize(width)
@@ -100,7 +92,7 @@ def test_predictions_are_submitted_scored_and_published_by_page(page: Page, serv
     )
     page.wait_for_load(lambda: page.run("document.querySelector('.fields button').click()"))
     assert f"By hand {width}" in text(page)
-    reloaded(page, lambda: "waits to be scored" not in text(page))
+    until(lambda: "Where it comes from" in text(page) and "waits to be scored" not in text(page), 60)
     assert "accuracy" in text(page) and "private: only you see it" in text(page)
     assert axe.violations(page) == [] and page.run(WIDTH) <= width
     press = "[...document.querySelectorAll('main button')].find(one => one.textContent === 'Make it public').click()"
@@ -110,8 +102,7 @@ def test_predictions_are_submitted_scored_and_published_by_page(page: Page, serv
     assert f"By hand {width}" in text(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", SIZES)
+@pytest.mark.parametrize(("width", "scheme"), zip(SIZES, ("light", "dark"), strict=True))
 def test_every_page_can_be_used_by_everybody(page: Page, server: RunningServer, width: int, scheme: str) -> None:
     page.resize(width)
     page.prefer(scheme)

@@ -27,7 +27,7 @@ from snellen.server.leaderboard.entries import DeclaredFacts, NewSubmission, Sub
 from snellen.server.leaderboard.jobs import SCORE_SUBMISSIONS, delete_upload, keep_upload
 from snellen.server.leaderboard.reading import upload_suffix
 from snellen.server.leaderboard.releasing import PublishedNumber
-from snellen.server.leaderboard.standings import OVERALL, Order, BoardStanding, standings
+from snellen.server.leaderboard.standings import OVERALL, BoardStanding, Order, standings
 
 PAGES, API_BOARDS, API_SUBMISSIONS = "/leaderboard", "/api/v1/boards", "/api/v1/submissions"
 UPLOADS, SUBMIT = "submissions", "submit"
