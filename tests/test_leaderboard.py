@@ -93,7 +93,7 @@ def score(animals: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         task = ScoringTask(
             folder=str(folder),
             file=name,
-            benchmarks=(str(animals.folder),),
+            benchmarks=(str(animals.folder), *changes.pop("others", ())),
             presentations=changes.pop("presentations", 1),
             breakdown=changes.pop("breakdown", ()),
             smallest_group=20,
@@ -143,6 +143,19 @@ def test_several_rows_of_a_question_are_its_presentations(score: Callable[..., S
     outcome = score(as_jsonl(rows), presentations=2)
     assert [one.value for one in outcome.numbers] == [0.75]
     assert "with too few rows questions" in {one.kind for one in score(as_jsonl(rows[1:]), presentations=2).faults}
+
+
+def test_a_board_of_several_benchmarks_asks_which_one_a_row_is_of(
+    score: Callable[..., ScoringOutcome], tmp_path: Path
+) -> None:
+    beasts = str(hidden_benchmark(tmp_path, "beasts", 8).folder)
+    own = [{**row, "benchmark": "animals"} for row in predictions()]
+    others = [{**row, "benchmark": "beasts"} for row in predictions(other, 8)]
+    outcome = score(as_jsonl([*own, *others]), others=(beasts,))
+    assert [(one.benchmark, one.value, one.n) for one in outcome.numbers] == [("animals", 1.0, 40), ("beasts", 0.0, 8)]
+    faults = {one.kind: one.named for one in score(as_jsonl([*own, *predictions(other, 8)]), others=(beasts,)).faults}
+    assert faults["missing questions"][0] == "beasts q000"
+    assert faults["rows of no benchmark of this board (column benchmark)"][0] == "row 41"
 
 
 def test_parts_are_of_the_samples_own_tags_and_large_enough(score: Callable[..., ScoringOutcome]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from functools import lru_cache
 
@@ -109,7 +110,7 @@ async def boards_fault(services: Services) -> str | None:
     """Part of /readyz; says no path."""
     for board in settings_of(services).boards:
         try:
-            board_benchmarks(board)
+            await asyncio.to_thread(board_benchmarks, board)
         except SnellenError:
             return f"the benchmarks of the board {board.name} cannot be opened with their answers"
     return None

@@ -51,19 +51,22 @@ async def score_waiting(services: Services) -> None:
     """Score all that waits. Whatever was uploaded is deleted when it has been read."""
     while not services.stopping.is_set():
         row = await services.database.write(entries.take_next)
-        if row is None:
+        if row is None or not await _settle(services, row):
             break
-        scored = await _score(services, row)
-        if scored is None:
-            await services.database.write(lambda connection, one=row.id: entries.put_back(connection, one))
-            break
-        state, values = scored
-        await services.database.write(
-            lambda connection, one=row.id, state=state, values=values: entries.finish(connection, one, state, values)
-        )
-        await asyncio.to_thread(delete_upload, services, row.id)
-        services.metrics["snellen_submissions"].labels(state).inc()
     await _delete_leftovers(services)
+
+
+async def _settle(services: Services, row: Any) -> bool:
+    """Whether a submission was brought to its end, before the server stops."""
+    scored = await _score(services, row)
+    if scored is None:
+        await services.database.write(lambda connection: entries.put_back(connection, row.id))
+        return False
+    state, values = scored
+    await services.database.write(lambda connection: entries.finish(connection, row.id, state, values))
+    await asyncio.to_thread(delete_upload, services, row.id)
+    services.metrics["snellen_submissions"].labels(state).inc()
+    return True
 
 
 async def _score(services: Services, row: Any) -> tuple[State, Mapping[str, Any]] | None:
