@@ -408,6 +408,14 @@ def test_a_submission_that_takes_too_long_is_given_up(animals: Benchmark, tmp_pa
     assert (facts["state"], facts["refusal"]) == ("failed", "scoring it took longer than a submission may")
 
 
+def test_what_waits_when_the_server_stops_is_scored_when_it_is_back(animals: Benchmark, tmp_path: Path) -> None:
+    feature = {"leaderboard": {"boards": [board(animals)]}}
+    with hosted(tmp_path / "server", feature=feature) as server:
+        sent = upload(server.with_key("Anna", "submit"), as_jsonl(predictions())).json()
+    with hosted(tmp_path / "server", feature=feature) as server:
+        assert settled(server.with_key("Anna"), sent["id"])["state"] == "scored"
+
+
 def test_a_submission_is_tried_three_times_and_no_more(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     database = server.services.database
     monkeypatch.setattr(server.services.jobs, "wake", lambda name: None)
