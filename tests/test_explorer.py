@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -60,8 +60,11 @@ def make_runs(folder: Path, shift: int) -> None:
         return (steady(request) + request.variant.test) % 4
 
     models = {"first": Replying("steady", steady), "second": Replying("wavering", wavering)}
-    for name, model in {**models, "secret": Private("unreleased", steady)}.items():
+    for day, (name, model) in enumerate({**models, "secret": Private("unreleased", steady)}.items(), 1):
         sn.evaluate(model, benchmarks, ("instability?m=2", "likelihood"), runs=folder / "server/runs", name=name)
+        manifest = folder / "server/runs" / name / "manifest.json"
+        started = f'"started": "2026-01-0{day}T00:00:00+00:00"'
+        manifest.write_text(re.sub(r'"started": "[^"]*"', started, manifest.read_text()))
 
 
 def settings(**explorer: Any) -> dict[str, Any]:
@@ -111,7 +114,7 @@ def crawled(browser: Browser, benchmark: str) -> dict[str, str]:
         answer = browser.get(address)
         assert answer.status_code == 200, (address, answer.status_code)
         text = re.sub(r'csrf[-_]token" (?:content|value)="[^"]*"', "", answer.text)
-        found[address] = re.sub(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d|as of [\d:]+", "", text)
+        found[address] = re.sub(r"as of [\d:]+", "", text)
         links = [unescape(link) for link in re.findall(r'href="(/explorer/question\?[^"]*)"', text)]
         waiting += [link for link in links if f"of={benchmark}" in link and not found.get(link) and len(found) < 40]
     return found
@@ -127,11 +130,8 @@ def test_nothing_that_can_be_seen_depends_on_hidden_answers(folders: list[Path])
             seen.append(crawled(server.visitor(), "hidden"))
         with hosted(folder / "server", feature=settings(answers_of=["hidden"])) as server:
             asyncio.run(index_public_runs(server.services))
-            told.append(
-                server.visitor()
-                .get("/explorer/questions?benchmark=hidden&outcome=wrong&run=first&protocol=likelihood")
-                .text
-            )
+            wrong = "/explorer/questions?benchmark=hidden&outcome=wrong&run=first&protocol=likelihood"
+            told.append(server.visitor().get(wrong).text)
     assert sum("/question?" in address for address in seen[0]) > 20
     assert seen[0].keys() == seen[1].keys()
     for address, text in seen[0].items():
@@ -155,6 +155,22 @@ def test_answers_of_a_board_stay_hidden_whatever_the_explorer_is_told(folders: l
         assert "No question fits" in server.visitor().get("/explorer/questions?unstable=1&q=nothing-like-it").text
         page = server.visitor().get("/explorer/questions?outcome=right&benchmark=open").text
         assert "open-q" in page and 'class="sign right"' not in page and "<option>right" not in page
+
+
+def test_prompts_that_tell_earlier_answers_are_not_shown_where_these_are_hidden(tmp_path: Path) -> None:
+    told = "dialogue?history=gold"
+    runs = tmp_path / "server/runs"
+    results = sn.evaluate("snellen:always-a", "eyechart/dialogue", (told, "dialogue"), runs=runs, name="r", limit=2)
+    sample = results.runs[0].benchmarks[0].predictions[0].sample_id
+    name = results.runs[0].benchmarks[0].spec.name
+    address = f"/explorer/question?of={quote(name, safe='')}&sample={sample}&turn=1"
+    seen = []
+    for shown in ([], [name]):
+        with hosted(tmp_path / "server", feature={"explorer": {"public": ["r"], "answers_of": shown}}) as server:
+            asyncio.run(index_public_runs(server.services))
+            seen.append(server.visitor().get(address).text)
+    assert ["<bdi>dialogue</bdi>" in page for page in seen] == [True, True]
+    assert [f"<bdi>{told}</bdi>" in page for page in seen] == [False, True]
 
 
 def test_a_question_shows_pictures_options_and_what_each_model_said(server: RunningServer) -> None:

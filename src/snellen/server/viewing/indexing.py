@@ -19,6 +19,7 @@ from snellen.analysis.capability import headlines_of
 from snellen.benchmark import MANIFEST
 from snellen.errors import SnellenError
 from snellen.extraction import STANDARD
+from snellen.protocols.base import parse_protocol
 from snellen.records import Exchange, Prediction, Result, Turn
 from snellen.report.formatting import shorten
 from snellen.report.gallery import OUTCOMES, GalleryEntry, question_entries
@@ -106,7 +107,7 @@ def index_run(
         run = _run_row(connection, folder)
         _forget_rows(connection, run)
         if scored is not None:
-            _Writer(connection, run, scored).write()
+            _Writer(connection, run, scored, hidden).write()
         seconds = time.monotonic() - started
         connection.execute(
             "UPDATE run SET stamp = ?, fault = ?, headlines = ?, indexed = ?, seconds = ? WHERE id = ?",
@@ -197,8 +198,8 @@ def _headlines(run: ScoredRun, hidden: Collection[str]) -> list[Result]:
 class _Writer:
     """Writes the rows of one scored run."""
 
-    def __init__(self, connection: sqlite3.Connection, run: int, scored: ScoredRun) -> None:
-        self._connection, self._run, self._scored = connection, run, scored
+    def __init__(self, connection: sqlite3.Connection, run: int, scored: ScoredRun, hidden: Collection[str]) -> None:
+        self._connection, self._run, self._scored, self._hidden = connection, run, scored, hidden
         self._questions: dict[QuestionKey, int] = {}
         self._entries: dict[tuple[int, str], int] = {}
 
@@ -216,6 +217,8 @@ class _Writer:
         ids = {(sample_id, turn): row for row, sample_id, turn in known}
         places = {sample_id: place for place, sample_id in enumerate(scored.samples)}
         for entry in question_entries(self._run, scored):
+            if use.name in self._hidden and parse_protocol(entry.protocol).gold_history:
+                continue  # its prompts hold the answers of earlier rounds
             place = entry.sample.id, entry.turn
             if place not in ids:
                 ids[place] = self._add_question(use, entry, places[entry.sample.id])
