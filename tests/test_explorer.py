@@ -116,7 +116,7 @@ def crawled(browser: Browser, benchmark: str) -> dict[str, str]:
         text = re.sub(r'csrf[-_]token" (?:content|value)="[^"]*"', "", answer.text)
         found[address] = re.sub(r"as of [\d:]+", "", text)
         links = [unescape(link) for link in re.findall(r'href="(/explorer/question\?[^"]*)"', text)]
-        waiting += [link for link in links if f"of={benchmark}" in link and not found.get(link) and len(found) < 40]
+        waiting += [link for link in links if f"of={benchmark}" in link and not found.get(link) and len(found) < 30]
     return found
 
 
@@ -132,7 +132,7 @@ def test_nothing_that_can_be_seen_depends_on_hidden_answers(folders: list[Path])
             asyncio.run(index_public_runs(server.services))
             wrong = "/explorer/questions?benchmark=hidden&outcome=wrong&run=first&protocol=likelihood"
             told.append(server.visitor().get(wrong).text)
-    assert sum("/question?" in address for address in seen[0]) > 20
+    assert sum("/question?" in address for address in seen[0]) > 8
     assert seen[0].keys() == seen[1].keys()
     for address, text in seen[0].items():
         assert text == seen[1][address], address

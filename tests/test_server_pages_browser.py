@@ -49,8 +49,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     with hosted(folder / "server", feature=feature) as running:
         asyncio.run(index_public_runs(running.services))
         anna = running.with_key("Anna", "submit")
-        for model, answer in (("A large model", gold), (f"Hostile {HOSTILE}"[:100], other)):
-            scored(anna, as_jsonl(predictions(answer, 12)), model=model, is_public="true", parameters="7B")
+        hostile = f"Hostile {HOSTILE}"[:100]
+        scored(anna, as_jsonl(predictions(other, 12)), model=hostile, is_public="true", parameters="7B")
         running.signed_in("Berta")  # who has a password then
         yield running
 

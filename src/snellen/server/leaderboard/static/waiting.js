@@ -3,7 +3,11 @@
 async function look() {
   try {
     const answer = await fetch(location.href);
-    if (answer.ok && !(await answer.text()).includes('id="waiting"')) return location.reload();
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (answer.ok && !page.getElementById("waiting")) {
+      document.querySelector("main").replaceWith(page.querySelector("main"));
+      return;
+    }
   } catch {
     document.getElementById("waiting").textContent = "The server cannot be reached; load the page again later.";
   }
