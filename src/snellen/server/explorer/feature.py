@@ -120,12 +120,9 @@ async def _made(request: Request, services: Services, page: Callable[[ViewPages,
 
 async def _page(request: Request, services: Services, page: Callable[[ViewPages, Request], Response]) -> Response:
     runs = await asyncio.to_thread(public_runs, services)
-    if runs is None:
-        values = {"content": Markup("<h1>Runs</h1><p class=none>No run is public here.</p>"), "has_answers": False}
-    else:
-        made = await _made(request, services, page)
-        # It was escaped by its own templates.
-        values = {"content": Markup(bytes(made.body).decode()), "has_answers": runs.has_answers}  # noqa: S704
+    content = bytes((await _made(request, services, page)).body).decode() if runs else ""
+    # It was escaped by its own templates.
+    values = {"content": Markup(content), "has_answers": runs is not None and runs.has_answers}  # noqa: S704
     return services.pages.render(request, "explorer/hosted.html", values)
 
 
@@ -164,8 +161,8 @@ def _opened(folder: Path, settings: ExplorerSettings, hidden: _Hidden) -> Public
         return use.name in settings.answers_of and not is_scored_by
 
     # What was indexed with other answers shown is in another file, and is not asked.
-    chosen = repr((sorted(settings.public), sorted(settings.answers_of), hidden.everything, sorted(hidden.questions)))
-    digest = hashlib.sha256(chosen.encode()).hexdigest()[:12]
+    told = (settings.public, settings.answers_of, hidden.everything, sorted(hidden.names), sorted(hidden.questions))
+    digest = hashlib.sha256(repr(told).encode()).hexdigest()[:12]
     library = Library(
         [place for place in places if place.is_dir()], folder / f"explorer-{digest}.sqlite", shows_answers
     )
