@@ -98,6 +98,7 @@ DIFFERENT_THINGS = {
     "--metric": "sample studies one, the others compute several",
     "--output": "report writes several files, submit one",
     "--protocol": "run asks by several, submit writes the replies to one",
+    "--to": "publish sends to a server, the others write to a folder",
 }
 
 

@@ -184,7 +184,10 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "features": {
         "about": "snellen.server.hosting.about:FEATURE",
         "accounts": "snellen.server.hosting.account_pages:FEATURE",
+        "explorer": "snellen.server.explorer.feature:FEATURE",
+        "leaderboard": "snellen.server.leaderboard.feature:FEATURE",
         "pictures": "snellen.server.hosting.pictures:FEATURE",
+        "ratings": "snellen.server.rating.feature:FEATURE",
     },
     # Let pass, or refuse, what people send to the server: `snellen.server.hosting.moderation`.
     "moderators": {},

@@ -44,6 +44,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "export": "Write scored runs as one table, or in the forms of other tools.",
         "pack": "Pack a run into one file that can be sent and read anywhere.",
         "submit": "Write the replies of a run as the file that an evaluation server takes.",
+        "publish": "Submit a run to the leaderboard of a Snellen server.",
     },
     "Serving": {
         "serve": "Serve accounts and features to many, on a network.",

@@ -40,15 +40,15 @@ class Sheet:
         self.formulas = self.others = 0
 
 
-def read_sheet(path: Path) -> Sheet:
-    """Read a file's first sheet. Raises DataError for a file that is not .xlsx or unpacks to more than 512 MiB."""
+def read_sheet(path: Path, largest: int | None = None) -> Sheet:
+    """Read a file's first sheet. Raises DataError for a file that is not .xlsx or unpacks to more than `largest` bytes
+    (512 MiB)."""
+    most = LARGEST if largest is None else largest
     try:
         with zipfile.ZipFile(path) as pack:
             # Nothing is read beyond the sizes in the archive's directory, so they can be trusted here.
-            if (total := sum(entry.file_size for entry in pack.infolist())) > LARGEST:
-                raise SpreadsheetError(
-                    f"it unpacks to {total >> 20:,} MiB, more than the {LARGEST >> 20} that are read"
-                )
+            if (total := sum(entry.file_size for entry in pack.infolist())) > most:
+                raise SpreadsheetError(f"it unpacks to {total >> 20:,} MiB, more than the {most >> 20} that are read")
             return _first(pack)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None

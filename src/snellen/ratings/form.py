@@ -30,21 +30,40 @@ class MadeForm(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
+class PreparedForm(Struct, frozen=True):
+    """What raters see, and what is behind it."""
+
+    items: tuple[FormItem, ...]
+    key: RatingKey
+    pictures: dict[str, tuple[str, bytes]]
+    """Media type and bytes by digest, as a browser shows them."""
+    notes: tuple[str, ...]
+
+
+def prepare_form(runs: Sequence[Path], study: RatingStudy, *, checks: int = 2, seed: int = 0) -> PreparedForm:
+    """The items of the replies of `runs`, in one random order that follows from the seed; the same every time.
+
+    `checks` are items that ask for a given value. Raises DataError, StoreError.
+    """
+    replies = replies_of(runs)
+    items, key_items = blinded_items(study, replies.replies, checks, rng_for("ratings", study.name, "form", seed))
+    digest = hashlib.sha256(msgspec.json.encode((study, items))).hexdigest()[:12]
+    return PreparedForm(items, RatingKey(study, key_items, digest), replies.pictures, replies.notes)
+
+
 def make_form(runs: Sequence[Path], study: RatingStudy, folder: Path, *, checks: int = 2, seed: int = 0) -> MadeForm:
     """Write `form.html` and `key.json` for the replies of `runs`; the same runs and seed give the same form.
 
     The items are numbered in a random order, and each rater sees them in another, which follows from the form and the
     rater's name. `checks` are items that ask for a given value. Raises DataError, StoreError.
     """
-    replies = replies_of(runs)
-    items, key_items = blinded_items(study, replies.replies, checks, rng_for("ratings", study.name, "form", seed))
-    digest = hashlib.sha256(msgspec.json.encode((study, items))).hexdigest()[:12]
-    key = RatingKey(study, key_items, digest)
+    prepared = prepare_form(runs, study, checks=checks, seed=seed)
+    key = prepared.key
     write_key(folder, key)
     # A reply may hold half of a surrogate pair, which cannot be encoded; inside JSON it is escaped.
-    page = rating_page(study, items, replies.pictures, digest)
+    page = rating_page(study, prepared.items, prepared.pictures, key.form)
     write_atomically(folder / FORM_FILE, page.encode("utf-8", "replace"))
-    return MadeForm(folder / FORM_FILE, key, replies.notes)
+    return MadeForm(folder / FORM_FILE, key, prepared.notes)
 
 
 def rating_page(

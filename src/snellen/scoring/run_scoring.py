@@ -5,7 +5,7 @@ Judges are asked where the caller brings a panel of them (`snellen.scoring.judge
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -51,10 +51,13 @@ MOST_SHARED = 10_000
 """Presentations that differ for every question are not worth remembering."""
 
 
-def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | None = None) -> ScoredRun:
+def score_run(
+    folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | None = None, *, hidden: Collection[str] = ()
+) -> ScoredRun:
     """Read and score all responses of a run, whole or unfinished; `panel` reads on and gives judged metrics.
 
-    With `as_published` each benchmark whose suite has published tables is read and scored by their rules.
+    The answers of benchmarks called one of `hidden` are not opened: they are read as those of a split whose answers
+    nobody has. With `as_published` each benchmark whose suite has published tables is read and scored by their rules.
 
     Raises UnknownNameError for a name that nobody has, StoreError for a folder that is no run, DataError when a
     benchmark has changed since or a judged metric has no judge, and what reading stages and panel raise.
@@ -73,7 +76,12 @@ def score_run(folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | 
     protocols = {text: parse_protocol(text) for text in manifest.protocols}
     benchmarks = tuple(
         _score_benchmark(
-            _Scorable(opened[use.name], spec_by_rules(opened[use.name].spec, rules[use.name]), rules[use.name]),
+            _Scorable(
+                opened[use.name],
+                spec_by_rules(opened[use.name].spec, rules[use.name]),
+                rules[use.name],
+                use.name in hidden,
+            ),
             samples[use.name],
             read.presented[use.name],
             read.costs[use.name],
@@ -143,6 +151,8 @@ class _Scorable(Struct, frozen=True):
     benchmark: Benchmark
     spec: BenchmarkSpec
     rules: AsPublished | None
+    is_hidden: bool
+    """Whether its answers are not to be opened."""
 
 
 class _Read(Struct):
@@ -273,7 +283,8 @@ def _score_benchmark(
     metrics: Sequence[str],
     panel: JudgeEnsemble | None,
 ) -> ScoredBenchmark:
-    spec, answers = scorable.spec, open_answers(scorable.benchmark.folder)
+    spec = scorable.spec
+    answers = {} if scorable.is_hidden else open_answers(scorable.benchmark.folder)
     scores: list[Score] = []
     tallied: list[QuestionCounts] = []
     for protocol in protocols:

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 from jinja2 import Environment
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -21,13 +23,14 @@ from starlette.routing import Route
 
 from snellen.errors import DataError, SnellenError
 from snellen.images import ImageStore, to_plain_file
+from snellen.records import Exchange
 from snellen.report.formatting import metric_title
 from snellen.report.gallery import OUTCOMES
 from snellen.report.rendering import page_style, templates
-from snellen.report.sample_card import scores_text, shown_gold, shown_options, shown_reading, shown_talk
+from snellen.report.sample_card import ShownTalk, scores_text, shown_gold, shown_options, shown_reading, shown_talk
 from snellen.server.headers import SecurityHeaders
 from snellen.server.viewing.changes import RunChanges, changes_of
-from snellen.server.viewing.filters import PAGE, SORTS, QuestionFilter
+from snellen.server.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter
 from snellen.server.viewing.library import Library, ShownRun
 from snellen.server.viewing.numbers import number_table
 from snellen.server.viewing.progress import Progress
@@ -51,7 +54,7 @@ _json = msgspec.json.Encoder().encode
 
 def make_application(library: Library, *, hosts: Sequence[str] = HOSTS) -> Starlette:
     """The application over a library. It indexes what is new while it serves."""
-    pages = _Pages(library)
+    pages = ViewPages(library)
     application = Starlette(
         routes=[
             Route("/", pages.overview),
@@ -69,17 +72,22 @@ def make_application(library: Library, *, hosts: Sequence[str] = HOSTS) -> Starl
     return application
 
 
-def _environment() -> Environment:
+def _environment(look: ViewLook) -> Environment:
     """The templates of these pages, which import those of reports."""
     environment = templates("snellen.server.viewing")
+    hidden = () if look.has_answers else (*OF_ANSWERS, *SORTS_BY_ANSWERS)
     environment.globals |= {
-        "outcomes": OUTCOMES,
-        "sorts": {name: words for name, (words, _) in SORTS.items()},
+        "root": look.root,
+        "base": look.base,
+        "has_answers": look.has_answers,
+        "has_records": look.has_records,
+        "outcomes": tuple(outcome for outcome in OUTCOMES if outcome not in hidden),
+        "sorts": {name: words for name, (words, _) in SORTS.items() if name not in hidden},
         "number_table": number_table,
         "metric_title": metric_title,
         "page_size": PAGE,
         "QuestionFilter": QuestionFilter,
-        "shown_talk": shown_talk,
+        "shown_talk": shown_talk if look.has_records else _talk_without_faults,
         "shown_options": shown_options,
         "shown_reading": shown_reading,
         "shown_gold": shown_gold,
@@ -89,9 +97,35 @@ def _environment() -> Environment:
     return environment
 
 
-class _Pages:
-    def __init__(self, library: Library) -> None:
-        self._library, self._progress, self._templates = library, Progress(), _environment()
+def _talk_without_faults(exchange: Exchange) -> ShownTalk:
+    """Without the words of an error, which may name addresses and paths."""
+    error = exchange.response.error
+    if error is None:
+        return shown_talk(exchange)
+    return shown_talk(replace(exchange, response=replace(exchange.response, error=replace(error, detail=""))))
+
+
+class ViewLook(Struct, frozen=True):
+    """Where the pages stand, and what of them."""
+
+    root: str = ""
+    """Before the path of each page."""
+    base: str = "base.html"
+    """The template around their content."""
+    has_answers: bool = True
+    """Whether anything is right or wrong here: without, no filter and no order asks for it."""
+    has_records: bool = True
+    """Whether exchanges are shown as they were recorded, with the faults of servers."""
+    keeps_up: bool = True
+    """Whether a page that is asked for has what is new indexed."""
+
+
+class ViewPages:
+    """The pages of a library. Each is made of a request, in any thread; what cannot be shown is raised."""
+
+    def __init__(self, library: Library, look: ViewLook | None = None) -> None:
+        self._library, self._progress, self._look = library, Progress(), look or ViewLook()
+        self._templates = _environment(self._look)
 
     # --- pages ---------------------------------------------------------------------------------------------------
 
@@ -103,8 +137,8 @@ class _Pages:
         return self._page("runs.html", self._overview())
 
     def questions(self, request: Request) -> Response:
-        self._library.refresh_in_background()
-        chosen = QuestionFilter.from_query(request.query_params)
+        self._refresh()
+        chosen = self._chosen(request.query_params)
         runs = self._library.runs()
         found = list_questions(self._library, chosen, runs)
         choices = self._library.once("choices", lambda: self._choices(runs))
@@ -114,7 +148,7 @@ class _Pages:
         )
 
     def question(self, request: Request) -> Response:
-        chosen = QuestionFilter.from_query({**request.query_params, "benchmark": request.query_params.get("in", "")})
+        chosen = self._chosen({**request.query_params, "benchmark": request.query_params.get("in", "")})
         runs = self._library.runs()
         number = self._number(request)
         ids = self._library.selection(chosen, runs)
@@ -173,11 +207,19 @@ class _Pages:
 
     # --- what they show ------------------------------------------------------------------------------------------
 
+    def _refresh(self) -> None:
+        if self._look.keeps_up:
+            self._library.refresh_in_background()
+
+    def _chosen(self, query: Mapping[str, str]) -> QuestionFilter:
+        chosen = QuestionFilter.from_query(query)
+        return chosen if self._look.has_answers else chosen.without_answers()
+
     def _page(self, template: str, shown: Mapping[str, Any], code: int = 200) -> Response:
         return HTMLResponse(self._templates.get_template(template).render(shown), code)
 
     def _overview(self) -> dict[str, Any]:
-        self._library.refresh_in_background()
+        self._refresh()
         runs = self._library.runs()
         states = {}
         for run in runs:

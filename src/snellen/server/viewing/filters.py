@@ -21,6 +21,9 @@ SORTS = {
     "sample": ("by sample id", "question.sample_id, question.benchmark, question.turn"),
 }
 """Name -> its words, and the order in SQL."""
+SORTS_BY_ANSWERS = ("hardest", "easiest")
+OF_ANSWERS = ("right", "wrong", "scored")
+"""Outcomes and orders that only who knows the answers can tell."""
 SHORTEST_INDEXED = 3
 """Letters of the shortest text that an index of trigrams finds."""
 
@@ -86,6 +89,17 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
         default = asdict(QuestionFilter())
         given = {name: value for name, value in asdict(self).items() if value != default[name]}
         return urlencode({name: int(value) if isinstance(value, bool) else value for name, value in given.items()})
+
+    def without_answers(self) -> QuestionFilter:
+        """The same without what is chosen or ordered by right and wrong."""
+        return replace(
+            self,
+            outcome="" if self.outcome in OF_ANSWERS else self.outcome,
+            disagree=False,
+            better="",
+            worse="",
+            sort="order" if self.sort in SORTS_BY_ANSWERS else self.sort,
+        )
 
     def to(self, **changes: object) -> QuestionFilter:
         """The same with some fields changed, from its first page on unless a page is given."""

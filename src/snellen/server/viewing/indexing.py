@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from snellen import __version__
 from snellen.analysis.aggregate import results_of
@@ -18,6 +19,7 @@ from snellen.analysis.capability import headlines_of
 from snellen.benchmark import MANIFEST
 from snellen.errors import SnellenError
 from snellen.extraction import STANDARD
+from snellen.protocols.base import parse_protocol
 from snellen.records import Exchange, Prediction, Result, Turn
 from snellen.report.formatting import shorten
 from snellen.report.gallery import OUTCOMES, GalleryEntry, question_entries
@@ -63,6 +65,15 @@ def _format_of(connection: sqlite3.Connection) -> int:
         return -1
 
 
+ShowsAnswers = Callable[[BenchmarkUse], bool]
+"""Whether the answers of a benchmark may be seen in what is shown of runs."""
+
+
+def all_answers(use: BenchmarkUse) -> bool:
+    """Whoever sees the pages may see all answers."""
+    return True
+
+
 def run_stamp(folder: Path) -> str:
     """Changes when anything does that a run's rows are made from."""
     uses = read_manifest(folder).benchmarks
@@ -79,19 +90,24 @@ def _state(path: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def index_run(connection: sqlite3.Connection, folder: Path, stamp: str) -> None:
+def index_run(
+    connection: sqlite3.Connection, folder: Path, stamp: str, shows_answers: ShowsAnswers = all_answers
+) -> None:
     """Score a run and replace its rows; where the answers are not here, the scores that the run keeps stand for that.
 
-    A run that has neither has a fault and no rows.
+    A run that has neither has a fault and no rows. Of benchmarks whose answers are not shown nothing enters the index
+    that follows from them, so that no page, filter, order or error made of it can tell them.
     """
     started = time.monotonic()
-    scored, fault = _scored(folder)
-    headlines = _json(_headlines(scored) if scored else [])
+    uses = read_manifest(folder).benchmarks
+    hidden = frozenset(use.name for use in uses if not shows_answers(use))
+    scored, fault = _scored(folder, hidden)
+    headlines = _json(_headlines(scored, hidden) if scored else [])
     with _transaction(connection):
         run = _run_row(connection, folder)
         _forget_rows(connection, run)
         if scored is not None:
-            _Writer(connection, run, scored).write()
+            _Writer(connection, run, scored, hidden).write()
         seconds = time.monotonic() - started
         connection.execute(
             "UPDATE run SET stamp = ?, fault = ?, headlines = ?, indexed = ?, seconds = ? WHERE id = ?",
@@ -99,12 +115,14 @@ def index_run(connection: sqlite3.Connection, folder: Path, stamp: str) -> None:
         )
 
 
-def _scored(folder: Path) -> tuple[ScoredRun | None, str]:
+def _scored(folder: Path, hidden: Collection[str]) -> tuple[ScoredRun | None, str]:
     """A run by the standard rules, or why there are no numbers of it."""
     try:
-        return score_run(folder), ""
+        return score_run(folder, hidden=hidden), ""
     except SnellenError as error:
         fault = str(error)
+    if hidden:
+        return None, fault  # what a run keeps was scored by the answers
     try:
         return (load_scoring(folder), "") if scoring_names(folder) else (None, fault)
     except SnellenError:
@@ -170,8 +188,9 @@ def _forget_rows(connection: sqlite3.Connection, run: int) -> None:
     connection.execute("DELETE FROM exchange WHERE run = ?", (run,))
 
 
-def _headlines(scored: ScoredRun) -> list[Result]:
+def _headlines(run: ScoredRun, hidden: Collection[str]) -> list[Result]:
     """The results of whole benchmarks by their headline metrics, and by those of all questions with options."""
+    scored = replace(run, benchmarks=tuple(one for one in run.benchmarks if one.spec.name not in hidden))
     names = {one.spec.name: (*headlines_of(one), *CHOICE_ROWS) for one in scored.benchmarks}
     return [row for row in results_of(scored) if not row.slice and row.metric in names.get(row.benchmark, ())]
 
@@ -179,8 +198,8 @@ def _headlines(scored: ScoredRun) -> list[Result]:
 class _Writer:
     """Writes the rows of one scored run."""
 
-    def __init__(self, connection: sqlite3.Connection, run: int, scored: ScoredRun) -> None:
-        self._connection, self._run, self._scored = connection, run, scored
+    def __init__(self, connection: sqlite3.Connection, run: int, scored: ScoredRun, hidden: Collection[str]) -> None:
+        self._connection, self._run, self._scored, self._hidden = connection, run, scored, hidden
         self._questions: dict[QuestionKey, int] = {}
         self._entries: dict[tuple[int, str], int] = {}
 
@@ -198,6 +217,8 @@ class _Writer:
         ids = {(sample_id, turn): row for row, sample_id, turn in known}
         places = {sample_id: place for place, sample_id in enumerate(scored.samples)}
         for entry in question_entries(self._run, scored):
+            if use.name in self._hidden and parse_protocol(entry.protocol).gold_history:
+                continue  # its prompts hold the answers of earlier rounds
             place = entry.sample.id, entry.turn
             if place not in ids:
                 ids[place] = self._add_question(use, entry, places[entry.sample.id])

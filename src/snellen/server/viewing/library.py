@@ -20,7 +20,16 @@ from snellen.paths import home
 from snellen.records import Result
 from snellen.runs.journal import RUN_MANIFEST, RunManifest, journals, read_manifest
 from snellen.server.viewing.filters import QuestionFilter, select_questions
-from snellen.server.viewing.indexing import forget_runs, index_run, join_runs, open_index, reading, run_stamp
+from snellen.server.viewing.indexing import (
+    ShowsAnswers,
+    all_answers,
+    forget_runs,
+    index_run,
+    join_runs,
+    open_index,
+    reading,
+    run_stamp,
+)
 
 T = TypeVar("T")
 REST = 10
@@ -57,7 +66,10 @@ class Library:
     Raises StoreError when there is no run at all.
     """
 
-    def __init__(self, roots: Sequence[Path], index: Path | None = None) -> None:
+    def __init__(
+        self, roots: Sequence[Path], index: Path | None = None, shows_answers: ShowsAnswers = all_answers
+    ) -> None:
+        self._shows_answers = shows_answers
         self.roots = [root.absolute() for root in roots]
         digest = hashlib.blake2b("\0".join(sorted(map(str, self.roots))).encode(), digest_size=8).hexdigest()
         self.index = index or home() / "views" / f"{digest}.sqlite"
@@ -106,7 +118,7 @@ class Library:
                 self.is_indexing = bool(stale)
                 forget_runs(connection, [run.folder for run in runs])
                 for run, stamp in stale:
-                    index_run(connection, run.folder, stamp)
+                    index_run(connection, run.folder, stamp, self._shows_answers)
                 if stale:
                     join_runs(connection)
             if stale:

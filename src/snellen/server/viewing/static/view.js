@@ -1,6 +1,7 @@
 "use strict";
 // Keyboard, and an overview that keeps up with runs under way. Every page works without it.
 
+const root = document.querySelector("[data-root]")?.dataset.root ?? "";
 const lines = [...document.querySelectorAll(".line")];
 let at = -1;
 
@@ -27,7 +28,7 @@ const keys = {
   "/": () => {
     const search = document.querySelector("input[type=search]");
     if (search) search.select();
-    else location.assign("/questions");
+    else location.assign(`${root}/questions`);
   },
 };
 
@@ -51,7 +52,7 @@ function show() {
     if (value && !(name === "sort" && value === "order")) chosen.append(name, value);
   }
   const query = chosen.toString();
-  location.assign(query ? `/questions?${query}` : "/questions");
+  location.assign(query ? `${root}/questions?${query}` : `${root}/questions`);
 }
 filters?.addEventListener("change", (event) => {
   if (event.target.type !== "search") show();
@@ -69,7 +70,7 @@ async function keepUp() {
   const shown = document.getElementById("runs");
   if (!shown) return;
   try {
-    const answer = await fetch("/runs");
+    const answer = await fetch(`${root}/runs`);
     if (answer.ok) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const fresh = page.getElementById("runs");

@@ -1,0 +1,1 @@
+"""The explorer of the server: the pages of `snellen view` over the runs that it shows to everybody."""
