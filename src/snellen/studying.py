@@ -195,7 +195,9 @@ class _Asking:
             self._announce(f"left out: {why}")
             return _Asked(label, cell, None, why, wholes)
         cast = Cast(dict(plan.spec.roles))
-        outcome = carry_out(replace(plan, others=tuple(self._others(plan.folder))), opened, cast, self._progress)
+        outcome = carry_out(
+            replace(plan, others=tuple(self._others(plan.folder))), opened, cast, self._progress, self._announce
+        )
         return _Asked(label, cell, outcome, "", wholes)
 
     def _open(self, model: Any, cell: CellSpec, spec: RunSpec) -> Any:
@@ -203,12 +205,12 @@ class _Asking:
         if not isinstance(model, str):
             if cell.options:
                 raise ModelError(f"{self._study.name} sets options of the model; name it by a model string")
-            if spec.workers > 1:
+            if spec.is_asked_elsewhere:
                 raise ModelError("an object of this process cannot be shared by workers; name it by a model string")
             return model
         joined = "&".join(f"{name}={value}" for name, value in cell.options.items())
         text = f"{model}{'&' if '?' in model else '?'}{joined}" if joined else model
-        return text if spec.workers > 1 else self._model(text)
+        return text if spec.is_asked_elsewhere else self._model(text)
 
     def _model(self, text: str) -> Any:
         if self._loaded[0] != text:
