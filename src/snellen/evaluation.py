@@ -29,8 +29,9 @@ from snellen.runs.plan import Announce, RunPlan, plan_run, with_parts
 from snellen.runs.progress import ProgressListener, ignore_progress, progress_of
 from snellen.runs.ray_cluster import run_on_ray
 from snellen.runs.rounds import next_parts, no_parts, summed_outcome
-from snellen.runs.runner import RunOutcome, run_plan
-from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, role_models
+from snellen.runs.run_folder import locked_run
+from snellen.runs.runner import RunOutcome, note_findings, run_plan
+from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
 from snellen.scoring.answers import has_answers
 from snellen.scoring.cut_reasoning import cut_reasoning_sentence
@@ -93,6 +94,7 @@ def evaluate_spec(
 def check_models(spec: RunSpec, models: Sequence[Any], roles: Mapping[str, Any]) -> RunSpec:
     """The spec with the names of the models, which may be objects. Raises SnellenError for what no model string is, and
     for an object that several workers cannot share."""
+    check_sharing(spec)
     for model in (*models, *roles.values()):
         _check_model(model, spec)
     return replace(
@@ -100,6 +102,32 @@ def check_models(spec: RunSpec, models: Sequence[Any], roles: Mapping[str, Any])
         models=tuple(_name_of(model) for model in models),
         roles=role_models({role: _name_of(model) for role, model in roles.items()}),
     )
+
+
+def ask_share(
+    spec: RunSpec, share: str, *, progress: ProgressListener = ignore_progress, announce: Announce = silent
+) -> list[RunOutcome]:
+    """Ask each model what share `K/N` of a spec's pictures holds, and score nothing; an outcome for each.
+
+    The processes of the other shares may run on other machines, if all see the same folder of runs. Raises DataError
+    for what is no share, or cannot be had in shares, and SnellenError as `evaluate_spec`.
+    """
+    number, shares = share_of_run(share)
+    if spec.is_asked_elsewhere or spec.until:
+        other = "until" if spec.until else "ray" if spec.ray else "workers"
+        raise DataError(f"share: this is one process of several that share a whole run; leave {other} out")
+    check_models(spec, spec.models, dict(spec.roles))
+    cast, outcomes = Cast(dict(spec.roles)), []
+    for place, model in enumerate(spec.models):
+        plan = plan_run(spec.for_model(place, model), announce)
+        own = replace(plan, spec=replace(plan.spec, workers=shares), worker=number - 1)
+        with _noting_folder(own), locked_run(own.folder, shared=True):
+            evaluated = load_evaluated(model, cast.models, cast.roles)
+            outcomes.append(run_plan(evaluated, own, progress_of(own, progress), cast.roles))
+    for outcome in outcomes:
+        note_findings(outcome)
+        _check_spent(outcome)
+    return outcomes
 
 
 def forecasts(spec: RunSpec, announce: Announce = silent) -> list[str]:

@@ -105,7 +105,6 @@ def default_name(spec: RunSpec) -> str:
         until="",
         cards="",
         workers=1,
-        share="",
         ray="",
         ray_workers=None,
         gpus_per_worker=None,

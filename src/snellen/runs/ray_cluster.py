@@ -6,6 +6,7 @@ the run goes on.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -68,7 +69,7 @@ def _connected(spec: RunSpec) -> Iterator[ModuleType]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of this run's own tells nobody of it
     address = None if spec.ray == "auto" else spec.ray
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise ModelError(
             f"ray: no cluster can be joined at {spec.ray} ({_first_line(error)}); run this on a machine of the cluster "

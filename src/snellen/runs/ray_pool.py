@@ -66,7 +66,7 @@ class RayPool:
     """The workers of a run, and the requests that wait for them."""
 
     def __init__(self, cluster: RayCluster, models: dict[str, LoadedModel], window: int) -> None:
-        """`models` are those of every worker, by role; `window` is how many requests it gets at once, 0: as they say."""
+        """`models` are those of every worker, by role; `window`: how many requests it gets at once, 0: as they say."""
         self._cluster, self.models = cluster, models
         self.batch_size = window or max(model.batch_size for model in models.values())
         self.findings = dict[str, None]()

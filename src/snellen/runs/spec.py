@@ -124,13 +124,11 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Longest reply, instead of each benchmark's own."""
     workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] = 1
     """Processes that share the work, each with the model."""
-    share: str = ""
-    """`3/8`: ask the third of eight shares of the pictures and score nothing, beside others that ask theirs."""
     ray: str = ""
     """Ask on a Ray cluster that this machine belongs to: `auto` (one that runs here, else one of this machine alone),
     `local` (the latter), or HOST:PORT of its head."""
     ray_workers: Count | None = None
-    """Most workers on the cluster, each with the model; None: as many as it has GPUs for, without GPUs one a machine."""
+    """Most workers on the cluster, each with the model; None: as many as it has GPUs for, or one for each machine."""
     gpus_per_worker: Annotated[float, Meta(ge=0)] | None = None
     """GPUs of each worker on the cluster; None: one where it has any. A part of one lets several workers share it."""
     window: Annotated[int, Meta(ge=0)] = 0
@@ -213,35 +211,28 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
         raise DataError(f"{where}max_cost: nobody knows what a token costs; give its price (--price IN,OUT)")
     if spec.name:
         check_folder_name(spec.name, f"{where}name: ")
-    _check_sharing(spec, where)
     return spec
 
 
-def _check_sharing(spec: RunSpec, where: str) -> None:
-    """Raise DataError for ways to share the work that cannot be had together, or cannot be read."""
+def check_sharing(spec: RunSpec) -> None:
+    """Raise DataError for ways to share the work that cannot be had together, or for no address of a cluster."""
     if spec.ray and not _RAY_ADDRESS.fullmatch(spec.ray):
         raise DataError(
-            f"{where}ray: {spec.ray!r} is no address of a cluster; write HOST:PORT, auto or local "
+            f"ray: {spec.ray!r} is no address of a cluster; write HOST:PORT, auto or local "
             "(on the command line --ray=ADDRESS, or --ray at the end)"
         )
     if spec.ray and spec.workers > 1:
-        raise DataError(f"{where}workers: these are processes of this machine; with ray say ray_workers")
+        raise DataError("workers: these are processes of this machine; with ray say ray_workers")
     if not spec.ray and (spec.ray_workers is not None or spec.gpus_per_worker is not None):
-        raise DataError(f"{where}ray_workers and gpus_per_worker are of a cluster; name it, ray = 'auto' (--ray)")
-    if not spec.share:
-        return
-    share_of_run(spec.share, where)
-    if spec.is_asked_elsewhere or spec.until:
-        other = "until" if spec.until else "ray" if spec.ray else "workers"
-        raise DataError(f"{where}share: this is one process of several; leave {other} out")
+        raise DataError("ray_workers and gpus_per_worker are of a cluster; name it, ray = 'auto' (--ray)")
 
 
-def share_of_run(text: str, where: str = "") -> tuple[int, int]:
+def share_of_run(text: str) -> tuple[int, int]:
     """`3/8` as (3, 8): which share, from 1, of how many. Raises DataError."""
     number, slash, shares = text.partition("/")
     if slash and number.isdecimal() and shares.isdecimal() and 1 <= int(number) <= int(shares) <= MAX_WORKERS:
         return int(number), int(shares)
-    raise DataError(f"{where}share: {text!r} is not K/N with K from 1 to N and N at most {MAX_WORKERS}, such as 3/8")
+    raise DataError(f"share: {text!r} is not K/N with K from 1 to N and N at most {MAX_WORKERS}, such as 3/8")
 
 
 def role_models(roles: Any, where: str = "") -> RoleModels:
