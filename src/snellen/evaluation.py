@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -121,11 +121,13 @@ def ask_share(
     for place, model in enumerate(spec.models):
         plan = plan_run(spec.for_model(place, model), announce)
         own = replace(plan, spec=replace(plan.spec, workers=shares), worker=number - 1)
-        with _noting_folder(own), locked_run(own.folder, shared=True):
+        # A share that is the whole run is held by its runner.
+        with _noting_folder(own), locked_run(own.folder, shared=True) if shares > 1 else nullcontext():
             evaluated = load_evaluated(model, cast.models, cast.roles)
             outcomes.append(run_plan(evaluated, own, progress_of(own, progress), cast.roles))
     for outcome in outcomes:
-        note_findings(outcome)
+        if shares > 1:
+            note_findings(outcome)
         _check_spent(outcome)
     return outcomes
 

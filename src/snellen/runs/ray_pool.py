@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any
 from snellen.errors import DataError, ModelError
 from snellen.images import Images
 from snellen.records import EVALUATED, Failure, ImageRef, Request, Response
-from snellen.runs.ray_worker import AnsweredBatch, LoadedModel, Refusal, SentPicture, WorkerPlace
+from snellen.runs.ray_worker import (
+    AnsweredBatch,
+    LoadedModel,
+    Refusal,
+    SentPicture,
+    WorkerPlace,
+    decode_answer,
+    encode_requests,
+)
 
 if TYPE_CHECKING:
     from snellen.runs.ray_cluster import RayCluster
@@ -232,7 +240,8 @@ class RayPool:
         pictures = {image.digest: (image, one.images) for one in batch for image in one.request.images}
         sent = [self._pictures.sent(image, images) for image, images in pictures.values()]
         try:
-            answer = await worker.actor.answer.remote([one.request for one in batch], list(pictures), *sent)
+            encoded = encode_requests([one.request for one in batch])
+            answer = await worker.actor.answer.remote(encoded, list(pictures), *sent)
         except self._cluster.faults as error:
             if raised := self._cluster.raised_in_worker(error):
                 self._fail(f"{worker.name} failed: {raised}")
@@ -248,7 +257,7 @@ class RayPool:
         self._lost_in_a_row = 0
         worker.in_hand = deque(one for one in worker.in_hand if one is not batch)
         self.findings.update(dict.fromkeys(answer.findings))
-        for waiting, response in zip(batch, answer.responses, strict=True):
+        for waiting, response in zip(batch, decode_answer(answer.responses), strict=True):
             if not waiting.answered.done():
                 waiting.answered.set_result(response)
         self._hand_out_soon()

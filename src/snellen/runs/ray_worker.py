@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from snellen import __version__
@@ -22,6 +23,11 @@ from snellen.records import EVALUATED, ImageRef, Kind, Request, Response
 from snellen.runs.batched_model import in_batches
 from snellen.runs.casting import load_evaluated, load_roles
 from snellen.runs.drivers import answer_batch
+
+encode_requests = msgspec.msgpack.encode
+"""Records travel as the journal writes them: a default that was pickled is no longer left out of a request's key."""
+decode_answer = msgspec.msgpack.Decoder(list[Response]).decode
+_requests = msgspec.msgpack.Decoder(list[Request])
 
 SentPicture = bytes | str
 """The bytes of a picture, or why it could not be read."""
@@ -52,9 +58,9 @@ class Refusal(Struct, frozen=True):
 
 
 class AnsweredBatch(Struct, frozen=True):
-    """Responses in the order of the requests, and all that the models found so far in checking their own answers."""
+    """Responses in the order of the requests, encoded, and what the models found so far in checking their answers."""
 
-    responses: list[Response]
+    responses: bytes
     findings: tuple[str, ...] = ()
 
 
@@ -105,10 +111,9 @@ class RayWorker:
         except SnellenError as error:
             return Refusal(str(error))
 
-    def answer(
-        self, requests: Sequence[Request], digests: Sequence[str], *pictures: SentPicture
-    ) -> AnsweredBatch | Refusal:
-        """Answer a batch; `pictures` are those of its requests, under `digests`."""
+    def answer(self, encoded: bytes, digests: Sequence[str], *pictures: SentPicture) -> AnsweredBatch | Refusal:
+        """Answer a batch of encoded requests; `pictures` are theirs, under `digests`."""
+        requests = _requests.decode(encoded)
         images = SentPictures(dict(zip(digests, pictures, strict=True)))
         responses: dict[int, Response] = {}
         alike = sorted(range(len(requests)), key=lambda i: (requests[i].role, requests[i].kind))
@@ -120,4 +125,5 @@ class RayWorker:
         except SnellenError as error:
             return Refusal(str(error))
         findings = dict.fromkeys(itertools.chain.from_iterable(one.findings() for one in self._checking))
-        return AnsweredBatch([responses[i] for i in range(len(requests))], tuple(findings))
+        ordered = [responses[i] for i in range(len(requests))]
+        return AnsweredBatch(msgspec.msgpack.encode(ordered), tuple(findings))

@@ -152,9 +152,7 @@ def _ask_share(spec: RunSpec, share: str) -> None:
     with run_progress() as progress:
         outcomes = ask_share(spec, share, progress=progress, announce=announce)
     for outcome in outcomes:
-        announce(
-            f"share {share} of {outcome.folder} is asked; when all are, the same command without --share scores it"
-        )
+        announce(f"share {share} of {outcome.folder} is asked; once all are, the command without --share scores it")
     for outcome in outcomes:
         check_budget(outcome, spec.error_budget)
 
