@@ -133,6 +133,7 @@ class RayPool:
             self._dismiss(worker, why)
             return
         worker.is_ready = True
+        self._cluster.announce(f"Ray: {worker.name} takes part")
         self._hand_out_soon()
 
     def _dismiss(self, worker: PoolWorker, why: str) -> None:
