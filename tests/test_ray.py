@@ -116,7 +116,7 @@ def test_a_run_of_two_workers_one_of_which_is_killed_half_way_is_that_of_one_pro
     )
 
 
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(workers=st.integers(1, 2), window=st.sampled_from([1, 7, 100]), after=st.integers(0, 120))
 def test_whatever_the_workers_and_their_batches_the_run_is_the_same(
     workers: int, window: int, after: int, questions: Benchmark, whole: Path, tmp_path_factory: pytest.TempPathFactory

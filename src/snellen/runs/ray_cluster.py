@@ -95,6 +95,7 @@ class RayCluster:
         """What awaiting a worker may raise."""
         self.put: Callable[[Any], Any] = ray.put
         self.size = worker_size(plan.spec, ray.nodes())
+        self._left_out = 0
         self.workers = [self._new() for _ in range(self.size.wanted)]
 
     @property
@@ -116,13 +117,18 @@ class RayCluster:
     def grow(self) -> list[PoolWorker]:
         """New workers for machines that have joined, where no number was asked for."""
         wanted = worker_size(self._plan.spec, self._ray.nodes()).wanted
-        return [self.start() for _ in range(wanted - len(self.workers))]
+        return [self.start() for _ in range(wanted - self._left_out - len(self.workers))]
 
     def leave(self, worker: PoolWorker) -> None:
         """Do without a worker, whatever is left of it."""
         if worker in self.workers:
             self.workers.remove(worker)
         self._ray.kill(worker.actor)
+
+    def leave_out(self, worker: PoolWorker) -> None:
+        """Do without a worker that cannot take part, and start none in its place."""
+        self._left_out += 1
+        self.leave(worker)
 
     def dismiss_all(self) -> None:
         """Free what the run has of the cluster."""

@@ -119,7 +119,12 @@ class RayPool:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            self._fail(f"Ray: {type(error).__name__}: {error}")
 
     async def _welcome(self, worker: PoolWorker) -> None:
         """Let a worker take part as soon as it has loaded the same models."""
@@ -138,7 +143,7 @@ class RayPool:
 
     def _dismiss(self, worker: PoolWorker, why: str) -> None:
         """Go on without a worker that cannot take part, if there are others."""
-        self._cluster.leave(worker)
+        self._cluster.leave_out(worker)
         if self._cluster.workers:
             self._cluster.announce(f"Ray: {worker.name} is left out: {why}")
         else:
@@ -157,18 +162,18 @@ class RayPool:
         worker.is_lost, worker.is_ready = True, False
         self._pictures.forget()
         self._cluster.leave(worker)
-        self._lost_in_a_row += 1
-        if self._lost_in_a_row > MOST_LOST * self._cluster.wanted:
-            reason = str(error).partition("\n")[0]
-            self._fail(f"{self._lost_in_a_row} workers in a row were lost before they answered anything ({reason})")
-            return
-        self._cluster.announce(f"Ray: {worker.name} was lost; others answer what it had in hand")
         # Only what it was answering may have been the cause.
         for number, batch in enumerate(worker.in_hand):
             for waiting in reversed(batch):
                 waiting.lost += number == 0
                 self._put_back(waiting)
         worker.in_hand.clear()
+        self._lost_in_a_row += 1
+        if self._lost_in_a_row > MOST_LOST * self._cluster.wanted:
+            reason = str(error).partition("\n")[0]
+            self._fail(f"{self._lost_in_a_row} workers in a row were lost before they answered anything ({reason})")
+            return
+        self._cluster.announce(f"Ray: {worker.name} was lost; others answer what it had in hand")
         self._spawn(self._welcome(self._cluster.start()))
         self._hand_out_soon()
 
