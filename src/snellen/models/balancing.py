@@ -8,7 +8,7 @@ from snellen.models.connections import Connections
 from snellen.models.limits import AdaptiveLimit
 
 FAILURES = 3
-"""Time limits and errors of its own in a row after which a server counts as down; one that cannot be reached is at once."""
+"""Time limits and errors of its own in a row after which a server counts as down; one out of reach does at once."""
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 """Seconds that a server which is down is left alone: the first time, doubled each time, and at most."""
@@ -25,15 +25,17 @@ class BalancedServer:
         self.is_down = False
         self.asked_again = 0.0
         """When a server that is down is asked again, in seconds of the clock."""
-        self._failures = self._times_down = 0
+        self.failures = 0
+        """In a row."""
+        self._times_down = 0
 
     def answered(self) -> None:
-        self.is_down, self._failures, self._times_down = False, 0, 0
+        self.is_down, self.failures, self._times_down = False, 0, 0
 
     def failed(self, now: float, *, unreachable: bool) -> None:
         """It did not answer a request; `unreachable`: not even by an error."""
-        self._failures += 1
-        if not (unreachable or self.is_down or self._failures >= FAILURES):
+        self.failures += 1
+        if not (unreachable or self.is_down or self.failures >= FAILURES):
             return
         self.is_down = True
         self.asked_again = now + min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self._times_down, 10))
@@ -57,7 +59,7 @@ class BalancedServers:
 
     def choose(self, without: Collection[BalancedServer] = ()) -> BalancedServer | None:
         """Of those not in `without`: one that was down long enough, for a single request; else the one with the fewest
-        requests; else, when all are down, the one whose time comes first. None when none is left."""
+        requests, and failures; else, when all are down, the one whose time comes first. None when none is left."""
         left = [server for server in self._servers if server not in without]
         up = [server for server in left if not server.is_down]
         now = self._now()
@@ -65,7 +67,7 @@ class BalancedServers:
         if due:
             return due[0]
         if up:
-            return min(up, key=lambda server: server.assigned)
+            return min(up, key=lambda server: (server.assigned, server.failures))
         return min(left, key=lambda server: server.asked_again, default=None)
 
     async def close(self) -> None:

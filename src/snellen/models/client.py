@@ -1,4 +1,4 @@
-"""Asks a model's server, or several, steadily: bounded requests in flight, retries, a circuit breaker, byte caps, no key in what is kept.
+"""Asks a model's servers steadily: bounded requests in flight, retries, a circuit breaker, byte caps, no key kept.
 
 Whatever a provider's format is, its requests go through here, so that all providers fail and recover alike.
 """
@@ -82,6 +82,7 @@ class Client:
         """`headers` go with every request. Raises ModelError for a proxy that is not HTTP."""
         self.now = clock.now
         self.limit = AdaptiveLimit(options.concurrency * len(urls))
+        self.urls = tuple(urls)
         self._name, self._options, self._key, self._sleep = name, options, key, clock.sleep
         self._retry = Retry(retries=options.retries, patience=options.patience)
         self._breaker = CircuitBreaker(options.stop_after, self._retry, clock.sleep)
