@@ -89,7 +89,7 @@ def test_servers_are_asked_by_what_they_have_in_hand() -> None:
 
 def test_a_server_that_fails_again_and_again_is_left_alone_and_tried_again_later() -> None:
     time = Time()
-    with start_server() as sound, start_server(script=[broken(times=4)]) as failing:
+    with start_server() as sound, start_server(script=[broken(times=50)]) as failing:
         model = model_at(failing.url, sound.url, clock=Clock(Waits(), time), concurrency=4)
 
         def asked() -> int:
@@ -98,13 +98,14 @@ def test_a_server_that_fails_again_and_again_is_left_alone_and_tried_again_later
             texts(ask(model, *questions_of(8)))
             return requests_to(failing) - before
 
-        assert [asked(), asked()] == [4, 0]
-        failing.script(broken())
+        assert 3 <= asked() <= 8
+        assert asked() == 0
         time.now += 0.6
         assert [asked(), asked()] == [1, 0]  # a single request tries it, and fails
         time.now += 0.6
         assert asked() == 0  # it is left alone for longer now
         time.now += 0.6
+        failing.script()
         assert [asked(), asked()] == [1, 4]
 
 

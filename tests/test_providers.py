@@ -364,7 +364,7 @@ def test_a_model_opens_by_its_string_with_the_key_of_its_environment_variable(
     monkeypatch.setenv(VARIABLES[provider], KEY)
     model = load_model(text)
     assert isinstance(model, ProviderModel)
-    assert model.client.url == base(provider, server)
+    assert model.client.urls == (base(provider, server),)
     assert KEY not in str(model.fingerprint())
 
 

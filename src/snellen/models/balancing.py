@@ -35,7 +35,9 @@ class BalancedServer:
     def failed(self, now: float, *, unreachable: bool) -> None:
         """It did not answer a request; `unreachable`: not even by an error."""
         self.failures += 1
-        if not (unreachable or self.is_down or self.failures >= FAILURES):
+        if self.is_down and now < self.asked_again:
+            return  # late news: it was asked before it counted as down
+        if not (unreachable or self.failures >= FAILURES):
             return
         self.is_down = True
         self.asked_again = now + min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self._times_down, 10))
