@@ -30,7 +30,7 @@ from snellen.runs.progress import ProgressListener, ignore_progress, progress_of
 from snellen.runs.ray_cluster import run_on_ray
 from snellen.runs.rounds import next_parts, no_parts, summed_outcome
 from snellen.runs.run_folder import locked_run
-from snellen.runs.runner import RunOutcome, note_findings, run_plan
+from snellen.runs.runner import RunOutcome, run_plan
 from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
 from snellen.scoring.answers import has_answers
@@ -126,8 +126,8 @@ def ask_share(
             evaluated = load_evaluated(model, cast.models, cast.roles)
             outcomes.append(run_plan(evaluated, own, progress_of(own, progress), cast.roles))
     for outcome in outcomes:
-        if shares > 1:
-            note_findings(outcome)
+        for finding in outcome.findings:  # the manifest is written by the first share alone
+            announce(f"share {share}: {finding}")
         _check_spent(outcome)
     return outcomes
 
