@@ -1,4 +1,4 @@
-"""The recipes of docs/cluster.md: commands that are understood, jobs that share a run, YAML that is what it should be."""
+"""The recipes of docs/cluster.md: commands that are understood, jobs that share a run, YAML that fits its command."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from snellen.runs.drivers import ProgressCallback
 from snellen.runs.model_identity import changed_fact
 from snellen.runs.plan import Announce, RunPlan
 from snellen.runs.ray_pool import PoolWorker, RayPool, models_on_ray
-from snellen.runs.ray_worker import LoadedModel, RayWorker, Refusal, WorkerPlace
+from snellen.runs.ray_worker import RayWorker, Refusal, WorkerModel, WorkerPlace
 from snellen.runs.runner import RunOutcome, run_plan
 from snellen.runs.spec import RunSpec
 
@@ -143,7 +143,7 @@ class RayCluster:
         return f"{type(cause).__name__}: {_first_line(cause)}" if cause else _first_line(error)
 
     def why_not(
-        self, place: WorkerPlace, loaded: dict[str, LoadedModel] | Refusal, models: dict[str, LoadedModel]
+        self, place: WorkerPlace, loaded: dict[str, WorkerModel] | Refusal, models: dict[str, WorkerModel]
     ) -> str:
         """Why a worker cannot take part beside those with these models; empty when it can."""
         if place.version != __version__:
@@ -155,7 +155,7 @@ class RayCluster:
                 return f"its model differs from the others' ({changed})"
         return ""
 
-    def first_models(self) -> dict[str, LoadedModel]:
+    def first_models(self) -> dict[str, WorkerModel]:
         """What the first worker has loaded. Raises ModelError where none can."""
         if not self._ray.wait([worker.placed for worker in self.workers], timeout=PLACEMENT_SECONDS)[0]:
             raise ModelError(self._no_room())
@@ -171,7 +171,7 @@ class RayCluster:
                 continue
             if why := self.why_not(worker.place, loaded, {}):
                 raise ModelError(why if isinstance(loaded, Refusal) else f"{worker.name}: {why}")
-            models: dict[str, LoadedModel] = loaded
+            models: dict[str, WorkerModel] = loaded
             return models
 
     def _reason(self, error: BaseException) -> str:

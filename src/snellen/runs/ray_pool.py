@@ -18,9 +18,9 @@ from snellen.images import Images
 from snellen.records import EVALUATED, Failure, ImageRef, Request, Response
 from snellen.runs.ray_worker import (
     AnsweredBatch,
-    LoadedModel,
     Refusal,
     SentPicture,
+    WorkerModel,
     WorkerPlace,
     decode_answer,
     encode_requests,
@@ -73,7 +73,7 @@ class PoolWorker:
 class RayPool:
     """The workers of a run, and the requests that wait for them."""
 
-    def __init__(self, cluster: RayCluster, models: dict[str, LoadedModel], window: int) -> None:
+    def __init__(self, cluster: RayCluster, models: dict[str, WorkerModel], window: int) -> None:
         """`models` are those of every worker, by role; `window`: how many requests it gets at once, 0: as they say."""
         self._cluster, self.models = cluster, models
         self.batch_size = window or max(model.batch_size for model in models.values())

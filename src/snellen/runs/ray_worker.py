@@ -41,7 +41,7 @@ class WorkerPlace(Struct, frozen=True):
     version: str
 
 
-class LoadedModel(Struct, frozen=True):
+class WorkerModel(Struct, frozen=True):
     """What is to be known of a model to ask it from afar."""
 
     name: str
@@ -86,7 +86,7 @@ class RayWorker:
 
     def load(
         self, model: str, roles: Mapping[str, str], benchmarks: Sequence[Path]
-    ) -> dict[str, LoadedModel] | Refusal:
+    ) -> dict[str, WorkerModel] | Refusal:
         """Load the models, the evaluated one and those of `roles`; what is to be known of each, by role."""
         try:
             played = load_roles(roles)
@@ -99,7 +99,7 @@ class RayWorker:
             self._open = ExitStack()
             self._models = self._open.enter_context(in_batches(loaded))
             return {
-                role: LoadedModel(
+                role: WorkerModel(
                     one.name,
                     frozenset(one.kinds),
                     self._models[role].batch_size,
