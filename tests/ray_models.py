@@ -2,7 +2,7 @@
 
 It replies as `slow_model` does, and only to pictures whose bytes have come. Options: `seconds` for each request,
 `batch`, `log` (a file that gets a line of JSON for each batch), `deadly` (the sample that ends its process), `unlike`
-(every process has another fingerprint).
+(a file: every process has another fingerprint, and answers when the file says that two have loaded the model).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +31,17 @@ class Clustered(Slow):
         self.name = spec.text
 
     def fingerprint(self) -> dict[str, str]:
-        return {"model": "clustered", "process": str(os.getpid()) if "unlike" in self._given else ""}
+        if file := self._given.get("unlike"):
+            with Path(file).open("a") as loaded:
+                loaded.write(f"{os.getpid()}\n")
+            return {"model": "clustered", "process": str(os.getpid())}
+        return {"model": "clustered"}
+
+    def _await_another(self, file: Path) -> None:
+        deadline = time.monotonic() + 60
+        while len(set(file.read_text().split())) < 2:
+            assert time.monotonic() < deadline, "no other process has loaded the model"
+            time.sleep(0.01)
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
         pictures = [image.digest for request in requests for image in request.images]
@@ -39,6 +50,8 @@ class Clustered(Slow):
         ]
         if self._given.get("deadly") in {request.sample_id for request in requests}:
             os.kill(os.getpid(), signal.SIGKILL)
+        if file := self._given.get("unlike"):
+            self._await_another(Path(file))
         if log := self._given.get("log"):
             with Path(log).open("a") as file:
                 file.write(json.dumps([os.getpid(), pictures]) + "\n")

@@ -159,7 +159,7 @@ def test_a_request_that_ends_every_worker_fails_and_no_other_does(questions: Ben
 def test_a_worker_with_another_model_takes_no_part(questions: Benchmark, tmp_path: Path) -> None:
     lines: list[str] = []
     sn.evaluate(
-        "clustered:any?unlike=1&seconds=0.1", str(questions.folder), runs=tmp_path, name="run", ray="auto",
+        f"clustered:any?unlike={tmp_path / 'loaded'}&batch=1&seconds=0.02", str(questions.folder), runs=tmp_path, name="run", ray="auto",
         ray_workers=2, announce=lines.append,
     )  # fmt: skip
     [left] = [line for line in lines if "left out" in line]
@@ -172,6 +172,18 @@ def test_a_run_whose_budget_is_spent_goes_on(questions: Benchmark, whole: Path, 
         on_ray(questions, tmp_path, max_requests=20)
     assert records(tmp_path / "run") <= records(whole)
     same_as(whole, on_ray(questions, tmp_path))
+
+
+def test_the_page_s_command_asks_the_models_of_all_roles_on_the_cluster(
+    cluster: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text("utf-8")
+    [line] = re.findall(r"^snellen run (snellen:.*) --ray$", page, flags=re.MULTILINE)
+    roles = [word for role in ("questioner", "reasoner") for word in ("--role", f"{role}=snellen:uniform")]
+    words = ["run", *line.split(), "--limit", "6", "-p", "reasoning", *roles, "--runs", str(tmp_path), "--name"]
+    assert small.command(capsys, *words, "one")[0] == small.command(capsys, *words, "other", "--ray")[0] == 0
+    assert records(tmp_path / "one") == records(tmp_path / "other")
+    assert {e.request.role for e in records(tmp_path / "other")} == {"", "questioner", "reasoner"}
 
 
 def test_a_model_that_cannot_be_loaded_is_the_line_that_it_is_without_a_cluster(
