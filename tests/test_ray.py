@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import signal
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ import small
 import snellen as sn
 from slow_model import PROTOCOLS
 from snellen.benchmark import Benchmark
-from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
+from snellen.errors import DataError, ErrorBudgetError, MissingExtraError, ModelError, SpentBudgetError
 from snellen.records import Exchange
 from snellen.runs.journal import journals, read_exchanges
 from snellen.runs.progress import RunProgress
@@ -158,10 +159,9 @@ def test_a_request_that_ends_every_worker_fails_and_no_other_does(questions: Ben
 
 def test_a_worker_with_another_model_takes_no_part(questions: Benchmark, tmp_path: Path) -> None:
     lines: list[str] = []
-    sn.evaluate(
-        f"clustered:any?unlike={tmp_path / 'loaded'}&batch=1&seconds=0.02", str(questions.folder), runs=tmp_path, name="run", ray="auto",
-        ray_workers=2, announce=lines.append,
-    )  # fmt: skip
+    model = f"clustered:any?unlike={tmp_path / 'loaded'}&batch=1&seconds=0.02"
+    how = {"runs": tmp_path, "name": "run", "ray": "auto", "ray_workers": 2, "announce": lines.append}
+    sn.evaluate(model, str(questions.folder), **how)
     [left] = [line for line in lines if "left out" in line]
     assert re.match(r"Ray: worker \d+ on \S+ is left out: its model differs .*\(process was \d+, is \d+\)", left)
     assert len(list(read_exchanges(tmp_path / "run"))) == 12
@@ -193,6 +193,31 @@ def test_a_model_that_cannot_be_loaded_is_the_line_that_it_is_without_a_cluster(
     code, _, one = small.command(capsys, *words)
     again, _, other = small.command(capsys, *words, "--ray")
     assert (code, one) == (again, other) and "cannot read replies from nowhere.json" in one
+
+
+def test_a_worker_for_which_no_machine_is_large_enough_is_said_and_not_waited_for_without_end(
+    cluster: None, monkeypatch: pytest.MonkeyPatch, questions: Benchmark, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("snellen.runs.ray_cluster.PLACEMENT_SECONDS", 0.5)
+    lines: list[str] = []
+    with pytest.raises(
+        ModelError, match=r"^ray: no worker could start .* needs 2 GPUs and 1 CPUs .*: 0\); see `ray status`"
+    ):
+        sn.evaluate(
+            "snellen:uniform",
+            str(questions.folder),
+            runs=tmp_path,
+            ray="auto",
+            gpus_per_worker=2,
+            announce=lines.append,
+        )
+    assert [line for line in lines if line.startswith("Ray: a worker needs 2 GPUs") and "waiting up to" in line]
+
+
+def test_without_ray_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch, questions: Benchmark) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"^a run on a cluster \(--ray\) needs the package ray: .*\[ray\]"):
+        sn.evaluate("snellen:uniform", str(questions.folder), ray="auto")
 
 
 def test_no_cluster_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch, questions: Benchmark) -> None:

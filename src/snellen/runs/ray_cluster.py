@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 import math
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -47,6 +49,8 @@ def run_on_ray(plan: RunPlan, progress: ProgressCallback, announce: Announce = l
     with _connected(plan.spec) as ray:
         cluster = RayCluster(ray, plan, announce)
         try:
+            if not cluster.has_fitting_machine:
+                announce(f"Ray: {cluster.no_room}; waiting up to {PLACEMENT_SECONDS:.0f} s for one")
             models = cluster.first_models()
             size = cluster.size
             announce(f"Ray: up to {size.wanted} workers, {size.gpus:g} GPUs and {size.cpus} CPUs each")
@@ -66,19 +70,36 @@ def _connected(spec: RunSpec) -> Iterator[ModuleType]:
     if ray.is_initialized():
         yield ray
         return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of this run's own tells nobody of it
-    address = None if spec.ray == "auto" else spec.ray
+    with _process_as_it_was():
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of this run's own tells nobody of it
+        address = None if spec.ray == "auto" else spec.ray
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise ModelError(
+                f"ray: no cluster can be joined at {spec.ray} ({_first_line(error)}); run this on a machine of the "
+                "cluster (`ray start --address=HEAD:6379`), or leave the address out"
+            ) from None
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _process_as_it_was() -> Iterator[None]:
+    """Undo what Ray leaves behind in the process that joins a cluster: variables, a handler of SIGTERM, a hook."""
+    variables, on_terminate, hook = dict(os.environ), signal.getsignal(signal.SIGTERM), sys.excepthook
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise ModelError(
-            f"ray: no cluster can be joined at {spec.ray} ({_first_line(error)}); run this on a machine of the cluster "
-            "(`ray start --address=HEAD:6379`), or leave the address out"
-        ) from None
-    try:
-        yield ray
+        yield
     finally:
-        ray.shutdown()
+        for name in [name for name in {**variables, **os.environ} if name.startswith(("RAY_", "PYTHONBREAKPOINT"))]:
+            os.environ.pop(name, None)
+            if name in variables:
+                os.environ[name] = variables[name]
+        sys.excepthook = hook
+        if signal.getsignal(signal.SIGTERM) != on_terminate and on_terminate is not None:
+            signal.signal(signal.SIGTERM, on_terminate)
 
 
 def _first_line(error: BaseException) -> str:
@@ -158,7 +179,10 @@ class RayCluster:
     def first_models(self) -> dict[str, WorkerModel]:
         """What the first worker has loaded. Raises ModelError where none can."""
         if not self._ray.wait([worker.placed for worker in self.workers], timeout=PLACEMENT_SECONDS)[0]:
-            raise ModelError(self._no_room())
+            raise ModelError(
+                f"ray: no worker could start within {PLACEMENT_SECONDS:.0f} s: {self.no_room}; see "
+                "`ray status`, or set gpus_per_worker"
+            )
         while True:
             [ready], _ = self._ray.wait([worker.loaded for worker in self.workers], num_returns=1)
             worker = next(one for one in self.workers if one.loaded == ready)
@@ -177,12 +201,22 @@ class RayCluster:
     def _reason(self, error: BaseException) -> str:
         return self.raised_in_worker(error) or _first_line(error)
 
-    def _no_room(self) -> str:
+    @property
+    def has_fitting_machine(self) -> bool:
+        """Whether some machine of the cluster is large enough for a worker, free or not."""
+        machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        return any(
+            machine.get("GPU", 0.0) >= self.size.gpus and machine.get("CPU", 0.0) >= self.size.cpus
+            for machine in machines
+        )
+
+    @property
+    def no_room(self) -> str:
+        """That a worker finds no room, in words."""
         most = max((node["Resources"].get("GPU", 0.0) for node in self._ray.nodes() if node["Alive"]), default=0.0)
         return (
-            f"ray: no worker could start within {PLACEMENT_SECONDS:.0f} s: each needs {self.size.gpus:g} GPUs and "
-            f"{self.size.cpus} CPUs, and no machine of the cluster has them free (the most GPUs of one: {most:g}); see "
-            "`ray status`, or set gpus_per_worker"
+            f"a worker needs {self.size.gpus:g} GPUs and {self.size.cpus} CPUs of one machine, which none of the "
+            f"cluster has free (the most GPUs of one: {most:g})"
         )
 
 

@@ -132,8 +132,10 @@ class RayPool:
             worker.place = place = await worker.placed
             why = self._cluster.why_not(place, await worker.loaded, self.models)
         except self._cluster.faults as error:
-            self._lose(worker, error)
-            return
+            why = self._cluster.raised_in_worker(error)
+            if not why:
+                self._lose(worker, error)
+                return
         if why:
             self._dismiss(worker, why)
             return
