@@ -227,10 +227,12 @@ def test_no_cluster_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyP
         raise ConnectionError("Could not find any running Ray instance.\nPlease specify ...")
 
     monkeypatch.setattr(ray, "init", refuse)
+    before = dict(os.environ)
     with pytest.raises(
         ModelError, match=r"^ray: no cluster can be joined at 127.0.0.1:9 \(Could not find .*instance\.\)"
     ):
         sn.evaluate("snellen:uniform", str(questions.folder), ray="127.0.0.1:9")
+    assert dict(os.environ) == before
 
 
 @pytest.mark.parametrize(

@@ -63,32 +63,36 @@ def run_on_ray(plan: RunPlan, progress: ProgressCallback, announce: Announce = l
 @contextmanager
 def _connected(spec: RunSpec) -> Iterator[ModuleType]:
     """Ray, connected as `ray` says; a connection that the user's program has made is used, and left open."""
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtraError("ray", "ray", "a run on a cluster (--ray)") from None
-    if ray.is_initialized():
-        yield ray
-        return
     with _process_as_it_was():
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of this run's own tells nobody of it
-        address = None if spec.ray == "auto" else spec.ray
         try:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ModelError(
-                f"ray: no cluster can be joined at {spec.ray} ({_first_line(error)}); run this on a machine of the "
-                "cluster (`ray start --address=HEAD:6379`), or leave the address out"
-            ) from None
+            import ray
+        except ImportError:
+            raise MissingExtraError("ray", "ray", "a run on a cluster (--ray)") from None
+        if ray.is_initialized():
+            yield ray
+            return
+        _join(ray, spec)
         try:
             yield ray
         finally:
             ray.shutdown()
 
 
+def _join(ray: ModuleType, spec: RunSpec) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of this run's own tells nobody of it
+    address = None if spec.ray == "auto" else spec.ray
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise ModelError(
+            f"ray: no cluster can be joined at {spec.ray} ({_first_line(error)}); run this on a machine of the "
+            "cluster (`ray start --address=HEAD:6379`), or leave the address out"
+        ) from None
+
+
 @contextmanager
 def _process_as_it_was() -> Iterator[None]:
-    """Undo what Ray leaves behind in the process that joins a cluster: variables, a handler of SIGTERM, a hook."""
+    """Undo what Ray leaves behind in a process that imports it and joins: variables, a handler of SIGTERM, a hook."""
     variables, on_terminate, hook = dict(os.environ), signal.getsignal(signal.SIGTERM), sys.excepthook
     try:
         yield
