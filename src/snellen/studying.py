@@ -24,7 +24,7 @@ from snellen.runs.journal import RUN_MANIFEST, write_atomically
 from snellen.runs.plan import Announce, RunPlan, find_benchmarks, plan_run, protocols_of, specs_of
 from snellen.runs.progress import ProgressListener, ignore_progress
 from snellen.runs.runner import RunOutcome
-from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, run_spec
+from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, check_sharing, run_spec
 from snellen.scoring.resampling import draw_subset, subset_name
 from snellen.studies.declaration import SAMPLE_SEED, StudySample, StudySpec
 from snellen.studies.levels import CellGrid, CellSpec, grid_of
@@ -188,6 +188,7 @@ class _Asking:
         if self._study.sample:
             fields["benchmarks"] = tuple(self._parts(fields["benchmarks"], self._study.sample, cell, wholes))
         spec = run_spec({**fields, "runs": str(self._folder / RUNS), "report": False, "models": (label,)})
+        check_sharing(spec)
         opened = self._open(model, cell, spec)
         name = opened if isinstance(opened, str) else load_model(opened).name
         plan = plan_run(replace(spec, models=(name,)).of_model(), self._announce)
