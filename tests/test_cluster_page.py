@@ -111,6 +111,16 @@ def test_shares_go_on_beside_each_other_and_beside_nothing_else() -> None:
     assert inner and read_manifest(Path("runs/r")).model == "snellen:uniform"
 
 
+def test_the_progress_of_a_share_ends_where_the_share_does() -> None:
+    totals = []
+    for share in ("1/2", "2/2"):
+        states: list[sn.RunProgress] = []
+        ask_share(run_spec({**SHARED, "name": "r"}), share, progress=states.append)
+        assert states[-1].done == states[-1].total
+        totals.append(states[-1].total)
+    assert sum(totals) == 12 and min(totals) > 0
+
+
 def test_one_share_is_the_whole_run() -> None:
     [outcome] = ask_share(run_spec({**SHARED, "name": "r"}), "1/1")
     assert outcome.sent == sum(answered(Path("runs/r")).values()) >= 12

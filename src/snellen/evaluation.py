@@ -124,7 +124,7 @@ def ask_share(
         # A share that is the whole run is held by its runner.
         with _noting_folder(own), locked_run(own.folder, shared=True) if shares > 1 else nullcontext():
             evaluated = load_evaluated(model, cast.models, cast.roles)
-            outcomes.append(run_plan(evaluated, own, progress_of(own, progress), cast.roles))
+            outcomes.append(run_plan(evaluated, own, progress_of(own, progress, of_worker=True), cast.roles))
     for outcome in outcomes:
         for finding in outcome.findings:  # the manifest is written by the first share alone
             announce(f"share {share}: {finding}")
