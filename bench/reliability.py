@@ -113,7 +113,7 @@ def serve_faults(benchmark: Benchmark, scratch: Path) -> Iterator[Row]:
 def _served(name: str, benchmark: Benchmark, runs: Path, *script: Fault, reply: str = "(A)") -> Row:
     with start_server(reply=reply, script=script) as server:
         options = OpenAIOptions(reply_bytes=1 << 16, prefix="drop")
-        place = Place(server.url, headers={"authorization": f"Bearer {KEY}"}, key=KEY)
+        place = Place((server.url,), headers={"authorization": f"Bearer {KEY}"}, key=KEY)
         model = OpenAIModel("openai:any", "any", place, options, Clock(no_wait))
         ended = go(model, benchmark, runs, ("vanilla",))
         requests, struck = (server.stats()[name] for name in ("requests", "struck"))

@@ -79,7 +79,7 @@ def model_at(
     waits = Waits() if waits is None else waits
     chosen = OpenAIOptions(**options)  # type: ignore[arg-type]
     headers = {"authorization": f"Bearer {key}"} if key else {}
-    place = Place(url, headers=headers, key=key)
+    place = Place((url,), headers=headers, key=key)
     return OpenAIModel(f"openai:{name}@{url}", name, place, chosen, Clock(waits, lambda: NOW))
 
 
@@ -487,7 +487,7 @@ def test_the_slot_is_free_while_a_request_waits(server: Server) -> None:
         await go_on.wait()
 
     async def play() -> tuple[Response, Response]:
-        model = OpenAIModel("m", "any", Place(server.url), OpenAIOptions(concurrency=1), Clock(sleep))
+        model = OpenAIModel("m", "any", Place((server.url,)), OpenAIOptions(concurrency=1), Clock(sleep))
         try:
             first = asyncio.create_task(model.ask(question("first"), Shelf()))
             await waiting.wait()
@@ -717,7 +717,7 @@ def test_the_key_of_openai_goes_to_nobody_else(monkeypatch: pytest.MonkeyPatch, 
     for url in ("https://api.openai.com.example/v1", "http://api.openai.com/v1"):
         model = load_model(f"openai:any@{url}")
         assert isinstance(model, OpenAIModel)
-        assert model._place == Place(url)
+        assert model._place == Place((url,))
 
 
 @pytest.mark.parametrize(

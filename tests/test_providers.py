@@ -364,7 +364,7 @@ def test_a_model_opens_by_its_string_with_the_key_of_its_environment_variable(
     monkeypatch.setenv(VARIABLES[provider], KEY)
     model = load_model(text)
     assert isinstance(model, ProviderModel)
-    assert model.client.url == base(provider, server)
+    assert model.client.urls == (base(provider, server),)
     assert KEY not in str(model.fingerprint())
 
 
@@ -386,7 +386,7 @@ def test_without_an_address_the_services_own_is_asked(text: str, url: str, monke
         monkeypatch.setenv(variable, KEY)
     model = load_model(text)
     assert isinstance(model, (ProviderModel, OpenAIModel))
-    assert model.client.url == url
+    assert model.client.urls == (url,)
 
 
 def test_the_same_service_elsewhere_is_the_same_model_and_another_setting_is_not() -> None:

@@ -44,7 +44,7 @@ async def no_wait(seconds: float) -> None:
 
 def model_at(server: Server, **options: object) -> OpenAIModel:
     chosen = OpenAIOptions(**options)  # type: ignore[arg-type]
-    return OpenAIModel("m", "any", Place(server.url), chosen, Clock(no_wait, lambda: 0.0))
+    return OpenAIModel("m", "any", Place((server.url,)), chosen, Clock(no_wait, lambda: 0.0))
 
 
 def question(*options: str, opened: str = "") -> Request:

@@ -54,7 +54,7 @@ IN_PYTHON = {"models": "model"}
 PYTHON_ONLY = {"progress", "announce"}
 """Functions, which neither a flag nor a file can name; on the command line they write to the terminal."""
 TERMINAL_ONLY = {"as_json"}
-RUN_ONLY = {"dry_run"}
+RUN_ONLY = {"dry_run", "share"}
 """Asks nothing, so that there are no results to give."""
 
 
@@ -146,7 +146,7 @@ def test_a_file_can_say_what_every_field_holds() -> None:
         roles=(("questioner", "snellen:uniform"), ("reasoner", "hf:org/name")),
         held_out_for=("llava-1.5-7b",), cards="cards.toml", limit=3, name="n", runs="r", templates="data",
         prompt="Look: {question}", prefix=False, temperature=0.5, top_p=0.9, seed=4, stop=("\n",), max_new_tokens=9,
-        workers=2, window=5,
+        workers=2, ray="local", ray_workers=3, gpus_per_worker=0.5, window=5,
         error_budget=0.1, allow_same_requests=True, report=False,
         price=(1.0, 2.0), max_cost=5.0, max_requests=6, max_time=7.0, cache="answers",
         scoring=ScoringSpec(

@@ -234,6 +234,9 @@ def evaluate(
     stop: str | Iterable[str] = (),
     max_new_tokens: int | None = None,
     workers: int = 1,
+    ray: str = "",
+    ray_workers: int | None = None,
+    gpus_per_worker: float | None = None,
     window: int = 0,
     error_budget: float = 0.0,
     price: TokenPrice | None = None,
@@ -261,7 +264,8 @@ def evaluate(
 
     The keywords are the fields of a `RunSpec` (docs/runs.md has them one by one, with those of an exam.toml), but
     that `report` is off unless asked for. `workers` are processes, each with the model, which has to be a model string
-    then. `scoring` and `judge` say how replies are read, as in `score`. `progress` is called with a `RunProgress`
+    then; `ray` names a cluster, which loads it too (docs/cluster.md).
+    `scoring` and `judge` say how replies are read, as in `score`. `progress` is called with a `RunProgress`
     whenever something was answered, from one thread at a time; `announce` with lines for a reader (what is built,
     left out, or asked of a judge).
 
@@ -277,7 +281,8 @@ def evaluate(
             "held_out_for": as_names(held_out_for), "cards": str(cards), "limit": limit, "until": until, "name": name,
             "runs": str(runs), "templates": str(templates), "prompt": prompt, "prefix": prefix,
             "temperature": temperature, "top_p": top_p, "seed": seed, "stop": as_names(stop),
-            "max_new_tokens": max_new_tokens, "workers": workers, "window": window, "error_budget": error_budget,
+            "max_new_tokens": max_new_tokens, "workers": workers, "ray": ray, "ray_workers": ray_workers,
+            "gpus_per_worker": gpus_per_worker, "window": window, "error_budget": error_budget,
             "price": price, "max_cost": max_cost, "max_requests": max_requests, "max_time": max_time,
             "cache": str(cache), "report": report, "allow_same_requests": allow_same_requests, "scoring": scoring,
             "judge": as_judge(judge),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -21,15 +21,17 @@ from snellen.models.base import AsyncModel, Model, load_model, parse_spec
 from snellen.registry import find
 from snellen.runs.budget import NOTHING_TAKEN, BudgetTaken
 from snellen.runs.casting import load_evaluated, load_roles
-from snellen.runs.drivers import Roles
+from snellen.runs.drivers import ProgressCallback, Roles
 from snellen.runs.forecast import forecast
 from snellen.runs.journal import read_manifest
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import Announce, RunPlan, plan_run, with_parts
 from snellen.runs.progress import ProgressListener, ignore_progress, progress_of
+from snellen.runs.ray_cluster import run_on_ray
 from snellen.runs.rounds import next_parts, no_parts, summed_outcome
+from snellen.runs.run_folder import locked_run
 from snellen.runs.runner import RunOutcome, run_plan
-from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, role_models
+from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
 from snellen.scoring.answers import has_answers
 from snellen.scoring.cut_reasoning import cut_reasoning_sentence
@@ -92,6 +94,7 @@ def evaluate_spec(
 def check_models(spec: RunSpec, models: Sequence[Any], roles: Mapping[str, Any]) -> RunSpec:
     """The spec with the names of the models, which may be objects. Raises SnellenError for what no model string is, and
     for an object that several workers cannot share."""
+    check_sharing(spec)
     for model in (*models, *roles.values()):
         _check_model(model, spec)
     return replace(
@@ -99,6 +102,34 @@ def check_models(spec: RunSpec, models: Sequence[Any], roles: Mapping[str, Any])
         models=tuple(_name_of(model) for model in models),
         roles=role_models({role: _name_of(model) for role, model in roles.items()}),
     )
+
+
+def ask_share(
+    spec: RunSpec, share: str, *, progress: ProgressListener = ignore_progress, announce: Announce = silent
+) -> list[RunOutcome]:
+    """Ask each model what share `K/N` of a spec's pictures holds, and score nothing; an outcome for each.
+
+    The processes of the other shares may run on other machines, if all see the same folder of runs. Raises DataError
+    for what is no share, or cannot be had in shares, and SnellenError as `evaluate_spec`.
+    """
+    number, shares = share_of_run(share)
+    if spec.is_asked_elsewhere or spec.until:
+        other = "until" if spec.until else "ray" if spec.ray else "workers"
+        raise DataError(f"share: this is one process of several that share a whole run; leave {other} out")
+    check_models(spec, spec.models, dict(spec.roles))
+    cast, outcomes = Cast(dict(spec.roles)), []
+    for place, model in enumerate(spec.models):
+        plan = plan_run(spec.for_model(place, model), announce)
+        own = replace(plan, spec=replace(plan.spec, workers=shares), worker=number - 1)
+        # A share that is the whole run is held by its runner.
+        with _noting_folder(own), locked_run(own.folder, shared=True) if shares > 1 else nullcontext():
+            evaluated = load_evaluated(model, cast.models, cast.roles)
+            outcomes.append(run_plan(evaluated, own, progress_of(own, progress, of_worker=True), cast.roles))
+    for outcome in outcomes:
+        for finding in outcome.findings:  # the manifest is written by the first share alone
+            announce(f"share {share}: {finding}")
+        _check_spent(outcome)
+    return outcomes
 
 
 def forecasts(spec: RunSpec, announce: Announce = silent) -> list[str]:
@@ -128,10 +159,11 @@ class Cast:
 def _check_model(model: Any, spec: RunSpec) -> None:
     if isinstance(model, str):
         find("models", parse_spec(model).scheme)
-    elif spec.workers > 1:
+    elif spec.is_asked_elsewhere:
+        who, way = ("workers on a cluster", "ray out") if spec.ray else (f"{spec.workers} workers", "workers at 1")
         raise ModelError(
-            f"{load_model(model).name} is an object of this process, which {spec.workers} workers cannot share; "
-            "name it by a model string, or leave workers at 1"
+            f"{load_model(model).name} is an object of this process, which {who} cannot share; "
+            f"name it by a model string, or leave {way}"
         )
 
 
@@ -144,7 +176,7 @@ def _evaluate_one(
         rounds = Rounds(plan, rules, model, cast, progress)
         outcome, scored = _ask_until(width_rule(spec.until), rounds, announce)
     else:
-        outcome = carry_out(plan, model, cast, progress)
+        outcome = carry_out(plan, model, cast, progress, announce)
         [scored] = score_folders([outcome.folder], spec.scoring, spec.judge, announce)
     if sentence := cut_reasoning_sentence(scored):
         announce(sentence)
@@ -155,17 +187,24 @@ def _evaluate_one(
     return FinishedRun(outcome, scored)
 
 
-def carry_out(plan: RunPlan, model: Any, cast: Cast, progress: ProgressListener) -> RunOutcome:
+def carry_out(
+    plan: RunPlan, model: Any, cast: Cast, progress: ProgressListener, announce: Announce = silent
+) -> RunOutcome:
     """Ask a model, a string or an object, what a plan says and is not answered yet. An interruption (KeyboardInterrupt)
     gets a note that says where the answers are. Raises SpentBudgetError where a budget was spent before the end."""
     update = progress_of(plan, progress)
     with _noting_folder(plan):
-        if plan.spec.workers > 1:
-            outcome = run_workers(plan, update)
+        if plan.spec.is_asked_elsewhere:
+            outcome = _ask_elsewhere(plan, update, announce)
         else:
             outcome = run_plan(load_evaluated(model, cast.models, cast.roles), plan, update, cast.roles)
     _check_spent(outcome)
     return outcome
+
+
+def _ask_elsewhere(plan: RunPlan, update: ProgressCallback, announce: Announce) -> RunOutcome:
+    """Ask through the processes that the spec names, which load the models themselves."""
+    return run_on_ray(plan, update, announce) if plan.spec.ray else run_workers(plan, update)
 
 
 @contextmanager
@@ -188,13 +227,14 @@ def _check_spent(outcome: RunOutcome) -> None:
 
 
 class Rounds:
-    """A run that asks more of its benchmarks round by round. Its model is loaded once, but for workers."""
+    """A run that asks more of its benchmarks round by round. Its model is loaded once, but for workers, here or on a
+    cluster."""
 
     def __init__(
         self, plan: RunPlan, rules: Mapping[str, str], model: Any, cast: Cast, progress: ProgressListener
     ) -> None:
         self.plan, self._cast, self._update = plan, cast, progress_of(plan, progress)
-        self._model = model if plan.spec.workers > 1 else load_evaluated(model, cast.models, cast.roles)
+        self._model = model if plan.spec.is_asked_elsewhere else load_evaluated(model, cast.models, cast.roles)
         self.parts = no_parts(plan, rules)
         self._outcomes: list[RunOutcome] = []
         self._began = time.monotonic()
@@ -202,11 +242,11 @@ class Rounds:
     def ask(self, open_benchmarks: Sequence[str], announce: Announce) -> ScoredRun:
         """Ask more of these benchmarks, and score all that was asked. Raises SpentBudgetError as `carry_out`."""
         spec, before = self.plan.spec, self.parts
-        self.parts = next_parts(before, open_benchmarks, spec.workers)
+        self.parts = next_parts(before, open_benchmarks, reloads=spec.is_asked_elsewhere)
         plan = replace(with_parts(self.plan, self.parts, before), taken=self._taken())
         with _noting_folder(plan):
-            if spec.workers > 1:
-                self._outcomes.append(run_workers(plan, self._update))
+            if spec.is_asked_elsewhere:
+                self._outcomes.append(_ask_elsewhere(plan, self._update, announce))
             else:
                 self._outcomes.append(run_plan(self._model, plan, self._update, self._cast.roles))
         _check_spent(self.outcome)

@@ -17,6 +17,7 @@ from typing import Literal, get_args
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from snellen.reasons import NEVER_ANSWERED, Reason
 
@@ -207,6 +208,12 @@ class Decoding(Struct, frozen=True, gc=False, omit_defaults=True):
     stop: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     """The allowed replies; a server that takes a JSON schema is constrained to `{"verdict": one of them}`."""
+
+    def __post_init__(self) -> None:
+        # A number that only equals its default would be written out, and a request have another key for it.
+        for name, default in zip(self.__struct_fields__, self.__struct_defaults__, strict=True):
+            if (value := getattr(self, name)) is not default and value == default:
+                force_setattr(self, name, default)
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

@@ -24,7 +24,7 @@ from snellen.runs.journal import RUN_MANIFEST, write_atomically
 from snellen.runs.plan import Announce, RunPlan, find_benchmarks, plan_run, protocols_of, specs_of
 from snellen.runs.progress import ProgressListener, ignore_progress
 from snellen.runs.runner import RunOutcome
-from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, run_spec
+from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, check_sharing, run_spec
 from snellen.scoring.resampling import draw_subset, subset_name
 from snellen.studies.declaration import SAMPLE_SEED, StudySample, StudySpec
 from snellen.studies.levels import CellGrid, CellSpec, grid_of
@@ -188,6 +188,7 @@ class _Asking:
         if self._study.sample:
             fields["benchmarks"] = tuple(self._parts(fields["benchmarks"], self._study.sample, cell, wholes))
         spec = run_spec({**fields, "runs": str(self._folder / RUNS), "report": False, "models": (label,)})
+        check_sharing(spec)
         opened = self._open(model, cell, spec)
         name = opened if isinstance(opened, str) else load_model(opened).name
         plan = plan_run(replace(spec, models=(name,)).of_model(), self._announce)
@@ -195,7 +196,9 @@ class _Asking:
             self._announce(f"left out: {why}")
             return _Asked(label, cell, None, why, wholes)
         cast = Cast(dict(plan.spec.roles))
-        outcome = carry_out(replace(plan, others=tuple(self._others(plan.folder))), opened, cast, self._progress)
+        outcome = carry_out(
+            replace(plan, others=tuple(self._others(plan.folder))), opened, cast, self._progress, self._announce
+        )
         return _Asked(label, cell, outcome, "", wholes)
 
     def _open(self, model: Any, cell: CellSpec, spec: RunSpec) -> Any:
@@ -203,12 +206,12 @@ class _Asking:
         if not isinstance(model, str):
             if cell.options:
                 raise ModelError(f"{self._study.name} sets options of the model; name it by a model string")
-            if spec.workers > 1:
+            if spec.is_asked_elsewhere:
                 raise ModelError("an object of this process cannot be shared by workers; name it by a model string")
             return model
         joined = "&".join(f"{name}={value}" for name, value in cell.options.items())
         text = f"{model}{'&' if '?' in model else '?'}{joined}" if joined else model
-        return text if spec.workers > 1 else self._model(text)
+        return text if spec.is_asked_elsewhere else self._model(text)
 
     def _model(self, text: str) -> Any:
         if self._loaded[0] != text:

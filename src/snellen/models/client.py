@@ -1,4 +1,4 @@
-"""Asks one server steadily: bounded requests in flight, retries, a circuit breaker, byte caps, no key in what is kept.
+"""Asks a model's servers steadily: bounded requests in flight, retries, a circuit breaker, byte caps, no key kept.
 
 Whatever a provider's format is, its requests go through here, so that all providers fail and recover alike.
 """
@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated
 
 import httpcore
 from msgspec import Meta, Struct
 
 from snellen.errors import ModelError
+from snellen.models.balancing import BalancedServer, BalancedServers
 from snellen.models.base import ModelSpec
 from snellen.models.breaker import CircuitBreaker
-from snellen.models.connections import MOST_BYTES, Connections, HttpReply, TooLongError
+from snellen.models.connections import MOST_BYTES, HttpReply, TooLongError
 from snellen.models.faults import ServerFault
 from snellen.models.limits import AdaptiveLimit
 from snellen.models.redaction import presentable, without_key
@@ -67,18 +68,26 @@ class Clock(Struct, frozen=True):
 
 
 class Client:
-    """One server and how it is doing."""
+    """A model's servers, one or several, and how they are doing."""
 
     def __init__(
-        self, name: str, url: str, options: ClientOptions, key: str, headers: Mapping[str, str], clock: Clock
+        self,
+        name: str,
+        urls: Sequence[str],
+        options: ClientOptions,
+        key: str,
+        headers: Mapping[str, str],
+        clock: Clock,
     ) -> None:
         """`headers` go with every request. Raises ModelError for a proxy that is not HTTP."""
         self.now = clock.now
-        self.limit = AdaptiveLimit(options.concurrency)
-        self._name, self.url, self._options, self._key, self._sleep = name, url, options, key, clock.sleep
+        self.limit = AdaptiveLimit(options.concurrency * len(urls))
+        self.urls = tuple(urls)
+        self._name, self._options, self._key, self._sleep = name, options, key, clock.sleep
         self._retry = Retry(retries=options.retries, patience=options.patience)
         self._breaker = CircuitBreaker(options.stop_after, self._retry, clock.sleep)
-        self._connections = Connections(url, HEADERS | dict(headers), options.reply_bytes)
+        headers = HEADERS | dict(headers)
+        self._servers = BalancedServers(urls, headers, options.reply_bytes, options.concurrency, clock.now)
 
     async def ask(self, request: Request, send: Callable[[], Awaitable[Response | ServerFault]]) -> Response:
         """The response that `send` comes to, sent again as often as that may help, or a failure in it.
@@ -119,11 +128,39 @@ class Client:
     async def exchange(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> HttpReply | ServerFault:
-        """One HTTP exchange; a failure below HTTP is a fault that is worth another attempt."""
+        """One HTTP exchange with a server that answers; a failure below HTTP is a fault that is worth another attempt.
+
+        Where one cannot be reached, the next one is asked at once.
+        """
+        tried: list[BalancedServer] = []
+        outcome: HttpReply | ServerFault = ServerFault("connection", "")
+        while (server := self._servers.choose(tried)) is not None:
+            server.assigned += 1
+            try:
+                await server.slots.acquire()
+                try:
+                    outcome = await self._exchange_with(server, method, path, body, headers)
+                finally:
+                    server.slots.release()
+            finally:
+                server.assigned -= 1
+            unreachable = isinstance(outcome, ServerFault) and outcome.kind == "connection" and outcome.retry
+            if unreachable or _is_failing(outcome):
+                server.failed(self.now(), unreachable=unreachable)
+            else:
+                server.answered()
+            if not unreachable:
+                break
+            tried.append(server)
+        return outcome
+
+    async def _exchange_with(
+        self, server: BalancedServer, method: str, path: str, body: bytes, headers: Mapping[str, str] | None
+    ) -> HttpReply | ServerFault:
         limit = self._options.timeout
         try:
             async with asyncio.timeout(limit):
-                return await self._connections.send(method, path, body, headers)
+                return await server.connections.send(method, path, body, headers)
         except TooLongError:
             most = self._options.reply_bytes
             detail = f"the reply is longer than {most:,} bytes; raise reply_bytes= if that is right"
@@ -141,11 +178,18 @@ class Client:
             message = str(error) or type(error).__name__
             if "CERTIFICATE_VERIFY_FAILED" in message:
                 hint = "name the certificate of its authority in SSL_CERT_FILE"
-                return ServerFault("connection", f"{self.url}: {message}; {hint}", fatal=True)
-            return ServerFault("connection", f"{self.url}: {message}; is the server running?", retry=True)
+                return ServerFault("connection", f"{server.url}: {message}; {hint}", fatal=True)
+            return ServerFault("connection", f"{server.url}: {message}; is the server running?", retry=True)
 
     async def close(self) -> None:
-        await self._connections.close()
+        await self._servers.close()
+
+
+def _is_failing(outcome: HttpReply | ServerFault) -> bool:
+    """Whether a server shows that it is not well, rather than that it is busy or does not like the request."""
+    if isinstance(outcome, ServerFault):
+        return outcome.kind == "timeout"
+    return outcome.status >= 500 and outcome.status != 529 and "retry-after" not in outcome.headers
 
 
 def failed(kind: ErrorKind, detail: str, attempts: int = 1) -> Response:

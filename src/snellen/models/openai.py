@@ -55,9 +55,10 @@ class AzureOptions(OpenAIOptions, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where a server is reached, and how it is told who asks."""
+    """Where a model's servers are reached, and how they are told who asks."""
 
-    url: str
+    urls: tuple[str, ...]
+    """Of several servers with the same model, all on the same path."""
     hosted: bool = False
     """Whether it is a service that speaks OpenAI's own newest form of the format."""
     query: str = ""
@@ -68,12 +69,12 @@ class Place(Struct, frozen=True):
 
 
 def identity_of_string(spec: ModelSpec) -> str:
-    """`openai:NAME@PATH?options`: the model string without the host of the server and how it is asked.
+    """`openai:NAME@PATH?options`: the model string without the hosts of its servers and how they are asked.
 
     OpenAI's own models have no path. Raises ModelError for a target that cannot be read.
     """
-    model, url = _split_target(spec)
-    return answering_string(spec, model if _is_openai(url) else f"{model}@{urlsplit(url).path}")
+    model, urls = _split_target(spec)
+    return answering_string(spec, model if _is_openai(urls[0]) else f"{model}@{urlsplit(urls[0]).path}")
 
 
 def identity_of_deployment(spec: ModelSpec) -> str:
@@ -83,14 +84,14 @@ def identity_of_deployment(spec: ModelSpec) -> str:
 
 
 def open_openai(spec: ModelSpec) -> OpenAIModel:
-    """The model of `openai:NAME[@URL]`. Does not contact the server yet.
+    """The model of `openai:NAME[@URL[,URL...]]`. Does not contact a server yet.
 
     Raises ModelError for an invalid string and for a missing API key.
     """
     refuse_secrets(spec)
     options = read_options(spec, OpenAIOptions)
-    model, url = _split_target(spec)
-    hosted = _is_openai(url)
+    model, urls = _split_target(spec)
+    hosted = _is_openai(urls[0])
     # OPENAI_API_KEY is sent only to OpenAI, unless named explicitly.
     key = api_key(
         spec,
@@ -99,7 +100,7 @@ def open_openai(spec: ModelSpec) -> OpenAIModel:
         "point the model at a server of yours with @URL",
     )
     headers = {"authorization": f"Bearer {key}"} if key else {}
-    return OpenAIModel(spec.text, model, Place(url, hosted, headers=headers, key=key), options)
+    return OpenAIModel(spec.text, model, Place(urls, hosted, headers=headers, key=key), options)
 
 
 def open_azure(spec: ModelSpec) -> OpenAIModel:
@@ -122,7 +123,7 @@ def open_azure(spec: ModelSpec) -> OpenAIModel:
     dated = options.api_version
     base = f"{url}/openai/deployments/{quote(deployment, safe='')}" if dated else f"{url}/openai/v1"
     query = f"?api-version={quote(dated)}" if dated else ""
-    return OpenAIModel(spec.text, deployment, Place(base, True, query, {"api-key": key}, key), options)
+    return OpenAIModel(spec.text, deployment, Place((base,), True, query, {"api-key": key}, key), options)
 
 
 class OpenAIModel:
@@ -143,10 +144,10 @@ class OpenAIModel:
         clock: Clock = Clock(),  # noqa: B008
     ) -> None:
         self.name = name
-        self.concurrency = options.concurrency
+        self.concurrency = options.concurrency * len(place.urls)
         self._model, self._place, self._options = model, place, options
         self._wanted = Wanted(model, options)
-        self.client = Client(name, place.url, options, place.key, place.headers, clock)
+        self.client = Client(name, place.urls, options, place.key, place.headers, clock)
         self._pictures = chat.ImagePartCache()
         field = options.max_tokens_field
         self._dialect = Dialect(
@@ -171,11 +172,11 @@ class OpenAIModel:
     def fingerprint(self) -> dict[str, str]:
         """What is known about the model: a server does not report a digest of its weights. Which machine it runs on
         changes no answer; which interface does, and whether it is OpenAI's own."""
-        place = self._place
+        place, url = self._place, self._place.urls[0]
         facts = {
             "adapter": ADAPTER,
             "model": self._model,
-            "endpoint": OPENAI_HOST if _is_openai(place.url) else urlsplit(place.url).path + place.query,
+            "endpoint": OPENAI_HOST if _is_openai(url) else urlsplit(url).path + place.query,
             "prefix": self._options.prefix,
             **self._options.facts(self._model),
         }
@@ -345,17 +346,21 @@ class OpenAIModel:
         return await self.client.exchange(method, path + self._place.query, body)
 
 
-def _split_target(spec: ModelSpec) -> tuple[str, str]:
-    """The model's name and the base URL of `NAME[@URL]`. Raises ModelError."""
-    if not (match := re.fullmatch(r"(?P<model>[^@].*?)(?:@(?P<url>https?://[^/].*))?", spec.target)) or (
-        not match["url"] and re.search(r"://|@[\w.]+(:\d|/)", spec.target)
+def _split_target(spec: ModelSpec) -> tuple[str, tuple[str, ...]]:
+    """The model's name and the base URLs of `NAME[@URL[,URL...]]`. Raises ModelError."""
+    if not (match := re.fullmatch(r"(?P<model>[^@].*?)(?:@(?P<urls>https?://[^/].*))?", spec.target)) or (
+        not match["urls"] and re.search(r"://|@[\w.]+(:\d|/)", spec.target)
     ):
         raise ModelError(
             f"{spec.text}: cannot be read; write openai:NAME@http://HOST:PORT/v1, or openai:NAME for OpenAI"
         )
-    url = (match["url"] or DEFAULT_URL).rstrip("/")
-    check_url(spec.text, url)
-    return match["model"], url
+    given = re.split(r",(?=https?://)", match["urls"] or DEFAULT_URL)
+    urls = tuple(dict.fromkeys(url.rstrip("/") for url in given))
+    for url in urls:
+        check_url(spec.text, url)
+    if len({OPENAI_HOST if _is_openai(url) else urlsplit(url).path for url in urls}) > 1:
+        raise ModelError(f"{spec.text}: servers of one model have the same path behind their hosts; end all URLs alike")
+    return match["model"], urls
 
 
 def _is_openai(url: str) -> bool:

@@ -131,7 +131,7 @@ class ProviderModel:
         self._provider, self._model, self._options, self._service = provider, model, options, service
         self._headers = provider.open_headers(spec, options) if provider.open_headers else None
         headers = {} if self._headers else provider.headers(service.key)
-        self.client = Client(self.name, service.url, options, service.key, headers, clock)
+        self.client = Client(self.name, (service.url,), options, service.key, headers, clock)
         self._pictures = ImagePartCache(write=provider.picture, taken=provider.picture_types)
         self._refused: frozenset[str] = frozenset()
 

@@ -224,7 +224,7 @@ def _ask(
     if not distinct:
         return
     requests = [active.requests[i] for active, i in distinct]
-    responses = _answer(model, kind, requests, waiting[0][0].item.images)
+    responses = answer_batch(model, kind, requests, waiting[0][0].item.images)
     store.append(
         Exchange(active.label, request, response)
         for (active, _), request, response in zip(distinct, requests, responses, strict=True)
@@ -242,7 +242,8 @@ def _ask(
     )
 
 
-def _answer(model: Model, kind: Kind, requests: list[Request], images: Images) -> list[Response]:
+def answer_batch(model: Model, kind: Kind, requests: list[Request], images: Images) -> list[Response]:
+    """Responses to requests of one kind, checked. Raises ModelError for a model that gives more or fewer."""
     ask = model.generate if kind == "generate" else model.loglikelihood
     responses = list(ask(requests, images))
     if len(responses) != len(requests):

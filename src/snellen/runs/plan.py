@@ -105,6 +105,9 @@ def default_name(spec: RunSpec) -> str:
         until="",
         cards="",
         workers=1,
+        ray="",
+        ray_workers=None,
+        gpus_per_worker=None,
         window=0,
         price=None,
         max_cost=None,
@@ -349,10 +352,10 @@ def prompt_of(spec: BenchmarkSpec, formulation: Formulation, plan: RunPlan) -> P
     return PromptRenderer(templates, family, limit, plan.spec.decoding, plan.spec.prefix)
 
 
-def count_items(plan: RunPlan) -> int:
-    """How many (sample, protocol) pairs there are."""
+def count_items(plan: RunPlan, *, of_worker: bool = False) -> int:
+    """How many (sample, protocol) pairs there are, for all workers or for the plan's own."""
     return sum(
-        protocol.applies(sample)
+        protocol.applies(sample) and (plan.takes(sample) or not of_worker)
         for selected in plan.benchmarks
         for protocols in (protocols_of(selected.benchmark.spec, plan),)
         for sample in samples_of(selected)

@@ -31,12 +31,14 @@ def ignore_progress(state: RunProgress) -> None:
     """A listener that does nothing."""
 
 
-def progress_of(plan: RunPlan, listener: ProgressListener) -> ProgressCallback:
-    """A callback for drivers: it adds up what happened and tells the listener, once before anything has happened."""
+def progress_of(plan: RunPlan, listener: ProgressListener, *, of_worker: bool = False) -> ProgressCallback:
+    """A callback for drivers: it adds up what happened and tells the listener, once before anything has happened.
+
+    `of_worker`: what is to be done is the share of the plan's worker, and not that of all."""
     if listener is ignore_progress:
         return lambda update: None
     [model] = plan.spec.models
-    state = RunProgress(model, str(plan.folder), 0, count_items(plan))
+    state = RunProgress(model, str(plan.folder), 0, count_items(plan, of_worker=of_worker))
     listener(state)
 
     def update_state(update: ProgressUpdate) -> None:

@@ -28,15 +28,19 @@ def no_parts(plan: RunPlan, rules: Mapping[str, str]) -> dict[str, RandomPart]:
     }
 
 
-def grown_part(part: RandomPart, workers: int) -> RandomPart:
-    """The part of the next round."""
-    growth = GROWTH if workers == 1 else GROWTH_OF_WORKERS
+def grown_part(part: RandomPart, *, reloads: bool) -> RandomPart:
+    """The part of the next round; `reloads`: it loads the model again."""
+    growth = GROWTH_OF_WORKERS if reloads else GROWTH
     return replace(part, pictures=min(part.of, max(part.pictures + FIRST_PICTURES, math.ceil(part.pictures * growth))))
 
 
-def next_parts(parts: Mapping[str, RandomPart], open_benchmarks: Sequence[str], workers: int) -> dict[str, RandomPart]:
+def next_parts(
+    parts: Mapping[str, RandomPart], open_benchmarks: Sequence[str], *, reloads: bool
+) -> dict[str, RandomPart]:
     """The parts of the next round: more of the benchmarks of which not enough is known."""
-    return {name: grown_part(part, workers) if name in open_benchmarks else part for name, part in parts.items()}
+    return {
+        name: grown_part(part, reloads=reloads) if name in open_benchmarks else part for name, part in parts.items()
+    }
 
 
 def summed_outcome(rounds: Sequence[RunOutcome]) -> RunOutcome:

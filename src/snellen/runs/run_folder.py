@@ -15,25 +15,27 @@ LOCK = ".lock"
 
 
 @contextmanager
-def locked_run(folder: Path) -> Iterator[int]:
-    """Hold a run folder, made where it is not there, for one command. Yields the lock's file, which the command's
-    worker processes inherit: the folder stays held until the last of them has ended. Raises StoreError."""
+def locked_run(folder: Path, *, shared: bool = False) -> Iterator[int]:
+    """Hold a run folder, made where it is not there, for one command, or with others that ask `shared` parts of it.
+
+    Yields the lock's file, which the command's worker processes inherit: the folder stays held until the last of them
+    has ended. Raises StoreError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise unwritable(folder, error) from None
-    lock_file(file, folder)
+    lock_file(file, folder, shared=shared)
     try:
         yield file
     finally:
         os.close(file)
 
 
-def lock_file(file: int, folder: Path) -> None:
+def lock_file(file: int, folder: Path, *, shared: bool = False) -> None:
     """Lock an open file of a run folder, or close it. Raises StoreError when somebody else holds it."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
         os.close(file)
         raise StoreError(f"{folder} is in use by another run; wait for it, or choose another --name") from None

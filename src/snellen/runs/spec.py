@@ -124,6 +124,13 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Longest reply, instead of each benchmark's own."""
     workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] = 1
     """Processes that share the work, each with the model."""
+    ray: str = ""
+    """Ask on a Ray cluster that this machine belongs to: `auto` (one that runs here, else one of this machine alone),
+    `local` (the latter), or HOST:PORT of its head."""
+    ray_workers: Count | None = None
+    """Most workers on the cluster, each with the model; None: as many as it has GPUs for, or one for each machine."""
+    gpus_per_worker: Annotated[float, Meta(ge=0)] | None = None
+    """GPUs of each worker on the cluster; None: one where it has any. A part of one lets several workers share it."""
     window: Annotated[int, Meta(ge=0)] = 0
     """Requests that a local model gets at once; 0: the model's own batch size."""
     error_budget: Share = 0.0
@@ -151,6 +158,11 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return METHODS if self.method == "both" else (self.method,)
 
     @property
+    def is_asked_elsewhere(self) -> bool:
+        """Whether other processes than this one load the models."""
+        return self.workers > 1 or bool(self.ray)
+
+    @property
     def decoding(self) -> Decoding:
         """How replies are sampled; the longest has length 0 where each benchmark has its own limit."""
         return Decoding(self.max_new_tokens or 0, self.temperature, self.top_p, self.seed, self.stop)
@@ -176,6 +188,7 @@ _PLAIN_TYPES = {
 }
 _TABLES: dict[str, Any] = {"scoring": ScoringSpec, "judge": JudgeSpec}
 _ROLE = re.compile(r"[a-z][a-z0-9_-]*")
+_RAY_ADDRESS = re.compile(r"auto|local|(?:[\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}")
 
 
 def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
@@ -199,6 +212,27 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
     if spec.name:
         check_folder_name(spec.name, f"{where}name: ")
     return spec
+
+
+def check_sharing(spec: RunSpec) -> None:
+    """Raise DataError for ways to share the work that cannot be had together, or for no address of a cluster."""
+    if spec.ray and not _RAY_ADDRESS.fullmatch(spec.ray):
+        raise DataError(
+            f"ray: {spec.ray!r} is no address of a cluster; write HOST:PORT, auto or local "
+            "(on the command line --ray=ADDRESS, or --ray at the end)"
+        )
+    if spec.ray and spec.workers > 1:
+        raise DataError("workers: these are processes of this machine; with ray say ray_workers")
+    if not spec.ray and (spec.ray_workers is not None or spec.gpus_per_worker is not None):
+        raise DataError("ray_workers and gpus_per_worker are of a cluster; name it, ray = 'auto' (--ray)")
+
+
+def share_of_run(text: str) -> tuple[int, int]:
+    """`3/8` as (3, 8): which share, from 1, of how many. Raises DataError."""
+    number, slash, shares = text.partition("/")
+    if slash and number.isdecimal() and shares.isdecimal() and 1 <= int(number) <= int(shares) <= MAX_WORKERS:
+        return int(number), int(shares)
+    raise DataError(f"share: {text!r} is not K/N with K from 1 to N and N at most {MAX_WORKERS}, such as 3/8")
 
 
 def role_models(roles: Any, where: str = "") -> RoleModels:

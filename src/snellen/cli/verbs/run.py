@@ -11,7 +11,7 @@ from snellen.api import Results
 from snellen.cli.flags import flags_given, json_flag, parse_price, parse_seconds, scoring_flags
 from snellen.cli.show import announce, out, run_progress, show_results
 from snellen.errors import DataError
-from snellen.evaluation import check_budget, evaluate_spec, forecasts
+from snellen.evaluation import ask_share, check_budget, evaluate_spec, forecasts
 from snellen.protocols.control import Picture
 from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read_run_spec, run_spec
 
@@ -80,6 +80,20 @@ from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read
     type=click.IntRange(1, MAX_WORKERS),
     help="Processes that share the work, one GPU each where there are several.  [1]",
 )
+@click.option(
+    "--share", metavar="K/N", help="Ask share K of N and score nothing, as one of N processes on any machines."
+)
+@click.option(
+    "--ray",
+    is_flag=False,
+    flag_value="auto",
+    metavar="[ADDRESS]",
+    help="Ask on a Ray cluster: --ray at the end, or --ray=HOST:PORT (docs/cluster.md).",
+)
+@click.option(
+    "--ray-workers", type=click.IntRange(1), help="Most workers on the cluster.  [as many as it has GPUs for]"
+)
+@click.option("--gpus-per-worker", type=click.FloatRange(0), help="GPUs of each worker on the cluster.  [1, if any]")
 @click.option("--window", type=click.IntRange(0), help="Requests a local model gets at once.  [0, the model's own]")
 @click.option(
     "--error-budget", type=click.FloatRange(0, 1), help="Share of failed requests above which the exit code is 3.  [0]"
@@ -105,7 +119,9 @@ from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read
 @click.option("--report/--no-report", default=None, help="Write report.html into the run's folder.  [yes]")
 @scoring_flags
 @json_flag
-def command(model: str, benchmarks: tuple[str, ...], as_json: bool, dry_run: bool, **flags: Any) -> None:
+def command(
+    model: str, benchmarks: tuple[str, ...], as_json: bool, dry_run: bool, share: str | None, **flags: Any
+) -> None:
     """Evaluate MODEL on BENCHMARKS and score it.
 
     \b
@@ -121,11 +137,24 @@ def command(model: str, benchmarks: tuple[str, ...], as_json: bool, dry_run: boo
         for forecast in forecasts(spec, announce):
             out.print(forecast, soft_wrap=True)
         return
+    if share is not None:
+        _ask_share(spec, share)
+        return
     with run_progress() as progress:
         finished = evaluate_spec(spec, progress=progress, announce=announce)
     show_results(Results([run.scored for run in finished]), as_json)
     for run in finished:
         check_budget(run.outcome, spec.error_budget)
+
+
+def _ask_share(spec: RunSpec, share: str) -> None:
+    """Ask one share, and say what is left to do."""
+    with run_progress() as progress:
+        outcomes = ask_share(spec, share, progress=progress, announce=announce)
+    for outcome in outcomes:
+        announce(f"share {share} of {outcome.folder} is asked; once all are, the command without --share scores it")
+    for outcome in outcomes:
+        check_budget(outcome, spec.error_budget)
 
 
 def _spec(model: str, benchmarks: tuple[str, ...], flags: dict[str, Any]) -> RunSpec:

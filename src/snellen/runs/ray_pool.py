@@ -1,0 +1,324 @@
+"""A model whose requests are answered by workers on a Ray cluster, which come and go.
+
+To a driver it is one model behind a network. A picture's requests go to one worker while that lives, together, so that
+what they share is computed once; workers take the next pictures as they have room. What a lost worker had in hand goes
+to others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import OrderedDict, deque
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
+
+from snellen.errors import DataError, ModelError
+from snellen.images import Images
+from snellen.records import EVALUATED, Failure, ImageRef, Request, Response
+from snellen.runs.ray_worker import (
+    AnsweredBatch,
+    Refusal,
+    SentPicture,
+    WorkerModel,
+    WorkerPlace,
+    decode_answer,
+    encode_requests,
+)
+
+if TYPE_CHECKING:
+    from snellen.runs.ray_cluster import RayCluster
+
+BATCHES_IN_HAND = 2
+"""Batches that a worker has, so that the next one lies there when it has answered one."""
+MOST_LOST = 3
+"""Workers that may be lost while they answer a request before it counts as failed."""
+TURNS = 4
+"""Turns of the event loop in which requests that belong together arrive."""
+REMEMBERED_PICTURES = 10_000
+"""Pictures of which it is known which worker has seen them."""
+PICTURE_BYTES = 64 << 20
+"""Pictures kept in the cluster's memory for requests that come later, in bytes."""
+GROW_SECONDS = 10.0
+"""How often a cluster that has grown is noticed."""
+
+
+class _Waiting:
+    """A request that nobody has answered yet."""
+
+    def __init__(self, request: Request, images: Images, answered: asyncio.Future[Response]) -> None:
+        self.request, self.images, self.answered = request, images, answered
+        pictures = request.images
+        self.group = pictures[0].digest if pictures else f"{request.benchmark} {request.sample_id}"
+        self.lost = 0
+        """Workers that were lost while they answered it."""
+
+
+class PoolWorker:
+    """One worker as the pool sees it."""
+
+    def __init__(self, actor: Any, placed: Any, loaded: Any) -> None:
+        self.actor = actor
+        self.placed, self.loaded = placed, loaded
+        """Ray's references to where it is (`WorkerPlace`), and to what it has loaded."""
+        self.place: WorkerPlace | None = None
+        self.is_ready = self.is_lost = False
+        self.in_hand: deque[list[_Waiting]] = deque()
+
+    @property
+    def name(self) -> str:
+        return f"worker {self.place.pid} on {self.place.host}" if self.place else "a worker that had not begun"
+
+
+class RayPool:
+    """The workers of a run, and the requests that wait for them."""
+
+    def __init__(self, cluster: RayCluster, models: dict[str, WorkerModel], window: int) -> None:
+        """`models` are those of every worker, by role; `window`: how many requests it gets at once, 0: as they say."""
+        self._cluster, self.models = cluster, models
+        self.batch_size = window or max(model.batch_size for model in models.values())
+        self.findings = dict[str, None]()
+        self._waiting = OrderedDict[str, deque[_Waiting]]()
+        self._suspects = deque[_Waiting]()
+        self._home = OrderedDict[str, PoolWorker]()
+        self._pictures = _KeptPictures(cluster.put)
+        self._tasks = set[asyncio.Task[None]]()
+        self._turns = 0
+        self._lost_in_a_row = 0
+        self._error: ModelError | None = None
+
+    @property
+    def concurrency(self) -> int:
+        return self._cluster.wanted * self.batch_size * BATCHES_IN_HAND
+
+    async def ask(self, request: Request, images: Images) -> Response:
+        """The response of some worker. Raises ModelError when no worker can answer."""
+        if self._error:
+            raise self._error
+        if not self._tasks:
+            self._begin()
+        waiting = _Waiting(request, images, asyncio.get_running_loop().create_future())
+        self._waiting.setdefault(waiting.group, deque()).append(waiting)
+        self._hand_out_soon()
+        return await waiting.answered
+
+    async def close(self) -> None:
+        """Stop waiting for workers; they live on until the cluster is left."""
+        tasks, self._tasks = self._tasks, set()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- workers -------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        for worker in self._cluster.workers:
+            self._spawn(self._welcome(worker))
+        self._spawn(self._grow())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            self._fail(f"Ray: {type(error).__name__}: {error}")
+
+    async def _welcome(self, worker: PoolWorker) -> None:
+        """Let a worker take part as soon as it has loaded the same models."""
+        try:
+            worker.place = place = await worker.placed
+            why = self._cluster.why_not(place, await worker.loaded, self.models)
+        except self._cluster.faults as error:
+            why = self._cluster.raised_in_worker(error)
+            if not why:
+                self._lose(worker, error)
+                return
+        if why:
+            self._dismiss(worker, why)
+            return
+        worker.is_ready = True
+        self._cluster.announce(f"Ray: {worker.name} takes part")
+        self._hand_out_soon()
+
+    def _dismiss(self, worker: PoolWorker, why: str) -> None:
+        """Go on without a worker that cannot take part, if there are others."""
+        self._cluster.leave_out(worker)
+        if self._cluster.workers:
+            self._cluster.announce(f"Ray: {worker.name} is left out: {why}")
+        else:
+            self._fail(f"{worker.name}: {why}")
+
+    async def _grow(self) -> None:
+        while True:
+            await asyncio.sleep(GROW_SECONDS)
+            for worker in self._cluster.grow():
+                self._spawn(self._welcome(worker))
+
+    def _lose(self, worker: PoolWorker, error: Exception) -> None:
+        """Put back what a worker had in hand, and start another in its place."""
+        if worker.is_lost:
+            return
+        worker.is_lost, worker.is_ready = True, False
+        self._pictures.forget()
+        self._cluster.leave(worker)
+        # Only what it was answering may have been the cause.
+        for number, batch in enumerate(worker.in_hand):
+            for waiting in reversed(batch):
+                waiting.lost += number == 0
+                self._put_back(waiting)
+        worker.in_hand.clear()
+        self._lost_in_a_row += 1
+        if self._lost_in_a_row > MOST_LOST * self._cluster.wanted:
+            reason = str(error).partition("\n")[0]
+            self._fail(f"{self._lost_in_a_row} workers in a row were lost before they answered anything ({reason})")
+            return
+        self._cluster.announce(f"Ray: {worker.name} was lost; others answer what it had in hand")
+        self._spawn(self._welcome(self._cluster.start()))
+        self._hand_out_soon()
+
+    def _put_back(self, waiting: _Waiting) -> None:
+        if waiting.answered.done():
+            return
+        if waiting.lost >= MOST_LOST:
+            waiting.answered.set_result(
+                Response(error=Failure("model", f"{waiting.lost} workers were lost in answering this", waiting.lost))
+            )
+        elif waiting.lost:
+            self._suspects.appendleft(waiting)
+        else:
+            self._waiting.setdefault(waiting.group, deque()).appendleft(waiting)
+            self._waiting.move_to_end(waiting.group, last=False)
+
+    def _fail(self, reason: str) -> None:
+        """End the run: whoever waits first is told, which ends all others."""
+        self._error = ModelError(reason)
+        in_hand = (batch for worker in self._cluster.workers for batch in worker.in_hand)
+        everybody = itertools.chain(self._suspects, *self._waiting.values(), *in_hand)
+        first = next((waiting for waiting in everybody if not waiting.answered.done()), None)
+        if first:
+            first.answered.set_exception(self._error)
+
+    # --- batches -------------------------------------------------------------------------------------------------
+
+    def _hand_out_soon(self) -> None:
+        """Hand out when what belongs together has arrived."""
+        if not self._turns:
+            self._turns = TURNS
+            self._next_turn()
+
+    def _next_turn(self) -> None:
+        self._turns -= 1
+        if self._turns:
+            asyncio.get_running_loop().call_soon(self._next_turn)
+        elif self._tasks:
+            self._hand_out()
+
+    def _hand_out(self) -> None:
+        for room in range(BATCHES_IN_HAND):  # one batch for everybody before anybody gets a second one
+            for worker in self._cluster.workers:
+                if worker.is_ready and len(worker.in_hand) == room and (batch := self._batch_for(worker)):
+                    worker.in_hand.append(batch)
+                    self._spawn(self._have_answered(worker, batch))
+
+    def _batch_for(self, worker: PoolWorker) -> list[_Waiting]:
+        """Whole pictures up to the size of a batch, those that this worker knows first. A request that may have cost
+        a worker goes alone."""
+        while self._suspects:
+            suspect = self._suspects.popleft()
+            if not suspect.answered.done():
+                return [suspect]
+        batch: list[_Waiting] = []
+        homes = {group: self._home.get(group) for group in self._waiting}
+        own = [group for group, home in homes.items() if home is worker]
+        free = [group for group, home in homes.items() if home is None or home.is_lost]
+        for group in (*own, *free):
+            if len(batch) >= self.batch_size:
+                break
+            batch += [waiting for waiting in self._waiting.pop(group) if not waiting.answered.done()]
+            self._home[group] = worker
+            self._home.move_to_end(group)
+        while len(self._home) > REMEMBERED_PICTURES:
+            self._home.popitem(last=False)
+        return batch
+
+    async def _have_answered(self, worker: PoolWorker, batch: Sequence[_Waiting]) -> None:
+        pictures = {image.digest: (image, one.images) for one in batch for image in one.request.images}
+        sent = [self._pictures.sent(image, images) for image, images in pictures.values()]
+        try:
+            encoded = encode_requests([one.request for one in batch])
+            answer = await worker.actor.answer.remote(encoded, list(pictures), *sent)
+        except self._cluster.faults as error:
+            if raised := self._cluster.raised_in_worker(error):
+                self._fail(f"{worker.name} failed: {raised}")
+            else:
+                self._lose(worker, error)
+            return
+        if isinstance(answer, Refusal):
+            self._fail(answer.message)
+            return
+        self._take_in(worker, batch, answer)
+
+    def _take_in(self, worker: PoolWorker, batch: Sequence[_Waiting], answer: AnsweredBatch) -> None:
+        self._lost_in_a_row = 0
+        worker.in_hand = deque(one for one in worker.in_hand if one is not batch)
+        self.findings.update(dict.fromkeys(answer.findings))
+        for waiting, response in zip(batch, decode_answer(answer.responses), strict=True):
+            if not waiting.answered.done():
+                waiting.answered.set_result(response)
+        self._hand_out_soon()
+
+
+class RoleOnRay:
+    """The model of one role, as drivers see it."""
+
+    def __init__(self, pool: RayPool, role: str) -> None:
+        self._pool, self._model = pool, pool.models[role]
+        self.name, self.kinds, self.concurrency = self._model.name, self._model.kinds, pool.concurrency
+        self.answers_by_sample = self._model.answers_by_sample
+        self.ask, self.close = pool.ask, pool.close
+
+    def fingerprint(self) -> dict[str, str]:
+        return self._model.fingerprint
+
+    def findings(self) -> tuple[str, ...]:
+        """What the models of all workers found in checking their own answers."""
+        return tuple(self._pool.findings)
+
+
+def models_on_ray(pool: RayPool) -> tuple[RoleOnRay, dict[str, RoleOnRay]]:
+    """The evaluated model, and those of the other roles."""
+    played = {role: RoleOnRay(pool, role) for role in pool.models}
+    return played.pop(EVALUATED), played
+
+
+class _KeptPictures:
+    """Pictures in the cluster's memory: each is sent to a machine once, as long as there is room."""
+
+    def __init__(self, put: Callable[[SentPicture], Any]) -> None:
+        self._put = put
+        self._kept = OrderedDict[str, tuple[Any, int]]()
+        self._bytes = 0
+
+    def sent(self, image: ImageRef, images: Images) -> Any:
+        """Ray's reference to a picture."""
+        if image.digest not in self._kept:
+            try:
+                content: SentPicture = images.read(image)
+            except DataError as error:
+                content = str(error)
+            self._kept[image.digest] = self._put(content), len(content)
+            self._bytes += len(content)
+        self._kept.move_to_end(image.digest)
+        reference = self._kept[image.digest][0]
+        while self._bytes > PICTURE_BYTES and len(self._kept) > 1:
+            _, (_, size) = self._kept.popitem(last=False)
+            self._bytes -= size
+        return reference
+
+    def forget(self) -> None:
+        """Send all again: a machine that was lost may have held them."""
+        self._kept.clear()
+        self._bytes = 0
