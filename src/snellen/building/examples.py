@@ -76,8 +76,8 @@ class ExampleDrawer:
                 yield from taken.pop(last)
         if total < count:
             raise DataError(
-                f"{self._spec.name}: only {total} questions have a known answer, so {count} cannot be set apart "
-                "(--examples); `all` makes a benchmark of examples alone"
+                f"{self._spec.name}: only {total} questions have a known answer, so {count} cannot be set apart as "
+                "examples; give a smaller number, or `all` for a benchmark of examples alone"
             )
         self.questions = [question for _, group in sorted(latest, reverse=True) for question in taken[group]]
 

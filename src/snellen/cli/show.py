@@ -180,10 +180,11 @@ def build_progress(name: str) -> Iterator[Built]:
 
 def print_built(benchmark: Benchmark) -> None:
     counts = benchmark.manifest.counts
-    hidden = "" if counts.answers else ", answers hidden"
+    hidden = "" if counts.answers or not counts.questions else ", answers hidden"
+    examples = f"{counts.examples:,} examples, " if counts.examples else ""
     out.print(
         f"built {benchmark.name} version {benchmark.manifest.version}: {counts.questions:,} questions, "
-        f"{counts.images:,} images{hidden}\n  {benchmark.folder}",
+        f"{examples}{counts.images:,} images{hidden}\n  {benchmark.folder}",
         soft_wrap=True,
     )
     if alike := benchmark.manifest.indistinguishable:

@@ -59,6 +59,10 @@ class BenchmarkUse(Struct, frozen=True):
     """The digest of its questions, which a build with other answers shares."""
     part: RandomPart | None = None
     """Which pictures a rule has let the run ask; None for all."""
+    examples_from: str = ""
+    """The folder of the benchmark whose examples were shown before its questions; empty where none were."""
+    examples: str = ""
+    """SHA-256 of the file of these examples."""
 
     @property
     def selection(self) -> Selection:
@@ -133,7 +137,7 @@ class RunManifest(Struct, frozen=True):
         """Who answers in each role: the model's name, and a digest of its fingerprint and of how it is asked."""
         models = {EVALUATED: (answers_as(self.model), self.fingerprint)}
         models |= {role: (use.identity, use.fingerprint) for role, use in self.roles.items()}
-        asked = (self.templates, self.decoding, self.prefix)
+        asked = (self.templates, self.decoding, self.prefix, *self.few_shot)
         return {role: f"{name}#{_digest((name, facts, asked))}" for role, (name, facts) in models.items()}
 
     @property
@@ -144,6 +148,11 @@ class RunManifest(Struct, frozen=True):
     @property
     def prefix(self) -> bool:
         return bool(self.asked) and self.asked[0].prefix
+
+    @property
+    def few_shot(self) -> tuple[int, ...]:
+        """How many examples were shown before each question, and how they were drawn; empty where none were."""
+        return self.asked[0].few_shot_drawing if self.asked else ()
 
 
 class RunStore:
