@@ -228,6 +228,10 @@ def evaluate(
     templates: str | Path = "",
     prompt: str = "",
     prefix: bool = True,
+    few_shot: int = 0,
+    few_shot_from: str | Path = "",
+    few_shot_same: bool = False,
+    few_shot_seed: int = 0,
     temperature: float = 0.0,
     top_p: float = 1.0,
     seed: int = 0,
@@ -276,7 +280,9 @@ def evaluate(
             "controls": as_names(controls), "where": where,
             "held_out_for": as_names(held_out_for), "cards": str(cards), "limit": limit, "until": until, "name": name,
             "runs": str(runs), "templates": str(templates), "prompt": prompt, "prefix": prefix,
-            "temperature": temperature, "top_p": top_p, "seed": seed, "stop": as_names(stop),
+            "few_shot": few_shot, "few_shot_from": str(few_shot_from), "few_shot_same": few_shot_same,
+            "few_shot_seed": few_shot_seed, "temperature": temperature, "top_p": top_p, "seed": seed,
+            "stop": as_names(stop),
             "max_new_tokens": max_new_tokens, "workers": workers, "window": window, "error_budget": error_budget,
             "price": price, "max_cost": max_cost, "max_requests": max_requests, "max_time": max_time,
             "cache": str(cache), "report": report, "allow_same_requests": allow_same_requests, "scoring": scoring,
@@ -452,13 +458,15 @@ def build_table(
     metrics: Sequence[str] = (),
     answers: str | Path | None = None,
     lenient: bool = False,
+    examples: int | str = "",
     progress: Progress | None = None,
 ) -> Benchmark:
     """Build a benchmark from your own questions in a .jsonl, .tsv or .csv file (docs/own-data.md).
 
     `images` is the folder that image paths are relative to (default: the file's own). A table of a suite's
     form is read as such (MMBench's: docs/mmbench.md): `answers` is a file with the answers it hides, and `lenient`
-    leaves its wrong questions out, counted. Raises DataError naming file and line of wrong rows; nothing
+    leaves its wrong questions out, counted. `examples` are set apart to be shown before others: a number of questions,
+    a condition on tags, or "all" (docs/few-shot.md). Raises DataError naming file and line of wrong rows; nothing
     half-built is left.
     """
     path = Path(file)
@@ -477,7 +485,13 @@ def build_table(
         metrics=tuple(metrics),
         source=SourceSpec(form.reader if form else "table", params_with(params, answers=answers, lenient=lenient)),
     )
-    return build_spec(spec, source=path if form else path.parent, to=Path(to) if to else None, progress=progress)
+    return build_spec(
+        spec,
+        source=path if form else path.parent,
+        to=Path(to) if to else None,
+        recipe=Recipe(examples=str(examples)),
+        progress=progress,
+    )
 
 
 def score(

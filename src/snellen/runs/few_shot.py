@@ -15,8 +15,8 @@ PURPOSE = "few-shot"
 class FewShot:
     """Draws `count` examples for each sample by its name, or with `same` one set that all samples of a form share.
 
-    A sample with options is shown examples with options, any other one open questions. Never drawn are the sample itself
-    and questions about one of its pictures; of a set that all share, such an example gives way to the next one.
+    A sample with options is shown examples with options, any other one open questions. Never drawn are the sample
+    itself and questions about one of its pictures; of a set that all share, such an example gives way to the next one.
     """
 
     def __init__(self, examples: Sequence[Example], count: int, seed: int = 0, same: bool = False) -> None:
