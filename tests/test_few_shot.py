@@ -16,13 +16,18 @@ from hypothesis import strategies as st
 import small
 import snellen as sn
 from servers import start_server
+from slow_model import PROTOCOLS, Slow
 from snellen.benchmark import EXAMPLES, SAMPLES, Benchmark
 from snellen.building.builder import ANSWERS, build_benchmark
 from snellen.building.recipe import Recipe
 from snellen.errors import DataError, StoreError
+from snellen.images import JoinedImages
 from snellen.records import Example, ImageRef, Request, Sample
 from snellen.runs.few_shot import FewShot
 from snellen.runs.journal import journals, read_exchanges, read_manifest
+from snellen.runs.plan import plan_run
+from snellen.runs.runner import run_plan
+from snellen.runs.spec import RunSpec
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +43,7 @@ def built(rows: list[dict[str, Any]], to: str, examples: str, name: str = "mine"
 def open_rows(count: int) -> list[dict[str, Any]]:
     """Open questions; of the three reference texts one stands twice."""
     return [
-        {"id": f"o{i}", "question": f"What is number {i}?", "answers": ["one", f"it is {i}", f"it is {i}"],
+        {"id": f"o{i}", "question": f"What is number {i}?", "answer": ["one", f"it is {i}", f"it is {i}"],
          "image": small.cell(100 + i)}
         for i in range(count)
     ]  # fmt: skip
@@ -271,17 +276,15 @@ def test_a_server_gets_the_pictures_in_the_order_in_which_they_are_shown() -> No
     built(small.rows(3, pictures=3), "asked", "1", name="other")  # its pictures are among those of `train`
     with start_server() as server:
         sn.evaluate(f"openai:m@http://127.0.0.1:{server.port}/v1", "asked", few_shot=3, few_shot_from="train", name="r")
-        bodies = [json.loads(seen.body) for seen in server.seen()]
+        bodies = [seen.asked for seen in server.seen()]
     sent = [
         [part["image_url"]["url"].partition(",")[2] for message in body["messages"] for part in message["content"]
          if isinstance(part, dict) and part["type"] == "image_url"]
         for body in bodies
     ]  # fmt: skip
-    files = {image.digest: Path(where) / "images" / image.digest[:2] / image.digest
-             for where in ("train", "asked") for one in (*Benchmark(Path(where)).examples(), *Benchmark(Path(where)).samples())
-             for image in one.images}  # fmt: skip
+    shelf = JoinedImages([Benchmark(Path(folder)).images for folder in ("train", "asked")])
     expected = [
-        [base64.b64encode(files[image.digest].read_bytes()).decode() for image in exchange.request.images]
+        [base64.b64encode(shelf.read(image)).decode() for image in exchange.request.images]
         for exchange in read_exchanges(Path("runs/r"))
     ]
     assert sorted(sent) == sorted(expected) and {len(set(pictures)) for pictures in sent} == {4}
@@ -304,13 +307,10 @@ def test_a_run_with_examples_is_the_same_without_the_file_of_answers() -> None:
     (hidden / ANSWERS).unlink()
     written = []
     for folder in ("made", "hidden"):
-        asked(folder, "vanilla", few_shot=2, name=folder, where="level == 'easy'") if folder == "made" else None
-        spec = {"few_shot": 2, "name": folder, "where": "level == 'easy'"}
-        if folder == "hidden":
-            with pytest.raises(DataError, match="answers"):
-                asked(folder, "vanilla", **spec)
-        written.append([exchange.request for exchange in read_exchanges(Path("runs") / folder)])
-    assert written[0] == written[1] != []
+        spec = RunSpec(models=("slow",), benchmarks=(folder,), protocols=PROTOCOLS, few_shot=2, name=folder)
+        run_plan(Slow(), plan_run(spec))
+        written.append((Path("runs") / folder / "journal-0.jsonl").read_bytes())
+    assert written[0] == written[1] != b""
 
 
 def test_a_run_goes_on_with_the_same_examples_and_refuses_others() -> None:
