@@ -29,16 +29,17 @@ from snellen.catalogue.hooks import params_with
 from snellen.deciding import DecidedComparison, decide_between
 from snellen.errors import DataError
 from snellen.evaluation import check_budget, evaluate_spec, score_folders, silent
-from snellen.exports.declaration import Exporter, ExportJob
+from snellen.exports.declaration import BenchmarkJob, Exporter, ExportJob
 from snellen.formats.frames import check_polars
 from snellen.models.base import as_model_string, load_model
+from snellen.paths import slug
 from snellen.protocols.base import parse_protocol
 from snellen.protocols.prediction import RuleChoice
 from snellen.readers.hub import from_hub
 from snellen.records import Result
-from snellen.registry import find, unknown
+from snellen.registry import find, names, unknown
 from snellen.runs.distractor_writer import ModelDistractorWriter
-from snellen.runs.plan import Announce
+from snellen.runs.plan import Announce, open_benchmark
 from snellen.runs.progress import ProgressListener, ignore_progress
 from snellen.runs.spec import (
     JudgeSpec,
@@ -208,6 +209,23 @@ class Results:
         from snellen.report import write_latex_tables
 
         return write_latex_tables(self.runs, self.rows, Path(folder))
+
+
+def export_benchmark(
+    benchmark: str | Path, form: str = "dataset", path: str | Path | None = None, *, answers: bool = False
+) -> list[Path]:
+    """Write a built benchmark, by name or folder, in a form of another tool (docs/exports.md), and return the files.
+
+    Golds are written with `answers` alone. Raises UnknownNameError, DataError for a form that has no place for a
+    benchmark or golds that are not here, StoreError.
+    """
+    exporter: Exporter = find("exporters", form)
+    if exporter.write_benchmark is None:
+        forms = ", ".join(name for name in names("exporters") if find("exporters", name).write_benchmark)
+        raise DataError(f"{form} is a form of runs; a benchmark is written as {forms}")
+    opened = open_benchmark(str(benchmark))
+    to = Path(path) if path else Path(f"{slug(opened.name)}-{form}{exporter.suffix}")
+    return list(exporter.write_benchmark(BenchmarkJob(opened, to, answers)))
 
 
 def evaluate(
