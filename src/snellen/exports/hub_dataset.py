@@ -34,7 +34,7 @@ _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000
 
 
 def picture_cell(image: ImageRef, images: Images) -> dict[str, Any]:
-    """A picture as the feature `Image` stores it, its bytes as they are. Raises DataError where they are not at hand."""
+    """A picture as the feature `Image` stores it, its bytes as they are. Raises DataError where it is not here."""
     return {"bytes": images.read(image), "path": f"{image.digest}.{image.media_type.partition('/')[2]}"}
 
 
