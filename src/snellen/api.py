@@ -30,6 +30,7 @@ from snellen.deciding import DecidedComparison, decide_between
 from snellen.errors import DataError
 from snellen.evaluation import check_budget, evaluate_spec, score_folders, silent
 from snellen.exports.declaration import BenchmarkJob, Exporter, ExportJob
+from snellen.exports.tracking import track
 from snellen.formats.frames import check_polars
 from snellen.models.base import as_model_string, load_model
 from snellen.paths import slug
@@ -188,6 +189,13 @@ class Results:
         name = "-".join([self.runs[0].folder.name, *([form] if form != "samples" else [])])
         to = Path(path) if path else Path(name + exporter.suffix)
         return list(exporter.write(ExportJob(self.runs, tuple(self.rows), to, pictures, answers)))
+
+    def track(self, target: str) -> list[str]:
+        """Log the runs to an experiment tracker, `mlflow:URI`, `wandb:PROJECT` or `trackio:PROJECT`, each as a run of
+        its own there, and return where they went (docs/exports.md). Raises UnknownNameError, DataError,
+        MissingExtraError.
+        """
+        return track(self.runs, target)
 
     def report(self, path: str | Path) -> Path:
         """Write one report: `.html` (self-contained), `.md`, `.tex`, `.csv` or `.json`."""
