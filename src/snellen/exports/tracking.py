@@ -11,7 +11,7 @@ from msgspec import Struct
 from snellen import __version__
 from snellen.analysis.aggregate import results_of
 from snellen.errors import UnknownNameError
-from snellen.registry import find, names
+from snellen.registry import find, names, unknown
 from snellen.scoring.kept_scoring import RESULTS
 from snellen.scoring.scored_run import ScoredRun
 
@@ -66,7 +66,7 @@ def track(runs: Sequence[ScoredRun], target: str) -> list[str]:
     """
     name, _, place = target.partition(":")
     if name not in names("trackers"):
-        raise UnknownNameError(f"--track {target}: name a tracker before a colon: {', '.join(names('trackers'))}")
+        raise UnknownNameError(f"--track {target}: {unknown('tracker', name, names('trackers'))}")
     tracker: Tracker = find("trackers", name)
     return [tracker.log(tracked_run(run), place) for run in runs]
 
