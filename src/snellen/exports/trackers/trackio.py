@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
+
 from snellen.errors import DataError, MissingExtraError
 from snellen.exports.tracking import TrackedRun, Tracker
 
@@ -15,9 +18,12 @@ def _log(run: TrackedRun, place: str) -> str:
         raise MissingExtraError("trackio", "trackio", "--track trackio:") from None
     project = place or PROJECT
     try:
-        trackio.init(project=project, name=run.name, config=run.settings, embed=False)
-        trackio.log(run.values)
-        trackio.finish()
+        with redirect_stdout(sys.stderr):  # it speaks of its dashboard where others read what Snellen prints
+            trackio.init(
+                project=project, name=run.name, config=run.settings, embed=False, auto_log_cpu=False, auto_log_gpu=False
+            )
+            trackio.log(run.values)
+            trackio.finish()
     except (OSError, ValueError, RuntimeError) as error:
         raise DataError(f"--track trackio:{place}: {' '.join(str(error).split())[:300]}") from None
     return f'trackio: trackio show --project "{project}"'
