@@ -43,7 +43,7 @@ class TrackedRun(Struct, frozen=True):
     @property
     def values(self) -> dict[str, float]:
         """All numbers by name; the ends of an interval and the number of questions end in `_low`, `_high`, `_n`."""
-        found = {}
+        found: dict[str, float] = {}
         for metric in self.metrics:
             ends = {"": metric.value, "_low": metric.low, "_high": metric.high, "_n": float(metric.n)}
             found |= {metric.name + end: value for end, value in ends.items() if value is not None}

@@ -27,6 +27,7 @@ from snellen.benchmark import RandomPart, Selection
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.models.base import answers_as
+from snellen.paths import as_word
 from snellen.records import EVALUATED, Decoding, Exchange, Request, Response
 from snellen.runs.answer_cache import AnswerCache
 from snellen.runs.journal_line import NO_AUTHORS, read_line, write_line
@@ -196,7 +197,9 @@ class RunStore:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             sync_folder(self.folder)
         except IsADirectoryError:
-            raise StoreError(f"{self._path} is a folder and no journal; `snellen mend {self.folder}`") from None
+            raise StoreError(
+                f"{self._path} is a folder and no journal; `snellen mend {as_word(self.folder)}`"
+            ) from None
         except OSError as error:
             raise unwritable(self.folder, error) from None
         lock_file(file, self.folder)
@@ -332,7 +335,7 @@ def read_journal(path: Path, authors: Mapping[str, str] = NO_AUTHORS) -> Iterato
                 yield offset, read_line(line, authors)
             except StoreError as error:
                 raise StoreError(
-                    f"{path}:{number}: {error}; `snellen mend {path.parent}` sets such lines aside"
+                    f"{path}:{number}: {error}; `snellen mend {as_word(path.parent)}` sets such lines aside"
                 ) from None
         offset += len(line)
 
@@ -342,7 +345,7 @@ def _lines(path: Path) -> Iterator[bytes]:
         with path.open("rb") as file:
             yield from file
     except OSError as error:
-        remedy = f"`snellen mend {path.parent}` sets it aside" if path.is_dir() else "see that it can be read"
+        remedy = f"`snellen mend {as_word(path.parent)}` sets it aside" if path.is_dir() else "see that it can be read"
         raise StoreError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
 
 

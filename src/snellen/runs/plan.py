@@ -21,7 +21,7 @@ from snellen.conditions import Condition
 from snellen.errors import DataError, UnknownNameError
 from snellen.images import Images, JoinedImages
 from snellen.models.base import answers_as
-from snellen.paths import benchmark_folder, home, slug
+from snellen.paths import as_word, benchmark_folder, home, slug
 from snellen.prompts.rendering import PromptRenderer
 from snellen.prompts.templates import Templates, named_templates
 from snellen.protocols.base import Protocol, parse_protocol
@@ -208,7 +208,7 @@ def _open(
         yield Benchmark(benchmark_folder(pattern))
         return
     if folder.is_dir() and pattern.startswith((".", "/", "~")):
-        raise DataError(f"{folder} is not a built benchmark; build it with `snellen build FILE --to {folder}`")
+        raise DataError(f"{folder} is not a built benchmark; build it with `snellen build FILE --to {as_word(folder)}`")
     try:
         chosen = select(pattern)
     except UnknownNameError:
@@ -273,7 +273,7 @@ def _built(spec: BenchmarkSpec, announce: Announce) -> Benchmark:
             return benchmark
         announce(f"building {spec.name} again: its catalogue entry has changed")
     elif not spec.source.embedded:
-        raise DataError(f"{spec.name} is not built yet; run `snellen build {spec.name} --source FOLDER`")
+        raise DataError(f"{spec.name} is not built yet; run `snellen build {as_word(spec.name)} --source FOLDER`")
     else:
         announce(f"building {spec.name}")
     return build_benchmark(spec)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
 
 from snellen.errors import DataError, MissingExtraError
 from snellen.exports.tracking import TrackedRun, Tracker
 
 EXPERIMENT = "snellen"
 MOST_AT_ONCE = 100
-"""Parameters in a call, as MLflow's interface limits them."""
+"""Parameters, and metrics, in a call, as MLflow's interface limits them."""
 LONGEST = 6000
 """Characters of a parameter's value."""
-
-PartT = TypeVar("PartT")
 
 
 def _log(run: TrackedRun, place: str) -> str:
@@ -33,20 +29,15 @@ def _log(run: TrackedRun, place: str) -> str:
         now = int(time.time() * 1000)
         params = [Param(name, value[:LONGEST]) for name, value in run.settings.items()]
         metrics = [Metric(name, value, now, 0) for name, value in run.values.items()]
-        for some in _batches(params):
-            client.log_batch(logged, params=some)
-        for some in _batches(metrics):
-            client.log_batch(logged, metrics=some)
+        for first in range(0, max(len(params), len(metrics)), MOST_AT_ONCE):
+            some = slice(first, first + MOST_AT_ONCE)
+            client.log_batch(logged, params=params[some], metrics=metrics[some])
         for file in run.files:
             client.log_artifact(logged, str(file))
         client.set_terminated(logged)
     except (mlflow.MlflowException, OSError) as error:
         raise DataError(f"--track mlflow:{place}: {' '.join(str(error).split())[:300]}") from None
     return f"mlflow: run {logged} of experiment {experiment or EXPERIMENT} in {uri or mlflow.get_tracking_uri()}"
-
-
-def _batches(parts: Sequence[PartT]) -> Iterator[Sequence[PartT]]:
-    return (parts[i : i + MOST_AT_ONCE] for i in range(0, len(parts), MOST_AT_ONCE))
 
 
 TRACKER = Tracker(title="MLflow: address of a store or server, then #EXPERIMENT", log=_log)
