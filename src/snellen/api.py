@@ -198,7 +198,7 @@ class Results:
         return track(self.runs, target)
 
     def report(self, path: str | Path) -> Path:
-        """Write one report: `.html` (self-contained), `.md`, `.tex`, `.csv` or `.json`."""
+        """Write one report: `.html` (self-contained), `.md`, `.tex`, `.csv`, `.json` or `.parquet`."""
         from snellen.report import write_report
 
         return write_report(self.runs, self.rows, Path(path))
