@@ -23,7 +23,8 @@ IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 """What the feature `Image` is stored as."""
 SHARD_BYTES = 400 << 20
 """Pictures in one file, about; the hub asks for files well below 5 GB."""
-ROWS = 100
+ROWS = 32
+"""Rows in memory at once, with their pictures."""
 _LICENCES = frozenset(
     "afl-3.0 apache-2.0 bsd-2-clause bsd-3-clause cc cc-by-2.0 cc-by-3.0 cc-by-4.0 cc-by-nc-2.0 cc-by-nc-3.0 "
     "cc-by-nc-4.0 cc-by-nc-nd-4.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cc-by-nd-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc0-1.0 "
