@@ -269,6 +269,8 @@ def test_a_hub_that_cannot_be_reached_is_one_line() -> None:
     [
         (("runs/r", "--as", "samples", "--push", "me/eyes"), "--push is for datasets of the hub, not for samples"),
         (("runs/r", "--as", "dataset", "--private"), "--private is of a repository that --push makes"),
+        (("runs/typo",), "runs/typo is not a run"),
+        (("eyechart/shap", "--as", "dataset"), "did you mean eyechart/shape"),
         (("made", "--as", "inspect"), "inspect is a form of runs; a benchmark is written as dataset"),
     ],
 )

@@ -48,13 +48,13 @@ def command(
     if private and not push:
         raise DataError("--private is of a repository that --push makes; name it too")
     written = form or "samples"
+    exporter: Exporter = find("exporters", written)
     if push:
-        exporter: Exporter = find("exporters", written)
         if not exporter.for_hub:
             raise DataError(f"--push is for datasets of the hub, not for {written}; write them with --as dataset")
         check_pushing()
     files: list[Path] = []
-    if len(runs) == 1 and _is_benchmark(runs[0]):
+    if len(runs) == 1 and _is_benchmark(runs[0], exporter):
         if trackers:
             raise DataError(f"{runs[0]} is a benchmark, and --track logs runs")
         files = export_benchmark(runs[0], written, output, answers=answers)
@@ -72,6 +72,6 @@ def command(
         out.print(push_dataset(folder, push, private=private), soft_wrap=True)
 
 
-def _is_benchmark(name: str) -> bool:
+def _is_benchmark(name: str, exporter: Exporter) -> bool:
     """Whether a name is that of a built benchmark, and not of the folder of a run."""
-    return (Path(name) / MANIFEST).exists() or not Path(name).exists()
+    return (Path(name) / MANIFEST).exists() or (exporter.write_benchmark is not None and not Path(name).exists())
