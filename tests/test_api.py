@@ -18,8 +18,8 @@ from snellen.runs.journal import read_exchanges
 PUBLIC = {
     "ContinuationScore", "DataError", "Decoding", "ErrorBudgetError", "JudgeSpec", "ModelError", "Request",
     "Response", "Results", "RunProgress", "Sample", "ScoringSpec", "Scripted", "SnellenError", "StoreError",
-    "StudyResults", "UnknownNameError", "__version__", "add_suites", "build", "evaluate", "import_run", "load_model",
-    "load_run", "parse_protocol", "score", "shown_progress", "study",
+    "StudyResults", "UnknownNameError", "__version__", "add_suites", "build", "evaluate", "export_benchmark",
+    "import_run", "load_model", "load_run", "parse_protocol", "score", "shown_progress", "study",
 }  # fmt: skip
 HEAVY = ("torch", "transformers", "polars", "pyarrow", "httpx", "numpy", "PIL", "rich", "click", "msgspec")
 

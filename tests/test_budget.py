@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -108,6 +110,50 @@ def test_a_spent_budget_is_exit_code_4_and_one_line(
     with pytest.raises(SystemExit) as ended:
         main(command)
     assert ended.value.code == 4 and capfd.readouterr().err.strip().splitlines()[-1].endswith("scores what is there")
+
+
+def test_a_command_that_a_message_names_can_be_given_as_it_stands(questions: Benchmark) -> None:
+    with pytest.raises(SpentBudgetError) as spent:
+        sn.evaluate(Counting(), str(questions.folder), name="it's $HOME (2)", max_requests=4)
+    [command] = re.findall(r"`(snellen score .*)`", str(spent.value))
+    program, *words = shlex.split(command)
+    assert (program, words) == ("snellen", ["score", "runs/it's $HOME (2)"])
+    assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("budget", "latency"),
+    [
+        (("--max-requests", "5"), 0.0),
+        (("--price", "1000,1000", "--max-cost", "0.2"), 0.0),
+        (("--max-time", "0.2"), 0.02),
+    ],
+)
+def test_a_run_that_a_budget_stops_again_and_again_ends_as_if_it_had_none(
+    budget: tuple[str, ...], latency: float, questions: Benchmark, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with start_server(latency=latency) as server:
+        command = [
+            "run",
+            f"openai:any@{server.url}?concurrency=1",
+            str(questions.folder),
+            "-p",
+            "circular?all_passes=true",
+        ]
+        codes = []
+        while not codes or codes[-1] == 4:
+            with pytest.raises(SystemExit) as ended:
+                main([*command, "--name", "parts", *budget])
+            codes.append(ended.value.code or 0)
+            err = capfd.readouterr().err
+            assert codes[-1] == 0 or (f"stopped at {budget[-2]}" in err and "Traceback" not in err)
+        assert codes[-1] == 0 and len(codes) > 2
+        asked = [bytes(seen.body) for seen in server.seen()]
+        assert len(asked) == len(set(asked)) == answered("runs/parts") == 48
+        with pytest.raises(SystemExit):
+            main([*command, "--name", "whole"])
+    parts, whole = (sn.load_run(f"runs/{name}") for name in ("parts", "whole"))
+    assert [row.estimate for row in parts.rows] == [row.estimate for row in whole.rows]
 
 
 @pytest.mark.parametrize("protocol", ["vanilla", "circular", "circular?all_passes=true", "instability?m=3"])

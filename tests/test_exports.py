@@ -86,7 +86,7 @@ def test_a_dataset_has_a_card_and_no_gold_unless_asked_for(results: sn.Results) 
     assert table.height == 40 and {"reply", "score_accuracy"} <= set(table.columns)
     assert not {"gold", "gold_options", "right"} & set(table.columns)
     text = card.read_text("utf-8")
-    assert text.startswith("---\npretty_name:") and "path: data/presentations.parquet" in text
+    assert text.startswith("---\npretty_name:") and "path: data/test-*.parquet" in text
     assert "Golds are left out." in text and results.runs[0].manifest.benchmarks[0].version in text
     whole, _ = results.export("dataset", "whole", answers=True)
     assert pl.read_parquet(whole)["gold"].to_list()[0] == ["cat"]

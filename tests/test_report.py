@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -194,12 +195,15 @@ def test_another_suffix_is_refused_with_those_that_exist(four: str) -> None:
         results.report("report.pdf")
 
 
-def test_csv_and_json_hold_every_row(questions: Benchmark) -> None:
+def test_csv_json_and_parquet_hold_every_row(questions: Benchmark) -> None:
     results = sn.evaluate("snellen:uniform", str(questions.folder), ["instability?m=2", "likelihood"])
     frame = results.table(slices=True).to_dicts()
     assert json.loads(read(results, "r.json")) == frame
     rows = list(csv.DictReader(io.StringIO(read(results, "r.csv"))))
     assert [{k: "" if v is None else str(v) for k, v in row.items()} for row in frame] == rows
+    table = pl.read_parquet(results.report("r.parquet"))
+    assert table.to_dicts() == frame
+    assert {str(table.schema[name]) for name in ("value", "low", "high")} == {"Float64"}
 
 
 def test_every_number_of_markdown_has_its_interval_and_n() -> None:

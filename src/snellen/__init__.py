@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from snellen.api import build as build
     from snellen.api import decide as decide
     from snellen.api import evaluate as evaluate
+    from snellen.api import export_benchmark as export_benchmark
     from snellen.api import load_run as load_run
     from snellen.api import score as score
     from snellen.api import study as study
@@ -43,7 +44,17 @@ if TYPE_CHECKING:
     from snellen.runs.spec import ScoringSpec as ScoringSpec
 
 _HOMES = {
-    "snellen.api": ("Results", "StudyResults", "build", "decide", "evaluate", "load_run", "score", "study"),
+    "snellen.api": (
+        "Results",
+        "StudyResults",
+        "build",
+        "decide",
+        "evaluate",
+        "export_benchmark",
+        "load_run",
+        "score",
+        "study",
+    ),
     "snellen.catalogue": ("add_suites",),
     "snellen.errors": (
         "DataError",
@@ -86,6 +97,7 @@ __all__ = [  # noqa: RUF022 - sorted as written in the table above
     "add_suites",
     "build",
     "evaluate",
+    "export_benchmark",
     "import_run",
     "load_model",
     "load_run",

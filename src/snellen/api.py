@@ -29,16 +29,18 @@ from snellen.catalogue.hooks import params_with
 from snellen.deciding import DecidedComparison, decide_between
 from snellen.errors import DataError
 from snellen.evaluation import check_budget, evaluate_spec, score_folders, silent
-from snellen.exports.declaration import Exporter, ExportJob
+from snellen.exports.declaration import BenchmarkJob, Exporter, ExportJob
+from snellen.exports.tracking import track
 from snellen.formats.frames import check_polars
 from snellen.models.base import as_model_string, load_model
+from snellen.paths import slug
 from snellen.protocols.base import parse_protocol
 from snellen.protocols.prediction import RuleChoice
 from snellen.readers.hub import from_hub
 from snellen.records import Result
-from snellen.registry import find, unknown
+from snellen.registry import find, names, unknown
 from snellen.runs.distractor_writer import ModelDistractorWriter
-from snellen.runs.plan import Announce
+from snellen.runs.plan import Announce, open_benchmark
 from snellen.runs.progress import ProgressListener, ignore_progress
 from snellen.runs.spec import (
     JudgeSpec,
@@ -188,8 +190,15 @@ class Results:
         to = Path(path) if path else Path(name + exporter.suffix)
         return list(exporter.write(ExportJob(self.runs, tuple(self.rows), to, pictures, answers)))
 
+    def track(self, target: str) -> list[str]:
+        """Log the runs to an experiment tracker, `mlflow:URI`, `wandb:PROJECT` or `trackio:PROJECT`, each as a run of
+        its own there, and return where they went (docs/exports.md). Raises UnknownNameError, DataError,
+        MissingExtraError.
+        """
+        return track(self.runs, target)
+
     def report(self, path: str | Path) -> Path:
-        """Write one report: `.html` (self-contained), `.md`, `.tex`, `.csv` or `.json`."""
+        """Write one report: `.html` (self-contained), `.md`, `.tex`, `.csv`, `.json` or `.parquet`."""
         from snellen.report import write_report
 
         return write_report(self.runs, self.rows, Path(path))
@@ -210,6 +219,23 @@ class Results:
         return write_latex_tables(self.runs, self.rows, Path(folder))
 
 
+def export_benchmark(
+    benchmark: str | Path, form: str = "dataset", path: str | Path | None = None, *, answers: bool = False
+) -> list[Path]:
+    """Write a built benchmark, by name or folder, in a form of another tool (docs/exports.md), and return the files.
+
+    Golds are written with `answers` alone. Raises UnknownNameError, DataError for a form that has no place for a
+    benchmark or golds that are not here, StoreError.
+    """
+    exporter: Exporter = find("exporters", form)
+    if exporter.write_benchmark is None:
+        forms = ", ".join(name for name in names("exporters") if find("exporters", name).write_benchmark)
+        raise DataError(f"{form} is a form of runs; a benchmark is written as {forms}")
+    opened = open_benchmark(str(benchmark))
+    to = Path(path) if path else Path(f"{slug(opened.name)}-{form}{exporter.suffix}")
+    return list(exporter.write_benchmark(BenchmarkJob(opened, to, answers)))
+
+
 def evaluate(
     model: Any,
     benchmarks: str | Iterable[str],
@@ -228,6 +254,10 @@ def evaluate(
     templates: str | Path = "",
     prompt: str = "",
     prefix: bool = True,
+    few_shot: int = 0,
+    few_shot_from: str | Path = "",
+    few_shot_same: bool = False,
+    few_shot_seed: int = 0,
     temperature: float = 0.0,
     top_p: float = 1.0,
     seed: int = 0,
@@ -280,9 +310,11 @@ def evaluate(
             "controls": as_names(controls), "where": where,
             "held_out_for": as_names(held_out_for), "cards": str(cards), "limit": limit, "until": until, "name": name,
             "runs": str(runs), "templates": str(templates), "prompt": prompt, "prefix": prefix,
-            "temperature": temperature, "top_p": top_p, "seed": seed, "stop": as_names(stop),
-            "max_new_tokens": max_new_tokens, "workers": workers, "ray": ray, "ray_workers": ray_workers,
-            "gpus_per_worker": gpus_per_worker, "window": window, "error_budget": error_budget,
+            "few_shot": few_shot, "few_shot_from": str(few_shot_from), "few_shot_same": few_shot_same,
+            "few_shot_seed": few_shot_seed, "temperature": temperature, "top_p": top_p, "seed": seed,
+            "stop": as_names(stop), "max_new_tokens": max_new_tokens, "workers": workers, "ray": ray,
+            "ray_workers": ray_workers, "gpus_per_worker": gpus_per_worker, "window": window,
+            "error_budget": error_budget,
             "price": price, "max_cost": max_cost, "max_requests": max_requests, "max_time": max_time,
             "cache": str(cache), "report": report, "allow_same_requests": allow_same_requests, "scoring": scoring,
             "judge": as_judge(judge),
@@ -457,13 +489,15 @@ def build_table(
     metrics: Sequence[str] = (),
     answers: str | Path | None = None,
     lenient: bool = False,
+    examples: int | str = "",
     progress: Progress | None = None,
 ) -> Benchmark:
     """Build a benchmark from your own questions in a .jsonl, .tsv or .csv file (docs/own-data.md).
 
     `images` is the folder that image paths are relative to (default: the file's own). A table of a suite's
     form is read as such (MMBench's: docs/mmbench.md): `answers` is a file with the answers it hides, and `lenient`
-    leaves its wrong questions out, counted. Raises DataError naming file and line of wrong rows; nothing
+    leaves its wrong questions out, counted. `examples` are set apart to be shown before others: a number of questions,
+    a condition on tags, or "all" (docs/few-shot.md). Raises DataError naming file and line of wrong rows; nothing
     half-built is left.
     """
     path = Path(file)
@@ -482,7 +516,13 @@ def build_table(
         metrics=tuple(metrics),
         source=SourceSpec(form.reader if form else "table", params_with(params, answers=answers, lenient=lenient)),
     )
-    return build_spec(spec, source=path if form else path.parent, to=Path(to) if to else None, progress=progress)
+    return build_spec(
+        spec,
+        source=path if form else path.parent,
+        to=Path(to) if to else None,
+        recipe=Recipe(examples=str(examples)),
+        progress=progress,
+    )
 
 
 def score(

@@ -19,11 +19,12 @@ from snellen.errors import DataError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.parquet import read_records
 from snellen.images import ImageStore
-from snellen.records import History, IndistinguishableQuestion, Sample, SourceRows
+from snellen.records import Example, History, IndistinguishableQuestion, Sample, SourceRows
 
 FORMAT = 2
 MANIFEST = "benchmark.json"
 SAMPLES = "samples.parquet"
+EXAMPLES = "examples.parquet"
 HISTORY = "history.parquet"
 ORIGINS = "origins.parquet"
 INDISTINGUISHABLE = "indistinguishable.parquet"
@@ -33,8 +34,11 @@ class BenchmarkCounts(Struct, frozen=True):
     samples: int
     questions: int
     images: int
+    """Pictures, those of examples too."""
     answers: int
     """Questions with a known answer; 0 for a split with hidden answers."""
+    examples: int = 0
+    """Questions set apart, which are shown with their answers and never asked."""
 
 
 class BuildInfo(Struct, frozen=True, omit_defaults=True):
@@ -210,6 +214,16 @@ class Benchmark:
         if path is None:
             raise DataError(f"{self.name} has no published dialogue history; use history=online")
         return {history.sample_id: history.replies for history in read_records(path, History)}
+
+    def examples(self) -> list[Example]:
+        """The questions set apart to be shown with their answers. Raises DataError where there are none."""
+        path = self.part(EXAMPLES)
+        if path is None:
+            raise DataError(
+                f"{self.name} was built without examples; build it again with some of its questions set apart "
+                "(--examples 20), or name a benchmark that has some with --few-shot-from"
+            )
+        return list(read_records(path, Example))
 
     def indistinguishable(self) -> list[IndistinguishableQuestion]:
         """The questions that nothing tells apart from another one with another answer, group by group."""

@@ -28,16 +28,16 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 class Condition:
     """A parsed condition; `names` are the facts it refers to. Raises DataError for an invalid condition.
 
-    With `nested` it may refer to a field of a fact: `note.question_type == 'color'`.
+    With `nested` it may refer to a field of a fact: `note.question_type == 'color'`. Errors begin with `flag`.
     """
 
-    def __init__(self, text: str, *, nested: bool = False) -> None:
-        self.text = text
+    def __init__(self, text: str, *, nested: bool = False, flag: str = "--where") -> None:
+        self.text, self._flag = text, flag
         self._nested = nested
         try:
             self._tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two for very deep nesting
-            raise DataError(f"--where {text!r} is not a condition; write for example \"dimension == 'CG'\"") from None
+            raise DataError(f"{flag} {text!r} is not a condition; write for example \"dimension == 'CG'\"") from None
         self.names = frozenset(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
         self._check(self._tree)
 
@@ -61,7 +61,7 @@ class Condition:
                 return
             case _:
                 raise DataError(
-                    f"--where {self.text!r}: {ast.unparse(node)!r} is not allowed; use names, texts, numbers, "
+                    f"{self._flag} {self.text!r}: {ast.unparse(node)!r} is not allowed; use names, texts, numbers, "
                     "comparisons, in, and, or, not"
                 )
 

@@ -18,6 +18,7 @@ from snellen.analysis.sequential.estimates import sequential_estimates
 from snellen.analysis.sequential.rule import StoppingRule, width_rule
 from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
 from snellen.models.base import AsyncModel, Model, load_model, parse_spec
+from snellen.paths import as_word
 from snellen.registry import find
 from snellen.runs.budget import NOTHING_TAKEN, BudgetTaken
 from snellen.runs.casting import load_evaluated, load_roles
@@ -222,7 +223,7 @@ def _check_spent(outcome: RunOutcome) -> None:
         folder = outcome.folder
         raise SpentBudgetError(
             f"stopped at {outcome.spent}: {sum(outcome.answered.values()):,} requests were answered now, all answers "
-            f"are kept in {folder}; the same command goes on, `snellen score {folder}` scores what is there"
+            f"are kept in {folder}; the same command goes on, `snellen score {as_word(folder)}` scores what is there"
         )
 
 
@@ -405,7 +406,7 @@ def _kept(
     names = ", ".join(absent)
     is_kept = settings.name in scoring_names(folder)
     if not (is_kept and will_do):
-        shown = f"`snellen report {folder}` shows the scores that were kept, or " if is_kept else ""
+        shown = f"`snellen report {as_word(folder)}` shows the scores that were kept, or " if is_kept else ""
         raise DataError(
             f"{folder} cannot be scored, as the answers of {names} are not here as they were when it was asked: {shown}"
             "build that version again, or have the run packed with its answers (`snellen pack --answers`)"

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from snellen.errors import UnknownNameError as UnknownNameError
     from snellen.exports.declaration import Exporter as Exporter
     from snellen.exports.declaration import ExportJob as ExportJob
+    from snellen.exports.tracking import TrackedMetric as TrackedMetric
+    from snellen.exports.tracking import TrackedRun as TrackedRun
+    from snellen.exports.tracking import Tracker as Tracker
     from snellen.extraction.reading import ExtractedChoice as ExtractedChoice
     from snellen.extraction.reading import Extractor as Extractor
     from snellen.extraction.reading import NamedExtractor as NamedExtractor
@@ -171,6 +174,7 @@ _HOMES = {
         "UnknownNameError",
     ),
     "snellen.exports.declaration": ("ExportJob", "Exporter"),
+    "snellen.exports.tracking": ("TrackedMetric", "TrackedRun", "Tracker"),
     "snellen.extraction.reading": ("ExtractedChoice", "Extractor", "NamedExtractor", "no_choice"),
     "snellen.formats.delimited": ("open_text",),
     "snellen.formats.json_files": ("json_lines", "read_json"),

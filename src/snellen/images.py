@@ -9,7 +9,7 @@ import struct
 import warnings
 from array import array
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
@@ -146,6 +146,23 @@ class ImageStore:
                 "benchmark again"
             )
         return content
+
+
+class JoinedImages:
+    """The pictures of several stores: the first that has one gives it."""
+
+    def __init__(self, stores: Sequence[Images]) -> None:
+        self._stores = stores
+
+    def read(self, image: ImageRef) -> bytes:
+        """The bytes. Raises DataError where no store has them."""
+        faults = []
+        for store in self._stores:
+            try:
+                return store.read(image)
+            except DataError as error:
+                faults.append(error)
+        raise faults[0]
 
 
 @dataclass(frozen=True)

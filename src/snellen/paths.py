@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 from snellen.errors import DataError
@@ -33,6 +34,11 @@ def check_folder_name(name: str, where: str = "") -> None:
         raise DataError(f"{where}{name!r} holds signs that cannot be printed; use letters, digits, dots and dashes")
     if len(name.encode("utf-8", "replace")) > LONGEST_NAME:
         raise DataError(f"{where}{name[:40]!r}... is longer than {LONGEST_NAME} bytes; give a shorter one")
+
+
+def as_word(name: str | Path) -> str:
+    """A name or path as one word of a command for a shell, in quotes where it needs them."""
+    return shlex.quote(str(name))
 
 
 def slug(text: str) -> str:

@@ -87,6 +87,15 @@ class Sample(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.turns or (Turn(self.question, self.options),)
 
 
+class Example(Sample, frozen=True, gc=False, omit_defaults=True):
+    """A question set apart when its benchmark was built: it is never asked, but shown with its answer before others."""
+
+    gold: tuple[int, ...] = ()
+    """Right options by index."""
+    texts: tuple[str, ...] = ()
+    """Reference texts of an open question."""
+
+
 class History(Struct, frozen=True, gc=False):
     """The replies in a dialogue's published history, turn by turn.
 

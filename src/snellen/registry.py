@@ -8,6 +8,7 @@ value `module:attribute`, as below. The less obvious groups are
 - `snellen.model_identities`: by scheme, `identity(spec) -> str`, the model string without how the model is reached
 - `snellen.transforms`: applied to texts in templates of the reader `mapped`, `transform(texts) -> texts`
 - `snellen.exporters`: a declared form in which runs are written (`snellen.exports.declaration`)
+- `snellen.trackers`: a declared experiment tracker (`snellen.exports.tracking`)
 - `snellen.features`: a part of the server, declared (`snellen.server.hosting.features`)
 - `snellen.moderators`: what lets pass, or refuses, what people send to the server,
   `moderator(contribution) -> ModerationVerdict`
@@ -48,7 +49,7 @@ SuiteGroup = Literal[
 """What suites bring; `snellen.catalogue.hooks` has the type of each."""
 Group = (
     Literal["models", "model_identities", "readers", "transforms", "protocols", "instruments", "suites", "metrics"]
-    | Literal["exporters", "features", "moderators"]
+    | Literal["exporters", "trackers", "features", "moderators"]
     | SuiteGroup
 )
 
@@ -179,6 +180,12 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "lm-eval": "snellen.exports.harness:LM_EVAL",
         "lmms-eval": "snellen.exports.harness:LMMS_EVAL",
         "samples": "snellen.exports.sample_table:EXPORTER",
+    },
+    # Experiment trackers to which runs are logged: `snellen.exports.tracking`.
+    "trackers": {
+        "mlflow": "snellen.exports.trackers.mlflow:TRACKER",
+        "trackio": "snellen.exports.trackers.trackio:TRACKER",
+        "wandb": "snellen.exports.trackers.wandb:TRACKER",
     },
     # Parts of the server: `snellen.server.hosting.features`.
     "features": {

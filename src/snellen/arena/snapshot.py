@@ -12,6 +12,7 @@ from snellen import __version__
 from snellen.arena.log import VoteLog
 from snellen.arena.rating import ArenaRating, Term, rate_votes
 from snellen.errors import DataError
+from snellen.paths import as_word
 from snellen.runs.journal import write_atomically
 
 DIGITS = 4
@@ -37,7 +38,9 @@ def read_snapshot(path: Path) -> Snapshot:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Snapshot)
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file; `snellen arena rate LOG --snapshot {path}` writes one") from None
+        raise DataError(
+            f"{path}: no such file; `snellen arena rate LOG --snapshot {as_word(path)}` writes one"
+        ) from None
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not a snapshot of ratings ({error})") from None
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.benchmark import (
+    EXAMPLES,
     FORMAT,
     HISTORY,
     INDISTINGUISHABLE,
@@ -31,6 +32,7 @@ from snellen.benchmark import (
     BuildInfo,
     file_digest,
 )
+from snellen.building.examples import ExampleDrawer
 from snellen.building.indistinguishable import IndistinguishableFinder
 from snellen.building.recipe import BuildStats, DistractorWriter, Recipe, reformulate
 from snellen.building.staging import staging_folder
@@ -42,6 +44,7 @@ from snellen.images import ImageStore
 from snellen.paths import benchmark_folder
 from snellen.records import (
     Answer,
+    Example,
     Formulation,
     History,
     ImageRef,
@@ -87,7 +90,8 @@ def build_benchmark(
         stats = BuildStats()
         files = source or entry_folder(spec)
         drafts = reformulate(spec, lambda: reader(spec.source.params, files), recipe, writer, stats)
-        manifest = _write(spec, drafts, folder, progress)
+        apart = ExampleDrawer(recipe.examples, spec, recipe.seed)
+        manifest = _write(spec, drafts, apart, folder, progress)
         manifest = replace(
             manifest,
             warnings=(*manifest.warnings, *stats.notes),
@@ -103,7 +107,9 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
     return {name: value for name, value in msgspec.to_builtins(recipe).items() if value != getattr(DEFAULT, name)}
 
 
-def _write(spec: BenchmarkSpec, drafts: Iterable[Draft], folder: Path, progress: Progress | None) -> BenchmarkManifest:
+def _write(
+    spec: BenchmarkSpec, drafts: Iterable[Draft], apart: ExampleDrawer, folder: Path, progress: Progress | None
+) -> BenchmarkManifest:
     checker = DraftChecker(spec, ImageStore(folder / "images"))
     digest, questions_digest = hashlib.sha256(), hashlib.sha256()
     with ExitStack() as stack:
@@ -111,8 +117,7 @@ def _write(spec: BenchmarkSpec, drafts: Iterable[Draft], folder: Path, progress:
         answers = stack.enter_context(RecordWriter(folder / ANSWERS, Answer))
         histories = stack.enter_context(RecordWriter(folder / HISTORY, History))
         origins = stack.enter_context(RecordWriter(folder / ORIGINS, SourceRows))
-        for draft in checker.sound(drafts):
-            sample, golds = checker.split(draft)
+        for draft, sample, golds in apart.asked((draft, *checker.split(draft)) for draft in checker.sound(drafts)):
             samples.write(sample)
             for gold in golds:
                 answers.write(gold)
@@ -125,6 +130,9 @@ def _write(spec: BenchmarkSpec, drafts: Iterable[Draft], folder: Path, progress:
             checker.count(sample, golds, draft)
             if progress:
                 progress(checker.samples)
+    for example in _write_examples(apart.examples(), folder / EXAMPLES):
+        digest.update(msgspec.json.encode(example, order="deterministic"))
+        checker.count_example(example)
     sort_by_group(folder / SAMPLES)
     alike = _write_indistinguishable(checker.indistinguishable(), folder / INDISTINGUISHABLE)
     if not checker.histories:
@@ -146,6 +154,16 @@ def _write(spec: BenchmarkSpec, drafts: Iterable[Draft], folder: Path, progress:
     )
 
 
+def _write_examples(examples: Iterable[Example], path: Path) -> list[Example]:
+    """The examples that were written; without any there is no file."""
+    written = list(examples)
+    if written:
+        with RecordWriter(path, Example) as rows:
+            for example in written:
+                rows.write(example)
+    return written
+
+
 def _write_indistinguishable(questions: Iterable[IndistinguishableQuestion], path: Path) -> int:
     """How many there are; without any there is no file."""
     count = 0
@@ -161,7 +179,7 @@ class DraftChecker:
     """Checks drafts, splits them into question and answer, and counts."""
 
     def __init__(self, spec: BenchmarkSpec, images: ImageStore) -> None:
-        self.samples = self.histories = self.origins = 0
+        self.samples = self.histories = self.origins = self._examples = 0
         self._spec, self._images = spec, images
         self._questions = self._answers = 0
         self._ids: dict[str, str] = {}
@@ -171,7 +189,7 @@ class DraftChecker:
         self._answer_tags: set[str] = set()
         self._forms: Counter[Formulation] = Counter()
         self._notes: list[str] = []
-        self._alike = IndistinguishableFinder()
+        self._alike, self._noted = IndistinguishableFinder(), list[str]()
 
     def sound(self, drafts: Iterable[Draft]) -> Iterator[Draft]:
         """The drafts until the first fault. Raises WrongRowsError at the end, with all faults."""
@@ -241,21 +259,26 @@ class DraftChecker:
         self.origins += bool(draft.rows)
         self._notes += draft.notes
         self._alike.note(sample, golds, draft.replies)
+        self._noted.append(sample.id)
         self._forms[sample.formulation] += 1
         for name, value in sample.tags.items():
             self._tags.setdefault(name, Counter())[value] += 1
         self._answer_tags.update(*(gold.tags for gold in golds))
 
+    def count_example(self, example: Example) -> None:
+        self._examples += 1
+        self._forms[example.formulation] += 1
+
     def indistinguishable(self) -> Iterator[IndistinguishableQuestion]:
         """Questions that nothing tells apart from another one with another answer."""
-        return self._alike.found(list(self._ids))
+        return self._alike.found(self._noted)
 
     def formulation(self) -> Formulation:
         """The formulation of most samples."""
         return self._forms.most_common(1)[0][0]
 
     def counts(self) -> BenchmarkCounts:
-        return BenchmarkCounts(self.samples, self._questions, len(self._digests), self._answers)
+        return BenchmarkCounts(self.samples, self._questions, len(self._digests), self._answers, self._examples)
 
     def tag_counts(self) -> dict[str, dict[str, int]]:
         """How many samples carry each value of each tag; empty for a tag with more than 100 values."""
@@ -269,7 +292,8 @@ class DraftChecker:
 
     def warnings(self) -> tuple[str, ...]:
         expected, counts = self._spec.expected, self.counts()
-        pairs = (("samples", expected.samples, counts.samples), ("images", expected.images, counts.images))
+        samples = counts.samples + counts.examples
+        pairs = (("samples", expected.samples, samples), ("images", expected.images, counts.images))
         warnings = [
             f"{what}: built {built}, expected {expected_count}"
             for what, expected_count, built in pairs

@@ -46,6 +46,8 @@ class Recipe(Struct, frozen=True):
     distractors: DistractorSource = "written"
     """Where the paper had a model write distractors: have them written too, or draw them from the source's answers."""
     seed: int = 0
+    examples: str = ""
+    """Which questions are set apart as few-shot examples: a number of them, a condition on tags, or `all`."""
 
 
 class BuildStats(Struct):

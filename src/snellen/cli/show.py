@@ -24,6 +24,7 @@ from rich.text import Text
 from snellen.benchmark import Benchmark
 from snellen.building.builder import Progress as Built
 from snellen.formats.shown_text import short_name
+from snellen.paths import as_word
 from snellen.report.live_progress import progress_lines
 from snellen.runs.progress import ProgressListener, RunProgress
 
@@ -180,16 +181,17 @@ def build_progress(name: str) -> Iterator[Built]:
 
 def print_built(benchmark: Benchmark) -> None:
     counts = benchmark.manifest.counts
-    hidden = "" if counts.answers else ", answers hidden"
+    hidden = "" if counts.answers or not counts.questions else ", answers hidden"
+    examples = f"{counts.examples:,} examples, " if counts.examples else ""
     out.print(
         f"built {benchmark.name} version {benchmark.manifest.version}: {counts.questions:,} questions, "
-        f"{counts.images:,} images{hidden}\n  {benchmark.folder}",
+        f"{examples}{counts.images:,} images{hidden}\n  {benchmark.folder}",
         soft_wrap=True,
     )
     if alike := benchmark.manifest.indistinguishable:
         err.print(
             f"  warning: {alike:,} of {counts.questions:,} questions show a model just what others show it, and have "
-            f"another answer (snellen lint {benchmark.name} names some); one reply would serve them all"
+            f"another answer (snellen lint {as_word(benchmark.name)} names some); one reply would serve them all"
             + ("" if benchmark.spec.same_requests else ", so a run refuses them"),
             highlight=False, style="bold yellow", soft_wrap=True,
         )  # fmt: skip

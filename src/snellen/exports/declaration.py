@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from snellen.benchmark import Benchmark
 from snellen.records import Result
 from snellen.scoring.scored_run import ScoredRun
 
@@ -25,6 +26,16 @@ class ExportJob(Struct, frozen=True):
     """Whether golds are written into forms that are made to be published."""
 
 
+class BenchmarkJob(Struct, frozen=True):
+    """Which built benchmark is to be written, and where."""
+
+    benchmark: Benchmark
+    path: Path
+    """A file, or a folder where the exporter has no suffix."""
+    answers: bool = False
+    """Whether golds are written."""
+
+
 class Exporter(Struct, frozen=True, kw_only=True):
     """A form in which runs are written for other tools."""
 
@@ -35,3 +46,7 @@ class Exporter(Struct, frozen=True, kw_only=True):
     written."""
     suffix: str = ""
     """Of the one file that is written; empty for a form of several files, which lie in a folder."""
+    write_benchmark: Callable[[BenchmarkJob], Sequence[Path]] | None = None
+    """The same for a built benchmark, where the form has a place for its questions."""
+    for_hub: bool = False
+    """Whether what is written is a dataset in the layout of the Hugging Face hub, which can be pushed there."""

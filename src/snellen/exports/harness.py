@@ -70,13 +70,14 @@ def _content(label: str, parts: list[LogPart]) -> dict[str, Any]:
         original = len(part.questions)
         counts[part.benchmark] = {"original": original, "effective": original}
     manifest = parts[0].run.manifest
+    shots = manifest.few_shot[0] if manifest.few_shot else 0
     versions = {use.name: use.version for use in manifest.benchmarks}
     return {
         "results": results,
         "group_subtasks": {},
         "configs": {name: {"task": name, "metadata": {"version": versions[name]}} for name in results},
         "versions": {name: versions[name] for name in results},
-        "n-shot": dict.fromkeys(results, 0),
+        "n-shot": dict.fromkeys(results, shots),
         "higher_is_better": better,
         "n-samples": counts,
         "config": {"model": label, "model_args": None, "limit": None, "gen_kwargs": None},

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from snellen.errors import DataError
-from snellen.records import Answer, History, IndistinguishableQuestion, Sample, SourceRows
+from snellen.records import Answer, Example, History, IndistinguishableQuestion, Sample, SourceRows
 
 ROWS = 1000
 """Rows held in memory, and rows in a Parquet row group."""
@@ -25,22 +25,22 @@ _IMAGE = pa.struct(
 _TURN = pa.struct([("question", pa.string()), ("options", pa.list_(pa.string()))])
 _PLACED = pa.struct([("index", pa.string()), ("order", pa.list_(pa.int32()))])
 _REGION = pa.struct([("box", pa.list_(pa.float64())), ("label", pa.string())])
+_SAMPLE = [
+    ("id", pa.string()),
+    ("benchmark", pa.string()),
+    ("question", pa.string()),
+    ("images", pa.list_(_IMAGE)),
+    ("options", pa.list_(pa.string())),
+    ("context", pa.string()),
+    ("turns", pa.list_(_TURN)),
+    ("regions", pa.list_(_REGION)),
+    ("group", pa.string()),
+    ("tags", pa.map_(pa.string(), pa.string())),
+    ("rewordings", pa.list_(pa.string())),
+]
 SCHEMAS: dict[type, pa.Schema] = {
-    Sample: pa.schema(
-        [
-            ("id", pa.string()),
-            ("benchmark", pa.string()),
-            ("question", pa.string()),
-            ("images", pa.list_(_IMAGE)),
-            ("options", pa.list_(pa.string())),
-            ("context", pa.string()),
-            ("turns", pa.list_(_TURN)),
-            ("regions", pa.list_(_REGION)),
-            ("group", pa.string()),
-            ("tags", pa.map_(pa.string(), pa.string())),
-            ("rewordings", pa.list_(pa.string())),
-        ]
-    ),
+    Sample: pa.schema(_SAMPLE),
+    Example: pa.schema([*_SAMPLE, ("gold", pa.list_(pa.int32())), ("texts", pa.list_(pa.string()))]),
     Answer: pa.schema(
         [
             ("sample_id", pa.string()),
@@ -71,7 +71,7 @@ MOST_SHARED = 100_000
 _MAPS = frozenset({"tags", "cells"})
 _STRUCTS = frozenset({"images", "turns", "regions", "rows"})
 
-RecordT = TypeVar("RecordT", Sample, Answer, History, SourceRows, IndistinguishableQuestion)
+RecordT = TypeVar("RecordT", Sample, Example, Answer, History, SourceRows, IndistinguishableQuestion)
 
 
 def _column(records: list[Any], name: str) -> list[Any]:
@@ -92,7 +92,7 @@ class RecordWriter:
         self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", use_dictionary=True)
         self._records: list[Any] = []
 
-    def write(self, record: Sample | Answer | History | SourceRows | IndistinguishableQuestion) -> None:
+    def write(self, record: Sample | Example | Answer | History | SourceRows | IndistinguishableQuestion) -> None:
         self._records.append(record)
         if len(self._records) >= ROWS:
             self._flush()

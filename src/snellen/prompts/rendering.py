@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -9,6 +11,7 @@ from snellen.prompts.option_labels import alphabet_of
 from snellen.prompts.templates import Layout, Templates
 from snellen.records import (
     Decoding,
+    Example,
     ImagePart,
     ImageRef,
     Message,
@@ -40,6 +43,9 @@ class PromptRenderer(Struct, frozen=True):
     decoding: Decoding = Decoding()
     prefix: bool = True
     """Open the assistant's turn with the layout's response prefix (generation over options)."""
+    examples: tuple[Example, ...] = ()
+    """Shown before the question, each with its pictures and its answer as a reply; they replace the in-context
+    sample."""
 
     def template_ids(self, method: Method) -> tuple[str, ...]:
         count = len(self.templates.instructions(self.family, method))
@@ -47,6 +53,7 @@ class PromptRenderer(Struct, frozen=True):
 
     def generate(self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...] = ()) -> Request:
         """Ask for a reply; options are shown with the variant's order and labels."""
+        variant = self._presented(variant)
         messages = self._conversation(sample, variant, history)
         turn = sample.rounds[variant.turn]
         if turn.options and self.prefix:
@@ -58,9 +65,14 @@ class PromptRenderer(Struct, frozen=True):
 
         Continuations stand in the sample's own order of options.
         """
+        variant = self._presented(variant)
         turn = sample.rounds[variant.turn]
         messages = self._conversation(sample, replace(variant, labels=()), history)
         return self._request(sample, variant, messages, turn.options)
+
+    def _presented(self, variant: Variant) -> Variant:
+        """The variant as it is shown: examples show the format already, without the in-context sample."""
+        return replace(variant, in_context=False) if self.examples and variant.in_context else variant
 
     def _request(
         self, sample: Sample, variant: Variant, messages: tuple[Message, ...], continuations: tuple[str, ...] = ()
@@ -87,7 +99,8 @@ class PromptRenderer(Struct, frozen=True):
         )
 
     def _conversation(self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...]) -> tuple[Message, ...]:
-        """Image and instruction open the first user turn, even when that is the in-context sample.
+        """The instruction opens the first user turn, and the image the first one that is no example, even when that is
+        the in-context sample.
 
         Options of earlier rounds stand in their stored order. Without labels no options are shown.
         """
@@ -102,12 +115,13 @@ class PromptRenderer(Struct, frozen=True):
         pairs: list[tuple[str, str | None]] = list(zip(questions, [*replies, None], strict=True))
         if variant.in_context and variant.labels:
             pairs.insert(0, self._in_context(variant))
+        asked = [(() if place else sample.images, *pair) for place, pair in enumerate(pairs)]
+        shown = [(example.images, *self._answered(example, variant.labels)) for example in self.examples]
         messages: list[Message] = []
-        for question, reply in pairs:
-            first = not messages
-            instruction = self.templates.named(variant.template) if first else ""
+        for images, question, reply in (*shown, *asked):
+            instruction = "" if messages else self.templates.named(variant.template)
             text = f"{instruction}\n{question}" if instruction else question
-            messages.append(Message("user", place_images(sample.images if first else (), text)))
+            messages.append(Message("user", place_images(images, text)))
             if reply is not None:
                 messages.append(_said("assistant", reply))
         return tuple(messages)
@@ -119,6 +133,19 @@ class PromptRenderer(Struct, frozen=True):
             return question
         options = tuple(turn.options[i] for i in order) if order else turn.options
         return f"{question} {lay_out(self.templates.layout, options, labels)}"
+
+    def _answered(self, example: Example, labels: tuple[str, ...]) -> tuple[str, str]:
+        """An example's question and its answer in the form asked for; of several reference texts the most frequent."""
+        own = alphabet_of(labels, example.options)
+        question = self._question(example.rounds[0], (), own)
+        if example.context:
+            question = f"{example.context}\n{question}"
+        if not example.options:
+            [(text, _)] = Counter(example.texts).most_common(1)
+            return question, text
+        right = example.gold[0]
+        option = example.options[right]
+        return question, write_reply(self.templates.layout, own[right], option) if own else option
 
     def _in_context(self, variant: Variant) -> tuple[str, str]:
         """The question that shows the format, with options of its own and labels like those of the real one."""

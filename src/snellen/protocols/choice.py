@@ -15,7 +15,7 @@ from snellen.protocols.base import ProtocolSettings, RequestGenerator, check_pre
 from snellen.protocols.declaration import Declaration
 from snellen.protocols.dialogue import Dialogue
 from snellen.protocols.prediction import check_extractor, predict
-from snellen.records import ImagePart, Message, Method, Request, Response, Sample, TextPart, Turn, Variant
+from snellen.records import ImagePart, ImageRef, Message, Method, Part, Request, Response, Sample, Turn, Variant
 from snellen.seeds import rng_for
 
 PERTURBATIONS = ("template", "order", "labels")
@@ -240,18 +240,22 @@ class Likelihood(ProtocolSettings, frozen=True):
             )
             for test in range(self.m)
         ]
-        yield [*requests, *(self._without_picture(request) for request in requests if self.pmi)]
+        yield [*requests, *(self._without_picture(request, sample) for request in requests if self.pmi)]
 
-    def _without_picture(self, request: Request) -> Request:
-        """The baseline request of a presentation, marked as such in its variant."""
+    def _without_picture(self, request: Request, sample: Sample) -> Request:
+        """The baseline request of a presentation, marked as such in its variant; examples keep their pictures."""
         variant = replace(request.variant, baseline=self.pmi)
         return replace(
-            request, variant=variant, messages=tuple(_blind(message, self.pmi) for message in request.messages)
+            request,
+            variant=variant,
+            messages=tuple(_blind(message, sample.images, self.pmi) for message in request.messages),
         )
 
 
-def _blind(message: Message, instead: str) -> Message:
-    parts = (
-        ImagePart(BLANK) if isinstance(part, ImagePart) and instead == "blank" else part for part in message.content
-    )
-    return replace(message, content=tuple(part for part in parts if instead == "blank" or isinstance(part, TextPart)))
+def _blind(message: Message, pictures: tuple[ImageRef, ...], instead: str) -> Message:
+    """The message with these pictures grey, or without them."""
+    grey = (ImagePart(BLANK),) if instead == "blank" else ()
+    parts: list[Part] = []
+    for part in message.content:
+        parts += grey if isinstance(part, ImagePart) and part.image in pictures else (part,)
+    return replace(message, content=tuple(parts))

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.errors import DataError, StoreError
+from snellen.paths import as_word
 from snellen.ratings.key import published_key, read_key, write_key
 from snellen.ratings.sheets import RaterSheet, read_sheets
 from snellen.ratings.study import RatingStudy
@@ -63,7 +64,9 @@ def read_gathered(folder: Path) -> tuple[RaterSheet, ...]:
     try:
         lines = path.read_bytes().splitlines()
     except OSError:
-        raise StoreError(f"{folder}: no ratings yet; `snellen rate read {folder} FILES...` adds some") from None
+        raise StoreError(
+            f"{folder}: no ratings yet; `snellen rate read {as_word(folder)} FILES...` adds some"
+        ) from None
     found = []
     for number, line in enumerate(lines, 1):
         try:

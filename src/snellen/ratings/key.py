@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.errors import DataError, StoreError
+from snellen.paths import as_word
 from snellen.ratings.study import RatingStudy
 from snellen.runs.journal import write_atomically
 
@@ -65,8 +66,8 @@ def read_key(folder: Path) -> RatingKey:
         return msgspec.json.decode(path.read_bytes(), type=RatingKey)
     except FileNotFoundError:
         raise StoreError(
-            f"{folder}: no {KEY}; `snellen rate form RUN... --to {folder}` makes one, and for a published sheet "
-            "`snellen rate read` does with --study"
+            f"{folder}: no {KEY}; `snellen rate form RUN... --to {as_word(folder)}` makes one, and for a published "
+            "sheet `snellen rate read` does with --study"
         ) from None
     except (OSError, msgspec.DecodeError) as error:
         raise StoreError(f"{path}: not the key of a study ({error})") from None

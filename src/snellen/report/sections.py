@@ -30,7 +30,7 @@ from snellen.report.run_view import (
 )
 from snellen.report.summary import summary_cell
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
-from snellen.runs.journal import BenchmarkUse
+from snellen.runs.journal import BenchmarkUse, RunManifest
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, rows_of
 
@@ -276,6 +276,8 @@ def _facts(view: RunView) -> Iterable[tuple[str, str]]:
             yield f"{role}: {name}", value
     yield "templates", manifest.templates
     yield "response prefix", "yes" if manifest.prefix else "no"
+    if manifest.few_shot:
+        yield "examples shown", _few_shot(manifest)
     yield (
         "decoding",
         f"temperature {decoding.temperature:g}, top_p {decoding.top_p:g}, seed {decoding.seed}"
@@ -292,6 +294,13 @@ def _facts(view: RunView) -> Iterable[tuple[str, str]]:
         yield f"hardware: {name}", value
     for i, note in enumerate(manifest.notes, 1):
         yield f"note {i}", note
+
+
+def _few_shot(manifest: RunManifest) -> str:
+    """`4 before each question, drawn for each, seed 0`."""
+    count, same, seed = manifest.few_shot
+    source = ", of another benchmark" if manifest.asked[0].few_shot_from else ""
+    return f"{count} before each question{source}, {'the same ones' if same else 'drawn for each'}, seed {seed}"
 
 
 def _merged(rows: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from snellen.errors import DataError
 from snellen.formats.shown_text import csv_table
-from snellen.records import Result
+from snellen.records import Estimate, Result
 from snellen.report.latex import latex_report
 from snellen.report.markdown import markdown_report
 from snellen.report.page import html_report
@@ -21,14 +22,15 @@ from snellen.scoring.scored_run import ScoredRun
 def write_report(runs: Sequence[ScoredRun], rows: Sequence[Result], path: Path) -> Path:
     """Write the report of `runs`, whose results are `rows`, and return its path.
 
-    `.html` is one self-contained page, `.md` and `.tex` its tables, `.csv` and `.json` all rows. Raises DataError
-    for another suffix, StoreError when the file cannot be written.
+    `.html` is one self-contained page, `.md` and `.tex` its tables, `.csv`, `.json` and `.parquet` all rows. Raises
+    DataError for another suffix, StoreError when the file cannot be written.
     """
     form = FORMS.get(path.suffix.lower())
     if form is None:
         raise DataError(f"{path}: a report is one of {', '.join(FORMS)}; choose one of these suffixes")
+    content = form(run_views(runs, rows))
     # A reply may hold half of a surrogate pair, which cannot be encoded.
-    write_atomically(path, form(run_views(runs, rows)).encode("utf-8", "replace"))
+    write_atomically(path, content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
     return path
 
 
@@ -42,10 +44,26 @@ def json_report(views: Sequence[RunView]) -> str:
     return json.dumps([flat_row(row) for view in views for row in view.rows], indent=1, ensure_ascii=False) + "\n"
 
 
-FORMS: dict[str, Callable[[Sequence[RunView]], str]] = {
+def parquet_report(views: Sequence[RunView]) -> bytes:
+    """All rows as Parquet, with the columns of the CSV."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {"n": pa.int64(), "unscored": pa.int64(), "errors": pa.int64(), "groups": pa.int64()}
+    kinds |= dict.fromkeys(("value", "stderr", "low", "high"), pa.float64())
+    names = [*(name for name in Result.__struct_fields__ if name != "estimate"), *Estimate.__struct_fields__]
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in names])
+    rows = [flat_row(row) for view in views for row in view.rows]
+    file = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema), file)
+    return file.getvalue()
+
+
+FORMS: dict[str, Callable[[Sequence[RunView]], str | bytes]] = {
     ".html": html_report,
     ".md": markdown_report,
     ".tex": latex_report,
     ".csv": csv_report,
     ".json": json_report,
+    ".parquet": parquet_report,
 }

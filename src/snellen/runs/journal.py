@@ -27,6 +27,7 @@ from snellen.benchmark import RandomPart, Selection
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.models.base import answers_as
+from snellen.paths import as_word
 from snellen.records import EVALUATED, Decoding, Exchange, Request, Response
 from snellen.runs.answer_cache import AnswerCache
 from snellen.runs.journal_line import NO_AUTHORS, read_line, write_line
@@ -59,6 +60,10 @@ class BenchmarkUse(Struct, frozen=True):
     """The digest of its questions, which a build with other answers shares."""
     part: RandomPart | None = None
     """Which pictures a rule has let the run ask; None for all."""
+    examples_from: str = ""
+    """The folder of the benchmark whose examples were shown before its questions; empty where none were."""
+    examples: str = ""
+    """SHA-256 of the file of these examples."""
 
     @property
     def selection(self) -> Selection:
@@ -133,7 +138,7 @@ class RunManifest(Struct, frozen=True):
         """Who answers in each role: the model's name, and a digest of its fingerprint and of how it is asked."""
         models = {EVALUATED: (answers_as(self.model), self.fingerprint)}
         models |= {role: (use.identity, use.fingerprint) for role, use in self.roles.items()}
-        asked = (self.templates, self.decoding, self.prefix)
+        asked = (self.templates, self.decoding, self.prefix, *self.few_shot)
         return {role: f"{name}#{_digest((name, facts, asked))}" for role, (name, facts) in models.items()}
 
     @property
@@ -144,6 +149,11 @@ class RunManifest(Struct, frozen=True):
     @property
     def prefix(self) -> bool:
         return bool(self.asked) and self.asked[0].prefix
+
+    @property
+    def few_shot(self) -> tuple[int, ...]:
+        """How many examples were shown before each question, and how they were drawn; empty where none were."""
+        return self.asked[0].few_shot_drawing if self.asked else ()
 
 
 class RunStore:
@@ -187,7 +197,9 @@ class RunStore:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             sync_folder(self.folder)
         except IsADirectoryError:
-            raise StoreError(f"{self._path} is a folder and no journal; `snellen mend {self.folder}`") from None
+            raise StoreError(
+                f"{self._path} is a folder and no journal; `snellen mend {as_word(self.folder)}`"
+            ) from None
         except OSError as error:
             raise unwritable(self.folder, error) from None
         lock_file(file, self.folder)
@@ -323,7 +335,7 @@ def read_journal(path: Path, authors: Mapping[str, str] = NO_AUTHORS) -> Iterato
                 yield offset, read_line(line, authors)
             except StoreError as error:
                 raise StoreError(
-                    f"{path}:{number}: {error}; `snellen mend {path.parent}` sets such lines aside"
+                    f"{path}:{number}: {error}; `snellen mend {as_word(path.parent)}` sets such lines aside"
                 ) from None
         offset += len(line)
 
@@ -333,7 +345,7 @@ def _lines(path: Path) -> Iterator[bytes]:
         with path.open("rb") as file:
             yield from file
     except OSError as error:
-        remedy = f"`snellen mend {path.parent}` sets it aside" if path.is_dir() else "see that it can be read"
+        remedy = f"`snellen mend {as_word(path.parent)}` sets it aside" if path.is_dir() else "see that it can be read"
         raise StoreError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
 
 

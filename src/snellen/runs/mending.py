@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from snellen.benchmark import Selection
 from snellen.errors import StoreError
+from snellen.paths import as_word
 from snellen.records import Exchange, Request, Sample
 from snellen.runs.journal import JOURNALS, journals, read_journal, read_manifest, write_atomically
 from snellen.runs.journal_line import read_line
@@ -53,7 +54,7 @@ def check_fits(folder: Path, exchange: Exchange, sample: Sample) -> None:
         for path in journals(folder):
             for number, (_, one) in enumerate(read_journal(path), 1):
                 if one == exchange:
-                    raise StoreError(f"{path}:{number}: {why}; `snellen mend {folder}` sets such lines aside")
+                    raise StoreError(f"{path}:{number}: {why}; `snellen mend {as_word(folder)}` sets such lines aside")
 
 
 def mend_run(folder: Path) -> list[Damage]:

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from snellen.benchmark import MANIFEST, SAMPLES, Benchmark, Selection, file_digest
 from snellen.errors import DataError, StoreError
 from snellen.formats.parquet import RecordWriter
-from snellen.images import ImageStore
+from snellen.images import ImageStore, JoinedImages
 from snellen.paths import benchmark_folder
-from snellen.records import ImageRef, Sample
+from snellen.records import Sample
 from snellen.runs.journal import BenchmarkUse, write_atomically
 
 QUESTIONS = "questions"
@@ -99,18 +99,9 @@ def _places(use: BenchmarkUse, run: Path) -> Iterator[Path]:
             yield folder
 
 
-class RunPictures:
-    """The pictures of one benchmark of a run, found by their digest wherever they still are."""
+class RunPictures(JoinedImages):
+    """The pictures of one benchmark of a run, and of what was shown before it, wherever they still are."""
 
     def __init__(self, use: BenchmarkUse, run: Path) -> None:
-        self._stores = [ImageStore(folder / "images") for folder in _places(use, run)]
-
-    def read(self, image: ImageRef) -> bytes:
-        """The bytes. Raises DataError where no place has them unchanged."""
-        faults = []
-        for store in self._stores:
-            try:
-                return store.read(image)
-            except DataError as error:
-                faults.append(error)
-        raise faults[0]
+        shown = [Path(use.examples_from)] if use.examples_from else []
+        super().__init__([ImageStore(folder / "images") for folder in (*_places(use, run), *shown)])

@@ -19,8 +19,9 @@ from snellen.catalogue import BenchmarkSpec, entries, select, suites
 from snellen.catalogue.cards import benchmarks_seen, load_cards
 from snellen.conditions import Condition
 from snellen.errors import DataError, UnknownNameError
+from snellen.images import Images, JoinedImages
 from snellen.models.base import answers_as
-from snellen.paths import benchmark_folder, home, slug
+from snellen.paths import as_word, benchmark_folder, home, slug
 from snellen.prompts.rendering import PromptRenderer
 from snellen.prompts.templates import Templates, named_templates
 from snellen.protocols.base import Protocol, parse_protocol
@@ -29,6 +30,7 @@ from snellen.protocols.declaration import declaration_of
 from snellen.records import Formulation, Method, Sample
 from snellen.runs.budget import NOTHING_TAKEN, BudgetTaken
 from snellen.runs.drivers import SampleItem
+from snellen.runs.few_shot import FewShot
 from snellen.runs.shuffling import picture_partners, with_other_pictures
 from snellen.runs.spec import RunSpec
 
@@ -85,6 +87,7 @@ def plan_run(spec: RunSpec, announce: Announce = lambda line: None) -> RunPlan:
     benchmarks = find_benchmarks(spec.benchmarks, spec.where, spec.limit, announce, without=without, partial=True)
     check_roles(RunPlan(spec, tuple(benchmarks), protocols, templates), dict(spec.roles))
     _check_temperature(RunPlan(spec, tuple(benchmarks), protocols, templates))
+    check_examples(RunPlan(spec, tuple(benchmarks), protocols, templates))
     if not spec.name:
         labels = tuple(protocol.label for protocol in protocols) or spec.methods
         question = replace(
@@ -157,10 +160,20 @@ def find_benchmarks(
         if benchmark.count(use.selection):
             uses.append(use)
     if not uses:
+        if alone := [one.name for one in benchmarks if one.manifest.counts.examples and not one.count()]:
+            raise DataError(f"{alone[0]} has examples alone and nothing to ask; show them with --few-shot-from")
         if not where:
             raise DataError(f"nothing of {', '.join(patterns)} is left: a model has seen the data of all of them")
         raise DataError(f"no sample of {', '.join(patterns)} fits --where {where!r}")
     return uses
+
+
+def open_benchmark(pattern: str) -> Benchmark:
+    """The one benchmark that a name or folder stands for. Raises UnknownNameError or DataError."""
+    found = list(_open(pattern, None, lambda line: None, (), False))
+    if len(found) != 1:
+        raise DataError(f"{pattern} stands for {len(found)} benchmarks; name one of them")
+    return found[0]
 
 
 def _check_names(benchmarks: Sequence[Benchmark]) -> None:
@@ -198,7 +211,7 @@ def _open(
         yield Benchmark(benchmark_folder(pattern))
         return
     if folder.is_dir() and pattern.startswith((".", "/", "~")):
-        raise DataError(f"{folder} is not a built benchmark; build it with `snellen build FILE --to {folder}`")
+        raise DataError(f"{folder} is not a built benchmark; build it with `snellen build FILE --to {as_word(folder)}`")
     try:
         chosen = select(pattern)
     except UnknownNameError:
@@ -263,7 +276,7 @@ def _built(spec: BenchmarkSpec, announce: Announce) -> Benchmark:
             return benchmark
         announce(f"building {spec.name} again: its catalogue entry has changed")
     elif not spec.source.embedded:
-        raise DataError(f"{spec.name} is not built yet; run `snellen build {spec.name} --source FOLDER`")
+        raise DataError(f"{spec.name} is not built yet; run `snellen build {as_word(spec.name)} --source FOLDER`")
     else:
         announce(f"building {spec.name}")
     return build_benchmark(spec)
@@ -283,6 +296,10 @@ def work_items(plan: RunPlan) -> Iterator[SampleItem]:
     for selected in plan.benchmarks:
         benchmark = selected.benchmark
         prompts = {form: prompt_of(benchmark.spec, form, plan) for form in get_args(Formulation)}
+        few_shot = few_shot_of(benchmark, plan) if plan.spec.few_shot else None
+        images: Images = benchmark.images
+        if few_shot and plan.spec.few_shot_from:
+            images = JoinedImages((images, example_source(benchmark, plan).images))
         histories: dict[str, tuple[str, ...]] = {}
         protocols = protocols_of(benchmark.spec, plan)
         shuffled = any(declaration_of(protocol).other_pictures for protocol in protocols)
@@ -297,7 +314,10 @@ def work_items(plan: RunPlan) -> Iterator[SampleItem]:
                     history = _published(sample, histories) if protocol.gold_history else ()
                     others = declaration_of(protocol).other_pictures
                     shown = with_other_pictures(sample, partners) if others else sample
-                    yield SampleItem(shown, protocol, prompts[sample.formulation], benchmark.images, history)
+                    prompt = prompts[sample.formulation]
+                    if few_shot:
+                        prompt = replace(prompt, examples=few_shot.drawn_for(sample))
+                    yield SampleItem(shown, protocol, prompt, images, history)
 
 
 def samples_of(selected: SelectedBenchmark) -> Iterator[Sample]:
@@ -342,6 +362,32 @@ def _own_protocols(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
         "likelihood": () if spec.formulation == "text" else ("likelihood",),
     }
     return tuple(parse_protocol(text) for method in plan.spec.methods for text in own[method] or plain[method])
+
+
+def check_examples(plan: RunPlan) -> None:
+    """Raise DataError where the examples that are to be shown before questions are not there, too few, or not shown."""
+    if not plan.spec.few_shot:
+        if plan.spec.few_shot_from:
+            raise DataError(f"--few-shot-from {plan.spec.few_shot_from}: say how many are shown, as in --few-shot 4")
+        return
+    for selected in plan.benchmarks:
+        for protocol in protocols_of(selected.benchmark.spec, plan):
+            if declaration_of(protocol).conclude:
+                raise DataError(f"{protocol.label} asks in steps of its own, without examples; leave --few-shot out")
+        few_shot = few_shot_of(selected.benchmark, plan)
+        for sample in samples_of(selected):
+            few_shot.drawn_for(sample)
+
+
+def example_source(asked: Benchmark, plan: RunPlan) -> Benchmark:
+    """The benchmark whose examples are shown before the questions of another one, or of its own."""
+    return open_benchmark(plan.spec.few_shot_from) if plan.spec.few_shot_from else asked
+
+
+def few_shot_of(asked: Benchmark, plan: RunPlan) -> FewShot:
+    """What is shown before the questions of a benchmark. Raises DataError where its source has no examples."""
+    source = example_source(asked, plan)
+    return FewShot(source.examples(), plan.spec.few_shot, plan.spec.few_shot_seed, plan.spec.few_shot_same)
 
 
 def prompt_of(spec: BenchmarkSpec, formulation: Formulation, plan: RunPlan) -> PromptRenderer:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import __version__
+from snellen.benchmark import EXAMPLES, Benchmark
 from snellen.errors import ModelError, StoreError
 from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks, answers_by_sample, identity_of
 from snellen.models.object_fingerprint import is_of_content, why_not_fingerprinted
@@ -40,7 +41,7 @@ from snellen.runs.journal import (
 )
 from snellen.runs.model_identity import changed_fact, check_identity, way_out
 from snellen.runs.own_questions import keep_questions, questions_folder
-from snellen.runs.plan import RunPlan, check_roles, digest, protocols_of, work_items
+from snellen.runs.plan import RunPlan, check_roles, digest, example_source, protocols_of, work_items
 from snellen.runs.run_folder import locked_run
 from snellen.runs.same_requests import check_same_requests
 
@@ -163,6 +164,7 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
                 asked_by,
                 use.benchmark.manifest.questions,
                 use.selection.part,
+                *_shown_before(use.benchmark, plan),
             )
             for use, asked_by in zip(plan.benchmarks, labels, strict=True)
         ),
@@ -185,6 +187,14 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
             if (words := declaration_of(protocol).words)
         },
     )
+
+
+def _shown_before(asked: Benchmark, plan: RunPlan) -> tuple[str, str]:
+    """The folder of the examples shown before a benchmark's questions, and their digest; empty where none are."""
+    if not plan.spec.few_shot:
+        return "", ""
+    source = example_source(asked, plan)
+    return str(source.folder.resolve()), source.manifest.files.get(EXAMPLES, "")
 
 
 def _keep_left_as(folder: Path, everybody: Roles) -> None:
@@ -272,6 +282,8 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> RunManifest:
         manifest.prefix,
     ):
         raise StoreError(f"{folder} holds a run with other templates or decoding; choose another --name")
+    if earlier.few_shot != manifest.few_shot:
+        raise StoreError(f"{folder} holds a run with other examples before its questions; choose another --name")
     for label, words in manifest.words.items():
         if (before := earlier.words.get(label, words)) != words:
             raise StoreError(f"{folder}: {label} was asked in the words {before}, now {words}; choose another --name")
@@ -282,6 +294,8 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> RunManifest:
                 f"{folder} was run on version {use.version} of {use.name}, which is now {used[use.name].version}; "
                 "choose another --name"
             )
+        if use.name in used and use.examples != used[use.name].examples:
+            raise StoreError(f"{folder}: {use.name} was shown other examples; choose another --name")
     asked_by = {use.name: use.protocols or earlier.protocols for use in earlier.benchmarks}
     joined = (
         replace(use, protocols=tuple(dict.fromkeys((*asked_by.get(use.name, ()), *use.protocols))))

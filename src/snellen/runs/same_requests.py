@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from snellen.errors import DataError
 from snellen.models.base import AsyncModel, Model, answers_by_sample
+from snellen.paths import as_word
 from snellen.records import IndistinguishableQuestion
 from snellen.runs.plan import RunPlan, SelectedBenchmark, work_items
 
@@ -40,9 +41,10 @@ def check_same_requests(model: Model | AsyncModel, plan: RunPlan) -> tuple[str, 
         found = "; ".join(
             f"{name}: {len(samples):,} samples, e.g. {', '.join(samples[:SHOWN])}" for name, samples in refused.items()
         )
+        first = as_word(next(iter(refused)))
         raise DataError(
             f"samples with different answers make the same request, so one reply would serve all ({found}); build from "
-            f"files that tell them apart (`snellen lint {next(iter(refused))}`), or ask with --allow-same-requests "
+            f"files that tell them apart (`snellen lint {first}`), or ask with --allow-same-requests "
             "(allow_same_requests=True)"
         )
     return tuple(

@@ -113,6 +113,14 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Asked in place of every instruction and question; `{question}` in it stands for the question."""
     prefix: bool = True
     """Open the reply to a question with options by the template's words, `The answer is`."""
+    few_shot: Annotated[int, Meta(ge=0)] = 0
+    """Examples that are shown, with their answers, before each question."""
+    few_shot_from: str = ""
+    """The benchmark, by name or folder, whose examples are shown; empty: each benchmark's own."""
+    few_shot_same: bool = False
+    """Show the same examples before all questions; else they are drawn for each."""
+    few_shot_seed: int = 0
+    """Seed of drawing them."""
     temperature: Annotated[float, Meta(ge=0)] = 0.0
     """0: greedy."""
     top_p: Share = 1.0
@@ -166,6 +174,11 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def decoding(self) -> Decoding:
         """How replies are sampled; the longest has length 0 where each benchmark has its own limit."""
         return Decoding(self.max_new_tokens or 0, self.temperature, self.top_p, self.seed, self.stop)
+
+    @property
+    def few_shot_drawing(self) -> tuple[int, ...]:
+        """How many examples are shown, whether the same ones, and their seed; empty where none are."""
+        return (self.few_shot, int(self.few_shot_same), self.few_shot_seed) if self.few_shot else ()
 
     def for_model(self, number: int, name: str) -> RunSpec:
         """What is asked of one of several models: a name of the run gets the model's number."""

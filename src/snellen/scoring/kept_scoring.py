@@ -24,6 +24,7 @@ from snellen import __version__
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.models.base import AsyncModel, Model, identity_of
+from snellen.paths import as_word
 from snellen.records import Prediction, Result, Score
 from snellen.runs.journal import RunManifest, journals, read_manifest, write_atomically
 from snellen.runs.own_questions import reopen_benchmark
@@ -181,7 +182,7 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
     folder = scoring_folder(run, chosen)
     kept = _decoded(folder / SCORING, KeptScoring)
     if kept.journals != _sizes(run):
-        raise StoreError(f"{run} was asked more since it was scored; score it again: snellen score {run}")
+        raise StoreError(f"{run} was asked more since it was scored; score it again: snellen score {as_word(run)}")
     texts: dict[str, str] = {}
     predictions = _by_benchmark(folder / PREDICTIONS, Prediction, texts)
     scores = _by_benchmark(folder / SCORES, Score, texts)
@@ -233,7 +234,7 @@ def _chosen(run: Path, name: str | None, names: Sequence[str]) -> str:
     if name in names:
         return name or STANDARD
     if not names:
-        raise StoreError(f"{run} was not scored yet; score it: snellen score {run}")
+        raise StoreError(f"{run} was not scored yet; score it: snellen score {as_word(run)}")
     kept = ", ".join(one or "the standard one" for one in names)
     raise StoreError(
         f"{run} has no scoring {name}; kept: {kept}"

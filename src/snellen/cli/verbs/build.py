@@ -53,7 +53,13 @@ from snellen.reformulation.sampling import Sampling
 @click.option(
     "--ratio", type=click.FloatRange(0, 1, min_open=True), help="Share to sample; 1 builds all.  [the entry's]"
 )
-@click.option("--seed", type=int, default=0, help="Seed of sampling and distractors.  [0]")
+@click.option("--seed", type=int, default=0, help="Seed of sampling, distractors and examples.  [0]")
+@click.option(
+    "--examples",
+    default="",
+    metavar="N|CONDITION",
+    help="Questions to set apart, to be shown with their answers before others: how many, which, or `all`.  [none]",
+)
 @click.option(
     "--param",
     "params",
@@ -88,19 +94,20 @@ def command(
         raise DataError("--revision is of the hub's dataset; name --hub too")
     if (to or name) and len(what) > 1:
         raise DataError("--to and --name are for one benchmark at a time")
+    recipe = _recipe(**recipe_options)
     for file in files:
         if form := recognised_form(file):
             announce(f"{file} is read in {form.title}{', ' * bool(form.notice)}{form.notice}")
         with build_progress(name or file.stem) as progress:
             benchmark = build_table(
                 file, name=name, images=images, to=to, dimension=dimension, metrics=metrics, answers=answers,
-                lenient=lenient, progress=progress,
+                lenient=lenient, examples=recipe.examples, progress=progress,
             )  # fmt: skip
         print_built(benchmark)
     catalogued = [spec for target in what if Path(target).suffix not in SUFFIXES for spec in select(target)]
     settings = dict(_setting(param) for param in params)
     specs = [_asked(spec, answers, lenient) for spec in catalogued]
-    recipe, distractor_writer = _recipe(**recipe_options), load_model(writer) if writer else None
+    distractor_writer = load_model(writer) if writer else None
     refused = []
     for spec in specs:
         if not force and source is None and to is None and (benchmark_folder(spec.name) / MANIFEST).exists():
@@ -141,8 +148,10 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _recipe(distractors: DistractorSource, options: int | None, ratio: float | None, seed: int) -> Recipe:
+def _recipe(
+    distractors: DistractorSource, options: int | None, ratio: float | None, seed: int, examples: str
+) -> Recipe:
     sample = None
     if ratio is not None:
         sample = Sampling() if ratio == 1 else Sampling("balanced", ratio=ratio)
-    return Recipe(sample, options, distractors, seed)
+    return Recipe(sample, options, distractors, seed, examples)

@@ -10,7 +10,7 @@ from snellen import registry
 from snellen.cli.flags import json_flag
 from snellen.metrics.declaration import MetricInput
 
-WHAT = ("benchmarks", "suites", "studies", "models", "protocols", "metrics", "exporters", "cards")
+WHAT = ("benchmarks", "suites", "studies", "models", "protocols", "metrics", "exporters", "trackers", "cards")
 Rows = list[tuple[str, ...]]
 
 
@@ -19,7 +19,8 @@ Rows = list[tuple[str, ...]]
 @click.option("--where", default="", help="A condition on facts, e.g. \"dimension == 'CG'\".")
 @json_flag
 def command(what: str, where: str, as_json: bool) -> None:
-    """Show what there is: benchmarks (default), suites, studies, models, protocols, metrics, exporters, model cards."""
+    """Show what there is: benchmarks (default), suites, studies, models, protocols, metrics, exporters, trackers, model
+    cards."""
     from snellen.cli.show import show_table
 
     header, rows = _LISTS[what](where)
@@ -159,6 +160,11 @@ def _exporters(where: str) -> tuple[tuple[str, ...], Rows]:
     return ("exporter", "what it writes"), rows
 
 
+def _trackers(where: str) -> tuple[tuple[str, ...], Rows]:
+    rows: Rows = [(name, registry.find("trackers", name).title) for name in registry.names("trackers")]
+    return ("tracker", "what stands after the colon"), rows
+
+
 _LISTS: dict[str, Callable[[str], tuple[tuple[str, ...], Rows]]] = {
     "benchmarks": _benchmarks,
     "suites": _suites,
@@ -167,5 +173,6 @@ _LISTS: dict[str, Callable[[str], tuple[tuple[str, ...], Rows]]] = {
     "protocols": _protocols,
     "metrics": _metrics,
     "exporters": _exporters,
+    "trackers": _trackers,
     "cards": _cards,
 }

@@ -24,7 +24,7 @@ from snellen.runs.spec import TokenPrice
     "outputs",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="File to write: .html, .md, .tex, .csv or .json; repeat for more.  [report.html beside the scores]",
+    help="File to write: .html, .md, .tex, .csv, .json or .parquet; repeat for more.  [report.html beside the scores]",
 )
 @click.option("--with-standard", is_flag=True, help="With --as-published: the standard numbers of each run too.")
 @click.option(

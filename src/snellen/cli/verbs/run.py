@@ -66,6 +66,21 @@ from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read
 @click.option("--templates", help="A TOML file with your own wording, or `data` for the benchmarks' own wording.")
 @click.option("--prompt", help="Text to ask in place of every question; '{question}' in it stands for the question.")
 @click.option("--prefix/--no-prefix", default=None, help="Open the reply with 'The answer is'.  [yes]")
+@click.option(
+    "--few-shot",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Examples shown with their answers before each question.  [0]",
+)
+@click.option(
+    "--few-shot-from", metavar="BENCHMARK", help="Benchmark or folder whose examples are shown.  [each one's own]"
+)
+@click.option(
+    "--few-shot-same/--no-few-shot-same",
+    default=None,
+    help="Show the same examples before all questions.  [no, drawn for each]",
+)
+@click.option("--few-shot-seed", type=int, help="Seed of drawing them.  [0]")
 @click.option("--temperature", type=click.FloatRange(0), help="Sampling temperature.  [0, greedy]")
 @click.option("--top-p", type=click.FloatRange(0, 1), help="Nucleus sampling.  [1]")
 @click.option("--seed", type=int, help="Seed of sampled replies.  [0]")

@@ -17,6 +17,7 @@ from snellen.errors import DataError, StoreError
 from snellen.extraction import named_extractors, semantic_matching
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.models.base import ModelIdentity
+from snellen.paths import as_word
 from snellen.prompts.judge_prompts import shortened
 from snellen.protocols.judge_matching import matching_prompts
 from snellen.protocols.prediction import predict
@@ -184,7 +185,9 @@ def agreement_study(run: Path, *, seed: int = 0, meaning: bool = False) -> tuple
     agreed = {item: reading for item, readings in said.items() for reading in _majority(readings)}
     labelled = [item for item in everything if item.id in agreed]
     if not labelled:
-        raise DataError(f"{run}: no reply is labelled yet; run `snellen agree {run}` in a terminal, or give --labels")
+        raise DataError(
+            f"{run}: no reply is labelled yet; run `snellen agree {as_word(run)}` in a terminal, or give --labels"
+        )
     rows = []
     for name, readings in _readers(run, labelled, meaning):
         heard = [item for item in labelled if item.id in readings]
