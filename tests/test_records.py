@@ -207,6 +207,20 @@ def test_the_key_depends_on_all_that_the_model_sees(change: dict[str, Any]) -> N
     assert replace(ASKED, **change).key != ASKED.key
 
 
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        ({"temperature": float("0.0"), "top_p": float("1")}, {}),
+        ({"temperature": 0, "top_p": 1}, {}),
+        ({"temperature": 1}, {"temperature": 1.0}),
+        ({"stop": ["."]}, {"stop": (".",)}),
+    ],
+)
+def test_the_key_does_not_depend_on_how_a_setting_is_written(given: dict[str, Any], same: dict[str, Any]) -> None:
+    one, other = (replace(ASKED, decoding=Decoding(**settings)) for settings in (given, same))
+    assert one == other and one.key == other.key
+
+
 def test_the_key_of_a_request_stays_what_it_is() -> None:
     # A journal is found again by this key: another value orphans every run made so far.
     assert ASKED.key == "89f579e1cf0b3999237759367fd33870"

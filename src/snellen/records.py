@@ -219,10 +219,10 @@ class Decoding(Struct, frozen=True, gc=False, omit_defaults=True):
     """The allowed replies; a server that takes a JSON schema is constrained to `{"verdict": one of them}`."""
 
     def __post_init__(self) -> None:
-        # A number that only equals its default would be written out, and a request have another key for it.
+        # As JSON, a request's key tells 1 from 1.0, and a number from a default that it only equals.
         for name, default in zip(self.__struct_fields__, self.__struct_defaults__, strict=True):
-            if (value := getattr(self, name)) is not default and value == default:
-                force_setattr(self, name, default)
+            value = type(default)(getattr(self, name))
+            force_setattr(self, name, default if value == default else value)
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
