@@ -7,7 +7,7 @@ from collections.abc import Generator
 from functools import cached_property
 from typing import Any
 from typing import Protocol as Form
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 import msgspec
 from msgspec import Struct
@@ -155,3 +155,31 @@ class ProtocolSettings(Struct, frozen=True, dict=True):
     @cached_property
     def label(self) -> str:
         return protocol_label(type(self).__name__.lower(), self)
+
+
+class OfAnother(ProtocolSettings, frozen=True, kw_only=True):
+    """Settings of a protocol that changes what another one asks, or how often."""
+
+    of: str = "vanilla"
+    """The label of the other protocol."""
+
+    @cached_property
+    def inner(self) -> Protocol:
+        """The other protocol. Raises UnknownNameError for a label that names none."""
+        return parse_protocol(self.of)
+
+    @property
+    def quoted(self) -> str:
+        """The option that names the other protocol: of its own settings, `&` would begin one of this protocol's."""
+        return f"of={quote(self.of, safe='?=,:')}"
+
+    @property
+    def method(self) -> Method:
+        return self.inner.method
+
+    @property
+    def gold_history(self) -> bool:
+        return self.inner.gold_history
+
+    def applies(self, sample: Sample) -> bool:
+        return self.inner.applies(sample)

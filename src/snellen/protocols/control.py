@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import Literal
-from urllib.parse import quote
 
 from msgspec.structs import replace
 
 from snellen.errors import UnknownNameError
 from snellen.images import BLANK
 from snellen.prompts.rendering import PromptRenderer
-from snellen.protocols.base import Protocol, ProtocolSettings, RequestGenerator, parse_protocol
+from snellen.protocols.base import OfAnother, Protocol, RequestGenerator
 from snellen.protocols.declaration import Declaration, declaration_of
-from snellen.records import Method, Sample
+from snellen.records import Sample
 
 Picture = Literal["blank", "shuffled", "text"]
 SHOWN: dict[Picture, str] = {
@@ -21,7 +20,7 @@ SHOWN: dict[Picture, str] = {
 }  # fmt: skip
 
 
-class Control(ProtocolSettings, frozen=True):
+class Control(OfAnother, frozen=True):
     """Another protocol's requests, with something else to see: what of its score does not need the picture.
 
     A sample that has no picture is not asked. With `shuffled`, samples come with the pictures of others
@@ -29,29 +28,14 @@ class Control(ProtocolSettings, frozen=True):
     """
 
     picture: Picture = "blank"
-    of: str = "vanilla"
-    """The label of that protocol."""
 
     def __post_init__(self) -> None:
         if declaration_of(self.inner).control_of:
             raise UnknownNameError(f"{self.of} is a control itself; name the protocol that is to be controlled")
 
     @cached_property
-    def inner(self) -> Protocol:
-        return parse_protocol(self.of)
-
-    @cached_property
     def label(self) -> str:
-        # Of settings of the other protocol, `&` would begin one of this protocol's.
-        return f"control?picture={self.picture}&of={quote(self.of, safe='?=,:')}"
-
-    @property
-    def method(self) -> Method:
-        return self.inner.method
-
-    @property
-    def gold_history(self) -> bool:
-        return self.inner.gold_history
+        return f"control?picture={self.picture}&{self.quoted}"
 
     @property
     def declaration(self) -> Declaration:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
-from urllib.parse import quote
 
 from msgspec.structs import replace
 
 from snellen.errors import UnknownNameError
 from snellen.prompts.rendering import PromptRenderer
-from snellen.protocols.base import Protocol, ProtocolSettings, RequestGenerator, parse_protocol
+from snellen.protocols.base import OfAnother, RequestGenerator
 from snellen.protocols.declaration import Declaration, declaration_of
-from snellen.records import Method, Request, Response, Sample
+from snellen.records import Request, Response, Sample
 
 
-class Repeat(ProtocolSettings, frozen=True):
+class Repeat(OfAnother, frozen=True):
     """Another protocol's requests `n` times, each time with a seed of its own: the run's, and those after it.
 
     The other protocol asks every question once, for a reply. pass@k is the chance that of `k` replies one is right
@@ -28,8 +27,6 @@ class Repeat(ProtocolSettings, frozen=True):
     """How often every question is asked; 0: `k` times."""
     greedy: bool = False
     """Whether it may be asked at temperature 0, to see what changes all the same."""
-    of: str = "vanilla"
-    """The label of the other protocol."""
 
     def __post_init__(self) -> None:
         if self.k < 1 or 0 < self.n < self.k or self.times < 2:
@@ -48,24 +45,10 @@ class Repeat(ProtocolSettings, frozen=True):
         return self.n or self.k
 
     @cached_property
-    def inner(self) -> Protocol:
-        return parse_protocol(self.of)
-
-    @cached_property
     def label(self) -> str:
         settings = {"k": self.k, "n": self.n, "greedy": "true" if self.greedy else ""}
         shown = [f"{name}={value}" for name, value in settings.items() if value]
-        # Of settings of the other protocol, `&` would begin one of this protocol's.
-        of = [] if self.of == "vanilla" else [f"of={quote(self.of, safe='?=,:')}"]
-        return f"repeat?{'&'.join((*shown, *of))}"
-
-    @property
-    def method(self) -> Method:
-        return self.inner.method
-
-    @property
-    def gold_history(self) -> bool:
-        return self.inner.gold_history
+        return f"repeat?{'&'.join(shown if self.of == 'vanilla' else (*shown, self.quoted))}"
 
     @property
     def declaration(self) -> Declaration:
@@ -75,9 +58,6 @@ class Repeat(ProtocolSettings, frozen=True):
             repeated_for=self.k,
             needs_temperature=not self.greedy,
         )
-
-    def applies(self, sample: Sample) -> bool:
-        return self.inner.applies(sample)
 
     def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
         """All repetitions side by side; those of a dialogue go on by their own replies."""
