@@ -117,13 +117,19 @@ class Client:
             self.limit.release()
 
     async def exchange(
-        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        watch: Callable[[bytes], None] | None = None,
     ) -> HttpReply | ServerFault:
-        """One HTTP exchange; a failure below HTTP is a fault that is worth another attempt."""
+        """One HTTP exchange; a failure below HTTP is a fault that is worth another attempt. `watch` is given each part
+        of the body as it comes."""
         limit = self._options.timeout
         try:
             async with asyncio.timeout(limit):
-                return await self._connections.send(method, path, body, headers)
+                return await self._connections.send(method, path, body, headers, watch)
         except TooLongError:
             most = self._options.reply_bytes
             detail = f"the reply is longer than {most:,} bytes; raise reply_bytes= if that is right"
