@@ -184,6 +184,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "features": {
         "about": "snellen.server.hosting.about:FEATURE",
         "accounts": "snellen.server.hosting.account_pages:FEATURE",
+        "arena": "snellen.server.arena.feature:FEATURE",
         "pictures": "snellen.server.hosting.pictures:FEATURE",
     },
     # Let pass, or refuse, what people send to the server: `snellen.server.hosting.moderation`.
