@@ -238,7 +238,7 @@ def _voided(fault: str) -> dict[str, Any]:
 
 
 def _pseudonym(connection: Connection, actor: str) -> str:
-    """By what the log of votes knows a person: a random name, which is kept apart from the votes and can be forgotten."""
+    """By what the log of votes knows a person: a random name. Whose it is stands elsewhere, and can be forgotten."""
     known = select(arena_voter.c.pseudonym).where(arena_voter.c.actor == actor)
     if found := connection.execute(known).scalar():
         return str(found)

@@ -39,7 +39,11 @@ FEATURE = Feature(
     tables=(arena_battle, arena_vote, arena_voter, arena_rating),
     settings=ArenaSettings,
     navigation=(NavigationEntry("Arena", "/arena"), NavigationEntry("Ratings", "/arena/ratings")),
-    jobs=(Job(JOB, 30, rate_arena), Job("void late battles", 60, void_late_battles), Job("judge battles", 30, judge_battles)),
+    jobs=(
+        Job(JOB, 30, rate_arena),
+        Job("void late battles", 60, void_late_battles),
+        Job("judge battles", 30, judge_battles),
+    ),
     metrics=(
         Collector("snellen_arena_battles", "Questions that were settled, by what became of them", labels=("state",)),
         Collector("snellen_arena_votes", "Votes of people", labels=("kind", "outcome")),
@@ -53,7 +57,14 @@ FEATURE = Feature(
             "account_id",
             "visitor",
             hidden=("token_digest",),
-            on_erasure={"account_id": None, "visitor": None, "turns": [], "image": None, "token_digest": None},
+            on_erasure={
+                "account_id": None,
+                "visitor": None,
+                "turns": [],
+                "turn_count": 0,
+                "image": None,
+                "token_digest": None,
+            },
         ),
         # Without it nothing says any more whose votes these are; that they are one person's stays known.
         PersonalData(arena_voter, actor_column="actor"),

@@ -137,7 +137,7 @@ def _record(connection: Connection, judge: str, battle: str, outcome: Outcome | 
             battle_id=battle,
             voter_kind="judge",
             judge=judge,
-            voter=judge,
+            voter=None,  # the votes of one model do not depend on each other as those of one person may
             outcome=outcome,
             cast=utc_now(),
             detail=detail,

@@ -142,6 +142,8 @@ class ServedModel:
 
     async def _ask(self, request: Request, images: Images, listener: ReplyListener) -> Response:
         model, loop = self._model, asyncio.get_running_loop()
+        if model is None:
+            return Response(error=Failure("model", "it is not open"))
         if isinstance(model, AsyncStreamingModel):
             return await model.ask_streaming(request, images, listener)
         if isinstance(model, AsyncModel):
@@ -150,14 +152,14 @@ class ServedModel:
         def tell(text: str) -> None:
             loop.call_soon_threadsafe(listener, text)
 
-        def work() -> Response:
-            if isinstance(model, StreamingModel):
-                return model.generate_streaming(request, images, tell)
-            assert isinstance(model, Model)
-            [response] = model.generate([request], images)
-            return response
+        return await loop.run_in_executor(self._local, _write, model, request, images, tell)
 
-        return await loop.run_in_executor(self._local, work)
+
+def _write(model: Model, request: Request, images: Images, listener: ReplyListener) -> Response:
+    if isinstance(model, StreamingModel):
+        return model.generate_streaming(request, images, listener)
+    [response] = model.generate([request], images)
+    return response
 
 
 class ModelPool:

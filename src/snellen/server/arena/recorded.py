@@ -45,7 +45,11 @@ class RecordedReplies:
 def read_recorded(folders: Sequence[Path]) -> RecordedReplies:
     """The replies of the runs in `folders`: those in words, to the first presentation of a question about one picture
     or none. Of two runs of one model the first counts. Raises StoreError for what is no run."""
-    contenders, questions, replies = dict[str, Contender](), dict[bytes, RecordedQuestion](), dict[str, dict[bytes, str]]()
+    contenders, questions, replies = (
+        dict[str, Contender](),
+        dict[bytes, RecordedQuestion](),
+        dict[str, dict[bytes, str]](),
+    )
     for folder in folders:
         manifest = read_manifest(folder)
         contender = Contender(manifest.model[:200], version_of(manifest.fingerprint))

@@ -140,7 +140,7 @@ BrowserDep = Annotated[Caller, Depends(_browser)]
     dependencies=[Depends(Limited(QUESTIONS))],
 )
 async def begin_battle(wanted: BattleRequest, services: ServicesDep, caller: BrowserDep) -> StreamingResponse:
-    """Ask two models. The events: `battle` with the id, `text` of a side as it grows, at last `answered` or `voided`."""
+    """Ask two models. Events: `battle` with the id, `text` of a side as it grows, at last `answered` or `voided`."""
     arena = arena_of(services)
     await _moderate(services, arena, wanted.question)
     image = await services.database.read(lambda connection: _usable_picture(connection, caller, wanted.picture))
@@ -268,7 +268,9 @@ def _shown(battle: Row[Any], token: str | None = None) -> ShownBattle:
     is_named = battle.state == "voted" or battle.kind in ("named", "chat")
     turns = [
         ShownTurn(
-            question=turn.prompt, left=turn.left.text if turn.left else None, right=turn.right.text if turn.right else None
+            question=turn.prompt,
+            left=turn.left.text if turn.left else None,
+            right=turn.right.text if turn.right else None,
         )
         for turn in turns_of(battle)
     ]
@@ -289,7 +291,9 @@ def _shown(battle: Row[Any], token: str | None = None) -> ShownBattle:
 
 def _stream(name: str, progress: ReplyProgress) -> StreamingResponse:
     # A proxy that gathers answers before it passes them on is asked not to.
-    return StreamingResponse(_events(name, progress), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+    return StreamingResponse(
+        _events(name, progress), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
+    )
 
 
 async def _events(name: str, progress: ReplyProgress) -> AsyncIterator[bytes]:
@@ -361,7 +365,8 @@ async def ratings_page(request: Request, services: ServicesDep) -> HTMLResponse:
     standing, frozen = await services.database.read(
         lambda connection: (latest_standing(connection), frozen_ratings(connection))
     )
-    values = {"standing": standing, "frozen": frozen, "parts": PARTS, "matrix": _matrix(standing)}
+    elo = {one.model: one for one in standing.elo} if standing else {}
+    values = {"standing": standing, "frozen": frozen, "parts": PARTS, "matrix": _matrix(standing), "elo": elo}
     return services.pages.render(request, "arena/ratings.html", values)
 
 

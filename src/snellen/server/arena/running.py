@@ -97,7 +97,11 @@ class Arena:
         if not pairs:
             raise DataError("this arena has no replies of runs to vote on")
         drawn = draw_pair(pairs, self.pair_votes, self.settings.sampling, self._random)
-        key = (drawn.left, drawn.right) if (drawn.left, drawn.right) in self.recorded.shared else (drawn.right, drawn.left)
+        key = (
+            (drawn.left, drawn.right)
+            if (drawn.left, drawn.right) in self.recorded.shared
+            else (drawn.right, drawn.left)
+        )
         return drawn, self._random.choice(self.recorded.shared[key])
 
     def model(self, name: str) -> ServedModel:

@@ -177,7 +177,9 @@ def _freeze(connection: Connection, waiting: list[int], standing: Standing, file
         return
     snapshot, log = files
     connection.execute(
-        update(arena_rating).where(chosen).values(
+        update(arena_rating)
+        .where(chosen)
+        .values(
             made=standing.made,
             votes=standing.votes,
             standing=msgspec.to_builtins(standing),
