@@ -62,8 +62,7 @@ class AsyncModel(Protocol):
 
 
 ReplyListener = Callable[[str], None]
-"""Is given the answer as far as it is written, again and again. One that is begun anew after a fault may become shorter.
-"""
+"""Is given the answer as far as it is written, again and again. One that is begun anew after a fault gets shorter."""
 
 
 @runtime_checkable

@@ -18,20 +18,20 @@ EVENT = b"data:"
 DONE = b"[DONE]"
 
 
-class _Delta(Struct):
+class _Delta(Struct, frozen=True):
     content: str | None = None
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
 
 
-class _PartialChoice(Struct):
+class _PartialChoice(Struct, frozen=True):
     delta: _Delta = _Delta()
     finish_reason: str | None = None
 
 
-class _Part(Struct):
-    choices: list[_PartialChoice] = []
+class _Part(Struct, frozen=True):
+    choices: tuple[_PartialChoice, ...] = ()
     error: msgspec.Raw = msgspec.Raw(b"null")
 
 

@@ -105,10 +105,10 @@ class Connections:
         headers: Mapping[str, str] | None = None,
         watch: Callable[[bytes], None] | None = None,
     ) -> HttpReply:
-        """Send one request, with `headers` of its own, and read the whole reply. `watch` is given each part as it comes.
+        """Send one request, with `headers` of its own, and read the whole reply.
 
-        Raises httpcore's exceptions, and TooLongError when it has read as much as it may of a reply and there is
-        more. Only connecting has its own time limit.
+        `watch` is given each part of its body as it comes. Raises httpcore's exceptions, and TooLongError when it has
+        read as much as it may of a reply and there is more. Only connecting has its own time limit.
         """
         connection = await self._take()
         request = httpcore.Request(

@@ -244,7 +244,7 @@ class OpenAIModel:
             chat.PATH,
             images,
             lambda picture: chat.encode_chat(self._wanted, request, dialect, picture, streaming=stream is not None),
-            stream and stream.watch,
+            stream.watch if stream else None,
         )
         if stream and isinstance(reply, HttpReply):
             reply = stream.whole(reply)
