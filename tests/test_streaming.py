@@ -26,7 +26,11 @@ class Blank:
 
 def question(text: str) -> Request:
     return Request(
-        "b", "s", Variant(), (Message("user", (ImagePart(BLANK), TextPart(text))),), decoding=Decoding(max_new_tokens=40)
+        "b",
+        "s",
+        Variant(),
+        (Message("user", (ImagePart(BLANK), TextPart(text))),),
+        decoding=Decoding(max_new_tokens=40),
     )
 
 

@@ -65,7 +65,7 @@ class ChatStream:
         except JSON_FAULTS as error:
             self._fault = f"an event of the stream cannot be read: {error}"
             return
-        if part.error != b"null":
+        if bytes(part.error) != b"null":
             self._error = part.error
         for choice in part.choices[:1]:
             for name in _Delta.__struct_fields__:

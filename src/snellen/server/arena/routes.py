@@ -53,7 +53,7 @@ API = "/api/v1/arena"
 QUIET_SECONDS = 15.0
 """After so long without a word a stream sends an empty comment, so that no proxy takes it for dead."""
 Found = TypeVar("Found")
-Question = Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"^[^\x00]*\S[^\x00]*$")]
+Question = Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 CONFLICT: dict[int | str, dict[str, Any]] = {
     409: {"description": "Not in this state of the battle"},

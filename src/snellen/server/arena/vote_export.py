@@ -53,13 +53,6 @@ def _pairs(battle: Battle) -> Iterator[frozenset[str]]:
 
 
 def _battle(row: Row[Any], texts: bool) -> Battle:
-    turns = row.turns if texts else []
-    said = {
-        "prompt": "\n\n".join(turn["prompt"] for turn in turns),
-        "left_reply": "\n\n".join(turn["left"]["text"] for turn in turns if turn.get("left")),
-        "right_reply": "\n\n".join(turn["right"]["text"] for turn in turns if turn.get("right")),
-        "image": row.image,
-    }
     return Battle(
         id=f"{row.id}/{row.judge}" if row.judge else row.id,
         left=row.left,
@@ -73,5 +66,14 @@ def _battle(row: Row[Any], texts: bool) -> Battle:
         voter=row.voter,
         voter_kind=row.voter_kind,
         anonymous=row.kind in HIDDEN,
-        **(said if turns else {}),
+        **(_said(row) if texts else {}),
     )
+
+
+def _said(row: Row[Any]) -> dict[str, Any]:
+    """What was asked, replied and shown; of several questions all, one after the other."""
+    replies = {
+        f"{side}_reply": "\n\n".join(turn[side]["text"] for turn in row.turns if turn.get(side))
+        for side in ("left", "right")
+    }
+    return {"prompt": "\n\n".join(turn["prompt"] for turn in row.turns), "image": row.image, **replies}
