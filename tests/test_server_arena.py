@@ -69,8 +69,18 @@ from snellen.server.hosting.personal import erase_person
 from snellen.server.hosting.services import Services
 
 MARKUP = "<b>bold</b> <img src=x onerror=document.title='run'>"
-GATE = asyncio.Event()
-"""What a question with `wait` waits for; one event loop at a time."""
+GATES: dict[asyncio.AbstractEventLoop, asyncio.Event] = {}
+"""What a question with `wait` waits for, in each event loop."""
+
+
+def gate() -> asyncio.Event:
+    return GATES.setdefault(asyncio.get_running_loop(), asyncio.Event())
+
+
+async def open_gate() -> None:
+    """Let those pass who wait, and nobody after them."""
+    gate().set()
+    del GATES[asyncio.get_running_loop()]
 
 
 class Talker:
@@ -97,7 +107,7 @@ class Talker:
         if f"raise {self.name}" in question:
             raise ModelError(f"{self.name} is gone")
         if f"wait {self.name}" in question:
-            await GATE.wait()
+            await gate().wait()
         if "Compare their replies" in question:
             # The judge: it likes long replies, or the left side.
             first, second = question.split("Reply of A:\n")[1].split("\n\nReply of B:\n")
@@ -345,9 +355,8 @@ def test_a_reply_is_shown_while_the_other_side_is_still_silent(server: RunningSe
         )
         refused = visitor.ask(f"/api/v1/arena/battles/{name}/vote", {"token": "x", "outcome": "left"})
         assert refused.status_code == 409 and "not all come" in refused.json()["error"]["message"]
-        server.loop_call(GATE.set)
+        server.do(open_gate())
         assert [line for line in lines if line.startswith("event")][-1] == "event: answered"
-    server.loop_call(GATE.clear)
 
 
 def test_a_battle_whose_page_was_closed_is_settled(server: RunningServer, visitor: Browser) -> None:
@@ -355,9 +364,8 @@ def test_a_battle_whose_page_was_closed_is_settled(server: RunningServer, visito
     headers, body = {"x-csrf-token": visitor.token()}, {"question": "wait numbat", "picture": digest}
     with visitor.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as answer:
         name = json.loads(until(answer.iter_lines(), "data: ")[-1].removeprefix("data: "))["id"]
-    server.loop_call(GATE.set)
+    server.do(open_gate())
     server.do(settled(server.services))
-    server.loop_call(GATE.clear)
     assert row(server, name).state == "answered"
 
 
@@ -390,9 +398,8 @@ def test_a_model_without_room_is_asked_no_more_in_one_clear_line(tmp_path: Path)
             refused = berta.ask("/api/v1/arena/battles", {"question": "?", "picture": digest})
             assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
             assert "ask again" in refused.json()["error"]["message"]
-            running.loop_call(GATE.set)
+            running.do(open_gate())
             until(lines, "event: answered")
-        running.loop_call(GATE.clear)
         assert Fight(berta).outcome == "answered"
 
 
