@@ -100,7 +100,7 @@ class Page:
                 const look = () => ({condition}) && (watcher.disconnect(), done(true));
                 const watcher = new MutationObserver(look);
                 watcher.observe(document, {{subtree: true, childList: true, attributes: true, characterData: true}});
-                setTimeout(() => failed(new Error({json.dumps(condition)} + ' does not come true')), {LONGEST * 500});
+                setTimeout(() => failed(new Error({json.dumps(condition)} + ' does not come true')), {LONGEST * 250});
                 look();
             }})"""
         )

@@ -60,6 +60,11 @@ class Standing(Struct, frozen=True):
         return tuple(row.model for row in self.rating.models if row.rating is None) if self.rating else ()
 
     @property
+    def has_lone_voter(self) -> bool:
+        """Whether models are rated by one voter's votes alone, without an interval."""
+        return any(row.rating is not None and row.low is None for row in self.rating.models) if self.rating else False
+
+    @property
     def groups(self) -> int:
         """Groups of models that are rated, each by itself."""
         return len({row.group for row in self.rating.models if row.rating is not None}) if self.rating else 0
