@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import product
+from pathlib import Path
 
 import evalica
 import numpy as np
