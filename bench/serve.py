@@ -153,7 +153,8 @@ class Client:
 
     async def _chunks(self) -> bytes:
         content = b""
-        while size := int(await self._reader.readline(), 16):
+        # A line that does not end is the end of the server.
+        while size := int(await self._reader.readuntil(b"\r\n"), 16):
             content += (await self._reader.readexactly(size + 2))[:-2]
         await self._reader.readline()
         return content
@@ -256,6 +257,7 @@ def main_of_bench() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         process, port = start(folder, asked.database)
+        before = set(stored_votes(folder, asked.database))
         time.sleep(1)  # until the models and the example are there
         if asked.kill:
             asyncio.run(measure_and_kill(process, port, asked, result))
@@ -263,7 +265,7 @@ def main_of_bench() -> None:
             asyncio.run(measure(port, asked, result))
             process.terminate()
         _, usage = os.wait4(process.pid, 0)[1:]
-        stored = stored_votes(folder, asked.database)
+        stored = [name for name in stored_votes(folder, asked.database) if name not in before]
     lost = set(result.acknowledged) - set(stored)
     ordered = sorted(result.latencies)
     lasted = asked.seconds / 2 if asked.kill else asked.seconds

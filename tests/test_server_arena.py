@@ -31,11 +31,14 @@ pytest.importorskip("fastapi", reason="waits for fastapi")
 pytest.importorskip("alembic", reason="waits for alembic")
 pytest.importorskip("polars", reason="waits for polars")
 
+import small
+import snellen as sn
 from hosting import Browser, RunningServer, hosted
 from snellen.cli import main
 from snellen.errors import ModelError
 from snellen.images import Images
 from snellen.models.base import ModelSpec, ReplyListener
+from snellen.models.instruments import Scripted
 from snellen.records import Failure, Request, Response
 from snellen.registry import register
 from snellen.server.arena.battles import (
@@ -452,6 +455,32 @@ def test_a_chat_has_no_vote(visitor: Browser) -> None:
     chat.take()
     assert chat.text("left") == "reply 3 of 6"
     assert chat.vote().status_code == 409
+
+
+def test_replies_of_runs_are_voted_on_with_no_model_running(tmp_path: Path) -> None:
+    benchmark = small.built(small.rows(4), tmp_path / "made")
+    for name in ("quokka", "numbat"):
+        replier = Scripted(lambda request, name=name: f"by {len(name)}: {request.sample_id}", name=name)  # type: ignore[misc]
+        sn.evaluate(replier, str(benchmark.folder), runs=tmp_path, name=name, protocols="vanilla")
+    runs = [str(tmp_path / name) for name in ("quokka", "numbat")]
+    with hosted(tmp_path / "server", features=["arena"], feature={"arena": {"runs": runs}}) as running:
+        running.do(settled(running.services))
+        anna = running.visitor()
+        assert "Show two replies" in anna.get("/arena/recorded").text
+        begun = anna.ask("/api/v1/arena/recorded", {})
+        assert begun.status_code == 200
+        battle = begun.json()
+        assert (battle["state"], battle["left"], battle["right"]) == ("answered", None, None)
+        [turn] = battle["turns"]
+        assert "Which animal is number" in turn["question"] and {turn["left"][:4], turn["right"][:4]} == {"by 6"}
+        assert anna.get(f"/pictures/{battle['picture']}").status_code == 200
+        address = f"/api/v1/arena/battles/{battle['id']}"
+        assert anna.ask(f"{address}/turns", {"question": "?"}).status_code == 409
+        voted = anna.ask(f"{address}/vote", {"token": battle["token"], "outcome": "tie"}).json()
+        assert {voted[side]["name"] for side in ("left", "right")} == {"quokka", "numbat"}
+        kept = row(running, battle["id"])
+        assert (kept.propensity, kept.category, set(kept.origin)) == (1.0, benchmark.name, {"benchmark", "sample"})
+        assert anna.ask("/api/v1/arena/battles", {"question": "?", "picture": battle["picture"]}).status_code == 503
 
 
 def test_a_judge_votes_on_the_same_battles_apart_from_people(tmp_path: Path) -> None:

@@ -202,19 +202,17 @@ def cast_vote(connection: Connection, caller: Caller, casting: Casting) -> Row[A
     if battle is None:
         found = find_battle(connection, caller, casting.battle)
         raise BattleConflictError(_not_votable(found))
+    vote = insert(arena_vote).values(
+        battle_id=casting.battle,
+        voter_kind="person",
+        judge="",
+        voter=_pseudonym(connection, caller.actor),
+        outcome=casting.outcome,
+        cast=now,
+        detail={},
+    )
     try:
-        with connection.begin_nested():
-            connection.execute(
-                insert(arena_vote).values(
-                    battle_id=casting.battle,
-                    voter_kind="person",
-                    judge="",
-                    voter=_pseudonym(connection, caller.actor),
-                    outcome=casting.outcome,
-                    cast=now,
-                    detail={},
-                )
-            )
+        connection.execute(vote)
     except IntegrityError:
         raise BattleConflictError(_not_answered("voted")) from None
     return battle
