@@ -472,7 +472,7 @@ def test_replies_of_runs_are_voted_on_with_no_model_running(tmp_path: Path) -> N
         battle = begun.json()
         assert (battle["state"], battle["left"], battle["right"]) == ("answered", None, None)
         [turn] = battle["turns"]
-        assert "Which animal is number" in turn["question"] and {turn["left"][:4], turn["right"][:4]} == {"by 6"}
+        assert "Which animal is number" in turn["question"] and "by 6: q" in turn["left"]
         assert anna.get(f"/pictures/{battle['picture']}").status_code == 200
         address = f"/api/v1/arena/battles/{battle['id']}"
         assert anna.ask(f"{address}/turns", {"question": "?"}).status_code == 409

@@ -61,12 +61,11 @@ def read_recorded(folders: Sequence[Path]) -> RecordedReplies:
             if _is_shown(exchange):
                 request = exchange.request
                 key = hashlib.blake2b(msgspec.json.encode(request.messages), digest_size=16).digest()
-                own.setdefault(key, exchange.response.text or "")
+                own.setdefault(key, _whole_reply(exchange))
                 image = request.images[0] if request.images else None
                 store = stores.get(request.benchmark)
-                question = RecordedQuestion(
-                    request.benchmark, request.sample_id, request.messages[-1].text, image, store
-                )
+                prompt = next((said.text for said in reversed(request.messages) if said.role == "user"), "")
+                question = RecordedQuestion(request.benchmark, request.sample_id, prompt, image, store)
                 questions.setdefault(key, question)
     shared = {
         (one, other): sorted(replies[one].keys() & replies[other].keys()) for one, other in combinations(replies, 2)
@@ -84,6 +83,14 @@ def _is_shown(exchange: Exchange) -> bool:
         and variant.step is None
         and variant.test == variant.turn == 0
         and not variant.baseline
-        and request.messages[-1].role == "user"
         and len(request.images) <= 1
     )
+
+
+def _whole_reply(exchange: Exchange) -> str:
+    """What the model said, behind the beginning that it was given to continue."""
+    last, text = exchange.request.messages[-1], exchange.response.text or ""
+    if last.role != "assistant":
+        return text
+    beginning = last.text.rstrip()
+    return beginning + ("" if beginning.endswith("(") else " ") + text.lstrip()
