@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
@@ -34,6 +38,7 @@ pytest.importorskip("polars", reason="waits for polars")
 import small
 import snellen as sn
 from hosting import Browser, RunningServer, hosted
+from postgres import IS_THERE, running_postgres
 from snellen.cli import main
 from snellen.errors import ModelError
 from snellen.images import Images
@@ -260,20 +265,44 @@ def test_the_record_of_a_battle_holds_what_a_rating_needs_and_nobodys_name(
     assert votes(server, second.id)[0].voter == vote.voter
 
 
-def test_of_many_votes_at_once_one_counts(server: RunningServer, visitor: Browser) -> None:
-    fight = Fight(visitor)
-    token, address = visitor.token(), f"{server.url}/api/v1/arena/battles/{fight.id}/vote"
-    cookies = {"cookie": f"snellen_visitor={visitor.http.cookies['snellen_visitor']}", "x-csrf-token": token}
+def votes_at_once(server: RunningServer, fight: Fight) -> list[int]:
+    """The status of sixteen votes of one person on one battle, on connections of their own."""
+    token, address = fight.browser.token(), f"{server.url}/api/v1/arena/battles/{fight.id}/vote"
+    cookie = f"snellen_visitor={fight.browser.http.cookies['snellen_visitor']}"
 
     def vote(outcome: str) -> int:
-        with httpx.Client(trust_env=False, verify=False) as client:
-            return client.post(address, json={"token": fight.token, "outcome": outcome}, headers=cookies).status_code
+        with httpx.Client(trust_env=False, verify=False, headers={"cookie": cookie, "x-csrf-token": token}) as client:
+            return client.post(address, json={"token": fight.token, "outcome": outcome}).status_code
 
     with ThreadPoolExecutor(8) as pool:
-        codes = list(pool.map(vote, ["left", "right", "tie", "both bad"] * 4))
-    assert sorted(codes) == [200] + [409] * 15
+        return sorted(pool.map(vote, ["left", "right", "tie", "both bad"] * 4))
+
+
+def test_of_many_votes_at_once_one_counts(server: RunningServer, visitor: Browser) -> None:
+    fight = Fight(visitor)
+    assert votes_at_once(server, fight) == [200] + [409] * 15
     assert len(votes(server, fight.id)) == 1
     assert "already" in fight.vote().json()["error"]["message"]
+
+
+def test_on_postgresql_one_vote_counts_too_and_is_rated(tmp_path: Path) -> None:
+    if not IS_THERE:
+        pytest.skip("waits for the system package postgresql (make system)")
+    pytest.importorskip("psycopg", reason="waits for psycopg")
+    feature = {"arena": {"models": models("quokka", "numbat"), "resamples": 20}}
+    with (
+        running_postgres() as url,
+        hosted(tmp_path, features=["arena"], feature=feature, database=url) as running,
+    ):
+        fights = [Fight(running.visitor()) for _ in range(3)]
+        for fight in fights:
+            assert votes_at_once(running, fight) == [200] + [409] * 15
+        running.do(rate_arena(running.services))
+        standing = running.services.database.read_now(latest_standing)
+        assert standing is not None and standing.votes == 3
+        actor = f"visitor:{fights[0].browser.http.cookies['snellen_visitor'].partition('.')[0]}"
+        running.services.database.write_now(lambda connection: erase_person(connection, actor, "command line"))
+        assert row(running, fights[0].id).turns == []
 
 
 def test_a_token_is_good_for_the_last_replies_only(visitor: Browser) -> None:
@@ -577,6 +606,55 @@ def test_who_is_erased_leaves_votes_without_texts_or_name(tmp_path: Path) -> Non
         voters = database.read_now(lambda c: c.execute(select(func.count()).select_from(arena_voter)).scalar_one())
         assert voters == 0
         assert fight.shown()["error"]["status"] == 404
+
+
+# --- the command -------------------------------------------------------------------------------------------------
+
+
+def test_one_command_lets_the_models_that_ship_fight(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="waits for transformers")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "snellen", "serve", str(tmp_path / "lab"), "--port", "0", "--arena", "demo"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "COLUMNS": "200", "SNELLEN_HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.readline()
+    visitor = Browser(process.stdout.readline().split()[0])
+    while visitor.get("/readyz").status_code != 200 or "data-picture" not in visitor.get("/arena").text:
+        process.stderr.readline()  # the log of what was asked
+    page = visitor.get("/arena").text
+    body = {"question": "What colour is the star?", "picture": page.split('data-picture="')[1][:64]}
+    told = events(visitor.ask("/api/v1/arena/battles", body))
+    assert told[-1][0] == "answered"
+    assert [kind for kind, _ in told].count("text") >= 2
+    vote = {"token": told[-1][1]["token"], "outcome": "left"}
+    voted = visitor.ask(f"/api/v1/arena/battles/{told[0][1]['id']}/vote", vote).json()
+    assert {voted[side]["name"] for side in ("left", "right")} == {"tiny", "tiny-xs"}
+    visitor.http.close()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode in (0, -signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("models = [{ name = 'a' }]", "missing required field `model`"),
+        ("[[models]]\nname = 'a'\nmodel = 'x:1'\n[[models]]\nname = 'a'\nmodel = 'x:2'", "two models are called 'a'"),
+        ("sampling = 'always'", "always"),
+        ("model = 1", "unknown field"),
+        ("[", "docs/server.md"),
+    ],
+)
+def test_a_file_of_an_arena_that_cannot_be_meant_is_refused_in_one_line(
+    tmp_path: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "arena.toml").write_text(text)
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", str(tmp_path / "lab"), "--arena", str(tmp_path / "arena.toml")])
+    said = capsys.readouterr().err
+    assert ended.value.code != 0 and message in said and said.count("\n") == 1
 
 
 # --- pairs -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from snellen.errors import MissingExtraError
 
 DEMO: Mapping[str, Any] = {
     "models": [{"name": "tiny", "model": "snellen:tiny"}, {"name": "tiny-xs", "model": "snellen:tiny-xs"}],
-    "examples": ["eyechart/colour", "eyechart/shape"],
+    "examples": ["eyechart/colour"],
+    "examples_each": 8,
 }
 DEMO_PACKAGES = ("torch", "transformers")
 
