@@ -128,7 +128,7 @@ EVENTS = {"content-type": "text/event-stream"}
 
 def stream_body(text: str, *, ends: bool = True) -> str:
     """A chat completion in parts, a word each; one that does not end has broken off."""
-    parts = [{"delta": {"role": "assistant", "content": ""}}]
+    parts: list[dict[str, Any]] = [{"delta": {"role": "assistant", "content": ""}}]
     parts += [{"delta": {"content": word}} for word in re.findall(r"\s*\S+", text)]
     parts += [{"delta": {}, "finish_reason": "stop"}] if ends else []
     events = [_dump({"object": "chat.completion.chunk", "choices": [{"index": 0, **part}]}) for part in parts]

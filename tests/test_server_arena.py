@@ -420,6 +420,7 @@ async def settled(services: Services) -> None:
 def test_a_model_without_room_is_asked_no_more_in_one_clear_line(tmp_path: Path) -> None:
     with fighting(tmp_path, models("quokka", "numbat", concurrency=1, waiting=0)) as running:
         anna, berta = running.visitor(), running.visitor()
+        earlier = Fight(berta)
         digest = anna.send("/api/v1/pictures", picture()).json()["digest"]
         headers = {"x-csrf-token": anna.token()}
         body = {"question": "wait quokka wait numbat", "picture": digest}
@@ -430,6 +431,9 @@ def test_a_model_without_room_is_asked_no_more_in_one_clear_line(tmp_path: Path)
             refused = berta.ask("/api/v1/arena/battles", {"question": "?", "picture": digest})
             assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
             assert "ask again" in refused.json()["error"]["message"]
+            # A battle that cannot go on can still be voted on.
+            assert earlier.further().status_code == 503
+            assert earlier.vote().status_code == 200
             running.do(open_gate())
             until(lines, "event: answered")
         assert Fight(berta).outcome == "answered"

@@ -141,16 +141,21 @@ def find_battle(connection: Connection, caller: Caller, name: str) -> Row[Any]:
     return row
 
 
+def check_further(battle: Row[Any], most: int) -> None:
+    """Raise BattleConflictError for a battle that has no further question, whatever its state."""
+    if battle.kind == "offline":
+        raise BattleConflictError("these replies were given earlier; nobody is there to ask further")
+    if battle.turn_count >= most:
+        raise BattleConflictError(f"a battle has at most {most} questions; vote, or begin another")
+
+
 def begin_turn(connection: Connection, caller: Caller, name: str, prompt: str, most: int) -> Row[Any]:
     """Put the next question of an answered battle, which takes its token away; the battle as it is then.
 
     Raises NoSuchBattleError, BattleConflictError.
     """
     battle = find_battle(connection, caller, name)
-    if battle.kind == "offline":
-        raise BattleConflictError("these replies were given earlier; nobody is there to ask further")
-    if battle.turn_count >= most:
-        raise BattleConflictError(f"a battle has at most {most} questions; vote, or begin another")
+    check_further(battle, most)
     turns = [*battle.turns, to_builtins(BattleTurn(prompt))]
     changes = {"turns": turns, "turn_count": len(turns), "state": "created", "token_digest": None}
     if not _change(connection, name, battle.turn_count, "answered", changes):

@@ -191,10 +191,13 @@ class ModelPool:
         return "fewer than two of its models could be opened; the log says why"
 
     async def close(self) -> None:
-        await asyncio.gather(*self._loading)
+        """Let go of all models; one that is being loaded, or writes, is not waited for."""
+        for task in self._loading:
+            task.cancel()
+        await asyncio.gather(*self._loading, return_exceptions=True)
         for model in self.models.values():
             await model.close()
-        await asyncio.to_thread(self._local.shutdown)
+        self._local.shutdown(wait=False, cancel_futures=True)
 
 
 def conversation(turns: Sequence[tuple[str, str]], question: str, image: ImageRef | None) -> tuple[Message, ...]:

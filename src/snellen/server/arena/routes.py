@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -27,6 +27,7 @@ from snellen.server.arena.battles import (
     SideReply,
     begin_turn,
     cast_vote,
+    check_further,
     create_battle,
     find_battle,
     finish_turn,
@@ -145,8 +146,9 @@ async def begin_battle(wanted: BattleRequest, services: ServicesDep, caller: Bro
     await _moderate(services, arena, wanted.question)
     image = await services.database.read(lambda connection: _usable_picture(connection, caller, wanted.picture))
     new = _new_battle(arena, wanted)
-    name, progress = await arena.begin(caller, new, image)
-    return _stream(name, progress)
+    with arena.reserved(new.left.name, new.right.name) as sides:
+        name = await services.database.write(lambda connection: create_battle(connection, caller, new))
+    return _stream(name, arena.answer(name, sides, [new.turn], image))
 
 
 @router.post(
@@ -163,16 +165,27 @@ async def ask_further(
     arena = arena_of(services)
     await _moderate(services, arena, wanted.question)
     most = arena.settings.turns
-    battle = await _step(services, lambda connection: begin_turn(connection, caller, name, wanted.question, most))
-    image = await services.database.read(lambda connection: _image(connection, battle.image))
-    return _stream(name, await arena.go_on(battle, turns_of(battle), image))
+
+    def own(connection: Connection) -> tuple[Row[Any], ImageRef | None]:
+        battle = find_battle(connection, caller, name)
+        check_further(battle, most)
+        return battle, _image(connection, battle.image)
+
+    battle, image = await _step(services.database.read, own)
+    if battle.image and image is None:
+        raise HTTPException(404, "the picture is not here any more; begin another battle")
+    with arena.reserved(battle.left, battle.right) as sides:
+        battle = await _step(
+            services.database.write, lambda connection: begin_turn(connection, caller, name, wanted.question, most)
+        )
+    return _stream(name, arena.answer(name, sides, turns_of(battle), image))
 
 
 @router.post(f"{API}/battles/{{name}}/vote", tags=["arena"], responses=CONFLICT, dependencies=[Depends(Limited(VOTES))])
 async def vote(name: str, cast: VoteRequest, services: ServicesDep, caller: BrowserDep) -> ShownBattle:
     """Vote; the models are named then. It can be done once."""
     casting = Casting(name, cast.token, cast.outcome)
-    battle = await _step(services, lambda connection: cast_vote(connection, caller, casting))
+    battle = await _step(services.database.write, lambda connection: cast_vote(connection, caller, casting))
     services.metrics["snellen_arena_votes"].labels(battle.kind, cast.outcome).inc()
     return _shown(battle)
 
@@ -215,10 +228,7 @@ async def begin_recorded(services: ServicesDep, caller: BrowserDep) -> ShownBatt
 @router.get(f"{API}/battles/{{name}}", tags=["arena"])
 async def show_battle(name: str, services: ServicesDep, caller: CallerDep) -> ShownBattle:
     """A battle of one's own."""
-    try:
-        return _shown(await services.database.read(lambda connection: find_battle(connection, caller, name)))
-    except NoSuchBattleError as error:
-        raise HTTPException(404, str(error)) from None
+    return _shown(await _step(services.database.read, lambda connection: find_battle(connection, caller, name)))
 
 
 def _new_battle(arena: Arena, wanted: BattleRequest) -> NewBattle:
@@ -243,9 +253,12 @@ async def _moderate(services: Services, arena: Arena, question: str) -> None:
         raise HTTPException(403, f"this question is not asked here: {verdict.reason}")
 
 
-async def _step(services: Services, work: Callable[[Connection], Found]) -> Found:
+async def _step(
+    door: Callable[[Callable[[Connection], Found]], Awaitable[Found]], work: Callable[[Connection], Found]
+) -> Found:
+    """What `work` finds or does behind a door of the database; what a battle does not allow is 404 or 409."""
     try:
-        return await services.database.write(work)
+        return await door(work)
     except NoSuchBattleError as error:
         raise HTTPException(404, str(error)) from None
     except BattleConflictError as error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -20,10 +20,8 @@ from snellen.runs.plan import find_benchmarks
 from snellen.server.arena.battles import (
     BattleTurn,
     Contender,
-    NewBattle,
     Side,
     SideReply,
-    create_battle,
     finish_turn,
     void_battle,
 )
@@ -31,12 +29,12 @@ from snellen.server.arena.model_pool import ModelPool, ServedModel, StoredImages
 from snellen.server.arena.pairing import DrawnPair, draw_pair
 from snellen.server.arena.recorded import RecordedReplies, read_recorded
 from snellen.server.arena.settings import ARENA, ArenaSettings, arena_settings
-from snellen.server.hosting.callers import Caller
 from snellen.server.hosting.database import BusyError
 from snellen.server.hosting.logs import LOGGER
 from snellen.server.hosting.pictures import keep_picture
 from snellen.server.hosting.services import Services
 
+Sides = dict[Side, ServedModel]
 PICTURE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
 
 
@@ -115,44 +113,24 @@ class Arena:
 
     # --- questions -----------------------------------------------------------------------------------------------
 
-    async def begin(self, caller: Caller, new: NewBattle, image: ImageRef | None) -> tuple[str, ReplyProgress]:
-        """Record a battle and have its first question answered. Raises BusyError."""
-        sides = self._reserved(new.left.name, new.right.name)
+    @contextmanager
+    def reserved(self, left: str, right: str) -> Iterator[Sides]:
+        """The models of both sides, each with a place in its queue, which is given back when the block fails; one
+        alone stands on the left. Raises BusyError when a model has no room, DataError for an unknown one."""
+        sides: Sides = {"left": self.model(left), **({"right": self.model(right)} if right else {})}
+        taken = list[ServedModel]()
         try:
-            name = await self.services.database.write(lambda connection: create_battle(connection, caller, new))
-        except BaseException:
-            _give_back(sides)
-            raise
-        return name, self._answer(name, sides, [new.turn], image)
-
-    async def go_on(self, battle: Row[Any], turns: Sequence[BattleTurn], image: ImageRef | None) -> ReplyProgress:
-        """Have the last of `turns` answered, which is recorded already; void the battle when a model has no room."""
-        try:
-            sides = self._reserved(battle.left, battle.right)
-        except SnellenError as error:
-            message = str(error)
-            await self.services.database.write(lambda connection: void_battle(connection, battle.id, turns, message))
-            raise
-        return self._answer(battle.id, sides, turns, image)
-
-    def _reserved(self, left: str, right: str) -> dict[Side, ServedModel]:
-        """The models of both sides, each with a place in its queue; one alone stands on the left."""
-        sides: dict[Side, ServedModel] = {"left": self.model(left)}
-        if right:
-            sides["right"] = self.model(right)
-        taken: dict[Side, ServedModel] = {}
-        try:
-            for side, model in sides.items():
+            for model in sides.values():
                 model.reserve()
-                taken[side] = model
-        except BusyError:
-            _give_back(taken)
+                taken.append(model)
+            yield sides
+        except BaseException:
+            for model in taken:
+                model.give_back()
             raise
-        return sides
 
-    def _answer(
-        self, name: str, sides: Mapping[Side, ServedModel], turns: Sequence[BattleTurn], image: ImageRef | None
-    ) -> ReplyProgress:
+    def answer(self, name: str, sides: Sides, turns: Sequence[BattleTurn], image: ImageRef | None) -> ReplyProgress:
+        """Have the last question of a battle answered by models that were reserved, and record what comes of it."""
         progress = ReplyProgress()
         self._run(self._settle(name, sides, turns, image, progress))
         return progress
@@ -166,7 +144,7 @@ class Arena:
     async def _settle(
         self,
         name: str,
-        sides: Mapping[Side, ServedModel],
+        sides: Sides,
         turns: Sequence[BattleTurn],
         image: ImageRef | None,
         progress: ReplyProgress,
@@ -203,7 +181,7 @@ class Arena:
     async def _record(
         self,
         name: str,
-        sides: Mapping[Side, ServedModel],
+        sides: Sides,
         turns: Sequence[BattleTurn],
         answers: Mapping[Side, tuple[Response, float]],
     ) -> dict[str, Any]:
@@ -238,9 +216,12 @@ class Arena:
             self._run(self._gather_recorded())
 
     async def close(self) -> None:
-        """Wait for the battles under way, and let go of the models."""
-        while self._tasks:
-            await asyncio.gather(*self._tasks)
+        """Wait for the battles under way, as long as a stop waits for answers, and let go of the models."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=self.services.configuration.grace_seconds)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         await self.pool.close()
 
     async def _gather_recorded(self) -> None:
@@ -283,11 +264,6 @@ async def open_arena(services: Services) -> AsyncIterator[Arena]:
 def arena_of(services: Services) -> Arena:
     arena: Arena = services.held[ARENA]
     return arena
-
-
-def _give_back(sides: Mapping[Side, ServedModel]) -> None:
-    for model in sides.values():
-        model.give_back()
 
 
 def _pictures_of(source: str, most: int) -> list[tuple[bytes, str]]:
