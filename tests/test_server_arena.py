@@ -305,6 +305,14 @@ def test_on_postgresql_one_vote_counts_too_and_is_rated(tmp_path: Path) -> None:
         assert row(running, fights[0].id).turns == []
 
 
+def test_what_is_known_of_a_person_names_nobody_before_the_vote(server: RunningServer) -> None:
+    anna = server.signed_in("Anna")
+    fight = Fight(anna, "an export of mine")
+    exported = anna.get("/account/export").text
+    assert fight.id in exported and "an export of mine" in exported
+    assert not [secret for secret in ("quokka", "numbat", row(server, fight.id).left_version) if secret in exported]
+
+
 def test_a_token_is_good_for_the_last_replies_only(visitor: Browser) -> None:
     fight = Fight(visitor)
     first = fight.token
@@ -527,7 +535,7 @@ def test_a_judge_votes_on_the_same_battles_apart_from_people(tmp_path: Path) -> 
         kept = row(running, fight.id)
         assert by_kind["person"].outcome == "tie"
         # "reply 1 of 6" and "reply 1 of 3" are of one length, so the judge follows the order: that is a tie.
-        assert (by_kind["judge"].judge, len(by_kind["judge"].detail["replies"])) == ("wombat", 2)
+        assert (by_kind["judge"].judge, by_kind["judge"].detail["verdicts"]) == ("wombat", ["left", "left"])
         assert by_kind["judge"].outcome == "tie" and kept.state == "voted"
         exported = running.services.database.read_now(lambda connection: exported_votes(connection, texts=False))
         assert {(battle.voter_kind, battle.id) for battle in exported} == {

@@ -56,7 +56,8 @@ FEATURE = Feature(
             arena_battle,
             "account_id",
             "visitor",
-            hidden=("token_digest",),
+            # Who sees the names before the vote knows whom it is for.
+            hidden=("token_digest", "left", "left_version", "right", "right_version", "origin", "fault"),
             on_erasure={
                 "account_id": None,
                 "visitor": None,

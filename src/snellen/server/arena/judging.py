@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from msgspec import structs
@@ -12,12 +11,11 @@ from sqlalchemy import Connection, Row, exists, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from snellen.arena.battle import Outcome
-from snellen.errors import SnellenError
 from snellen.records import Decoding, ImageRef, Request, Variant
 from snellen.server.arena.battles import HIDDEN, BattleTurn, waiting_since
 from snellen.server.arena.model_pool import ServedModel, StoredImages, conversation
 from snellen.server.arena.running import arena_of, turns_of
-from snellen.server.arena.settings import ArenaModel, JudgeSettings
+from snellen.server.arena.settings import JudgeSettings
 from snellen.server.arena.tables import arena_battle, arena_vote
 from snellen.server.hosting.logs import LOGGER
 from snellen.server.hosting.pictures import find_picture_facts
@@ -39,30 +37,18 @@ MIRRORED: dict[Outcome, Outcome] = {"left": "right", "right": "left", "tie": "ti
 
 
 async def judge_battles(services: Services) -> None:
-    """Have the judge vote on battles that it has not voted on. Nothing happens without a judge."""
-    judge = arena_of(services).settings.judge
-    if judge is None:
+    """Have the judge vote on battles that it has not voted on. Nothing happens without a judge that can be asked."""
+    arena = arena_of(services)
+    judge, model = arena.settings.judge, arena.pool.judge
+    if judge is None or model is None or model.state != "ready":
         return
-    waiting = await services.database.read(lambda connection: _unjudged(connection, judge))
-    if not waiting:
-        return
-    with ThreadPoolExecutor(1, "snellen-judge") as local:
-        model = ServedModel(ArenaModel(name=judge.name, model=judge.model, seconds=judge.seconds), local)
-        await model.load()
-        if model.state != "ready":
-            raise SnellenError(f"the judge {judge.name} cannot be asked; the log says why")
-        try:
-            for battle, image in waiting:
-                if services.stopping.is_set():
-                    break
-                await _judge(services, judge, model, battle, image)
-        finally:
-            await model.close()
+    for battle, image in await services.database.read(lambda connection: _unjudged(connection, judge)):
+        if services.stopping.is_set():
+            break
+        await _judge(services, model, battle, image)
 
 
-async def _judge(
-    services: Services, judge: JudgeSettings, model: ServedModel, battle: Row[Any], image: ImageRef | None
-) -> None:
+async def _judge(services: Services, model: ServedModel, battle: Row[Any], image: ImageRef | None) -> None:
     """Ask in both orders; a verdict that follows the order is a tie. A judge that fails is asked another time."""
     turns = turns_of(battle)
     replies = [await _ask(services, model, talk, image) for talk in (_talk(turns), _talk(_mirrored(turns)))]
@@ -70,11 +56,12 @@ async def _judge(
         return
     first, second = (verdict_in(reply or "") for reply in replies)
     outcome = combined(first, MIRRORED[second] if second else None)
-    detail = {"replies": replies, "version": model.version}
+    # Not the replies themselves: they quote what people asked, which an erasure must be able to forget.
+    detail = {"verdicts": [first, second], "version": model.version}
     try:
-        await services.database.write(lambda connection: _record(connection, judge.name, battle.id, outcome, detail))
+        await services.database.write(lambda connection: _record(connection, model.name, battle.id, outcome, detail))
     except IntegrityError:
-        LOGGER.info("judged already", extra={"facts": {"judge": judge.name}})
+        LOGGER.info("judged already", extra={"facts": {"judge": model.name}})
 
 
 def verdict_in(reply: str) -> Outcome | None:

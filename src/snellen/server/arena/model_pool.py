@@ -170,11 +170,19 @@ class ModelPool:
         self.models: Mapping[str, ServedModel] = {
             model.name: ServedModel(model, self._local) for model in settings.models
         }
+        judge = settings.judge and ArenaModel(
+            name=settings.judge.name, model=settings.judge.model, seconds=settings.judge.seconds
+        )
+        self.judge = ServedModel(judge, self._local) if judge else None
         self._loading: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Begin to load all models; they can be asked one by one as they are ready."""
-        self._loading = [asyncio.create_task(model.load()) for model in self.models.values()]
+        self._loading = [asyncio.create_task(model.load()) for model in self._all]
+
+    @property
+    def _all(self) -> Sequence[ServedModel]:
+        return (*self.models.values(), *([self.judge] if self.judge else []))
 
     @property
     def available(self) -> Sequence[str]:
@@ -195,7 +203,7 @@ class ModelPool:
         for task in self._loading:
             task.cancel()
         await asyncio.gather(*self._loading, return_exceptions=True)
-        for model in self.models.values():
+        for model in self._all:
             await model.close()
         self._local.shutdown(wait=False, cancel_futures=True)
 
