@@ -52,10 +52,18 @@ class StoredImages:
         return content
 
 
+class LocalThread:
+    """The one thread in which all models of this process write, and the turns that they take in it."""
+
+    def __init__(self) -> None:
+        self.executor = ThreadPoolExecutor(1, "snellen-model")
+        self.gate = asyncio.Semaphore(1)
+
+
 class ServedModel:
     """One model, its queue, and how it is doing. For code in the server's event loop."""
 
-    def __init__(self, settings: ArenaModel, local: ThreadPoolExecutor) -> None:
+    def __init__(self, settings: ArenaModel, local: LocalThread) -> None:
         self.settings, self._local = settings, local
         self.state: Literal["loading", "ready", "failed"] = "loading"
         self.version = ""
@@ -81,14 +89,15 @@ class ServedModel:
     async def load(self) -> None:
         """Open the model; one that cannot be opened is logged, and left out."""
         try:
-            self._model = await asyncio.get_running_loop().run_in_executor(self._local, load_model, self.settings.model)
+            opening = asyncio.get_running_loop().run_in_executor(self._local.executor, load_model, self.settings.model)
+            self._model = await opening
             identity = await asyncio.to_thread(identity_of, self._model)
         except (SnellenError, OSError, ImportError, RuntimeError) as error:
             self.state = "failed"
             LOGGER.error("model cannot be opened", extra={"facts": {"model": self.name, "error": str(error)}})
             return
         if not isinstance(self._model, AsyncModel):
-            self._gate = asyncio.Semaphore(1)
+            self._gate = self._local.gate
         self.version = version_of(identity.fingerprint)
         self.state = "ready"
 
@@ -152,7 +161,7 @@ class ServedModel:
         def tell(text: str) -> None:
             loop.call_soon_threadsafe(listener, text)
 
-        return await loop.run_in_executor(self._local, _write, model, request, images, tell)
+        return await loop.run_in_executor(self._local.executor, _write, model, request, images, tell)
 
 
 def _write(model: Model, request: Request, images: Images, listener: ReplyListener) -> Response:
@@ -166,7 +175,7 @@ class ModelPool:
     """All models of an arena. Those in this process share one thread: they write one after the other."""
 
     def __init__(self, settings: ArenaSettings) -> None:
-        self._local = ThreadPoolExecutor(1, "snellen-model")
+        self._local = LocalThread()
         self.models: Mapping[str, ServedModel] = {
             model.name: ServedModel(model, self._local) for model in settings.models
         }
@@ -205,7 +214,7 @@ class ModelPool:
         await asyncio.gather(*self._loading, return_exceptions=True)
         for model in self._all:
             await model.close()
-        self._local.shutdown(wait=False, cancel_futures=True)
+        self._local.executor.shutdown(wait=False, cancel_futures=True)
 
 
 def conversation(turns: Sequence[tuple[str, str]], question: str, image: ImageRef | None) -> tuple[Message, ...]:
