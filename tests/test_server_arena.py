@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -464,6 +465,15 @@ def test_a_model_that_cannot_be_opened_is_left_out(tmp_path: Path) -> None:
         assert chat.outcome == "answered"
 
 
+def test_a_model_that_is_gone_stays_nameless(server: RunningServer, visitor: Browser) -> None:
+    fight = Fight(visitor)
+    change = update(arena_battle).where(arena_battle.c.id == fight.id).values(left="dingo")
+    server.services.database.write_now(lambda connection: connection.execute(change))
+    refused = fight.further()
+    assert refused.status_code == 422 and "dingo" not in refused.text
+    assert fight.vote().json()["left"]["name"] == "dingo"
+
+
 def test_battles_of_a_server_that_was_killed_are_void_in_the_end(server: RunningServer, visitor: Browser) -> None:
     fight = Fight(visitor)
     long_ago = row(server, fight.id).changed.replace(year=2020)
@@ -522,6 +532,9 @@ def test_replies_of_runs_are_voted_on_with_no_model_running(tmp_path: Path) -> N
         kept = row(running, battle["id"])
         assert (kept.propensity, kept.category, set(kept.origin)) == (1.0, benchmark.name, {"benchmark", "sample"})
         assert anna.ask("/api/v1/arena/battles", {"question": "?", "picture": battle["picture"]}).status_code == 503
+        shutil.rmtree(benchmark.folder / "images")
+        gone = anna.ask("/api/v1/arena/recorded", {})
+        assert gone.status_code == 404 and str(tmp_path) not in gone.text
 
 
 @pytest.mark.parametrize("other", ["numbat", "bat"])

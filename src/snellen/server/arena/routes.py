@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection, Row
 
 from snellen.arena.battle import Outcome
+from snellen.errors import DataError
 from snellen.records import ImageRef
 from snellen.server.arena.battles import (
     BattleConflictError,
@@ -44,6 +45,7 @@ from snellen.server.arena.standings import (
 from snellen.server.hosting.audit import note
 from snellen.server.hosting.callers import AdminDep, Caller, CallerDep, Limited, ServicesDep
 from snellen.server.hosting.features import NavigationEntry
+from snellen.server.hosting.logs import LOGGER
 from snellen.server.hosting.moderation import Contribution
 from snellen.server.hosting.pictures import find_picture_facts, keep_picture, may_use
 from snellen.server.hosting.services import Services
@@ -199,7 +201,12 @@ async def begin_recorded(services: ServicesDep, caller: BrowserDep) -> ShownBatt
     asked = recorded.questions[key]
     digest = None
     if asked.image is not None and asked.images is not None:
-        content = await asyncio.to_thread(asked.images.read, asked.image)
+        try:
+            content = await asyncio.to_thread(asked.images.read, asked.image)
+        except DataError as error:
+            # It names folders of this machine.
+            LOGGER.error("picture of a run cannot be read", extra={"facts": {"error": str(error)}})
+            raise HTTPException(404, "the picture of this question is not here any more; ask for another") from None
         digest = (await keep_picture(services, content)).digest
     sides: dict[Side, str] = {"left": drawn.left, "right": drawn.right}
     replies = {side: SideReply(recorded.replies[label][key]) for side, label in sides.items()}

@@ -95,20 +95,17 @@ class Arena:
         if not pairs:
             raise DataError("this arena has no replies of runs to vote on")
         drawn = draw_pair(pairs, self.pair_votes, self.settings.sampling, self._random)
-        key = (
-            (drawn.left, drawn.right)
-            if (drawn.left, drawn.right) in self.recorded.shared
-            else (drawn.right, drawn.left)
-        )
-        return drawn, self._random.choice(self.recorded.shared[key])
+        shared = self.recorded.shared
+        keys = shared.get((drawn.left, drawn.right)) or shared[drawn.right, drawn.left]
+        return drawn, self._random.choice(keys)
 
     def model(self, name: str) -> ServedModel:
-        """A model that can be asked by its name. Raises DataError."""
+        """A model that can be asked. Raises DataError, BusyError, without its name, which a battle may hide."""
         found = self.pool.models.get(name)
         if found is None:
-            raise DataError(f"there is no model called {name!r} here")
+            raise DataError("a model of this name is not here, or not any more")
         if found.state != "ready":
-            raise BusyError(f"{name} cannot be asked just now")
+            raise BusyError("a model cannot be asked just now; ask again in a moment")
         return found
 
     # --- questions -----------------------------------------------------------------------------------------------
