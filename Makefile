@@ -10,7 +10,8 @@ MAKE_VENV = $(UV) venv -q --python $(PYTHON) $(VENV)
 INSTALL = $(UV) pip install -q --python $(BIN)/python --torch-backend auto
 else
 MAKE_VENV = $(PYTHON) -m venv $(VENV)
-INSTALL = $(BIN)/python -m pip --disable-pip-version-check -q install
+# Modules are compiled when they are first imported: most never are.
+INSTALL = $(BIN)/python -m pip --disable-pip-version-check -q install --no-compile
 endif
 
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile

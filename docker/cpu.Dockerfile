@@ -10,6 +10,6 @@ RUN pip install --no-cache-dir -c constraints.txt --extra-index-url https://down
       torch '.[frames,hf,hub,metrics,server]'
 
 USER 1000
-WORKDIR /work
+WORKDIR /snellen
 ENTRYPOINT ["snellen"]
 CMD ["doctor"]

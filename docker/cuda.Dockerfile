@@ -12,6 +12,6 @@ RUN pip install --no-cache-dir -c constraints.txt torch '.[frames,hf,hub,metrics
 ENV NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 USER 1000
-WORKDIR /work
+WORKDIR /snellen
 ENTRYPOINT ["snellen"]
 CMD ["doctor"]

@@ -72,13 +72,14 @@ def test_runs_and_the_models_of_the_cache_are_looked_for_anew(
 def test_a_new_suite_or_benchmark_is_completed_at_once(
     complete: Complete, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert complete("run", "x", "zo") == []
+    assert complete("run", "x", "quo") == []
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/zoo.toml").write_text(
-        'name = "zoo"\ntitle = "Zoo"\nformulation = "choice"\n[source]\nreader = "table"\nparams = { file = "z.csv" }\n'
+    (tmp_path / "mine/quokkas.toml").write_text(
+        'name = "quokkas"\ntitle = "Quokkas"\nformulation = "choice"\n'
+        '[source]\nreader = "table"\nparams = { file = "z.csv" }\n'
     )
     monkeypatch.setenv("SNELLEN_SUITES", str(tmp_path / "mine"))
-    assert complete("run", "x", "zo") == ["zoo"]
+    assert complete("run", "x", "quo") == ["quokkas"]
 
 
 def test_bash_itself_completes_and_loads_no_verb(complete: Complete, tmp_path: Path, home: Path) -> None:

@@ -27,8 +27,9 @@ from snellen.protocols.verdict import Verdict, ask_for_verdict, majority_verdict
 from snellen.records import Answer, Failure, Prediction, Request, Response, Turn, Usage, Variant
 from snellen.runs.journal import journals
 from snellen.runs.spec import JudgeSpec
+from snellen.runs.token_estimates import TEMPLATE_TOKENS
 from snellen.scoring import choice_metrics
-from snellen.scoring.judges.cost import TEMPLATE_TOKENS, estimate_cost
+from snellen.scoring.judges.cost import estimate_cost
 from snellen.scoring.judges.ensemble import stored_verdicts
 from snellen.scoring.unparsed import UnparsedReply, matching_item
 

@@ -66,7 +66,11 @@ def test_every_presentation_that_a_protocol_asks_is_predicted(
     # Slow replies nothing that is a question, so other models of the run conclude in the first round.
     protocol = parse_protocol(label)
     roles = {role: Slow() for role in declaration_of(protocol).roles}
-    results = sn.evaluate(Slow(), str(eyechart[task].folder), label, roles=roles, limit=3, runs=tmp_path, name="run")
+    temperature = 1.0 if declaration_of(protocol).needs_temperature else 0.0
+    results = sn.evaluate(
+        Slow(), str(eyechart[task].folder), label,
+        roles=roles, limit=3, temperature=temperature, runs=tmp_path, name="run",
+    )  # fmt: skip
     samples = {results.runs[0].benchmarks[0].spec.name: results.runs[0].benchmarks[0].samples}
     presented = presentations_of(list(with_conclusions(read_exchanges(tmp_path / "run"), [protocol.label], samples)))
     predicted = [(p.sample_id, p.variant) for p in predictions_of(results)]
@@ -143,7 +147,7 @@ def test_the_example_of_contributing_scores_all_that_it_asks(
     questions: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: dict[str, Any] = {"__name__": "__page__"}
-    for block in blocks(ROOT / "CONTRIBUTING.md"):
+    for _, block in blocks(ROOT / "CONTRIBUTING.md"):
         exec(compile(block, "CONTRIBUTING.md", "exec"), names)
     monkeypatch.setattr("test_presentations.Twice", names["Twice"], raising=False)
     monkeypatch.setitem(registry._NAMES["protocols"], "twice", "test_presentations:Twice")

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from small import prompt_for
 from snellen.errors import UnknownNameError
 from snellen.extraction import find_extractor
-from snellen.prompts.rendering import PromptRenderer, prompt_for
+from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols.base import Protocol, needed_kind, parse_protocol
 from snellen.protocols.choice import Circular, Instability, Likelihood, Vanilla, rotations
 from snellen.protocols.dialogue import Dialogue

@@ -188,18 +188,34 @@ def test_the_published_rule_takes_the_first_candidate_of_the_file_that_stands_in
     assert benchmark.count(Selection()) == 80
     first = next(benchmark.samples())
     assert (first.id, first.context, first.options, first.turns) == ("185565-1", None, (), ())
-    assert first.question.endswith("?") and len(golds[first.id, 0].texts) == MANY
-    unlike = [text for text in golds[first.id, 0].texts if text.endswith("of them") and text[0].isdigit()]
+    assert first.question.endswith("?") and len(golds[first.id, 0].candidates) == MANY
+    [gold] = golds[first.id, 0].texts
+    assert gold in golds[first.id, 0].candidates
+    unlike = [text for text in golds[first.id, 0].candidates if text.endswith("of them") and text[0].isdigit()]
     replies = {first.id: f"perhaps {unlike[1]}"}
     model = Scripted(lambda request: replies.get(request.sample_id, "zzz"))
     results = evaluate(model, str(benchmark.folder), runs=tmp_path, name="run")
-    assert {row.metric for row in results.rows if not row.slice} == {"legacy_visdial_reciprocal_rank"}
+    assert {row.metric for row in results.rows if not row.slice} == {
+        "contains_answer", "typed_match", "legacy_visdial_reciprocal_rank",
+    }  # fmt: skip
     # Round 5 asks the same about the same picture, so it has the same reply.
-    again = golds["185565-6", 0].texts
-    places = [texts.index(unlike[1]) + 1 for texts in (golds[first.id, 0].texts, again) if unlike[1] in texts]
+    again = golds["185565-6", 0].candidates
+    places = [texts.index(unlike[1]) + 1 for texts in (golds[first.id, 0].candidates, again) if unlike[1] in texts]
     found = rows(results, "visdial/listed")["legacy_visdial_reciprocal_rank"]
     assert found.value == pytest.approx(sum(1 / place for place in places) / 80)
     assert found.value > 0
+
+
+def test_what_people_answered_is_right_whatever_other_candidates_there_are(tmp_path: Path) -> None:
+    benchmark = made(tmp_path, "visdial/listed")
+    golds = open_answers(benchmark.folder)
+    right = rows(evaluate("snellen:oracle", str(benchmark.folder), runs=tmp_path, name="oracle"), "visdial/listed")
+    assert right["contains_answer"].value == right["typed_match"].value == 1.0
+    other = {key[0]: next(t for t in golds[key].candidates if t != golds[key].texts[0]) for key in golds}
+    model = Scripted(lambda request: other[request.sample_id])
+    wrong = rows(evaluate(model, str(benchmark.folder), runs=tmp_path, name="other"), "visdial/listed")
+    assert wrong["typed_match"].value == 0.0
+    assert (wrong["legacy_visdial_reciprocal_rank"].value or 0) > 0.5  # any early candidate will do
 
 
 # --- own questions -----------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ class Date(Struct, frozen=True):
 
 def dates(text: str, *, day_first: bool | None = None) -> list[Date]:
     """All dates of a text, in order; `day_first` settles what 05/08 is."""
-    every = [date for pattern in _FORMS for found in pattern.finditer(text) if (date := _date(found, day_first))]
+    every = [date for pattern in _FORMS for match in pattern.finditer(text) if (date := _date(match, day_first))]
     kept: list[Date] = []
     for date in sorted(every, key=lambda date: (date.start, -date.end)):
         if not kept or date.start >= kept[-1].end:
@@ -62,8 +62,8 @@ def dates(text: str, *, day_first: bool | None = None) -> list[Date]:
     return kept
 
 
-def _date(found: re.Match[str], day_first: bool | None) -> Date | None:
-    groups = found.groupdict()
+def _date(match: re.Match[str], day_first: bool | None) -> Date | None:
+    groups = match.groupdict()
     year = int(groups["year"]) if groups.get("year") else None
     if groups.get("one"):
         one, other = int(groups["one"]), int(groups["other"])
@@ -73,7 +73,7 @@ def _date(found: re.Match[str], day_first: bool | None) -> Date | None:
         month = _MONTH_OF[name.lower()] if name else int(groups["month"])
         days = [(month, int(groups["day"]))]
     possible = tuple(dict.fromkeys(pair for pair in days if 1 <= pair[0] <= 12 and 1 <= pair[1] <= 31))
-    return Date(possible, year, found.start(), found.end()) if possible else None
+    return Date(possible, year, match.start(), match.end()) if possible else None
 
 
 def days_come_first(texts: Sequence[str]) -> bool | None:

@@ -59,12 +59,12 @@ def _closed(part: str) -> str:
     return part if _SIMPLE.fullmatch(part) or part in ("°", "'") else f"({part})"
 
 
-def _as_root(found: re.Match[str]) -> str:
-    return f"√{_closed(found[1] or found[2])}".ljust(len(found[0]))
+def _as_root(match: re.Match[str]) -> str:
+    return f"√{_closed(match[1] or match[2])}".ljust(len(match[0]))
 
 
-def _as_fraction(found: re.Match[str]) -> str:
-    return f"{_closed(found[1] or found[2])}/{_closed(found[3] or found[4])}".ljust(len(found[0]))
+def _as_fraction(match: re.Match[str]) -> str:
+    return f"{_closed(match[1] or match[2])}/{_closed(match[3] or match[4])}".ljust(len(match[0]))
 
 
 # --- units -------------------------------------------------------------------------------------------------------
@@ -209,8 +209,8 @@ def units_agree(one: str, other: str) -> bool:
 def decimal_sign(texts: Sequence[str]) -> DecimalSign | None:
     """The sign that texts of one hand use before decimals, where one of them shows it; else None."""
     for text in texts:
-        for found in _NUMBER.finditer(text):
-            digits = found[0]
+        for match in _NUMBER.finditer(text):
+            digits = match[0]
             signs = [sign for sign in digits if sign in ",."]
             if not signs:
                 continue
@@ -359,10 +359,10 @@ class _Scale(Struct, frozen=True):
 def _scaled(text: str, end: int, decimal: DecimalSign | None) -> tuple[_Scale, int]:
     """The million, 万 or 억 behind a number, and what follows it as in 1억 2천만."""
     factor, added = 1, Fraction(0)
-    while (found := _SCALE.match(text, end)) is not None and factor < 10**12:
-        factor *= _SCALES[(found["dense"] or found["word"]).lower()]
-        end = found.end()
-        if not found["dense"]:
+    while (match := _SCALE.match(text, end)) is not None and factor < 10**12:
+        factor *= _SCALES[(match["dense"] or match["word"]).lower()]
+        end = match.end()
+        if not match["dense"]:
             break
     dense = factor > 1 and not text[end - 1].isascii()
     follower = _FOLLOWER.match(text, end) if dense else None
@@ -375,18 +375,18 @@ def _scaled(text: str, end: int, decimal: DecimalSign | None) -> tuple[_Scale, i
 
 
 def _unit_behind(text: str, end: int) -> tuple[str, int]:
-    found = _UNIT.match(text, end)
-    if found is None:
+    match = _UNIT.match(text, end)
+    if match is None:
         return "", end
-    form = found["phrase"] or found["dense"] or found["word"]
+    form = match["phrase"] or match["dense"] or match["word"]
     unit = _PHRASES.get(form.lower()) or _UNITS.get(form.lower(), _UNITS.get(form, ""))
-    power = found["power"] or ""
-    shape = (found["shape"] or "").lower()
+    power = match["power"] or ""
+    shape = (match["shape"] or "").lower()
     if "2" in power or "²" in power or shape.startswith(("sq", "q", "к")):
         unit += "^2"
     elif "3" in power or "³" in power or shape == "cubic":
         unit += "^3"
-    return unit + (found["per"] or ""), found.end()
+    return unit + (match["per"] or ""), match.end()
 
 
 def _signed(text: str, start: int) -> tuple[bool, int]:
@@ -394,9 +394,9 @@ def _signed(text: str, start: int) -> tuple[bool, int]:
     at = start - 1
     if at < 0 or text[at] not in "-−–":
         word = re.compile(r"\b(?:minus|negative|moins|meno|menos|минус|マイナス|负|負|마이너스) ?\Z", re.IGNORECASE)
-        found = word.search(text, max(0, start - 12), start)
-        earlier = text[: found.start()].rstrip()[-1:] if found else ""
-        return (True, found.start()) if found and not earlier.isdigit() else (False, start)
+        match = word.search(text, max(0, start - 12), start)
+        earlier = text[: match.start()].rstrip()[-1:] if match else ""
+        return (True, match.start()) if match and not earlier.isdigit() else (False, start)
     before = text[:at].rstrip()[-1:] if text[max(0, at - 1) : at] == " " else text[max(0, at - 1) : at]
     subtracts = text[max(0, at - 1) : at] != " " and (before.isalnum() or before in tuple(")]%π²³"))
     subtracts = subtracts or (before.isdigit() and text[max(0, at - 1) : at] == " ")

@@ -107,6 +107,8 @@ class Answer(Struct, frozen=True, gc=False, omit_defaults=True):
     """How right each option is according to people (VisDial's dense annotations); empty when not annotated."""
     tags: dict[str, str] = {}
     """Tags of the sample that tell something of its answers; what was scored is grouped by them as by the sample's."""
+    candidates: tuple[str, ...] = ()
+    """Answers published beside an open question, the right one among them, in the file's order."""
 
 
 class RowRef(Struct, frozen=True, gc=False):

@@ -53,18 +53,18 @@ AnalysisMeasure = Callable[[RunView], Iterable[Measured]]
 class ObservedValues(Struct, frozen=True):
     """The values of an analysis, and what has to be said of those that are missing."""
 
-    found: list[Observation]
+    observations: list[Observation]
     notes: tuple[str, ...]
 
 
 def observe(spec: AnalysisSpec, views: Sequence[RunView], cards: dict[str, ModelCard]) -> ObservedValues:
     """All values of the paper's models, then those of the runs. Raises DataError for cells that no table has."""
     paper = paper_of(spec.suite) if any(source.cells for source in spec.values) else None
-    found: list[Observation] = []
+    observations: list[Observation] = []
     missing: dict[tuple[str, str], list[str]] = {}
     for source in spec.values:
         cells = _cells(paper, source) if paper else []
-        found += _averaged(source, [_of_print(cell, source, spec.suite, cards) for cell in cells])
+        observations += _averaged(source, [_of_print(cell, source, spec.suite, cards) for cell in cells])
     for view in views:
         card = card_of_model(view.run.manifest.model, cards)
         of_run: list[Observation] = []
@@ -79,8 +79,8 @@ def observe(spec: AnalysisSpec, views: Sequence[RunView], cards: dict[str, Model
                 of_run += [] if source.quantity and absent else _averaged(source, own)
         if not of_run:
             missing[view.label, "nothing of what the analysis looks at is in this run"] = []
-        found += of_run
-    return ObservedValues(found, tuple(_missing_note(*key, columns) for key, columns in missing.items()))
+        observations += of_run
+    return ObservedValues(observations, tuple(_missing_note(*key, columns) for key, columns in missing.items()))
 
 
 def _missing_note(label: str, why: str, columns: Sequence[str]) -> str:
@@ -90,14 +90,14 @@ def _missing_note(label: str, why: str, columns: Sequence[str]) -> str:
 
 def _cells(paper: Paper, source: AnalysisSource) -> list[PrintedValue]:
     """The printed values of a source, those without a model left out."""
-    found = []
+    cells = []
     for reference in source.cells:
         table, _, pattern = reference.partition(":")
         here = [cell for cell in paper.values(table) if fnmatchcase(cell.column, pattern)]
         if not here:
             raise DataError(f"the analysis names {reference!r}, but Table {table} has no such column")
-        found += [cell for cell in here if cell.value is not None and cell.model and _enters(cell, source)]
-    return found
+        cells += [cell for cell in here if cell.value is not None and cell.model and _enters(cell, source)]
+    return cells
 
 
 def _column(cell: PrintedValue) -> str:
@@ -107,8 +107,8 @@ def _column(cell: PrintedValue) -> str:
 
 
 def _enters(cell: PrintedValue, source: AnalysisSource) -> bool:
-    wanted = all(cell.labels.get(label, text) == text for label, text in source.rows.items())
-    return wanted and not any(cell.labels.get(label) in texts for label, texts in source.without.items())
+    fits = all(cell.labels.get(label, text) == text for label, text in source.rows.items())
+    return fits and not any(cell.labels.get(label) in texts for label, texts in source.without.items())
 
 
 def _of_print(cell: PrintedValue, source: AnalysisSource, suite: str, cards: dict[str, ModelCard]) -> Observation:
@@ -133,12 +133,12 @@ class _RunValues(Struct, frozen=True):
 
     def measured(self) -> Iterator[Observation]:
         measure: AnalysisMeasure = registry.find("analysis_measures", self.source.measure)
-        for one in measure(self.view):
-            yield self._observation(one.method, one.quantity, one.value, one.unit, one.better)
+        for measured in measure(self.view):
+            yield self._observation(measured.method, measured.quantity, measured.value, measured.unit, measured.better)
 
     def compared(self, paper: Paper, cells: Sequence[PrintedValue]) -> tuple[list[Observation], dict[str, str]]:
         """The run's numbers of the same columns, by the methods that it has; and why others are missing."""
-        found: list[Observation] = []
+        observations: list[Observation] = []
         absent: dict[str, str] = {}
         columns = {(cell.method, cell.table, _column(cell)): cell for cell in cells}
         for line in self.view.method_rows:
@@ -150,8 +150,10 @@ class _RunValues(Struct, frozen=True):
                     absent[_column(cell)] = NOT_SHARED if number is None else number.note
                     continue
                 method, quantity = self.source.method or cell.method, self.source.quantity or _column(cell)
-                found.append(self._observation(method, quantity, number.estimate.value, cell.unit, _better(cell)))
-        return found, absent
+                observations.append(
+                    self._observation(method, quantity, number.estimate.value, cell.unit, _better(cell))
+                )
+        return observations, absent
 
     def _observation(self, method: Method, quantity: str, value: float, unit: str, better: Better) -> Observation:
         return Observation(
@@ -160,16 +162,16 @@ class _RunValues(Struct, frozen=True):
         )  # fmt: skip
 
 
-def _averaged(source: AnalysisSource, found: Sequence[Observation]) -> list[Observation]:
+def _averaged(source: AnalysisSource, observations: Sequence[Observation]) -> list[Observation]:
     """A model's values of a named quantity as one, if it has all that the others have."""
     if not source.quantity:
-        return list(found)
+        return list(observations)
     kinds: dict[tuple[str, Method], list[Observation]] = {}
-    for one in found:
-        kinds.setdefault((one.model, one.method), []).append(one)
+    for observation in observations:
+        kinds.setdefault((observation.model, observation.method), []).append(observation)
     most = {method: max(len(of) for (_, m), of in kinds.items() if m == method) for _, method in kinds}
     return [_mean(of) for (_, method), of in kinds.items() if len(of) == most[method]]
 
 
 def _mean(of: Sequence[Observation]) -> Observation:
-    return replace(of[0], value=sum(one.value for one in of) / len(of))
+    return replace(of[0], value=sum(observation.value for observation in of) / len(of))

@@ -129,10 +129,10 @@ def compute_analysis(
     """
     known = model_cards() if cards is None else cards
     gathered = observe(spec, views, known)
-    if not gathered.found:
+    if not gathered.observations:
         raise DataError(f"{spec.name}: {_nothing(spec, gathered, views)}")
     members = sorted(
-        _members(spec, gathered.found, known), key=lambda one: (METHODS.index(one.one.method), one.x or 0.0)
+        _members(spec, gathered.observations, known), key=lambda one: (METHODS.index(one.one.method), one.x or 0.0)
     )
     if not any(member.groups for member in members):
         raise DataError(f"{spec.name}: no model is in any group; write model cards (--cards FILE, docs/analyses.md)")

@@ -218,7 +218,7 @@ class DraftChecker:
             rewordings=() if draft.dialogue else first.rewordings,
         )
         golds = [
-            Answer(draft.id, turn, r.gold, r.texts, r.relevance, draft.answer_tags)
+            Answer(draft.id, turn, r.gold, r.texts, r.relevance, draft.answer_tags, r.candidates)
             for turn, r in enumerate(draft.rounds)
             if r.gold or r.texts
         ]

@@ -67,43 +67,47 @@ _ATTRIBUTE = re.compile(
 )
 
 
-def aligned_option(said: Skeleton, question: str, asked: OptionIndex) -> int | None:
+def aligned_option(skeleton: Skeleton, question: str, index: OptionIndex) -> int | None:
     """The one option of which clauses say what is asked for, where of no other any of it is said."""
-    if any(words and words[0] in languages.YES | languages.NO for words in asked.words):
+    if any(words and words[0] in languages.YES | languages.NO for words in index.words):
         return None
-    if not question or asks_for_what_is_not(question) or DENSE.search(said.text):
+    if not question or asks_for_what_is_not(question) or DENSE.search(skeleton.text):
         return None
     naming = " . ".join(
-        said.text[start:end] for start, end, _ in sentences(said) if _MENTION.search(said.text, start, end)
+        skeleton.text[start:end] for start, end, _ in sentences(skeleton) if _MENTION.search(skeleton.text, start, end)
     )
     if _OF_OTHERS_TOO.search(naming) or _TURNS.search(naming):
         return None
-    wanted = _wanted(said, question, asked)
-    offsets = [offset for offset in said.offsets if not said.at[offset].soft]
-    if not wanted or not 1 < len(offsets) <= _MOST_MENTIONS or any(said.at[o].kind != phrases.TEXT for o in offsets):
+    wanted = _wanted(skeleton, question, index)
+    offsets = [offset for offset in skeleton.offsets if not skeleton.at[offset].soft]
+    if (
+        not wanted
+        or not 1 < len(offsets) <= _MOST_MENTIONS
+        or any(skeleton.at[o].kind != phrases.TEXT for o in offsets)
+    ):
         return None
-    if len(_BEGINS_LINE.findall(said.text)) > 1:
+    if len(_BEGINS_LINE.findall(skeleton.text)) > 1:
         return None
-    segments = _segments(said, offsets, wanted)
+    segments = _segments(skeleton, offsets, wanted)
     shared: dict[tuple[int, ...], frozenset[str]] = {}
     for segment in segments:
         shared[segment.places] = shared.get(segment.places, frozenset()) | segment.shared
     if len(shared) < 2 or any(len(places) != 1 for places in shared):
         return None
-    place = _of_which(said, segments, offsets, _keys(question))
+    place = _of_which(skeleton, segments, offsets, _keys(question))
     if place is not None:
         return place
     place = _telling(segments, shared, wanted, _keys(question), counts=_HOW_MANY.match(question.lower()) is not None)
-    if place is not None and _HOW_MANY.match(question.lower()) and not _counts(said, offsets, place, wanted):
+    if place is not None and _HOW_MANY.match(question.lower()) and not _counts(skeleton, offsets, place, wanted):
         return None
-    return None if place is None or _turns_away(said, offsets, place) else place
+    return None if place is None or _turns_away(skeleton, offsets, place) else place
 
 
-def listed_option(whole: Skeleton, question: str, asked: OptionIndex) -> int | None:
+def listed_option(whole: Skeleton, question: str, index: OptionIndex) -> int | None:
     """The one option of a list, a line each, whose line has what is asked for in its words."""
     if not question or asks_for_what_is_not(question) or whole.text.count("\n") > _MOST_MENTIONS:
         return None
-    wanted = _wanted(whole, question, asked)
+    wanted = _wanted(whole, question, index)
     lines: dict[int, str] = {}
     begin = 0
     for line in whole.text.split("\n"):
@@ -114,7 +118,7 @@ def listed_option(whole: Skeleton, question: str, asked: OptionIndex) -> int | N
                 return None
             lines[places[0]] = whole.text[first + 1 : begin + len(line)]
         begin += len(line) + 1
-    if len(lines) != asked.count or asked.count < _TABLE or _TELLS_LATER.search(whole.text):
+    if len(lines) != index.count or index.count < _TABLE or _TELLS_LATER.search(whole.text):
         return None
     telling = [place for place, line in lines.items() if stems(line) & wanted & _keys(question)]
     shared = [place for place, line in lines.items() if stems(line) & wanted]
@@ -126,19 +130,21 @@ _TELLS_LATER = re.compile(r"\b(?:too|also|both|same|none|all of)\b")
 _PARTITIVE = re.compile(r" of (?:which|whom|them|these|those)\b")
 
 
-def _of_which(said: Skeleton, segments: list[_Segment], offsets: list[int], keys: frozenset[str]) -> int | None:
+def _of_which(skeleton: Skeleton, segments: list[_Segment], offsets: list[int], keys: frozenset[str]) -> int | None:
     """The one part of a whole that is said to do what is asked for: "four candles, three of which are lit"."""
-    parts = [segment for o, segment in zip(offsets, segments, strict=True) if _PARTITIVE.match(said.text, o + 1)]
-    rest = [segment for o, segment in zip(offsets, segments, strict=True) if not _PARTITIVE.match(said.text, o + 1)]
+    parts = [segment for o, segment in zip(offsets, segments, strict=True) if _PARTITIVE.match(skeleton.text, o + 1)]
+    rest = [segment for o, segment in zip(offsets, segments, strict=True) if not _PARTITIVE.match(skeleton.text, o + 1)]
     doing = [segment for segment in parts if segment.shared & keys and segment.asserted and not segment.denied]
     alone = len({segment.places for segment in doing}) == 1 and not any(segment.shared & keys for segment in rest)
     return doing[0].places[0] if alone else None
 
 
-def _counts(said: Skeleton, offsets: list[int], place: int, wanted: frozenset[str]) -> bool:
+def _counts(skeleton: Skeleton, offsets: list[int], place: int, wanted: frozenset[str]) -> bool:
     """Whether a number stands right before what is counted: "3 windows", "two of them"."""
     behind = [
-        said.text[offset + 1 : offset + 60].split()[:_NEAR] for offset in offsets if said.at[offset].places == (place,)
+        skeleton.text[offset + 1 : offset + 60].split()[:_NEAR]
+        for offset in offsets
+        if skeleton.at[offset].places == (place,)
     ]
     return any(stems(" ".join(words)) & wanted or words[:2] == ["of", "them"] for words in behind)
 
@@ -152,21 +158,21 @@ _IDENTIFIED = re.compile(
 )
 
 
-def _turns_away(said: Skeleton, offsets: list[int], place: int) -> bool:
+def _turns_away(skeleton: Skeleton, offsets: list[int], place: int) -> bool:
     """Whether what follows the option may take it back: a but before another, or another that is what it is."""
-    first = next(offset for offset in offsets if said.at[offset].places == (place,))
-    later = [offset for offset in offsets if offset > first and said.at[offset].places != (place,)]
+    first = next(offset for offset in offsets if skeleton.at[offset].places == (place,))
+    later = [offset for offset in offsets if offset > first and skeleton.at[offset].places != (place,)]
     if not later:
         return False
-    turned = any(first < found.start() < later[-1] for found in turns(said.spoken).finditer(said.text))
-    last = patterns.SENTENCE_END.split(said.text[: later[-1] + 1])[-1]
+    turned = any(first < match.start() < later[-1] for match in turns(skeleton.spoken).finditer(skeleton.text))
+    last = patterns.SENTENCE_END.split(skeleton.text[: later[-1] + 1])[-1]
     return turned or (offsets[-1] == later[-1] and _IDENTIFIED.search(last) is not None)
 
 
-def _wanted(said: Skeleton, question: str, asked: OptionIndex) -> frozenset[str]:
+def _wanted(skeleton: Skeleton, question: str, index: OptionIndex) -> frozenset[str]:
     """The stems of the question's words that are no option's."""
-    idle = COPULAR_STEMS if said.spoken else frozenset[str]()
-    return question_stems(question) - frozenset(word[:4] for word in asked.vocabulary) - idle
+    idle = COPULAR_STEMS if skeleton.spoken else frozenset[str]()
+    return question_stems(question) - frozenset(word[:4] for word in index.vocabulary) - idle
 
 
 def _telling(
@@ -208,12 +214,12 @@ def _restated(segments: list[_Segment], wanted: frozenset[str]) -> int | None:
     return place if all(2 * len(segment.shared) < len(wanted) for segment in others) else None
 
 
-def _segments(said: Skeleton, offsets: list[int], wanted: frozenset[str]) -> list[_Segment]:
+def _segments(skeleton: Skeleton, offsets: list[int], wanted: frozenset[str]) -> list[_Segment]:
     """Each mention with the words around it, up to where another is spoken of."""
-    text = said.text
+    text = skeleton.text
     ends = [0, *(found.end() for found in patterns.SENTENCE_END.finditer(text)), len(text)]
     starts = []
-    separator = _FOREIGN_SEPARATOR if said.spoken else _SEPARATOR
+    separator = _FOREIGN_SEPARATOR if skeleton.spoken else _SEPARATOR
     for number, offset in enumerate(offsets):
         start = ends[bisect_right(ends, offset) - 1]
         if number and offsets[number - 1] >= start:
@@ -222,12 +228,12 @@ def _segments(said: Skeleton, offsets: list[int], wanted: frozenset[str]) -> lis
             start = cuts[-1] if cuts else offset
         starts.append(start)
     found = []
-    grouped = _groups(said, offsets)
+    grouped = _groups(skeleton, offsets)
     for number, offset in enumerate(offsets):
         stop = ends[min(bisect_right(ends, offset), len(ends) - 1)]
         stop = min(stop, starts[number + 1]) if number + 1 < len(offsets) else stop
         around = text[starts[number] : max(stop, offset + 1)]
-        mention = said.at[offset]
+        mention = skeleton.at[offset]
         asserted = text[offset] <= phrases.CONFLICT or text[offset] == phrases.DOUBTFUL
         words = stems(around)
         together = any(before < offset < end for before, end in grouped)
@@ -237,13 +243,14 @@ def _segments(said: Skeleton, offsets: list[int], wanted: frozenset[str]) -> lis
     return found
 
 
-def _groups(said: Skeleton, offsets: list[int]) -> list[tuple[int, int]]:
+def _groups(skeleton: Skeleton, offsets: list[int]) -> list[tuple[int, int]]:
     """Where several options are named together: "X and Y", "X, Y"."""
     groups = []
     for offset in offsets:
-        found = patterns.GROUP.match(said.text, offset)
-        if found and any(
-            offset < other < found.end() and said.at[other].places != said.at[offset].places for other in offsets
+        match = patterns.GROUP.match(skeleton.text, offset)
+        if match and any(
+            offset < other < match.end() and skeleton.at[other].places != skeleton.at[offset].places
+            for other in offsets
         ):
-            groups.append((offset, found.end()))
+            groups.append((offset, match.end()))
     return groups

@@ -26,169 +26,182 @@ def keep_asserted(whole: Skeleton, asked_of: frozenset[str] = frozenset()) -> tu
     return unrefused, listless.text != whole.text, refused
 
 
-def mentioned(said: Skeleton, start: int = 0, end: int | None = None) -> list[int]:
+def mentioned(skeleton: Skeleton, start: int = 0, end: int | None = None) -> list[int]:
     """Offsets of the mentions that still assert something."""
-    first = bisect_left(said.offsets, start)
-    last = len(said.offsets) if end is None else bisect_left(said.offsets, end)
-    return [offset for offset in said.offsets[first:last] if said.text[offset] <= CONFLICT]
+    first = bisect_left(skeleton.offsets, start)
+    last = len(skeleton.offsets) if end is None else bisect_left(skeleton.offsets, end)
+    return [offset for offset in skeleton.offsets[first:last] if skeleton.text[offset] <= CONFLICT]
 
 
-def sentences(said: Skeleton) -> Iterator[tuple[int, int, str]]:
+def sentences(skeleton: Skeleton) -> Iterator[tuple[int, int, str]]:
     """Start, end and ending of each sentence."""
     start = 0
-    for stop in patterns.SENTENCE_END.finditer(said.text):
+    for stop in patterns.SENTENCE_END.finditer(skeleton.text):
         yield start, stop.start(), stop[0][0]
         start = stop.end()
-    yield start, len(said.text), ""
+    yield start, len(skeleton.text), ""
 
 
-def group_at(said: Skeleton, first: int) -> list[Mention]:
+def group_at(skeleton: Skeleton, first: int) -> list[Mention]:
     """The mentions coordinated with the one at `first`: "A or B", "B, dog"."""
-    found = patterns.GROUP.match(said.text, first)
-    offsets = mentioned(said, first, found.end() if found else first + 1)
-    group = [said.at[first]]
+    match = patterns.GROUP.match(skeleton.text, first)
+    offsets = mentioned(skeleton, first, match.end() if match else first + 1)
+    group = [skeleton.at[first]]
     for before, here in pairwise(offsets):
         listed = group[0].kind == TEXT and here != offsets[-1]
-        comma = not listed and said.text[before + 1 : here].strip() in ("", ",", ";", "-")
-        if comma and said.at[here].kind == TEXT and not patterns.END.match(said.text, here + 1):
+        comma = not listed and skeleton.text[before + 1 : here].strip() in ("", ",", ";", "-")
+        if comma and skeleton.at[here].kind == TEXT and not patterns.END.match(skeleton.text, here + 1):
             break  # "B, a cat would be smaller": a new clause
-        group.append(said.at[here])
+        group.append(skeleton.at[here])
     return group
 
 
 Span = tuple[int, int]
 
 
-def set_aside(said: Skeleton, spans: list[Span], placeholder: str) -> Skeleton:
+def set_aside(skeleton: Skeleton, spans: list[Span], placeholder: str) -> Skeleton:
     """The skeleton with all mentions inside some spans replaced."""
     if not spans:
-        return said
+        return skeleton
     pieces, last = [], 0
     for start, end in sorted(spans):
         begin = max(start, last)
         if begin < end:
-            pieces += [said.text[last:begin], patterns.ASIDE.sub(placeholder, said.text[begin:end])]
+            pieces += [skeleton.text[last:begin], patterns.ASIDE.sub(placeholder, skeleton.text[begin:end])]
             last = end
-    return said._replace(text="".join([*pieces, said.text[last:]]))
+    return skeleton._replace(text="".join([*pieces, skeleton.text[last:]]))
 
 
-def without_lists(said: Skeleton) -> Skeleton:
+def without_lists(skeleton: Skeleton) -> Skeleton:
     """Without repetitions of the option list: all options, or all but one, in the order shown."""
-    places = said.offered
+    places = skeleton.offered
     spans: list[Span] = []
     run: list[int] = []
-    for offset in [*mentioned(said), -1]:
-        if run and not (offset >= 0 and _continues(said, run[-1], offset)):
-            if _is_list(said, run, places, restarts=offset >= 0 and said.at[offset].places == said.at[run[0]].places):
+    for offset in [*mentioned(skeleton), -1]:
+        if run and not (offset >= 0 and _continues(skeleton, run[-1], offset)):
+            if _is_list(
+                skeleton, run, places, restarts=offset >= 0 and skeleton.at[offset].places == skeleton.at[run[0]].places
+            ):
                 spans.append((run[0], run[-1] + 1))
             run = []
-        if offset >= 0 and len(said.at[offset].places) == 1:
+        if offset >= 0 and len(skeleton.at[offset].places) == 1:
             run = [*run, offset]
-    return set_aside(said, spans + _enumeration(said) + _shares(said), IDLE)
+    return set_aside(skeleton, spans + _enumeration(skeleton) + _shares(skeleton), IDLE)
 
 
-def _shares(said: Skeleton) -> list[Span]:
+def _shares(skeleton: Skeleton) -> list[Span]:
     """Marks that are given a probability each."""
-    if "%" not in said.words and "0" not in said.text:
+    if "%" not in skeleton.words and "0" not in skeleton.text:
         return []
-    shared = [found.span("x") for found in patterns.SHARE.finditer(said.text)]
-    return shared if len({said.at[start].places for start, _ in shared}) > 1 else []
+    shared = [match.span("x") for match in patterns.SHARE.finditer(skeleton.text)]
+    return shared if len({skeleton.at[start].places for start, _ in shared}) > 1 else []
 
 
-def _enumeration(said: Skeleton, kinds: tuple[str, ...] = (STRONG,)) -> list[Span]:
+def _enumeration(skeleton: Skeleton, kinds: tuple[str, ...] = (STRONG,)) -> list[Span]:
     """Marks that number the lines of a reply from the first on: steps, or a word about each option."""
-    begins = [offset for offset in mentioned(said) if said.text[offset] in kinds and _begins_line(said, offset)]
-    counted = [said.at[offset].places for offset in begins]
+    begins = [
+        offset for offset in mentioned(skeleton) if skeleton.text[offset] in kinds and _begins_line(skeleton, offset)
+    ]
+    counted = [skeleton.at[offset].places for offset in begins]
     if len(begins) < 2 or counted != [(place,) for place in range(len(counted))]:
         return []
     return [(offset, offset + 1) for offset in begins]
 
 
-def _begins_line(said: Skeleton, offset: int) -> bool:
-    return offset == 0 or said.text[max(0, offset - 2) : offset] == "\n "
+def _begins_line(skeleton: Skeleton, offset: int) -> bool:
+    return offset == 0 or skeleton.text[max(0, offset - 2) : offset] == "\n "
 
 
-def _continues(said: Skeleton, last: int, offset: int) -> bool:
-    before, here = said.at[last], said.at[offset]
+def _continues(skeleton: Skeleton, last: int, offset: int) -> bool:
+    before, here = skeleton.at[last], skeleton.at[offset]
     same = before.kind == here.kind or {before.kind, here.kind} <= {BARE, STRONG}
     follows = here.places == (before.places[0] + 1,)
-    return same and follows and bool(patterns.LIST_GAP.fullmatch(said.text, last + 1, offset))
+    return same and follows and bool(patterns.LIST_GAP.fullmatch(skeleton.text, last + 1, offset))
 
 
-def _is_list(said: Skeleton, run: list[int], places: int, *, restarts: bool) -> bool:
-    first, last = said.at[run[0]], said.at[run[-1]]
+def _is_list(skeleton: Skeleton, run: list[int], places: int, *, restarts: bool) -> bool:
+    first, last = skeleton.at[run[0]], skeleton.at[run[-1]]
     enough = len(run) >= max(2, places - (first.kind == BOTH and places > 2))
     whole = first.places[0] <= 1 and last.places[0] >= places - 1
-    return enough and whole and (restarts or patterns.LIST_END.match(said.text, run[-1] + 1) is not None)
+    return enough and whole and (restarts or patterns.LIST_END.match(skeleton.text, run[-1] + 1) is not None)
 
 
-def without_questions(said: Skeleton) -> Skeleton:
+def without_questions(skeleton: Skeleton) -> Skeleton:
     """A question asserts nothing, unless nothing but questions was said; answered with no, it is a denial."""
-    if "?" not in said.text:
-        return said
-    every = list(sentences(said))
+    if "?" not in skeleton.text:
+        return skeleton
+    every = list(sentences(skeleton))
     asked = [
-        number for number, (start, end, ending) in enumerate(every) if ending == "?" and mentioned(said, start, end)
+        number for number, (start, end, ending) in enumerate(every) if ending == "?" and mentioned(skeleton, start, end)
     ]
-    outside = len(mentioned(said)) - sum(len(mentioned(said, *every[number][:2])) for number in asked)
+    outside = len(mentioned(skeleton)) - sum(len(mentioned(skeleton, *every[number][:2])) for number in asked)
     denied: list[Span] = []
-    idle = [found.span() for found in patterns.ASKS.finditer(said.text)]
+    idle = [match.span() for match in patterns.ASKS.finditer(skeleton.text)]
     for number in asked:
         follower = (
-            said.text[every[number + 1][0] : every[number + 1][1]].split(" ", 1)[0] if number + 1 < len(every) else ""
+            skeleton.text[every[number + 1][0] : every[number + 1][1]].split(" ", 1)[0]
+            if number + 1 < len(every)
+            else ""
         )
         if follower in NO_WORDS:
             denied.append(every[number][:2])
         elif outside:
             idle.append(every[number][:2])
-    return set_aside(set_aside(said, denied, DENIED), idle, IDLE)
+    return set_aside(set_aside(skeleton, denied, DENIED), idle, IDLE)
 
 
-def without_hypotheses(said: Skeleton) -> Skeleton:
+def without_hypotheses(skeleton: Skeleton) -> Skeleton:
     """ "If it were smaller it would be X", "although it looks like X" say nothing; "if I had to choose, X" does."""
     spans: list[Span] = []
     for pattern, telling in patterns.UNASSERTED:
-        if not telling.isdisjoint(said.words):
-            spans += [found.span(bool(pattern.groups)) for found in pattern.finditer(said.text)]
-    if "if " in said.text:
-        for start, end, _ in sentences(said):
-            if _hypothesis(said.text[start:end]):
-                begun = said.text.find("if ", start, end)
-                settled = patterns.SETTLED.search(said.text, max(start, begun), end)
+        if not telling.isdisjoint(skeleton.words):
+            spans += [match.span(bool(pattern.groups)) for match in pattern.finditer(skeleton.text)]
+    if "if " in skeleton.text:
+        for start, end, _ in sentences(skeleton):
+            if _hypothesis(skeleton.text[start:end]):
+                begun = skeleton.text.find("if ", start, end)
+                settled = patterns.SETTLED.search(skeleton.text, max(start, begun), end)
                 spans.append((start, settled.start() if settled else end))
-    if not patterns.INVERTING.isdisjoint(said.words):
+    if not patterns.INVERTING.isdisjoint(skeleton.words):
         spans += [
             (start, end)
-            for start, end, _ in sentences(said)
-            if patterns.INVERTED.search(said.text, start, end) and not patterns.SETTLED.search(said.text, start, end)
+            for start, end, _ in sentences(skeleton)
+            if patterns.INVERTED.search(skeleton.text, start, end)
+            and not patterns.SETTLED.search(skeleton.text, start, end)
         ]
-    return set_aside(said, spans, IDLE)
+    return set_aside(skeleton, spans, IDLE)
 
 
 def _hypothesis(sentence: str) -> bool:
     return bool(patterns.HYPOTHESIS.search(sentence)) and not patterns.FORCED_CHOICE.search(sentence)
 
 
-def without_denials(said: Skeleton, asked_of: frozenset[str] = frozenset()) -> Skeleton:
+def without_denials(skeleton: Skeleton, asked_of: frozenset[str] = frozenset()) -> Skeleton:
     """Mentions that are denied, before or behind: "not A", "A and B are wrong"."""
-    kept = {found.start("x") for found in patterns.BETTER_THAN.finditer(said.text)} if "than" in said.words else set()
-    denied = [found.span("group") for found in patterns.PRE_DENIAL.finditer(said.text)]
-    said = set_aside(said, [span for span in denied if span[0] not in kept] if kept else denied, DENIED)
-    dense = foreign_patterns.DENSE.search(said.text) is not None
+    kept = (
+        {match.start("x") for match in patterns.BETTER_THAN.finditer(skeleton.text)}
+        if "than" in skeleton.words
+        else set()
+    )
+    denied = [match.span("group") for match in patterns.PRE_DENIAL.finditer(skeleton.text)]
+    skeleton = set_aside(skeleton, [span for span in denied if span[0] not in kept] if kept else denied, DENIED)
+    dense = foreign_patterns.DENSE.search(skeleton.text) is not None
     for pattern, telling in patterns.DENIALS:
-        if (dense and not telling) or not telling.isdisjoint(said.words):
-            said = set_aside(said, [found.span("group") for found in pattern.finditer(said.text)], DENIED)
-    if DENIED in said.text:
-        said = set_aside(said, [found.span("group") for found in patterns.DENIED_TOO.finditer(said.text)], DENIED)
-    spans: list[Span] = []
-    for found in patterns.POST_DENIAL.finditer(said.text):
-        word = "visible" if _APPEARS.search(found[0]) else (found["soft"] or "").strip()
-        counts: Callable[[Mention], bool] = (
-            partial(_denied_by, word) if asked_of.isdisjoint(_stems_of(found[0])) else lambda _: True
+        if (dense and not telling) or not telling.isdisjoint(skeleton.words):
+            skeleton = set_aside(skeleton, [match.span("group") for match in pattern.finditer(skeleton.text)], DENIED)
+    if DENIED in skeleton.text:
+        skeleton = set_aside(
+            skeleton, [match.span("group") for match in patterns.DENIED_TOO.finditer(skeleton.text)], DENIED
         )
-        inside = mentioned(said, *found.span("group"))
-        spans += [(o, o + 1) for o in inside if found["soft"] is None or counts(said.at[o])]
-    return set_aside(said, spans, DENIED)
+    spans: list[Span] = []
+    for match in patterns.POST_DENIAL.finditer(skeleton.text):
+        word = "visible" if _APPEARS.search(match[0]) else (match["soft"] or "").strip()
+        counts: Callable[[Mention], bool] = (
+            partial(_denied_by, word) if asked_of.isdisjoint(_stems_of(match[0])) else lambda _: True
+        )
+        inside = mentioned(skeleton, *match.span("group"))
+        spans += [(o, o + 1) for o in inside if match["soft"] is None or counts(skeleton.at[o])]
+    return set_aside(skeleton, spans, DENIED)
 
 
 def _stems_of(text: str) -> list[str]:
@@ -204,64 +217,69 @@ def _denied_by(word: str, mention: Mention) -> bool:
     return word not in NOT_ONLY and (mention.kind != TEXT or not word or word in DENIES_TEXT)
 
 
-def without_foreign_denials(said: Skeleton) -> Skeleton:
+def without_foreign_denials(skeleton: Skeleton) -> Skeleton:
     """Without what is denied, or only supposed, in another language than English."""
     denials: tuple[re.Pattern[str], ...] = ()
-    if foreign_patterns.DENSE.search(said.text):
+    if foreign_patterns.DENSE.search(skeleton.text):
         denials = (*foreign_patterns.DENSE_DENIALS, foreign_patterns.DENSE_NOT_DONE)
-        said = set_aside(said, [m.span() for m in foreign_patterns.DENSE_HYPOTHESIS.finditer(said.text)], IDLE)
-    if said.spoken:
-        foreign = foreign_patterns.foreign_patterns(said.spoken)
-        denials = (*denials, *foreign.denials, *([foreign_patterns.KOREAN_NOT_DONE] if "ko" in said.spoken else []))
-        said = set_aside(said, [found.span() for found in foreign.hypothesis.finditer(said.text)], IDLE)
+        skeleton = set_aside(
+            skeleton, [m.span() for m in foreign_patterns.DENSE_HYPOTHESIS.finditer(skeleton.text)], IDLE
+        )
+    if skeleton.spoken:
+        foreign = foreign_patterns.foreign_patterns(skeleton.spoken)
+        denials = (*denials, *foreign.denials, *([foreign_patterns.KOREAN_NOT_DONE] if "ko" in skeleton.spoken else []))
+        skeleton = set_aside(skeleton, [match.span() for match in foreign.hypothesis.finditer(skeleton.text)], IDLE)
     for pattern in denials:
-        said = set_aside(said, [found.span("group") for found in pattern.finditer(said.text)], DENIED)
-    return said
+        skeleton = set_aside(skeleton, [match.span("group") for match in pattern.finditer(skeleton.text)], DENIED)
+    return skeleton
 
 
-def without_marks_of_wrong(said: Skeleton) -> Skeleton:
+def without_marks_of_wrong(skeleton: Skeleton) -> Skeleton:
     """Without what a cross is set behind: "A ✗, B ✗"; of a line with a tick too, only what the cross is nearest to."""
-    if patterns.CROSSES.isdisjoint(said.words):
-        return said
-    return set_aside(said, [found.span("group") for found in patterns.CROSSED.finditer(said.text)], DENIED)
+    if patterns.CROSSES.isdisjoint(skeleton.words):
+        return skeleton
+    return set_aside(skeleton, [match.span("group") for match in patterns.CROSSED.finditer(skeleton.text)], DENIED)
 
 
-def without_fragment(said: Skeleton) -> Skeleton:
+def without_fragment(skeleton: Skeleton) -> Skeleton:
     """Of a cut reply, without the mentions in its last, unfinished sentence; a reply of one sentence is left whole."""
-    said = set_aside(said, _enumeration(said, (STRONG, BOTH)), IDLE)
-    *earlier, (start, end, ending) = list(sentences(said))
+    skeleton = set_aside(skeleton, _enumeration(skeleton, (STRONG, BOTH)), IDLE)
+    *earlier, (start, end, ending) = list(sentences(skeleton))
     if (
         ending
         or not earlier
-        or (not bisect_left(said.offsets, start) and patterns.DECLARED.fullmatch(said.text[start:end].strip(" ")))
+        or (
+            not bisect_left(skeleton.offsets, start)
+            and patterns.DECLARED.fullmatch(skeleton.text[start:end].strip(" "))
+        )
     ):
-        return said
+        return skeleton
     every = (*patterns.VERDICTS, *patterns.VERDICTS_DENSE)
-    verdict = any(pattern.search(said.text, start, end) for pattern in every)
-    return said if verdict else set_aside(said, [(start, end)], IDLE)
+    verdict = any(pattern.search(skeleton.text, start, end) for pattern in every)
+    return skeleton if verdict else set_aside(skeleton, [(start, end)], IDLE)
 
 
-def without_refusals(said: Skeleton) -> tuple[Skeleton, bool]:
+def without_refusals(skeleton: Skeleton) -> tuple[Skeleton, bool]:
     """Without what is mentioned in a clause that refuses, and whether one does."""
-    english = patterns.REFUSAL.search(said.text) is not None
-    foreign = not english and _is_foreign(said) and foreign_patterns.REFUSED.search(said.text) is not None
+    english = patterns.REFUSAL.search(skeleton.text) is not None
+    foreign = not english and _is_foreign(skeleton) and foreign_patterns.REFUSED.search(skeleton.text) is not None
     if not english and not foreign:
-        return said, False
+        return skeleton, False
     refusal = patterns.REFUSAL if english else foreign_patterns.REFUSED
     spans: list[Span] = []
-    for start, end, _ in sentences(said):
+    for start, end, _ in sentences(skeleton):
         begin = start
-        for stop in [*(m.span() for m in patterns.CLAUSE_BREAK.finditer(said.text, start, end)), (end, end)]:
-            if refusal.search(said.text, begin, stop[0]):
+        for stop in [*(m.span() for m in patterns.CLAUSE_BREAK.finditer(skeleton.text, start, end)), (end, end)]:
+            if refusal.search(skeleton.text, begin, stop[0]):
                 spans.append((begin, stop[0]))
             begin = stop[1]
     # Beside a refusal only what is plainly an option counts: "I cannot tell. None of the options."
-    spans += [(offset, offset + 1) for offset, mention in said.at.items() if mention.alias]
-    return set_aside(said, spans, IDLE), bool(spans)
+    spans += [(offset, offset + 1) for offset, mention in skeleton.at.items() if mention.alias]
+    return set_aside(skeleton, spans, IDLE), bool(spans)
 
 
-def _is_foreign(said: Skeleton) -> bool:
-    return bool(said.spoken) or foreign_patterns.DENSE.search(said.text) is not None
+def _is_foreign(skeleton: Skeleton) -> bool:
+    return bool(skeleton.spoken) or foreign_patterns.DENSE.search(skeleton.text) is not None
 
 
 # Words in a picture may order an answer; orders to ignore instructions and "gold = C" are no answers either.
@@ -288,8 +306,8 @@ def without_quoted_orders(text: str) -> str:
     return text
 
 
-def _blank_order(found: re.Match[str]) -> str:
-    if not _ORDER.search(found[1]):
-        return found[0]
-    start, end = found.start(1) - found.start(), found.end(1) - found.start()
-    return found[0][:start] + " " * (end - start) + found[0][end:]
+def _blank_order(match: re.Match[str]) -> str:
+    if not _ORDER.search(match[1]):
+        return match[0]
+    start, end = match.start(1) - match.start(), match.end(1) - match.start()
+    return match[0][:start] + " " * (end - start) + match[0][end:]

@@ -37,17 +37,17 @@ def _grades(text: str) -> frozenset[str]:
     )
 
 
-def without_comparisons(said: Skeleton, question: str) -> Skeleton:
+def without_comparisons(skeleton: Skeleton, question: str) -> Skeleton:
     """Without what is compared by another measure than the question's, and what something is compared with."""
-    if "less" in said.words:
-        said = set_aside(said, [found.span() for found in _LESS_LIKELY.finditer(said.text)], DENIED)
-    if "than" in said.words:
-        said = _without_other_measures(said, question)
-    if said.spoken:
-        said = _without_foreign(said, question)
-    if "比" in said.text or "より" in said.text:
-        said = set_aside(said, [found.span() for found in _DENSE.finditer(said.text)], DENIED)
-    return said
+    if "less" in skeleton.words:
+        skeleton = set_aside(skeleton, [match.span() for match in _LESS_LIKELY.finditer(skeleton.text)], DENIED)
+    if "than" in skeleton.words:
+        skeleton = _without_other_measures(skeleton, question)
+    if skeleton.spoken:
+        skeleton = _without_foreign(skeleton, question)
+    if "比" in skeleton.text or "より" in skeleton.text:
+        skeleton = set_aside(skeleton, [match.span() for match in _DENSE.finditer(skeleton.text)], DENIED)
+    return skeleton
 
 
 _LESS_LIKELY = re.compile(
@@ -56,20 +56,20 @@ _LESS_LIKELY = re.compile(
 )
 
 
-def _without_other_measures(said: Skeleton, question: str) -> Skeleton:
+def _without_other_measures(skeleton: Skeleton, question: str) -> Skeleton:
     asked = _grades(question.lower())
     if not asked:
-        return said
+        return skeleton
     spans = []
-    for found in _THAN.finditer(said.text):
-        start = _start(_CLAUSE, said.text, found.start())
-        clause = said.text[start : found.start()]
+    for match in _THAN.finditer(skeleton.text):
+        start = _start(_CLAUSE, skeleton.text, match.start())
+        clause = skeleton.text[start : match.start()]
         if not _agree(_grades(clause), asked) or _NOT.search(clause):
             if not _MENTION.search(clause):  # "but smaller than the horse": of whom was said before
-                start = _start(patterns.SENTENCE_END, said.text, found.start())
-            first = found.start("group")
-            spans.append((start, first + 1 if _names_again(said, found) else found.end("group")))
-    return set_aside(said, spans, IDLE)
+                start = _start(patterns.SENTENCE_END, skeleton.text, match.start())
+            first = match.start("group")
+            spans.append((start, first + 1 if _names_again(skeleton, match) else match.end("group")))
+    return set_aside(skeleton, spans, IDLE)
 
 
 _NOT = re.compile(r"\b(?:not|no|never)\b|n't\b")
@@ -85,18 +85,18 @@ def _agree(said: frozenset[str], asked: frozenset[str]) -> bool:
 _SCALED_DOWN = frozenset("little shor chea slow ligh youn few cold cool weak thin narr near clos earl".split())
 
 
-def _without_foreign(said: Skeleton, question: str) -> Skeleton:
+def _without_foreign(skeleton: Skeleton, question: str) -> Skeleton:
     """The same in other languages, whose measures are the words before "than"; "more" and "less" alone are none."""
     asked = question_stems(question)
     graded = _GRADED_ELSEWHERE.search(question.lower()) is not None
     aside: list[tuple[int, int]] = []
     denied: list[tuple[int, int]] = []
-    for found in _foreign(said.spoken).finditer(said.text):
-        measures = stems(found["measure"] or "")
+    for match in _foreign(skeleton.spoken).finditer(skeleton.text):
+        measures = stems(match["measure"] or "")
         other = graded and measures and not measures & asked
-        start = _start(_CLAUSE, said.text, found.start())
-        (aside if other else denied).append((start, found.end("group")) if other else found.span("group"))
-    return set_aside(set_aside(said, denied, DENIED), aside, IDLE)
+        start = _start(_CLAUSE, skeleton.text, match.start())
+        (aside if other else denied).append((start, match.end("group")) if other else match.span("group"))
+    return set_aside(set_aside(skeleton, denied, DENIED), aside, IDLE)
 
 
 _GRADED_ELSEWHERE = re.compile(
@@ -108,15 +108,15 @@ _GRADED_ELSEWHERE = re.compile(
 def _start(boundary: re.Pattern[str], text: str, at: int) -> int:
     """Where the clause or sentence around `at` begins, at most some way before."""
     begin = max(0, at - _REACH)
-    return max((found.end() for found in boundary.finditer(text, begin, at)), default=begin)
+    return max((match.end() for match in boundary.finditer(text, begin, at)), default=begin)
 
 
 _REACH = 300
 
 
-def _names_again(said: Skeleton, found: re.Match[str]) -> bool:
+def _names_again(skeleton: Skeleton, match: re.Match[str]) -> bool:
     """ "less than nitrogen, and nitrogen makes up most": the second is no part of the comparison."""
-    places = [said.at[o].places for o in said.offsets if found.start("group") <= o < found.end("group")]
+    places = [skeleton.at[o].places for o in skeleton.offsets if match.start("group") <= o < match.end("group")]
     return len(set(places)) < len(places)
 
 

@@ -69,9 +69,9 @@ class Marker(NamedTuple):
     pattern: re.Pattern[str]
     telling: frozenset[str]
 
-    def occurs(self, said: Skeleton) -> bool:
+    def occurs(self, skeleton: Skeleton) -> bool:
         """Whether it is worth looking for: a word of it stands in the reply, or the script has no words."""
-        return not self.telling.isdisjoint(said.words) or DENSE.search(said.text) is not None
+        return not self.telling.isdisjoint(skeleton.words) or DENSE.search(skeleton.text) is not None
 
 
 class Markers(NamedTuple):
@@ -152,47 +152,51 @@ class Corrected(NamedTuple):
     """The last word takes the answer back, or the reply goes to and fro."""
 
 
-def without_guesses(said: Skeleton) -> Skeleton:
+def without_guesses(skeleton: Skeleton) -> Skeleton:
     """Without the mentions in a guess that was not kept ("I first thought A, but"); if no other is left, all stay."""
-    text, markers = said.text, _markers(said.spoken)
-    if not markers.tentative.occurs(said) or markers.tentative.pattern.search(text) is None or _RETAINED.search(text):
-        return said
-    contrasts = [found.span() for found in markers.contrast.pattern.finditer(text)]
+    text, markers = skeleton.text, _markers(skeleton.spoken)
+    if (
+        not markers.tentative.occurs(skeleton)
+        or markers.tentative.pattern.search(text) is None
+        or _RETAINED.search(text)
+    ):
+        return skeleton
+    contrasts = [match.span() for match in markers.contrast.pattern.finditer(text)]
     turns = sorted([start for start, _ in contrasts] + [m.start() for m in markers.correction.pattern.finditer(text)])
     ends = [end for _, end in contrasts]
     spans = []
-    for start, end, _ in sentences(said):
-        for found in markers.tentative.pattern.finditer(text, start, end):
-            before, after = bisect_right(ends, found.start()), bisect_left(turns, found.end())
+    for start, end, _ in sentences(skeleton):
+        for match in markers.tentative.pattern.finditer(text, start, end):
+            before, after = bisect_right(ends, match.start()), bisect_left(turns, match.end())
             begin = max(start, ends[before - 1]) if before else start
             spans.append((begin, min(end, turns[after]) if after < len(turns) else end))
-    aside = set_aside(said, spans, IDLE)
-    return aside if mentioned(aside) else said
+    aside = set_aside(skeleton, spans, IDLE)
+    return aside if mentioned(aside) else skeleton
 
 
-def after_correction(said: Skeleton, cut: bool) -> Corrected:
+def after_correction(skeleton: Skeleton, cut: bool) -> Corrected:
     """What was asserted from the last correction on, where it asserts anything."""
-    text = said.text
-    offsets = mentioned(said)
+    text = skeleton.text
+    offsets = mentioned(skeleton)
     if not offsets:
-        return Corrected(said, False)
-    correction = _markers(said.spoken).correction
-    if _takes_back(said, offsets[-1]):
-        return Corrected(said, False, open=True)
-    if not correction.occurs(said):
-        return Corrected(said, False)
+        return Corrected(skeleton, False)
+    correction = _markers(skeleton.spoken).correction
+    if _takes_back(skeleton, offsets[-1]):
+        return Corrected(skeleton, False, open=True)
+    if not correction.occurs(skeleton):
+        return Corrected(skeleton, False)
     begins = [found for found in correction.pattern.finditer(text) if found.start() > offsets[0]]
     if not begins:
-        return Corrected(said, False)
-    if len(begins) >= MOST_CORRECTIONS and _wavers(said, [found.start() for found in begins]):
-        return Corrected(said, True, open=True)
+        return Corrected(skeleton, False)
+    if len(begins) >= MOST_CORRECTIONS and _wavers(skeleton, [found.start() for found in begins]):
+        return Corrected(skeleton, True, open=True)
     last = begins[-1]
     taken_back = _STRONG.search(last[0]) is not None and _RETAINED.search(text, last.start()) is None
     for found in reversed(begins):
-        if mentioned(said, found.end()):
-            aside = set_aside(said, [(0, found.start())], IDLE)
+        if mentioned(skeleton, found.end()):
+            aside = set_aside(skeleton, [(0, found.start())], IDLE)
             return Corrected(aside, True, found.end(), open=found is not last and taken_back and cut)
-    return Corrected(said, False, open=taken_back)
+    return Corrected(skeleton, False, open=taken_back)
 
 
 # "Actually the legend doesn't say."
@@ -210,44 +214,44 @@ _TAKES_BACK = re.compile(
 )
 
 
-def _takes_back(said: Skeleton, last: int) -> bool:
+def _takes_back(skeleton: Skeleton, last: int) -> bool:
     """Whether a sentence behind the last mention unsays it without naming another."""
-    return _TAKES_BACK.search(said.text, last) is not None and _RETAINED.search(said.text, last) is None
+    return _TAKES_BACK.search(skeleton.text, last) is not None and _RETAINED.search(skeleton.text, last) is None
 
 
-def _wavers(said: Skeleton, begins: list[int]) -> bool:
+def _wavers(skeleton: Skeleton, begins: list[int]) -> bool:
     """Whether a reply that corrects itself many times comes back to what it had given up."""
-    named = [said.at[offset].places for offset in mentioned(said)]
+    named = [skeleton.at[offset].places for offset in mentioned(skeleton)]
     changes = sum(one != other for one, other in pairwise(named))
     return changes >= MOST_CORRECTIONS and len(set(named)) < changes and len(begins) >= MOST_CORRECTIONS
 
 
-def concluded(said: Skeleton, cut: bool) -> list[int]:
+def concluded(skeleton: Skeleton, cut: bool) -> list[int]:
     """Offsets of what the last conclusion names, where nothing else is asserted behind it: "so it is B"."""
-    offsets = mentioned(said)
+    offsets = mentioned(skeleton)
     if not offsets:
         return []
     last = None
-    conclusion = _markers(said.spoken).conclusion
-    if conclusion.occurs(said):
-        for found in conclusion.pattern.finditer(said.text, 0, offsets[-1] + 1):
-            last = found if found.end() <= offsets[-1] else last
-    equation = -1 if cut else _last_equation(said)
+    conclusion = _markers(skeleton.spoken).conclusion
+    if conclusion.occurs(skeleton):
+        for match in conclusion.pattern.finditer(skeleton.text, 0, offsets[-1] + 1):
+            last = match if match.end() <= offsets[-1] else last
+    equation = -1 if cut else _last_equation(skeleton)
     start = max(last.end() if last else -1, equation)
     if start < 0:
         return []
-    stop = _SENTENCE.search(said.text, start)
-    end = stop.start() if stop else len(said.text)
-    if cut and stop and _GOES_ON.match(said.text, stop.end()):
+    stop = _SENTENCE.search(skeleton.text, start)
+    end = stop.start() if stop else len(skeleton.text)
+    if cut and stop and _GOES_ON.match(skeleton.text, stop.end()):
         return []
     inside = [offset for offset in offsets if start <= offset < end]
     behind = [offset for offset in offsets if offset >= end]
     if not inside:
         return []
-    places = {said.at[offset].places for offset in inside}
-    if cut and said.text[max(0, inside[0] - 2) : inside[0]] == "= ":
+    places = {skeleton.at[offset].places for offset in inside}
+    if cut and skeleton.text[max(0, inside[0] - 2) : inside[0]] == "= ":
         return []
-    agree = len(places) == 1 and all(said.at[offset].places in places for offset in behind)
+    agree = len(places) == 1 and all(skeleton.at[offset].places in places for offset in behind)
     return inside if agree else []
 
 
@@ -259,11 +263,11 @@ _IDENTIFIES = re.compile(
 )
 
 
-def concluded_before_cut(said: Skeleton) -> bool:
+def concluded_before_cut(skeleton: Skeleton) -> bool:
     """Whether a cut reply had said what it is in a whole sentence, or says one sentence over and over."""
-    if _IDENTIFIES.search(said.text) or (len(said.at) > 1 and SAYS_NOTHING.fullmatch(said.text)):
+    if _IDENTIFIES.search(skeleton.text) or (len(skeleton.at) > 1 and SAYS_NOTHING.fullmatch(skeleton.text)):
         return True
-    whole = [said.text[start:end] for start, end, ending in sentences(said) if ending]
+    whole = [skeleton.text[start:end] for start, end, ending in sentences(skeleton) if ending]
     return len(whole) > 1 and len(set(whole)) == 1
 
 
@@ -278,12 +282,12 @@ def _result(spoken: tuple[str, ...]) -> Marker:
     return Marker(pattern, frozenset(word.partition("_")[0] for word in said) | {"=", "≈"})
 
 
-def _last_equation(said: Skeleton) -> int:
+def _last_equation(skeleton: Skeleton) -> int:
     """Where the result of the last equation begins, or -1."""
     last = -1
-    result = _result(said.spoken)
-    if result.telling.isdisjoint(said.words):
+    result = _result(skeleton.spoken)
+    if result.telling.isdisjoint(skeleton.words):
         return last
-    for found in result.pattern.finditer(said.text):
-        last = found.start()
+    for match in result.pattern.finditer(skeleton.text):
+        last = match.start()
     return last

@@ -16,12 +16,12 @@ _FEWEST = 4
 """Options that a question must have: of fewer, the others may be denied without saying which is left."""
 
 
-def undenied_option(said: Skeleton, asked: OptionIndex) -> int | None:
+def undenied_option(skeleton: Skeleton, index: OptionIndex) -> int | None:
     """The one option that is not denied where all others are and nothing is asserted."""
-    if asked.count < _FEWEST or mentioned(said):
+    if index.count < _FEWEST or mentioned(skeleton):
         return None
-    denied = {place for offset, m in said.at.items() if said.text[offset] == DENIED for place in m.places}
-    left = set(range(asked.count)) - denied
+    denied = {place for offset, m in skeleton.at.items() if skeleton.text[offset] == DENIED for place in m.places}
+    left = set(range(index.count)) - denied
     return left.pop() if len(left) == 1 else None
 
 
@@ -31,18 +31,18 @@ _LISTED = re.compile(
 )
 
 
-def odd_option(whole: Skeleton, said: Skeleton, asked: OptionIndex, *, negative: bool) -> int | None:
+def odd_option(whole: Skeleton, skeleton: Skeleton, index: OptionIndex, *, negative: bool) -> int | None:
     """The one option that a reply does not name together with all others, but by itself; denied only if asked so."""
-    if asked.count < _FEWEST:
+    if index.count < _FEWEST:
         return None
-    for found in _LISTED.finditer(whole.text):
-        inside = whole.offsets[bisect_left(whole.offsets, found.start()) : bisect_left(whole.offsets, found.end())]
+    for match in _LISTED.finditer(whole.text):
+        inside = whole.offsets[bisect_left(whole.offsets, match.start()) : bisect_left(whole.offsets, match.end())]
         together = {place for offset in inside for place in whole.at[offset].places}
-        [*left] = set(range(asked.count)) - together
-        if len(left) != 1 or len(together) != asked.count - 1:
+        [*left] = set(range(index.count)) - together
+        if len(left) != 1 or len(together) != index.count - 1:
             continue
-        asserted = mentioned(said)
-        others = [o for o in asserted if not found.start() <= o < found.end() and said.at[o].places != (left[0],)]
+        asserted = mentioned(skeleton)
+        others = [o for o in asserted if not match.start() <= o < match.end() and skeleton.at[o].places != (left[0],)]
         apart = [o for o in (whole.offsets if negative else asserted) if whole.at[o].places == (left[0],)]
         return left[0] if apart and not others else None
     return None

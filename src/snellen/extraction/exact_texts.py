@@ -11,7 +11,7 @@ _AROUND = " \n\t\r`\"'*$“”「」"
 _LONGEST_REPLY = 8_000
 
 
-def exact_option(reply: str, asked: OptionIndex) -> int | None:
+def exact_option(reply: str, index: OptionIndex) -> int | None:
     """The option that the whole reply is, or the one code block in it, letter by letter; None for none or several."""
     if len(reply) > _LONGEST_REPLY:
         return None
@@ -20,23 +20,23 @@ def exact_option(reply: str, asked: OptionIndex) -> int | None:
     candidates = {stripped, stripped.strip(_AROUND), stripped.strip(_AROUND).removesuffix(".").rstrip(_AROUND)}
     if len(fences) == 1:
         candidates.add(fences[0].strip("\n"))
-    named = {place for place, option in enumerate(asked.options) if option.strip() and option.strip() in candidates}
+    named = {place for place, option in enumerate(index.options) if option.strip() and option.strip() in candidates}
     place = named.pop() if len(named) == 1 else None
-    return None if place is None or asked.label(stripped.strip(_AROUND).rstrip(".")) is not None else place
+    return None if place is None or index.label(stripped.strip(_AROUND).rstrip(".")) is not None else place
 
 
-def without_twins(reply: str, asked: OptionIndex) -> OptionIndex:
+def without_twins(reply: str, index: OptionIndex) -> OptionIndex:
     """The options, but of those with the same words only the one whose text stands in the reply, if just one does."""
-    if not asked.twins:
-        return asked
-    options = list(asked.options)
-    for twins in asked.twins:
+    if not index.twins:
+        return index
+    options = list(index.options)
+    for twins in index.twins:
         spelt = [place for place in twins if _stands(options[place], reply, [options[p] for p in twins])]
         if len(spelt) == 1:
             for place in twins:
                 if place != spelt[0]:
                     options[place] = ""
-    return index_options(tuple(options), asked.labels)
+    return index_options(tuple(options), index.labels)
 
 
 def _stands(option: str, reply: str, twins: list[str]) -> bool:
@@ -57,11 +57,11 @@ def _stands(option: str, reply: str, twins: list[str]) -> bool:
 _CODE_SIGN = re.compile(r"[^\w\s.,'’()-]")
 
 
-def verbatim_option(reply: str, asked: OptionIndex) -> int | None:
+def verbatim_option(reply: str, index: OptionIndex) -> int | None:
     """The one option that stands letter by letter in a short reply, of options written with signs: `a && b`."""
-    coded = [option for option in asked.options if _CODE_SIGN.search(option)]
+    coded = [option for option in index.options if _CODE_SIGN.search(option)]
     if len(coded) < 2 or len(reply) > _LONGEST_REPLY:
         return None
-    texts = [option for option in asked.options if option]
-    there = [place for place, option in enumerate(asked.options) if len(option) > 1 and _stands(option, reply, texts)]
+    texts = [option for option in index.options if option]
+    there = [place for place, option in enumerate(index.options) if len(option) > 1 and _stands(option, reply, texts)]
     return there[0] if len(there) == 1 else None

@@ -17,7 +17,7 @@ _FRAME = " \t.,;:*_`\"'()"
 _ARTICLE = re.compile(r"(?:an?|the)\s+")
 
 
-def filled_form(reply: str, asked: OptionIndex) -> tuple[int, ...] | None:
+def filled_form(reply: str, index: OptionIndex) -> tuple[int, ...] | None:
     """The options whose boxes are ticked, or that have the largest share; None for a reply that is no such form.
 
     None are chosen where an option is missing, stands there twice, or a line names none.
@@ -25,12 +25,12 @@ def filled_form(reply: str, asked: OptionIndex) -> tuple[int, ...] | None:
     lines = [line for line in reply.splitlines() if line.strip()]
     boxes = [found for line in lines if (found := _BOX.fullmatch(line))]
     if len(boxes) > 1:
-        return _chosen([(box["name"], float(box["tick"] != " ")) for box in boxes], asked)
+        return _chosen([(box["name"], float(box["tick"] != " ")) for box in boxes], index)
     if (shares := _object(reply)) is not None:
-        return _chosen(shares, asked)
+        return _chosen(shares, index)
     percents = [found for line in lines if (found := _SHARE.fullmatch(line))]
     if len(percents) == len(lines) > 1:
-        return _chosen([(found["name"], float(found["share"])) for found in percents], asked)
+        return _chosen([(found["name"], float(found["share"])) for found in percents], index)
     return None
 
 
@@ -46,11 +46,11 @@ def _object(reply: str) -> list[tuple[str, float]] | None:
     return list(pairs.items()) if all(0 <= share <= 100 for share in pairs.values()) else None
 
 
-def _chosen(pairs: Sequence[tuple[str, float]], asked: OptionIndex) -> tuple[int, ...] | None:
-    places = [_place(name, asked) for name, _ in pairs]
+def _chosen(pairs: Sequence[tuple[str, float]], index: OptionIndex) -> tuple[int, ...] | None:
+    places = [_place(name, index) for name, _ in pairs]
     if len({place for place in places if place is not None}) < 2:
         return None
-    if sorted(place for place in places if place is not None) != list(range(asked.count)) or None in places:
+    if sorted(place for place in places if place is not None) != list(range(index.count)) or None in places:
         return ()
     most = max(share for _, share in pairs)
     best = tuple(
@@ -59,16 +59,16 @@ def _chosen(pairs: Sequence[tuple[str, float]], asked: OptionIndex) -> tuple[int
     return best if len(best) == 1 else ()
 
 
-def _place(name: str, asked: OptionIndex) -> int | None:
+def _place(name: str, index: OptionIndex) -> int | None:
     """The option that a line names: by its label, its text, or both."""
     plain = name.strip(_FRAME)
-    if plain in asked.exact:
-        return asked.exact[plain]
-    texts = {_bare(option): place for place, option in enumerate(asked.options)}
-    if len(texts) < asked.count:
+    if plain in index.exact:
+        return index.exact[plain]
+    texts = {_bare(option): place for place, option in enumerate(index.options)}
+    if len(texts) < index.count:
         return None
-    if (labelled := _LABELLED.fullmatch(plain)) and asked.exact.get(labelled["label"]) is not None:
-        place = asked.exact[labelled["label"]]
+    if (labelled := _LABELLED.fullmatch(plain)) and index.exact.get(labelled["label"]) is not None:
+        place = index.exact[labelled["label"]]
         return place if texts.get(_bare(labelled["text"])) == place else None
     return texts.get(_bare(plain))
 

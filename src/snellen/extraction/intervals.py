@@ -60,24 +60,24 @@ def _interval(option: str) -> Interval | None:
     """What range an option is, where it is one and little else."""
     text = normalise_reply(option[:80]).text.lower().strip(" .")
     text = re.sub(r"([<>≤≥])\s*", r"\1 ", text)
-    found = _DECADE.fullmatch(text)
-    if found:
-        return Interval(_value(found["n"]), _value(found["n"]) + 9)
-    found = _RANGE.search(text)
-    if found and _alone(text, found):
-        low, high = _value(found["low"] or found["low2"]), _value(found["high"] or found["high2"])
+    match = _DECADE.fullmatch(text)
+    if match:
+        return Interval(_value(match["n"]), _value(match["n"]) + 9)
+    match = _RANGE.search(text)
+    if match and _alone(text, match):
+        low, high = _value(match["low"] or match["low2"]), _value(match["high"] or match["high2"])
         return Interval(low, high) if low < high else None
-    found = _BELOW.search(text)
-    if found and _alone(text, found):
-        return Interval(None, _value(found["n"] or found["m"]), open_ends=found["open"] is not None)
-    found = _ABOVE.search(text)
-    if found and _alone(text, found):
-        return Interval(_value(found["n"] or found["m"]), None, open_ends=found["open"] is not None)
+    match = _BELOW.search(text)
+    if match and _alone(text, match):
+        return Interval(None, _value(match["n"] or match["m"]), open_ends=match["open"] is not None)
+    match = _ABOVE.search(text)
+    if match and _alone(text, match):
+        return Interval(_value(match["n"] or match["m"]), None, open_ends=match["open"] is not None)
     return None
 
 
-def _alone(text: str, found: re.Match[str]) -> bool:
-    rest = text[: found.start()] + " " + text[found.end() :]
+def _alone(text: str, match: re.Match[str]) -> bool:
+    rest = text[: match.start()] + " " + text[match.end() :]
     return not any(sign.isdigit() for sign in rest) and len(_OTHER_WORDS.findall(rest)) <= _MOST_OTHER_WORDS
 
 
@@ -130,8 +130,8 @@ def interval_option(text: str, question: str, options: tuple[str, ...]) -> int |
     if not ranges or len(text) > _LONGEST:
         return None
     named = {
-        Interval(_value(found["low"] or found["low2"]), _value(found["high"] or found["high2"]))
-        for found in _RANGE.finditer(text)
+        Interval(_value(match["low"] or match["low2"]), _value(match["high"] or match["high2"]))
+        for match in _RANGE.finditer(text)
     }
     if len(named) == 1 and not _DENIES.search(text):
         [said] = named
@@ -152,13 +152,13 @@ def _numbers(text: str, question: str) -> Iterator[Fraction]:
         return
     asked = frozenset(english_stem(word) for word in re.findall(r"[a-z]{3,}", question[:2000].lower()))
     for sentence in _SENTENCE.split(text):
-        for found in _ANY_NUMBER.finditer(sentence):
-            if found[0] in ("one", "a") and not sentence.strip(" .").endswith(found[0]):
+        for match in _ANY_NUMBER.finditer(sentence):
+            if match[0] in ("one", "a") and not sentence.strip(" .").endswith(match[0]):
                 continue
-            behind = _NEXT.match(sentence, found.end())
+            behind = _NEXT.match(sentence, match.end())
             word = behind["word"] if behind and not behind["sign"] else None
             small = phrases.PREPOSITIONS | phrases.AUXILIARIES | phrases.FOLLOWERS | _YEARS
             if _DENIES.search(sentence) or (word and word not in small and english_stem(word) not in asked):
                 yield from (Fraction(-1), Fraction(10**12))
                 return
-            yield _value(found[0])
+            yield _value(match[0])

@@ -21,14 +21,14 @@ _APART = re.compile(
 )
 
 
-def joint_option(whole: Skeleton, asked: OptionIndex) -> int | None:
+def joint_option(whole: Skeleton, index: OptionIndex) -> int | None:
     """The option that stands for several others, where a reply asserts all of these together and none besides."""
     said = without_denials(without_hypotheses(without_questions(whole)))
     offsets = mentioned(said)
     if not offsets or any(len(said.at[o].places) != 1 or said.at[o].kind == phrases.CONFLICT for o in offsets):
         return None
     named = frozenset(said.at[offset].places[0] for offset in offsets)
-    joint = [place for place in range(asked.count) if (parts := _parts(place, asked)) and named - {place} == parts]
+    joint = [place for place in range(index.count) if (parts := _parts(place, index)) and named - {place} == parts]
     if len(joint) != 1 or len(mentioned(whole)) != len(offsets):
         return None
     together = [
@@ -41,11 +41,11 @@ def joint_option(whole: Skeleton, asked: OptionIndex) -> int | None:
     return joint[0] if plain and "\n" not in said.text.strip() else None
 
 
-def _parts(place: int, asked: OptionIndex) -> frozenset[int]:
+def _parts(place: int, index: OptionIndex) -> frozenset[int]:
     """The options that an option stands for; none where it stands for itself."""
-    others = [p for p in range(asked.count) if p != place and not _stands_for_none(asked.words[p])]
-    words = asked.words[place]
-    if place in asked.summing_up and words[:1] == ("all",):
+    others = [p for p in range(index.count) if p != place and not _stands_for_none(index.words[p])]
+    words = index.words[place]
+    if place in index.summing_up and words[:1] == ("all",):
         return frozenset(others) if len(others) > 1 else frozenset()
     if not words or "and" not in words:
         both = len(others) == 2 and _BOTH.fullmatch(" ".join(words)) is not None
@@ -53,7 +53,7 @@ def _parts(place: int, asked: OptionIndex) -> frozenset[int]:
     core = _core(words)
     for one in others:
         for two in others:
-            if one != two and core == (*_core(asked.words[one]), "and", *_core(asked.words[two])):
+            if one != two and core == (*_core(index.words[one]), "and", *_core(index.words[two])):
                 return frozenset((one, two))
     return frozenset()
 
@@ -91,14 +91,14 @@ _TICK = re.compile(r"[✓✔✅☑←]|< ?-|\b(?:correct|selected|chosen)\b(?! ?
 _NO_TICK = re.compile(r"[✗✘❌✕❎✖☒]|\b(?:incorrect|not|no|wrong)\b|n't\b")
 
 
-def ticked_option(whole: Skeleton, asked: OptionIndex) -> int | None:
+def ticked_option(whole: Skeleton, index: OptionIndex) -> int | None:
     """The one option that is ticked in a list of all, a line each."""
     lines = [line for line in whole.text.split("\n") if patterns.ASIDE.search(line)]
-    if len(lines) != asked.count or asked.count < 2:
+    if len(lines) != index.count or index.count < 2:
         return None
     ticked = [number for number, line in enumerate(lines) if _TICK.search(line) and not _NO_TICK.search(line)]
     first = [whole.at[offset].places for offset in _line_starts(whole)]
-    listed = len(first) == asked.count and all(places == (rank,) for rank, places in enumerate(first))
+    listed = len(first) == index.count and all(places == (rank,) for rank, places in enumerate(first))
     return ticked[0] if listed and len(ticked) == 1 else None
 
 

@@ -14,28 +14,28 @@ _INITIALS = re.compile(r"(?<![^\W_])(?:[A-Z]\.?){2,6}(?![^\W_])")
 _SMALL_WORDS = frozenset("of the and for in on de la le du des y und der die".split())
 
 
-def respelt_option(text: str, asked: OptionIndex) -> int | None:
+def respelt_option(text: str, index: OptionIndex) -> int | None:
     """The one option that a short reply is but for doubled letters and vowels, or by its initials."""
     if len(text) > _LONGEST_REPLY or text.rstrip().endswith("?"):
         return None
-    place = _abbreviated(text, asked)
+    place = _abbreviated(text, index)
     if place is not None:
         return place
     words = " ".join(token.text for token in tokens(text) if token.kind not in ("sign", "newline"))
     said = _sound(patterns.OPENINGS.sub("", words, count=1).split())
-    places = [place for place, option in enumerate(asked.words) if said and _sound(option) == said]
+    places = [place for place, option in enumerate(index.words) if said and _sound(option) == said]
     return places[0] if len(places) == 1 else None
 
 
-def _abbreviated(text: str, asked: OptionIndex) -> int | None:
-    shown = [found[0].replace(".", "").lower() for found in _INITIALS.finditer(text)]
+def _abbreviated(text: str, index: OptionIndex) -> int | None:
+    shown = [match[0].replace(".", "").lower() for match in _INITIALS.finditer(text)]
     others = [token for token in tokens(_INITIALS.sub(" ", text)) if token.kind == "word"]
     if len(shown) != 1 or any(
         t.text not in phrases.OPENERS | phrases.DETERMINERS | phrases.AUXILIARIES for t in others
     ):
         return None
-    short = [_initials(words) for words in asked.words]
-    places = [place for place, initials in enumerate(short) if initials == shown[0] and len(asked.words[place]) > 1]
+    short = [_initials(words) for words in index.words]
+    places = [place for place, initials in enumerate(short) if initials == shown[0] and len(index.words[place]) > 1]
     return places[0] if len(places) == 1 else None
 
 

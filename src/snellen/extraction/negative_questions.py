@@ -32,18 +32,18 @@ def denies(lowered: str) -> bool:
     return _NEGATIVE.search(lowered) is not None
 
 
-def denied_option(said: Skeleton) -> int | None:
+def denied_option(skeleton: Skeleton) -> int | None:
     """The one option that a reply denies, where it denies just one."""
-    denied = [offset for offset in said.offsets if said.text[offset] == DENIED]
-    places = {said.at[offset].places for offset in denied}
+    denied = [offset for offset in skeleton.offsets if skeleton.text[offset] == DENIED]
+    places = {skeleton.at[offset].places for offset in denied}
     [only] = places if len(places) == 1 else [()]
-    return only[0] if len(only) == 1 and not all(_identified(said, offset) for offset in denied) else None
+    return only[0] if len(only) == 1 and not all(_identified(skeleton, offset) for offset in denied) else None
 
 
-def tells_what_is_so(said: Skeleton, offsets: list[int], asked_of: frozenset[str]) -> bool:
+def tells_what_is_so(skeleton: Skeleton, offsets: list[int], asked_of: frozenset[str]) -> bool:
     """Whether a clause says of a mention the very thing that the question denies: "the apple is a fruit"."""
     for offset in offsets:
-        behind = _CLAUSE.split(said.text[offset + 1 : offset + 200].removeprefix(" :"))[0]
+        behind = _CLAUSE.split(skeleton.text[offset + 1 : offset + 200].removeprefix(" :"))[0]
         words = [word for word in _WORD.findall(behind) if word not in _SMALL]
         if words and not denies(behind) and all(word[:4] in asked_of for word in words):
             return True
@@ -56,10 +56,10 @@ _SMALL = frozenset(
 )
 
 
-def _identified(said: Skeleton, offset: int) -> bool:
+def _identified(skeleton: Skeleton, offset: int) -> bool:
     """Whether it is denied to be the answer ("it's not A"), and not what the question asks about ("A is not red")."""
-    before = _CLAUSE.split(said.text[max(0, offset - 200) : offset])[-1]
-    behind = _CLAUSE.split(said.text[offset + 1 : offset + 100])[0].strip()
+    before = _CLAUSE.split(skeleton.text[max(0, offset - 200) : offset])[-1]
+    behind = _CLAUSE.split(skeleton.text[offset + 1 : offset + 100])[0].strip()
     before = before.strip()
     return not behind and before not in _ABSENT and _IDENTIFIES.fullmatch(before) is not None
 

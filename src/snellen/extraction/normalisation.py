@@ -86,8 +86,8 @@ def _unmarked(text: str) -> str:
     return text
 
 
-def _blank(found: re.Match[str]) -> str:
-    return " " * len(found[0])
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
 
 
 def _compatible(reply: str) -> tuple[str, tuple[int, ...] | None]:
@@ -152,8 +152,8 @@ def find_final_answer(reply: str) -> FinalAnswer:
 
 def _last(pattern: re.Pattern[str], reply: str, start: int, end: int) -> re.Match[str] | None:
     last = None
-    for found in pattern.finditer(reply, start, end):
-        last = found
+    for match in pattern.finditer(reply, start, end):
+        last = match
     return last
 
 

@@ -56,14 +56,14 @@ _LOOKED_AT = 4_000
 _LEAST = re.compile(r"\b(?:least|smallest|lowest|fewest|shortest|last|worst|slowest|youngest|weakest|cheapest|not)\b")
 
 
-def ranked_first(text: str, question: str, asked: OptionIndex) -> int | None:
+def ranked_first(text: str, question: str, index: OptionIndex) -> int | None:
     """The first of a ranking of all options: "C > B > D > A"."""
     ranks = text[:_LOOKED_AT].split(">")
-    if len(ranks) != asked.count or asked.count < _FEWEST or _LEAST.search(question.lower()):
+    if len(ranks) != index.count or index.count < _FEWEST or _LEAST.search(question.lower()):
         return None
     shown = [rank.rpartition(":")[2].strip(" \n.()[]\"'") for rank in ranks]
-    places = [asked.label(rank) if asked.label(rank) is not None else exact_option(rank, asked) for rank in shown]
-    return places[0] if None not in places and len(set(places)) == asked.count else None
+    places = [index.label(rank) if index.label(rank) is not None else exact_option(rank, index) for rank in shown]
+    return places[0] if None not in places and len(set(places)) == index.count else None
 
 
 _BEHIND = re.compile(rf"(?P<x>{patterns.LABEL})(?: [:=-])? (?P<share>\d[\d.]* %|[01]\.\d+)")
@@ -71,16 +71,16 @@ _BEFORE = re.compile(rf"(?P<share>\d[\d.]* %)(?: (?:for|on|that it's|:|-|likely)
 _MORE_THAN_HALF = 50.0
 
 
-def likeliest_option(said: Skeleton, question: str) -> int | None:
+def likeliest_option(skeleton: Skeleton, question: str) -> int | None:
     """The option that is given more than half of what is shared out: "A: 3 %, B: 7 %, C: 90 %"."""
-    if ("%" not in said.words and " 0." not in said.text) or _LEAST.search(question.lower()):
+    if ("%" not in skeleton.words and " 0." not in skeleton.text) or _LEAST.search(question.lower()):
         return None
     for form in (_BEHIND, _BEFORE):
         shares: dict[int, float] = {}
-        found = list(form.finditer(said.text))
+        found = list(form.finditer(skeleton.text))
         for match in found:
-            shares[said.at[match.start("x")].places[0]] = _share(match["share"])
-        others = {m.places[0] for m in said.at.values()} - set(shares)
+            shares[skeleton.at[match.start("x")].places[0]] = _share(match["share"])
+        others = {m.places[0] for m in skeleton.at.values()} - set(shares)
         if len(shares) == len(found) > 1 and not others and sum(shares.values()) <= _WHOLE:
             best = max(shares, key=lambda place: shares[place])
             return best if shares[best] > _MORE_THAN_HALF else None

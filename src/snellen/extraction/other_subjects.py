@@ -47,16 +47,18 @@ _SIDES = tuple((frozenset(one.split()), frozenset(other.split())) for one, other
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def says_of_another(said: Skeleton, question: str) -> bool:
+def says_of_another(skeleton: Skeleton, question: str) -> bool:
     """Whether what is said of options is no answer to the question, by any of the signs below."""
     return bool(question) and (
-        opposite_of_asked(said, question) or of_another_thing(said, question) or counts_in_parts(said, question)
+        opposite_of_asked(skeleton, question)
+        or of_another_thing(skeleton, question)
+        or counts_in_parts(skeleton, question)
     )
 
 
-def said_of_others_too(said: Skeleton) -> bool:
+def said_of_others_too(skeleton: Skeleton) -> bool:
     """Whether a reply goes on to say the same of another: "the cat sleeps, as does the dog"."""
-    return _AS_DOES.search(said.text) is not None
+    return _AS_DOES.search(skeleton.text) is not None
 
 
 _AS_DOES = re.compile(
@@ -64,7 +66,7 @@ _AS_DOES = re.compile(
 )
 
 
-def opposite_of_asked(said: Skeleton, question: str) -> bool:
+def opposite_of_asked(skeleton: Skeleton, question: str) -> bool:
     """Whether all sentences that name an option have the contrary of a word of the question, and not that word."""
     asked = frozenset(_WORD.findall(question[:LONGEST_QUESTION].lower()))
     opposed = [
@@ -72,20 +74,20 @@ def opposite_of_asked(said: Skeleton, question: str) -> bool:
     ]
     if not opposed or asks_for_what_is_not(question):
         return False
-    naming = [(start, end) for start, end, _ in sentences(said) if mentioned(said, start, end)]
+    naming = [(start, end) for start, end, _ in sentences(skeleton) if mentioned(skeleton, start, end)]
     return bool(naming) and all(
         any(
             words & other and not words & one
             for one, other in opposed
-            for words in [frozenset(_WORD.findall(_part(said, start, end, of_people=(one, other) in _PEOPLE)))]
+            for words in [frozenset(_WORD.findall(_part(skeleton, start, end, of_people=(one, other) in _PEOPLE)))]
         )
         for start, end in naming
     )
 
 
-def _part(said: Skeleton, start: int, end: int, *, of_people: bool) -> str:
+def _part(skeleton: Skeleton, start: int, end: int, *, of_people: bool) -> str:
     """A sentence; of people only up to the last option: "second, right behind the girl" is said of no girl."""
-    return said.text[start : mentioned(said, start, end)[-1] if of_people else end]
+    return skeleton.text[start : mentioned(skeleton, start, end)[-1] if of_people else end]
 
 
 _PEOPLE = (_SIDES[-1], _SIDES[-1][::-1])
@@ -102,20 +104,24 @@ def _is(spoken: tuple[str, ...]) -> re.Pattern[str]:
     )
 
 
-def of_another_thing(said: Skeleton, question: str) -> bool:
+def of_another_thing(skeleton: Skeleton, question: str) -> bool:
     """Whether an option is only what another thing is, and what was asked about is spoken of apart from it.
 
     "The house is red and the car stands beside it" of "Which color is the car?".
     """
-    wanted, is_something = question_stems(question), _is(said.spoken)
-    found = [match for match in is_something.finditer(said.text) if said.text[match.start("x")] <= phrases.CONFLICT]
-    if not wanted or not found or {match.start("x") for match in found} != set(mentioned(said)):
+    wanted, is_something = question_stems(question), _is(skeleton.spoken)
+    found = [
+        match for match in is_something.finditer(skeleton.text) if skeleton.text[match.start("x")] <= phrases.CONFLICT
+    ]
+    if not wanted or not found or {match.start("x") for match in found} != set(mentioned(skeleton)):
         return False
     if any(
         stems(match[0]) & wanted or not stems(match["subject"]) or NAMELESS.search(match["subject"]) for match in found
     ):
         return False
-    return _OF_ONE_THING.match(question.lower()) is not None or bool(stems(is_something.sub(" ", said.text)) & wanted)
+    return _OF_ONE_THING.match(question.lower()) is not None or bool(
+        stems(is_something.sub(" ", skeleton.text)) & wanted
+    )
 
 
 _OF_ONE_THING = re.compile(
@@ -131,13 +137,13 @@ _COUNTED = re.compile(
 )
 
 
-def counts_in_parts(said: Skeleton, question: str) -> bool:
+def counts_in_parts(skeleton: Skeleton, question: str) -> bool:
     """Whether a reply to "how many" counts more than once: "two on the left and two on the right"."""
     if _HOW_MANY.match(question.lower()) is None:
         return False
-    offsets = mentioned(said)
-    parts = any(len(mentioned(said, start, end)) > 1 for start, end, _ in sentences(said))
-    return parts or (bool(offsets) and (_COUNTED.search(said.text) or _BOUND.search(said.text)) is not None)
+    offsets = mentioned(skeleton)
+    parts = any(len(mentioned(skeleton, start, end)) > 1 for start, end, _ in sentences(skeleton))
+    return parts or (bool(offsets) and (_COUNTED.search(skeleton.text) or _BOUND.search(skeleton.text)) is not None)
 
 
 _BOUND = re.compile(rf"\b(?:at least|at most|up to|more than|fewer than|less than|over|under) [{patterns.MENTIONS}]")

@@ -107,15 +107,15 @@ _CLAUSE_END = re.compile(r" [,.;:!?\n-](?= |$)| (?:but|and|because|since|while|s
 _DENYING = re.compile(rf"(?:{words_pattern(_NEGATIONS)})|n't\b|\b(?:hardly|neither|nobody|nothing|too|instead)\b")
 
 
-def supported_option(said: Skeleton, text: str, asked: PartialIndex, stated: int | None) -> int | None:
+def supported_option(skeleton: Skeleton, text: str, asked: PartialIndex, stated: int | None) -> int | None:
     """The one option most of whose telling words are asserted, and none of any other's unless it is `stated`."""
     stems: dict[int, set[str]] = {}
-    for offset in mentioned(said):
-        mention = said.at[offset]
+    for offset in mentioned(skeleton):
+        mention = skeleton.at[offset]
         if mention.kind != phrases.TEXT:
             return None
         words = [token.text for token in tokens(text[mention.start : mention.end])]
-        if _denied(said, offset) and _NEGATIONS.isdisjoint(asked.words[mention.places[0]]):
+        if _denied(skeleton, offset) and _NEGATIONS.isdisjoint(asked.words[mention.places[0]]):
             return None
         found = {english_stem(word) for word in words} & asked.telling[mention.places[0]]
         stems.setdefault(mention.places[0], set()).update(found or words)
@@ -125,7 +125,7 @@ def supported_option(said: Skeleton, text: str, asked: PartialIndex, stated: int
     found, total = stems[place], len(asked.telling[place])
     says_more = any(
         word not in _IDLE_WORDS | phrases.OPENERS and english_stem(word) not in asked.asked
-        for word in _WORDS.findall(said.text)
+        for word in _WORDS.findall(skeleton.text)
     )
     if says_more and (len(found) < _enough(total) or _reversed(text, asked.words[place], asked)):
         return None
@@ -160,24 +160,24 @@ def _enough(total: int) -> int:
 _REACH = 300
 
 
-def _denied(said: Skeleton, offset: int) -> bool:
+def _denied(skeleton: Skeleton, offset: int) -> bool:
     """Whether a word in the clause of a mention denies it, in whatever way."""
     begin = max(0, offset - _REACH)
-    start = max((m.end() for m in _CLAUSE_END.finditer(said.text, begin, offset)), default=begin)
-    stop = _CLAUSE_END.search(said.text, offset)
-    return _DENYING.search(said.text, start, stop.start() if stop else len(said.text)) is not None
+    start = max((m.end() for m in _CLAUSE_END.finditer(skeleton.text, begin, offset)), default=begin)
+    stop = _CLAUSE_END.search(skeleton.text, offset)
+    return _DENYING.search(skeleton.text, start, stop.start() if stop else len(skeleton.text)) is not None
 
 
-def framed_option(text: str, asked: OptionIndex) -> int | None:
+def framed_option(text: str, index: OptionIndex) -> int | None:
     """The option that a short reply is, but for words that all options begin or end with: "III" of "Molecule III"."""
-    every = [words for words in asked.words if words]
+    every = [words for words in index.words if words]
     agreeing = [
-        place for place, words in enumerate(asked.words) if words[:1] and words[0] in languages.YES | languages.NO
+        place for place, words in enumerate(index.words) if words[:1] and words[0] in languages.YES | languages.NO
     ]
     short = [token.text for token in tokens(text[:400]) if token.kind == "word"]
-    if len(short) == 1 and len([place for place in agreeing if asked.words[place][0] == short[0]]) == 1:
-        return next(place for place in agreeing if asked.words[place][0] == short[0])
-    if len(every) < 2 or len(text) > 400 or len(every) < asked.count:
+    if len(short) == 1 and len([place for place in agreeing if index.words[place][0] == short[0]]) == 1:
+        return next(place for place in agreeing if index.words[place][0] == short[0])
+    if len(every) < 2 or len(text) > 400 or len(every) < index.count:
         return None
     head = next((i for i, some in enumerate(zip(*every, strict=False)) if len(set(some)) > 1), 0)
     backwards = [words[: head - 1 if head else None : -1] for words in every]
@@ -189,4 +189,4 @@ def framed_option(text: str, asked: OptionIndex) -> int | None:
     )
     cores = [tuple(w for w in words[head : len(words) - tail] if w not in phrases.DETERMINERS) for words in every]
     places = [place for place, core in enumerate(cores) if core and core == said]
-    return places[0] if len(places) == 1 and asked.label(" ".join(said)) is None else None
+    return places[0] if len(places) == 1 and index.label(" ".join(said)) is None else None

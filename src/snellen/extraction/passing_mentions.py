@@ -16,27 +16,27 @@ from snellen.extraction.question_words import COPULAS, FILL, question_stems, ste
 _MOST_MENTIONS = 200
 
 
-def does_otherwise(said: Skeleton, question: str) -> bool:
+def does_otherwise(skeleton: Skeleton, question: str) -> bool:
     """Whether all that is said of who does what is asked for is another deed: "A lost" of "Who won?"."""
     asked = question[:LONGEST_QUESTION].lower().strip()
     if asks_for_what_is_not(question):
         return False
     deed = _DOING if _WHOSE_DOING.match(asked) else _DEED if _WHOSE_DEED.match(asked) else None
-    offsets = mentioned(said)[:_MOST_MENTIONS]
-    if deed is None or not offsets or any(said.at[offset].kind != phrases.TEXT for offset in offsets):
+    offsets = mentioned(skeleton)[:_MOST_MENTIONS]
+    if deed is None or not offsets or any(skeleton.at[offset].kind != phrases.TEXT for offset in offsets):
         return False
-    if _IDENTIFIES.search(said.text) is not None:
+    if _IDENTIFIES.search(skeleton.text) is not None:
         return False
-    found = [deed.match(said.text, offset + 1) for offset in offsets]
+    found = [deed.match(skeleton.text, offset + 1) for offset in offsets]
     wanted = stems(asked)
     return all(
-        done is not None and done[1] not in _NO_DEEDS and not stems(_sentence_behind(said, offset)) & wanted
+        done is not None and done[1] not in _NO_DEEDS and not stems(_sentence_behind(skeleton, offset)) & wanted
         for offset, done in zip(offsets, found, strict=True)
     )
 
 
-def _sentence_behind(said: Skeleton, offset: int) -> str:
-    return patterns.SENTENCE_END.split(said.text[offset + 1 : offset + 300])[0]
+def _sentence_behind(skeleton: Skeleton, offset: int) -> str:
+    return patterns.SENTENCE_END.split(skeleton.text[offset + 1 : offset + 300])[0]
 
 
 _WHOSE_DOING = re.compile(r"(?:who|which (?!of\b|one\b|best\b)\w+) (?:is|are|was|were) \w+ing\b")
@@ -64,17 +64,20 @@ _IN_GENERAL = re.compile(
 _JUDGES = re.compile(r"\bthan\b|^(?:is|are|seems|looks) (?:the )?(?:right|correct|best|answer|odd|only|one)\b")
 
 
-def tells_of_itself(said: Skeleton, question: str, asked: OptionIndex) -> bool:
+def tells_of_itself(skeleton: Skeleton, question: str, index: OptionIndex) -> bool:
     """Whether options are only what sentences are about, and these say nothing that the question asks for.
 
     "Seaview Inn is located near the beach" of "Which hotel has the best rating?"; "A full moon occurs when ..." of any.
     """
-    offsets = mentioned(said)
+    offsets = mentioned(skeleton)
     if not question or asks_for_what_is_not(question) or len(offsets) > _MOST_MENTIONS:
         return False
-    if any(not _is_name(said.at[offset], asked) or (said.spoken and said.at[offset].alias) for offset in offsets):
+    if any(
+        not _is_name(skeleton.at[offset], index) or (skeleton.spoken and skeleton.at[offset].alias)
+        for offset in offsets
+    ):
         return False
-    subjects = {found.start("x"): found["said"] for found in _SUBJECT.finditer(said.text)}
+    subjects = {match.start("x"): match["said"] for match in _SUBJECT.finditer(skeleton.text)}
     wanted = question_stems(question)
     return all(
         offset in subjects
@@ -86,9 +89,9 @@ def tells_of_itself(said: Skeleton, question: str, asked: OptionIndex) -> bool:
     )
 
 
-def _is_name(mention: Mention, asked: OptionIndex) -> bool:
+def _is_name(mention: Mention, index: OptionIndex) -> bool:
     """Whether an option is named by a text that may be the subject of a sentence: no number, no clause."""
-    words = asked.words[mention.places[0]]
+    words = index.words[mention.places[0]]
     return mention.kind == phrases.TEXT and len(words) <= _LONGEST_NAME and not any(word[0].isdigit() for word in words)
 
 
@@ -97,21 +100,21 @@ _DESCRIPTION = 3
 """Sentences that make a reply a description, in which an option may be said of anything."""
 
 
-def in_passing(said: Skeleton, question: str) -> bool:
+def in_passing(skeleton: Skeleton, question: str) -> bool:
     """Whether a description names options only in its middle, or in its background, of what nobody asked about."""
-    every = [(start, end) for start, end, _ in sentences(said) if said.text[start:end].strip()]
+    every = [(start, end) for start, end, _ in sentences(skeleton) if skeleton.text[start:end].strip()]
     if len(every) < 2 or not question:
         return False
     wanted = question_stems(question)
-    naming = [span for span in every if mentioned(said, *span)]
+    naming = [span for span in every if mentioned(skeleton, *span)]
     return bool(naming) and all(
-        not stems(said.text[start:end]) & wanted
+        not stems(skeleton.text[start:end]) & wanted
         and (
-            _ELSEWHERE.match(said.text, start) is not None
+            _ELSEWHERE.match(skeleton.text, start) is not None
             or (
                 len(every) >= _DESCRIPTION
                 and (start, end) not in (every[0], every[-1])
-                and _IDENTIFIES.search(said.text, start, end) is None
+                and _IDENTIFIES.search(skeleton.text, start, end) is None
             )
         )
         for start, end in naming
@@ -133,12 +136,12 @@ _LOOKED_AT = 4_000
 """Characters of a reply in which parts of options are looked for."""
 
 
-def says_another_in_part(text: str, asked: OptionIndex, question: str, whole: Skeleton) -> bool:
+def says_another_in_part(text: str, index: OptionIndex, question: str, whole: Skeleton) -> bool:
     """Whether another option, nowhere named in full, is said by all that tells it: "a bathroom" of "In a bathroom".
 
     In a description any of its telling words will do.
     """
-    partial = partial_index(asked.options, asked.labels, question)
+    partial = partial_index(index.options, index.labels, question)
     if partial is None:
         return False
     text = text[:_LOOKED_AT]

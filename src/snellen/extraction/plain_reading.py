@@ -37,8 +37,8 @@ def read_plain(reply: PlainReply) -> ExtractedChoice:
         return reading
     if _DISREGARDED.search(reply.text):
         return no_option("ambiguous", TAKEN_BACK)
-    for found in _BOTH.finditer(reply.text):
-        places = {reply.asked.exact.get(label) for label in found.groups()}
+    for match in _BOTH.finditer(reply.text):
+        places = {reply.asked.exact.get(label) for label in match.groups()}
         if None not in places and len(places) == 2 and reading.choice in places:
             return no_option("ambiguous", "two options at once")
     return reading
@@ -117,12 +117,12 @@ def _why_none(asserted: Skeleton, listed: bool, refused: bool) -> ExtractedChoic
     return no_option("no match", "an option is mentioned, but not as the answer")
 
 
-def _qualified(settled: Settled, asked: OptionIndex, whole: Skeleton, corrected: bool) -> ExtractedChoice:
+def _qualified(settled: Settled, index: OptionIndex, whole: Skeleton, corrected: bool) -> ExtractedChoice:
     """A reading after a correction, or beside other options, is no more than likely."""
     reading = settled.reading
     if corrected:
         return replace(reading, confidence="likely", detail="after a correction")
-    if reading.extraction_method == "text" and reading.choice in asked.nested and not reading.detail:
+    if reading.extraction_method == "text" and reading.choice in index.nested and not reading.detail:
         return replace(reading, detail="longest of nested options")
     others = any(reading.choice not in mention.places for mention in whole.at.values())
     if others and settled.ground != "verdict":

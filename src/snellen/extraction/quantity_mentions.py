@@ -76,9 +76,9 @@ def _operand(text: str, quantity: Quantity) -> bool:
     before = text[max(0, quantity.start - 12) : quantity.start]
     if _OPERATOR_BEHIND.match(text, quantity.end):
         return True
-    found = _OPERATOR_BEFORE.search(before)
-    return found is not None and not (
-        found[0].startswith("(") and text[quantity.end : quantity.end + 2].lstrip()[:1] == ")"
+    match = _OPERATOR_BEFORE.search(before)
+    return match is not None and not (
+        match[0].startswith("(") and text[quantity.end : quantity.end + 2].lstrip()[:1] == ")"
     )
 
 

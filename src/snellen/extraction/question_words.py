@@ -61,36 +61,36 @@ _WHO_DOES = re.compile(r"(?:who|which(?: \w+)?) (?!is\b|are\b|was\b|were\b|of\b|
 _DO = frozenset(("do", "does", "did"))
 
 
-def of_other_things(said: Skeleton, question: str, asked: OptionIndex) -> Skeleton:
+def of_other_things(skeleton: Skeleton, question: str, index: OptionIndex) -> Skeleton:
     """Without adjectives of a thing beside the one asked about: the house of "the car is next to a red house"."""
     wanted = question_stems(question)
-    if not asked.adjectival or not wanted:
-        return said
+    if not index.adjectival or not wanted:
+        return skeleton
     spans = []
-    for offset in mentioned(said)[:_MOST_MENTIONS]:
-        noun = _NOUN_BEHIND.match(said.text, offset + 1)
-        if said.at[offset].kind != phrases.TEXT or noun is None or noun[1] in phrases.FOLLOWERS:
+    for offset in mentioned(skeleton)[:_MOST_MENTIONS]:
+        noun = _NOUN_BEHIND.match(skeleton.text, offset + 1)
+        if skeleton.at[offset].kind != phrases.TEXT or noun is None or noun[1] in phrases.FOLLOWERS:
             continue
-        sentence = patterns.SENTENCE_END.split(said.text[max(0, offset - 300) : offset])[-1]
+        sentence = patterns.SENTENCE_END.split(skeleton.text[max(0, offset - 300) : offset])[-1]
         if noun[1][:_STEM] not in wanted and stems(sentence) & wanted and _BESIDE.search(sentence):
             spans.append((offset, offset + 1))
-    return set_aside(said, spans, phrases.IDLE)
+    return set_aside(skeleton, spans, phrases.IDLE)
 
 
-def without_reversed_relations(said: Skeleton, question: str, asked: OptionIndex) -> Skeleton:
+def without_reversed_relations(skeleton: Skeleton, question: str, index: OptionIndex) -> Skeleton:
     """Without "right" of "the cube is right of the ball", where the question asks where the ball is from the cube."""
     relations = phrases.RELATIONS | phrases.PREPOSITIONS
-    if not question or not all(words and words[0] in relations for words in asked.words):
-        return said
+    if not question or not all(words and words[0] in relations for words in index.words):
+        return skeleton
     order = {word[:_STEM]: at for at, word in enumerate(_WORD.findall(question[:LONGEST_QUESTION].casefold()))}
     wanted = question_stems(question)
     spans = []
-    for offset in mentioned(said)[:_MOST_MENTIONS]:
-        before = stems(patterns.SENTENCE_END.split(said.text[max(0, offset - 300) : offset])[-1]) & wanted
-        behind = stems(patterns.CLAUSE_START.split(said.text[offset + 1 : offset + 300])[0]) & wanted
+    for offset in mentioned(skeleton)[:_MOST_MENTIONS]:
+        before = stems(patterns.SENTENCE_END.split(skeleton.text[max(0, offset - 300) : offset])[-1]) & wanted
+        behind = stems(patterns.CLAUSE_START.split(skeleton.text[offset + 1 : offset + 300])[0]) & wanted
         if before and behind and min(order[stem] for stem in before) > max(order[stem] for stem in behind):
             spans.append((offset, offset + 1))
-    return set_aside(said, spans, phrases.IDLE)
+    return set_aside(skeleton, spans, phrases.IDLE)
 
 
 _NOUN_BEHIND = re.compile(r" ([a-z]{3,})\b(?! (?:car|one)\b)")
@@ -123,14 +123,14 @@ _THE_ONE = re.compile(r"\b(?:one|option|thing|choice|item|answer|only|statement)
 NAMELESS = re.compile(r"\b(?:it|this|that|there|he|she|they|these|those|here|i|we|you|if|not)\b")
 
 
-def answers_in_its_words(said: Skeleton, question: str) -> list[int]:
+def answers_in_its_words(skeleton: Skeleton, question: str) -> list[int]:
     """Offsets of the mentions that are said to be what the question asks for."""
     asked = question_stems(question)
     found = []
-    for start, end, ending in sentences(said):
+    for start, end, ending in sentences(skeleton):
         if ending == "?":
             continue
-        cleft = _CLEFT.match(said.text, start, end + 1)
+        cleft = _CLEFT.match(skeleton.text, start, end + 1)
         if (
             cleft is not None
             and stems(cleft["deed"]) & asked
@@ -138,7 +138,7 @@ def answers_in_its_words(said: Skeleton, question: str) -> list[int]:
             and not asks_for_what_is_not(question)
         ):
             found.append(cleft.start("x"))
-        match = _SUBJECT.match(said.text, start, end + 1)
+        match = _SUBJECT.match(skeleton.text, start, end + 1)
         if match is None:
             continue
         subject = match["subject"]
@@ -165,18 +165,24 @@ _BOUNDARIES = tuple(
 )
 
 
-def answering_option(said: Skeleton, question: str, asked: OptionIndex) -> int | None:
+def answering_option(skeleton: Skeleton, question: str, index: OptionIndex) -> int | None:
     """Of several options named in prose, the one whose clause shares clearly most words with the question."""
-    wanted = question_stems(question) - frozenset(word[:_STEM] for word in asked.vocabulary) - COPULAR_STEMS
-    offsets = [o for o in said.offsets if said.text[o] <= CONFLICT or said.text[o] == DOUBTFUL]
-    if not wanted or not offsets or any(len(said.at[o].places) != 1 or said.at[o].kind == CONFLICT for o in offsets):
+    wanted = question_stems(question) - frozenset(word[:_STEM] for word in index.vocabulary) - COPULAR_STEMS
+    offsets = [o for o in skeleton.offsets if skeleton.text[o] <= CONFLICT or skeleton.text[o] == DOUBTFUL]
+    if (
+        not wanted
+        or not offsets
+        or any(len(skeleton.at[o].places) != 1 or skeleton.at[o].kind == CONFLICT for o in offsets)
+    ):
         return None
-    if _OF_OTHERS_TOO.search(said.text):
+    if _OF_OTHERS_TOO.search(skeleton.text):
         return None
     for boundary in _BOUNDARIES:
-        place = _most_shared(said, offsets, wanted, boundary)
+        place = _most_shared(skeleton, offsets, wanted, boundary)
         if place is not None:
-            return place if _says_just_that(said, offsets, place, question_stems(question) - COPULAR_STEMS) else None
+            return (
+                place if _says_just_that(skeleton, offsets, place, question_stems(question) - COPULAR_STEMS) else None
+            )
     return None
 
 
@@ -193,24 +199,26 @@ _OF_OTHERS_TOO = re.compile(
 _CLAUSES = re.compile(rf" (?:{_APART}|,|{_TOGETHER.partition('|')[2]}|so|because|since)(?= |$)")
 
 
-def _says_just_that(said: Skeleton, offsets: list[int], place: int, wanted: frozenset[str]) -> bool:
+def _says_just_that(skeleton: Skeleton, offsets: list[int], place: int, wanted: frozenset[str]) -> bool:
     """Whether a clause says of a place what is asked for, and nothing behind it may turn to another option.
 
     Either it says nothing else (in two words, or as the last word on any option), or most of what is asked for
     and no clause of another option any of it.
     """
-    shown = [(offset, _clause_words(said, offset)) for offset in offsets[:_MOST_MENTIONS]]
-    of_others = frozenset(w for offset, words in shown if said.at[offset].places != (place,) for w in words) & wanted
-    begins = [found.start() for found in turns(said.spoken).finditer(said.text)]
+    shown = [(offset, _clause_words(skeleton, offset)) for offset in offsets[:_MOST_MENTIONS]]
+    of_others = (
+        frozenset(w for offset, words in shown if skeleton.at[offset].places != (place,) for w in words) & wanted
+    )
+    begins = [match.start() for match in turns(skeleton.spoken).finditer(skeleton.text)]
     for offset, words in shown:
-        if said.at[offset].places != (place,) or not words or denies(_clause_around(said, offset)):
+        if skeleton.at[offset].places != (place,) or not words or denies(_clause_around(skeleton, offset)):
             continue
-        later = max((o for o in offsets if said.at[o].places != (place,)), default=0)
+        later = max((o for o in offsets if skeleton.at[o].places != (place,)), default=0)
         last = later < offset
         if not last and any(offset < turn < later for turn in begins):
             continue
         whole = len(words) >= _FEWEST_SHARED or (words == wanted and words.isdisjoint(of_others))
-        if words <= wanted and (whole or (last and _identified(said, offset))):
+        if words <= wanted and (whole or (last and _identified(skeleton, offset))):
             return True
         shared = (words & wanted) - of_others
         if len(shared) >= max(_FEWEST_SHARED, _ENOUGH * len(wanted)) and shared == words & wanted and not of_others:
@@ -218,9 +226,9 @@ def _says_just_that(said: Skeleton, offsets: list[int], place: int, wanted: froz
     return False
 
 
-def _identified(said: Skeleton, offset: int) -> bool:
+def _identified(skeleton: Skeleton, offset: int) -> bool:
     """Whether a mention stands beside a copula: "the radius is 5", "green is the largest", not "there are 5 apples"."""
-    before, behind = said.text[max(0, offset - 60) : offset], said.text[offset + 1 : offset + 60]
+    before, behind = skeleton.text[max(0, offset - 60) : offset], skeleton.text[offset + 1 : offset + 60]
     return _IS_BEHIND.search(before) is not None or _IS_BEFORE.match(behind) is not None
 
 
@@ -228,17 +236,17 @@ _IS_BEHIND = re.compile(rf"(?<!there) {COPULAS}(?: (?:{FILL}))* $")
 _IS_BEFORE = re.compile(rf" {COPULAS}(?= )")
 
 
-def _clause_around(said: Skeleton, offset: int) -> str:
+def _clause_around(skeleton: Skeleton, offset: int) -> str:
     """The clause that a mention stands in."""
     begin = max(0, offset - _LONGEST_CLAUSE)
-    start = max((found.end() for found in _CLAUSES.finditer(said.text, begin, offset + 1)), default=begin)
-    stop = _CLAUSES.search(said.text, offset + 1)
-    return said.text[start : min(stop.start() if stop else len(said.text), offset + _LONGEST_CLAUSE)]
+    start = max((match.end() for match in _CLAUSES.finditer(skeleton.text, begin, offset + 1)), default=begin)
+    stop = _CLAUSES.search(skeleton.text, offset + 1)
+    return skeleton.text[start : min(stop.start() if stop else len(skeleton.text), offset + _LONGEST_CLAUSE)]
 
 
-def _clause_words(said: Skeleton, offset: int) -> frozenset[str]:
+def _clause_words(skeleton: Skeleton, offset: int) -> frozenset[str]:
     """What the clause around a mention says, in stems."""
-    return stems(_clause_around(said, offset)) - COPULAR_STEMS
+    return stems(_clause_around(skeleton, offset)) - COPULAR_STEMS
 
 
 @lru_cache(maxsize=256)
@@ -256,33 +264,35 @@ _ASKING = (
 COPULAR_STEMS = frozenset(word[:_STEM] for word in (*languages.union(languages.COPULA, languages.FILL), *_ASKING))
 
 
-def _most_shared(said: Skeleton, offsets: list[int], wanted: frozenset[str], boundary: re.Pattern[str]) -> int | None:
+def _most_shared(
+    skeleton: Skeleton, offsets: list[int], wanted: frozenset[str], boundary: re.Pattern[str]
+) -> int | None:
     """The place whose clauses hold most of the wanted words that not every such clause holds."""
-    bounds = [0, *(m.start() for m in boundary.finditer(said.text)), len(said.text)]
+    bounds = [0, *(m.start() for m in boundary.finditer(skeleton.text)), len(skeleton.text)]
     starts = [bounds[bisect_right(bounds, offset) - 1] for offset in offsets]
-    ends = [*starts[1:], len(said.text)]
+    ends = [*starts[1:], len(skeleton.text)]
     shared: dict[int, frozenset[str]] = {}
     for offset, start in zip(offsets, starts, strict=True):
         end = ends[bisect_right(starts, start) - 1]
-        place = said.at[offset].places[0]
-        shared[place] = shared.get(place, frozenset()) | (stems(said.text[start:end][:_LONGEST_CLAUSE]) & wanted)
+        place = skeleton.at[offset].places[0]
+        shared[place] = shared.get(place, frozenset()) | (stems(skeleton.text[start:end][:_LONGEST_CLAUSE]) & wanted)
     if len(shared) < 2:
         return None
     common = frozenset.intersection(*shared.values())
     ranked = sorted(shared, key=lambda place: len(shared[place]), reverse=True)
     first, second = (shared[place] - common for place in ranked[:2])
-    if not first or (second and len(first) - len(second) < 2) or _paired(said, offsets, ranked[0]):
+    if not first or (second and len(first) - len(second) < 2) or _paired(skeleton, offsets, ranked[0]):
         return None
     return ranked[0]
 
 
-def _paired(said: Skeleton, offsets: list[int], place: int) -> bool:
+def _paired(skeleton: Skeleton, offsets: list[int], place: int) -> bool:
     """Whether a place is named together with another: "between joy and rage"."""
     for offset in offsets[:_MOST_MENTIONS]:
-        group = patterns.GROUP.match(said.text, offset)
+        group = patterns.GROUP.match(skeleton.text, offset)
         if group is not None:
             inside = offsets[bisect_left(offsets, offset) : bisect_left(offsets, group.end())]
-            together = {said.at[o].places[0] for o in inside}
+            together = {skeleton.at[o].places[0] for o in inside}
             if len(together) > 1 and place in together:
                 return True
     return False

@@ -103,10 +103,10 @@ def doubted(reply: PlainReply, whole: Skeleton, corrected: Corrected, settled: S
     return None
 
 
-def _all_of_them(asserted: Skeleton, asked: OptionIndex) -> int | None:
+def _all_of_them(asserted: Skeleton, index: OptionIndex) -> int | None:
     """The option "all of the above", where a reply names others and then it."""
     said = {place for offset in mentioned(asserted) for place in asserted.at[offset].places}
-    summing_up = said & asked.summing_up
+    summing_up = said & index.summing_up
     return summing_up.pop() if len(summing_up) == 1 and len(said) > 1 else None
 
 
@@ -155,17 +155,17 @@ def read_unmentioned(reply: PlainReply, whole: Skeleton) -> ExtractedChoice:
     return no_option("no match", "a label that was not shown" if patterns.UNKNOWN_LABEL.fullmatch(text) else "")
 
 
-def _counted(ordinal: re.Match[str], asked: OptionIndex) -> int:
+def _counted(ordinal: re.Match[str], index: OptionIndex) -> int:
     """The place that "the third one", or "option 3" of options without numbers, counts to."""
     if ordinal[1]:
-        return asked.count - 1 if ordinal[1] == "last" else phrases.ORDINALS.index(ordinal[1])
-    return -1 if asked.numeric or asked.numbered else int(ordinal[2]) - 1
+        return index.count - 1 if ordinal[1] == "last" else phrases.ORDINALS.index(ordinal[1])
+    return -1 if index.numeric or index.numbered else int(ordinal[2]) - 1
 
 
 _LONGEST_OPTION = 2000
 
 
-def _cut_off(text: str, asked: OptionIndex) -> int | None:
+def _cut_off(text: str, index: OptionIndex) -> int | None:
     """The one option whose text begins with the whole reply: token limits cut long options short."""
     if len(text) > _LONGEST_OPTION:
         return None
@@ -173,5 +173,5 @@ def _cut_off(text: str, asked: OptionIndex) -> int | None:
     words = patterns.OPENINGS.sub("", words, count=1)
     if len(words) < 12 or words.count(" ") < 2:
         return None
-    begun = [place for place, option in enumerate(asked.texts) if option.startswith(words)]
+    begun = [place for place, option in enumerate(index.texts) if option.startswith(words)]
     return begun[0] if len(begun) == 1 else None

@@ -149,25 +149,25 @@ def _verdicts(asserted: Skeleton) -> Iterator[tuple[int, bool]]:
     if dense:
         every = (*every, *patterns.VERDICTS_DENSE)
     for pattern in every:
-        for found in pattern.finditer(text):
-            offset = found.start("x")
+        for match in pattern.finditer(text):
+            offset = match.start("x")
             ended = patterns.END.match(text, offset + 1) or patterns.KOREAN_END.match(text, offset + 1)
             open_ended = asserted.at[offset].soft and not ended
-            if not open_ended and not _hypothetical(text, found.start()):
-                yield offset, _calls_it_so(found[0], foreign)
-    for found in patterns.POST_VERDICT.finditer(text):
-        offset = found.start("group")
+            if not open_ended and not _hypothetical(text, match.start()):
+                yield offset, _calls_it_so(match[0], foreign)
+    for match in patterns.POST_VERDICT.finditer(text):
+        offset = match.start("group")
         only_texts = all(mention.kind == TEXT for mention in group_at(asserted, offset))
-        if (patterns.NAMES_ANSWER.search(found[0]) or not only_texts) and not _hypothetical(text, offset):
-            yield offset, _calls_it_so(found[0], foreign)
+        if (patterns.NAMES_ANSWER.search(match[0]) or not only_texts) and not _hypothetical(text, offset):
+            yield offset, _calls_it_so(match[0], foreign)
     if foreign is not None:
-        for found in foreign.post_verdict.finditer(text):
-            offset = found.start("group")
+        for match in foreign.post_verdict.finditer(text):
+            offset = match.start("group")
             only_texts = all(mention.kind == TEXT for mention in group_at(asserted, offset))
-            if foreign.names_answer.search(found[0]) or not only_texts:
-                yield offset, _calls_it_so(found[0], foreign)
+            if foreign.names_answer.search(match[0]) or not only_texts:
+                yield offset, _calls_it_so(match[0], foreign)
     if dense:
-        yield from ((found.start("group"), True) for found in patterns.POST_VERDICT_CJK.finditer(text))
+        yield from ((match.start("group"), True) for match in patterns.POST_VERDICT_CJK.finditer(text))
 
 
 def _calls_it_so(statement: str, foreign: ForeignPatterns | None) -> bool:
@@ -215,11 +215,11 @@ def _declared(asserted: Skeleton) -> Settled | None:
 
 def _opening(asserted: Skeleton, start: int) -> Settled | None:
     """What the reply, or what stands behind its correction, begins with: "B, because ...", "No, it is not there"."""
-    found = patterns.LEADING.match(asserted.text, start)
-    if found is None:
+    match = patterns.LEADING.match(asserted.text, start)
+    if match is None:
         return None
-    opened = agreed_option(group_at(asserted, found.start("group")), "certain", "opens the reply")
-    if opened.choice is not None and _opened_otherwise(asserted, found.end(), opened.choice):
+    opened = agreed_option(group_at(asserted, match.start("group")), "certain", "opens the reply")
+    if opened.choice is not None and _opened_otherwise(asserted, match.end(), opened.choice):
         return Settled(no_option("ambiguous", "sentences open with several options"), "opening")
     return Settled(opened, "opening")
 
@@ -238,14 +238,14 @@ def _remaining(asserted: Skeleton) -> Settled | None:
     """The option that all remaining mentions agree on; one that may be meant otherwise leaves it open."""
     left: list[Mention] = []
     nothing_else = patterns.SAYS_NOTHING.fullmatch(asserted.text) is not None
-    for found in patterns.GROUP.finditer(asserted.text):
-        supposed = _hypothetical(asserted.text, found.start())
+    for match in patterns.GROUP.finditer(asserted.text):
+        supposed = _hypothetical(asserted.text, match.start())
         if (
             not supposed
-            and (nothing_else or _counts(asserted, found.start(), found.end()))
-            and not _somehow_denied(asserted, found.start())
+            and (nothing_else or _counts(asserted, match.start(), match.end()))
+            and not _somehow_denied(asserted, match.start())
         ):
-            left += [asserted.at[offset] for offset in mentioned(asserted, *found.span())]
+            left += [asserted.at[offset] for offset in mentioned(asserted, *match.span())]
     if not left:
         return None
     reading = agreed_option(left, "likely", "the only option left")

@@ -57,19 +57,19 @@ _SHORT = re.compile(
 )
 
 
-def _read_short(reply: str, asked: OptionIndex) -> ExtractedChoice | None:
+def _read_short(reply: str, index: OptionIndex) -> ExtractedChoice | None:
     """The reading of a short reply of the usual form, equal to `read_in_full`'s; None for all others."""
-    found = _SHORT.fullmatch(reply)
-    if found is None:
+    match = _SHORT.fullmatch(reply)
+    if match is None:
         return None
-    opened, bracketed, bare, text = found.groups()
+    opened, bracketed, bare, text = match.groups()
     label = bracketed or bare
-    place = asked.exact.get(label)
-    if place is None or (bare and (label.casefold() in asked.phrases or (asked.numeric and label.isdigit()))):
+    place = index.exact.get(label)
+    if place is None or (bare and (label.casefold() in index.phrases or (index.numeric and label.isdigit()))):
         return None
-    if text and asked.short.get(text.lower()) != place:
+    if text and index.short.get(text.lower()) != place:
         return None
-    span = (found.start(2 if bracketed else 3), found.end(4 if text else 2 if bracketed else 3))
+    span = (match.start(2 if bracketed else 3), match.end(4 if text else 2 if bracketed else 3))
     return ExtractedChoice(
         place, "label+text" if text else "label", "certain", STATED if opened else "", span, follows_format=True
     )
@@ -83,24 +83,24 @@ READ_AT_MOST = 16_000
 
 
 def read_in_full(
-    reply: str, asked: OptionIndex, mode: Mode = "standard", *, finish: str | None = None, question: str = ""
+    reply: str, index: OptionIndex, mode: Mode = "standard", *, finish: str | None = None, question: str = ""
 ) -> ExtractedChoice:
     """`read_choice` without the short way: all rules, any reply."""
     looked_at, left_unseen = _looked_at(reply)
     if left_unseen:
-        reading = read_in_full(looked_at, asked, mode, finish=finish, question=question)
+        reading = read_in_full(looked_at, index, mode, finish=finish, question=question)
         if reading.span is None:
             return reading
         start, end = (at + (left_unseen if at > LOOKED_AT // 4 else 0) for at in reading.span)
         return replace(reading, span=(start, end))
     part = find_final_answer(reply)
-    asked = without_twins(reply[part.start : part.end], asked)
-    place = None if mode == "strict" else exact_option(reply[part.start : part.end], asked)
+    index = without_twins(reply[part.start : part.end], index)
+    place = None if mode == "strict" else exact_option(reply[part.start : part.end], index)
     if place is not None:
-        why = "longest of nested options" if place in asked.nested else ""
+        why = "longest of nested options" if place in index.nested else ""
         why = "framed as the answer" if part.framed else why
         return ExtractedChoice(place, "text", "certain", why, (part.start, part.end))
-    form = None if mode == "strict" or finish == "length" else filled_form(reply[part.start : part.end], asked)
+    form = None if mode == "strict" or finish == "length" else filled_form(reply[part.start : part.end], index)
     if form is not None:
         return (
             ExtractedChoice(form[0], "label+text", "likely", "ticked, or with the largest share, in a form of all")
@@ -114,9 +114,9 @@ def read_in_full(
             return no_option("reasoning cut off")
         return no_option("empty", "the reasoning never ended" if part.unfinished else "")
     cut = finish == "length" and part.end == len(reply) and not part.framed
-    reading = read_plain(PlainReply(without_quoted_orders(text.text), asked, question, mode == "strict", cut))
+    reading = read_plain(PlainReply(without_quoted_orders(text.text), index, question, mode == "strict", cut))
     if reading.choice is None and reading.reason in ("ambiguous", "no match") and mode != "strict":
-        place = verbatim_option(spoken, asked)
+        place = verbatim_option(spoken, index)
         if place is not None:
             return ExtractedChoice(place, "text", "likely", "word by word")
     if reading.span is not None:

@@ -40,17 +40,17 @@ def _place(options: tuple[str, ...]) -> int | None:
     return places[0] if len(places) == 1 else None
 
 
-def undetermined_option(said: Skeleton, text: str, asked: OptionIndex) -> int | None:
+def undetermined_option(skeleton: Skeleton, text: str, index: OptionIndex) -> int | None:
     """The option that it cannot be told, where a reply says no more than that; a model that sees nothing does not."""
-    place = _place(asked.options)
+    place = _place(index.options)
     text = " ".join(text.lower().split())
     if place is None or len(text) > _LONGEST or _CANNOT_BE_TOLD.search(text) is None:
         return None
     if _OF_THE_MODEL.search(text) or _GOES_ON.search(_WHETHER.sub(" ", text)):
         return None
-    asides = [found.span() for found in _WHETHER.finditer(said.text)]
-    outside = [o for o in mentioned(said) if not any(start <= o < end for start, end in asides)]
-    return place if all(said.at[offset].places == (place,) for offset in outside) else None
+    asides = [match.span() for match in _WHETHER.finditer(skeleton.text)]
+    outside = [o for o in mentioned(skeleton) if not any(start <= o < end for start, end in asides)]
+    return place if all(skeleton.at[offset].places == (place,) for offset in outside) else None
 
 
 _LONGEST = 400

@@ -22,32 +22,32 @@ _SMALL = frozenset("of the and for in on de la le du des y und der die".split())
 _LONGEST = 2_000
 
 
-def with_own_words(text: str, asked: OptionIndex) -> str | None:
+def with_own_words(text: str, index: OptionIndex) -> str | None:
     """The text with other forms of options' words replaced; None where there are none, or two options share one."""
     if len(text) > _LONGEST or not text.isascii():
         return None
-    spread = _spread(text, asked)
+    spread = _spread(text, index)
     changed = spread != text
     text = spread
 
-    def own(found: re.Match[str]) -> str:
+    def own(match: re.Match[str]) -> str:
         nonlocal changed
-        place = _place(found[0], tuple(asked.words))
+        place = _place(match[0], tuple(index.words))
         if place is None:
-            return found[0]
+            return match[0]
         changed = True
-        return " ".join(asked.words[place])
+        return " ".join(index.words[place])
 
-    respelt = _with_synonyms(_WORD.sub(own, text), asked)
+    respelt = _with_synonyms(_WORD.sub(own, text), index)
     return respelt if changed or respelt != text else None
 
 
-def _with_synonyms(text: str, asked: OptionIndex) -> str:
+def _with_synonyms(text: str, index: OptionIndex) -> str:
     """The text with words that mean what a word of one option means replaced by that."""
     for meaning, pattern in _MEANINGS:
         if pattern.search(text) is None:
             continue
-        there = [(place, word) for place, words in enumerate(asked.words) for word in words if word in meaning]
+        there = [(place, word) for place, words in enumerate(index.words) for word in words if word in meaning]
         if len({place for place, _ in there}) == 1:
             text = pattern.sub(there[0][1], text)
     return text
@@ -59,13 +59,13 @@ _MEANINGS = tuple(
 )
 
 
-def _spread(text: str, asked: OptionIndex) -> str:
+def _spread(text: str, index: OptionIndex) -> str:
     """ "Paths 1, 2 and 3" as "path 1, path 2 and path 3", where options are "path 1" and so on."""
-    nouns = {words[0] for words in asked.words if len(words) == 2}
-    if len(nouns) != 1 or any(len(words) == 2 and words[0] not in nouns for words in asked.words):
+    nouns = {words[0] for words in index.words if len(words) == 2}
+    if len(nouns) != 1 or any(len(words) == 2 and words[0] not in nouns for words in index.words):
         return text
     [noun] = nouns
-    items = "|".join(sorted({re.escape(words[1]) for words in asked.words if len(words) == 2}, key=len, reverse=True))
+    items = "|".join(sorted({re.escape(words[1]) for words in index.words if len(words) == 2}, key=len, reverse=True))
     listed = re.compile(
         rf"\b{re.escape(noun)}(?:e?s)? ((?:{items})(?:(?:,|,? (?:and|or|&)) (?:{items}))+)\b", re.IGNORECASE
     )

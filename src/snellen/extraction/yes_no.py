@@ -34,9 +34,9 @@ _DOUBTS = re.compile(rf"{_DENYING.pattern}|\bor\b")
 _BREAK = re.compile(r"[.!?\n,;]")
 
 
-def yes_or_no(text: str, question: str, asked: OptionIndex) -> int | None:
+def yes_or_no(text: str, question: str, index: OptionIndex) -> int | None:
     """The option yes, or no, that a reply means without the word: "I think so", "The light is not green"."""
-    yes, no = _place(asked, _YES), _place(asked, _NO)
+    yes, no = _place(index, _YES), _place(index, _NO)
     if yes is None or no is None or yes == no:
         return None
     spoken = _NO_DOUBT.sub("", " ".join(token.text for token in tokens(text.strip()[:400])))
@@ -111,13 +111,13 @@ def _side(spoken: str, question: str) -> bool | None:
 
 def _is_just_so(spoken: str, question: str) -> bool:
     """ "They are parallel to each other" of "Are the two lines parallel?"."""
-    found = _IS_SO.match(spoken)
+    match = _IS_SO.match(spoken)
     asked = question.lower().strip()
     wanted = _words(asked[:LONGEST_QUESTION].split("?")[0])
     first = _BREAK.split(spoken, maxsplit=1)[0]
-    if found is None or not wanted or _POLAR.match(asked) is None or re.search(r"\bor\b", asked):
+    if match is None or not wanted or _POLAR.match(asked) is None or re.search(r"\bor\b", asked):
         return False
-    return english_stem(found[1]) == wanted[-1] and not _DENYING.search(first) and not _HALF.search(first)
+    return english_stem(match[1]) == wanted[-1] and not _DENYING.search(first) and not _HALF.search(first)
 
 
 _IS_SO = re.compile(
@@ -165,18 +165,18 @@ _SMALL = (
 )
 
 
-def contradicts_itself(text: str, question: str, choice: int | None, asked: OptionIndex) -> bool:
+def contradicts_itself(text: str, question: str, choice: int | None, index: OptionIndex) -> bool:
     """Whether a reply that opens with yes or no goes on to say the contrary: "Yes, there is no dog"."""
-    if choice not in (_place(asked, _YES), _place(asked, _NO)) or choice is None:
+    if choice not in (_place(index, _YES), _place(index, _NO)) or choice is None:
         return False
     _, _, behind = text.partition(",")
-    other = yes_or_no(behind, question, asked) if behind.strip() else None
+    other = yes_or_no(behind, question, index) if behind.strip() else None
     return other is not None and other != choice
 
 
 _CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 
 
-def _place(asked: OptionIndex, words: frozenset[str]) -> int | None:
-    places = [place for place, sequence in enumerate(asked.words) if "".join(sequence) in words]
+def _place(index: OptionIndex, words: frozenset[str]) -> int | None:
+    places = [place for place, sequence in enumerate(index.words) if "".join(sequence) in words]
     return places[0] if len(places) == 1 else None

@@ -49,6 +49,7 @@ SCHEMAS: dict[type, pa.Schema] = {
             ("texts", pa.list_(pa.string())),
             ("relevance", pa.list_(pa.float64())),
             ("tags", pa.map_(pa.string(), pa.string())),
+            ("candidates", pa.list_(pa.string())),
         ]
     ),
     History: pa.schema([("sample_id", pa.string()), ("replies", pa.list_(pa.string()))]),

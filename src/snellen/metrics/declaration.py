@@ -141,6 +141,8 @@ class ReplyMetric(Metric, frozen=True, kw_only=True):
     measure: Measure
     mean_over: Literal["questions", "answers"] = "questions"
     """`answers`: the unweighted mean over golds (classes) of the mean over the questions of each."""
+    references: Literal["golds", "candidates"] = "golds"
+    """`candidates`: all the answers published beside a question, and not the right ones alone."""
 
     def __call__(self, reply: str, references: Sequence[str]) -> float:
         return self.measure(reply, references)

@@ -133,10 +133,10 @@ def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadShe
 
 def column_of(title: str, study: RatingStudy) -> tuple[int, str] | None:
     """The item's number and the dimension that a column's title names; None for one without a number or dimension."""
-    found = _ITEM.match(title)
-    if not found:
+    match = _ITEM.match(title)
+    if not match:
         return None
-    words = _REMARK.sub("", title[found.end() :]).strip().casefold()
+    words = _REMARK.sub("", title[match.end() :]).strip().casefold()
     fitting = [
         (len(called), dimension.name)
         for dimension in study.dimensions
@@ -144,7 +144,7 @@ def column_of(title: str, study: RatingStudy) -> tuple[int, str] | None:
         if words.endswith(called.casefold())
     ]
     # Of two titles, one of which ends with the other, the longer one is meant.
-    return (int(found[1]), max(fitting)[1]) if fitting else None
+    return (int(match[1]), max(fitting)[1]) if fitting else None
 
 
 def _check_columns(columns: Mapping[str, tuple[int, str]], path: Path, key: RatingKey) -> None:

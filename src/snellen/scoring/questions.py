@@ -58,6 +58,11 @@ class AskedQuestion(Struct, frozen=True, gc=False):
             return ()
         return tuple(self.turn.options[i] for i in self.answer.options) or self.answer.texts
 
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The answers published beside an open question; its reference texts where there are no others."""
+        return (self.answer.candidates if self.answer else ()) or self.golds
+
     def score(self, metric: str, value: Value, n_presentations: int = 1) -> Score:
         """The record of a value, or of why there is none."""
         lost = value if isinstance(value, Unscored) else None

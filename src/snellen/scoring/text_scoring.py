@@ -56,7 +56,7 @@ def _measure(ready: Sequence[AskedQuestion], metric: TextMetric, panel: JudgeEns
 def _values(questions: Sequence[AskedQuestion], metric: ReplyMetric) -> list[Value]:
     def value(question: AskedQuestion) -> Value:
         try:
-            return _mean([metric.measure(p.text or "", question.golds) for p in question.came])
+            return _mean([metric.measure(p.text or "", getattr(question, metric.references)) for p in question.came])
         except DataError as error:  # a gold that this metric cannot use: unscored, and said so
             return Unscored("metric undefined", str(error))
 

@@ -49,13 +49,13 @@ def rank_intervals(
     a Poisson number of times, one on average (Hanley and MacGibbon 2006), the same for all runs; a value changes by the
     sum of its questions' deviations, so that the total drawn need not be fixed.
     """
-    drawn = [one for measures in benchmarks if (one := _resample(measures, resamples, seed))]
+    drawn = [resampled for measures in benchmarks if (resampled := _resample(measures, resamples, seed))]
     ranked = [
         interval
-        for one in drawn
+        for resampled in drawn
         for interval in _intervals(
-            labels, _ranks(one.values[None], _sign(one)), _ranks(one.resamples, _sign(one)), one,
-            one.measures[0].scored.spec.name,
+            labels, _ranks(resampled.values[None], _sign(resampled)), _ranks(resampled.resamples, _sign(resampled)),
+            resampled, resampled.measures[0].scored.spec.name,
         )
     ]  # fmt: skip
     dimensions = _dimensions(drawn)
@@ -64,16 +64,16 @@ def rank_intervals(
         ranked += _intervals(labels, points, draws, _joined(members), ALL, name)
     if len(dimensions) > 1:
         points, draws = (np.mean(arrays, axis=0) for arrays in zip(*(ranks[2:] for ranks in by_dimension), strict=True))
-        everything = _joined([one for members in dimensions.values() for one in members])
+        everything = _joined([resampled for members in dimensions.values() for resampled in members])
         ranked += _intervals(labels, points, draws, everything, ALL, ALL)
     return ranked
 
 
 def _resample(measures: Sequence[QuestionMeasures], resamples: int, seed: int) -> _Resampled | None:
     """The values of one benchmark in each resample; None where one of the runs has no value."""
-    keys = sorted(frozenset.intersection(*(one.keys for one in measures)))
+    keys = sorted(frozenset.intersection(*(measure.keys for measure in measures)))
     groups = [measures[0].group(key) for key in keys]
-    spreads = [spread for one in measures if (spread := one.spread_over(keys))]
+    spreads = [spread for measure in measures if (spread := measure.spread_over(keys))]
     if len(spreads) < len(measures):
         return None
     sums = [by_group(deviations, groups) for _, deviations in spreads]
@@ -101,27 +101,27 @@ def _ranks(values: Array, sign: int) -> Array:
     return ranks
 
 
-def _sign(one: _Resampled) -> int:
-    return -1 if one.measures[0].row.better == "lower" else 1
+def _sign(benchmark: _Resampled) -> int:
+    return -1 if benchmark.measures[0].row.better == "lower" else 1
 
 
 def _dimensions(drawn: Sequence[_Resampled]) -> dict[str, list[_Resampled]]:
     """The benchmarks of each dimension whose metrics may be averaged."""
     by_dimension: dict[str, list[_Resampled]] = defaultdict(list)
-    for one in drawn:
-        by_dimension[one.measures[0].scored.spec.dimension].append(one)
+    for benchmark in drawn:
+        by_dimension[benchmark.measures[0].scored.spec.dimension].append(benchmark)
     return {name: members for name, members in by_dimension.items() if name and _share_scale(members)}
 
 
 def _share_scale(members: Sequence[_Resampled]) -> bool:
-    rows = [one.measures[0].row for one in members]
+    rows = [benchmark.measures[0].row for benchmark in members]
     return len(rows) == 1 or (len({(row.scale, row.better) for row in rows}) == 1 and bool(rows[0].scale))
 
 
 def _mean_ranks(members: Sequence[_Resampled]) -> tuple[Array, Array]:
     sign = _sign(members[0])
-    means = np.mean([one.values for one in members], axis=0)
-    draws = np.mean([one.resamples for one in members], axis=0)
+    means = np.mean([benchmark.values for benchmark in members], axis=0)
+    draws = np.mean([benchmark.resamples for benchmark in members], axis=0)
     return _ranks(means[None], sign), _ranks(draws, sign)
 
 
@@ -129,7 +129,11 @@ def _joined(members: Sequence[_Resampled]) -> _Resampled:
     """The first benchmark standing for all, with their numbers of questions and pictures."""
     first = members[0]
     return _Resampled(
-        first.measures, first.values, first.resamples, sum(one.n for one in members), sum(one.groups for one in members)
+        first.measures,
+        first.values,
+        first.resamples,
+        sum(benchmark.n for benchmark in members),
+        sum(benchmark.groups for benchmark in members),
     )
 
 

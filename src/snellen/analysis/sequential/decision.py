@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from msgspec import Struct
-
 from snellen.analysis.capability import protocol_preference
 from snellen.analysis.sequential.confidence_sequence import sequence_interval
 from snellen.analysis.sequential.estimates import (
     AIMS,
     Key,
+    SequentialEstimate,
     bounds_of_questions,
     drawn_pictures,
     parts_of,
@@ -21,37 +20,21 @@ from snellen.analysis.sequential.estimates import (
 )
 from snellen.analysis.sequential.rule import StoppingRule, rule_of
 from snellen.benchmark import RandomPart
-from snellen.records import Method
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
 Verdict = Literal["first", "second", "equivalent", "equal", "undecided"]
 
 
-class SequentialDifference(Struct, frozen=True):
-    """How much higher the first model scores than the second on a benchmark, with an interval for all of it."""
+class SequentialDifference(SequentialEstimate, frozen=True, kw_only=True):
+    """How much higher the first model scores than the second, with an interval for the whole benchmark.
+
+    `n` counts questions that have a value in both runs, `asked` those asked of each model.
+    """
 
     first: str
     second: str
-    benchmark: str
-    protocol: str
-    method: Method
-    metric: str
-    unit: str
-    value: float | None
-    low: float
-    high: float
-    n: int
-    """Questions that have a value in both runs."""
-    part: RandomPart
-    asked: int
-    """Questions asked of each model."""
     verdict: Verdict
     """Which is better; `equal` for a benchmark asked to its end, `equivalent` within the margin that was given."""
-
-    @property
-    def saved(self) -> float:
-        """The share of the questions that was not asked."""
-        return 1 - self.asked / self.part.questions if self.part.questions else 0.0
 
 
 def sequential_differences(
@@ -92,9 +75,9 @@ def _differences(
         shares = sequence_interval(drawn_pictures(pair[0], part, bounds), population_of(part), aims)
         low, high = (rule.span * (2 * share - 1) for share in shares)
         yield SequentialDifference(
-            *labels, pair[0].spec.name, protocol, method, rule.metric, rule.row.unit,
+            pair[0].spec.name, protocol, method, rule.metric, rule.row.unit,
             sum(gaps.values()) / len(gaps) if gaps else None, low, high, len(gaps), part, asked,
-            _verdict(low, high, rule, part, equivalent),
+            first=labels[0], second=labels[1], verdict=_verdict(low, high, rule, part, equivalent),
         )  # fmt: skip
 
 

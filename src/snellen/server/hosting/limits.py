@@ -26,10 +26,10 @@ class Rate:
 
 def parse_rate(text: str, where: str) -> Rate:
     """`30/minute`, or `5/10 seconds`. Raises DataError, which begins with `where`."""
-    found = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,6})?\s*(second|minute|hour|day)s?\s*", text)
-    if not found or not int(found[1]) or found[2] == "0":
+    match = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,6})?\s*(second|minute|hour|day)s?\s*", text)
+    if not match or not int(match[1]) or match[2] == "0":
         raise DataError(f"{where}: {text!r} is no rate; write 30/minute, 5/hour or 100/day")
-    return Rate(int(found[1]), int(found[2] or 1) * SECONDS[found[3]])
+    return Rate(int(match[1]), int(match[2] or 1) * SECONDS[match[3]])
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.metrics import captions
 from snellen.metrics.corpus import CorpusCountMetric, Counts, Golds, pooled_bleu, pooled_meteor, pooled_row
@@ -123,15 +124,18 @@ OPTION_MATCH = ChoiceMetric(
     rows=(share("legacy_option_match", unparsed="wrong"),),
     measure=option_match,
 )
-VISDIAL_RECIPROCAL_RANK = reply_metric(
-    visdial_reciprocal_rank,
-    name="legacy_visdial_reciprocal_rank",
-    title="legacy VisDial reciprocal rank",
-    unit="1 / rank",
-    low=0.0,
-    high=1.0,
-    interval="proportion",
-    scale="legacy reciprocal rank",
+VISDIAL_RECIPROCAL_RANK = replace(
+    reply_metric(
+        visdial_reciprocal_rank,
+        name="legacy_visdial_reciprocal_rank",
+        title="legacy VisDial reciprocal rank",
+        unit="1 / rank",
+        low=0.0,
+        high=1.0,
+        interval="proportion",
+        scale="legacy reciprocal rank",
+    ),
+    references="candidates",
 )
 CIDER = corpus_metric(legacy_cider, title="legacy CIDEr", unit="CIDEr", low=0.0, high=10.0, scale="legacy_cider")
 ROUGE_L = corpus_metric(legacy_rouge_l, title="legacy ROUGE-L", unit="share", scale="legacy_rouge_l")

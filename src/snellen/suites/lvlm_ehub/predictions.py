@@ -22,6 +22,7 @@ from snellen.predictions.rows import PredictedRow, PredictionFile
 
 SUITE = "lvlm-ehub"
 NEEDED = ("question", "answer", "gt_answers", "image_path", "model_name")
+OF_CANDIDATES = ("legacy_visdial_reciprocal_rank",)
 SHORT_ANSWERS = ("typed_match", "contains_answer", "exact_match")
 NO_GOLD = "BLANK"
 """What stands for the gold of a task to be planned."""
@@ -56,7 +57,7 @@ def _read_rows(path: Path) -> PredictionFile:
         model=next(iter(models), ""),
         suite=SUITE,
         task=task,
-        metrics=spec.metrics if spec else SHORT_ANSWERS,
+        metrics=OF_CANDIDATES if task == "candidates" else spec.metrics if spec else SHORT_ANSWERS,
         notes=tuple(_candidate_notes(rows)) if task == "candidates" else (),
     )
 

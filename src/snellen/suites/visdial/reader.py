@@ -4,8 +4,8 @@ Reads `visdial_1.0_val.json`, `visdial_1.0_val_dense_annotations.json` and the f
 published candidates of a question are dropped, as in the paper; the dense annotations of one round per
 dialogue say which of them are right too, and no distractor says the same as one of those.
 
-With `candidates = "ranked"` the candidates are the options (Das et al. 2017, section 5.2), with `"listed"` they are the
-references of a question on its own, as LVLM-eHub has it.
+With `candidates = "ranked"` the candidates are the options (Das et al. 2017, section 5.2), with `"listed"` they stand
+beside the answer of a question on its own, as LVLM-eHub has it.
 """
 
 from __future__ import annotations
@@ -198,15 +198,15 @@ def _merged(dialog: _Dialog, rounds: Sequence[QuestionDraft], where: str) -> tup
 
 
 def _listed(dialog: _Dialog, lists: _Data, picture: Path, where: str) -> Iterator[Draft]:
-    """Each question on its own, neither caption nor history, all candidates as references in the file's order.
-
-    What `legacy.visdial_reciprocal_rank` wants; which candidate is right is left out, as LVLM-eHub never looks.
-    """
+    """Each question on its own, neither caption nor history, with all candidates in the file's order."""
     for number, turn in enumerate(dialog.dialog):
-        texts = tuple(lists.answers[answer].strip() for answer in turn.answer_options)
+        candidates = tuple(lists.answers[answer].strip() for answer in turn.answer_options)
+        gold = lists.answers[turn.answer].strip()
+        if gold not in candidates:
+            raise DataError(f"{where}, round {number}: the answer {gold!r} is none of the {len(candidates)} candidates")
         yield Draft(
             id=f"{dialog.image_id}-{number + 1}",
-            rounds=(QuestionDraft(_question(turn, lists), texts=texts),),
+            rounds=(QuestionDraft(_question(turn, lists), texts=(gold,), candidates=candidates),),
             images=(picture,),
             where=f"{where}, round {number}",
             group=str(dialog.image_id),
