@@ -41,6 +41,7 @@ import snellen as sn
 from hosting import Browser, RunningServer, hosted
 from postgres import IS_THERE, running_postgres
 from snellen.cli import main
+from snellen.cli.verbs.serve import arena_of_flag
 from snellen.errors import ModelError
 from snellen.images import Images
 from snellen.models.base import ModelSpec, ReplyListener
@@ -637,30 +638,52 @@ def test_who_is_erased_leaves_votes_without_texts_or_name(tmp_path: Path) -> Non
 # --- the command -------------------------------------------------------------------------------------------------
 
 
-def test_one_command_lets_the_models_that_ship_fight(tmp_path: Path) -> None:
-    pytest.importorskip("transformers", reason="waits for transformers")
+def test_one_command_serves_the_models_of_a_file(tmp_path: Path) -> None:
+    examples = tmp_path / "examples"
+    examples.mkdir()
+    (examples / "red.png").write_bytes(picture())
+    file = tmp_path / "arena.toml"
+    entries = [f'[[models]]\nname = "{name}"\nmodel = "snellen:{name}"\n' for name in ("uniform", "always-a")]
+    file.write_text(f"examples = ['{examples}']\n" + "".join(entries))
     process = subprocess.Popen(
-        [sys.executable, "-m", "snellen", "serve", str(tmp_path / "lab"), "--port", "0", "--arena", "demo"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "COLUMNS": "200", "SNELLEN_HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1"},
+        [sys.executable, "-m", "snellen", "serve", str(tmp_path / "lab"), "--port", "0", "--arena", str(file)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "200"},
     )  # fmt: skip
     assert process.stdout is not None and process.stderr is not None
     process.stdout.readline()
     visitor = Browser(process.stdout.readline().split()[0])
     while visitor.get("/readyz").status_code != 200 or "data-picture" not in visitor.get("/arena").text:
         process.stderr.readline()  # the log of what was asked
-    page = visitor.get("/arena").text
-    body = {"question": "What colour is the star?", "picture": page.split('data-picture="')[1][:64]}
-    told = events(visitor.ask("/api/v1/arena/battles", body))
-    assert told[-1][0] == "answered"
-    assert [kind for kind, _ in told].count("text") >= 2
-    vote = {"token": told[-1][1]["token"], "outcome": "left"}
-    voted = visitor.ask(f"/api/v1/arena/battles/{told[0][1]['id']}/vote", vote).json()
-    assert {voted[side]["name"] for side in ("left", "right")} == {"tiny", "tiny-xs"}
+    assert vote_on_an_example(visitor) == {"uniform", "always-a"}
     visitor.http.close()
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode in (0, -signal.SIGTERM)
+
+
+def test_the_models_that_ship_fight_without_key_or_download(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="waits for transformers")
+    with hosted(tmp_path, features=["arena"], feature={"arena": arena_of_flag("demo")}) as running:
+        running.do(settled(running.services))
+        running.do(loaded(running.services))
+        assert running.visitor().get("/readyz").status_code == 200
+        assert vote_on_an_example(running.visitor()) == {"tiny", "tiny-xs"}
+
+
+async def loaded(services: Services) -> None:
+    await asyncio.gather(*arena_of(services).pool._loading)
+
+
+def vote_on_an_example(visitor: Browser) -> set[str]:
+    """The names that a vote on an example's battle shows."""
+    page = visitor.get("/arena").text
+    body = {"question": "What colour is the star?", "picture": page.split('data-picture="')[1][:64]}
+    told = events(visitor.ask("/api/v1/arena/battles", body))
+    assert told[-1][0] == "answered"
+    assert {said["side"] for kind, said in told if kind == "text"} == {"left", "right"}
+    vote = {"token": told[-1][1]["token"], "outcome": "left"}
+    voted = visitor.ask(f"/api/v1/arena/battles/{told[0][1]['id']}/vote", vote).json()
+    return {voted[side]["name"] for side in ("left", "right")}
 
 
 @pytest.mark.parametrize(

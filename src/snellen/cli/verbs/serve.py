@@ -52,7 +52,7 @@ def command(
     given = {"database": database} if database else {}
     configuration = load_configuration(folder, file, **given)
     if arena is not None:
-        configuration = replace(configuration, feature={**configuration.feature, "arena": _arena(arena)})
+        configuration = replace(configuration, feature={**configuration.feature, "arena": arena_of_flag(arena)})
     listener = bind(host, port)
     port = listener.getsockname()[1]
     configuration = configuration.at_port(port)
@@ -67,7 +67,7 @@ def command(
     HostingServer(services).run(sockets=[listener])
 
 
-def _arena(wanted: str) -> Mapping[str, Any]:
+def arena_of_flag(wanted: str) -> Mapping[str, Any]:
     """The settings of the arena that `--arena` stands for. Raises DataError, MissingExtraError."""
     from snellen.server.arena.settings import read_arena_file
 
