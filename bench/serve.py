@@ -1,13 +1,15 @@
-"""What `snellen serve` bears: many clients that each ask for a small write at once, over real HTTP on loopback.
+"""What `snellen serve` bears: many people who vote in the arena at once, over real HTTP on loopback.
 
-    python bench/serve.py                         # SQLite, 200 clients, 20 seconds
+    python bench/serve.py                         # votes on battles that are there: SQLite, 200 clients, 20 seconds
+    python bench/serve.py --work battle           # a question, both replies as a stream, and then the vote
     python bench/serve.py --database postgresql://snellen@127.0.0.1/snellen
     python bench/serve.py --kill                  # kill -9 in the middle, start again, and count
 
-The server runs in a process of its own with one feature more, whose address writes a row as a vote would: with a
-visitor, a CSRF token, and the limits (so high that they turn nobody away). Clients together ask `--rate` times
-a second, or as fast as they are answered (`--rate 0`). Latencies are of requests that were answered with 201,
-each after its commit, from the moment at which they were due.
+The server runs in a process of its own with two scripted models, a visitor's cookie, a CSRF token, and the limits (so
+high that they turn nobody away). Clients together vote `--rate` times a second, or as fast as they are answered
+(`--rate 0`). Latencies are of votes that were answered with 200, each after its commit, from the moment at which they
+were due; in `battle` of the whole of question, replies and vote. After the end the database is looked at: each vote
+that was acknowledged must be there, and no battle may have two.
 """
 
 from __future__ import annotations
@@ -16,45 +18,97 @@ import argparse
 import asyncio
 import json
 import os
-import resource
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, Literal
 
+from PIL import Image
+
+Work = Literal["vote", "battle"]
 CONFIG = """
-features = ["bench"]
+features = ["arena", "bench"]
 [limits]
 "every request" = { per_visitor = "1000000/second", per_network = "1000000/second" }
+"arena questions" = { per_visitor = "1000000/second", per_network = "1000000/second" }
+"arena votes" = { per_visitor = "1000000/second", per_network = "1000000/second" }
+[feature.arena]
+models = [
+  { name = "one", model = "bench:one", concurrency = 1000, waiting = 10000 },
+  { name = "two", model = "bench:two", concurrency = 1000, waiting = 10000 },
+]
+examples = [EXAMPLES]
 """
 
 
-def serve(folder: Path, port: int, database: str) -> None:
+# --- the server --------------------------------------------------------------------------------------------------
+
+
+class Scripted:
+    """A model that says three words at once."""
+
+    kinds = frozenset({"generate"})
+    concurrency = 1000
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"scripted": self.name}
+
+    async def ask(self, request: Any, images: Any) -> Any:
+        from snellen.records import Response
+
+        return Response(text=f"{self.name} is sure", finish="stop")
+
+    async def close(self) -> None:
+        pass
+
+
+def serve(folder: Path, database: str) -> None:
     from fastapi import APIRouter
 
     from snellen.cli import main
     from snellen.registry import register
-    from snellen.server.hosting.audit import note
+    from snellen.server.arena.battles import (
+        BattleTurn,
+        Contender,
+        NewBattle,
+        SideReply,
+        create_battle,
+        finish_turn,
+    )
     from snellen.server.hosting.callers import CallerDep, ServicesDep
     from snellen.server.hosting.features import Feature
 
     router = APIRouter()
+    turn = BattleTurn("What is it?", SideReply("one is sure"), SideReply("two is sure"))
+    new = NewBattle("anonymous", Contender("one", "1"), Contender("two", "2"), turn, None, "uniform", 1.0)
+
+    async def prepare(count, services, caller):  # type: ignore[no-untyped-def]
+        def make(connection: Any) -> list[tuple[str, str | None]]:
+            names = [create_battle(connection, caller, new) for _ in range(count)]
+            return [(name, finish_turn(connection, name, [turn])) for name in names]
+
+        return await services.database.write(make)
 
     # Annotations of a function within a function are not found by their names.
-    async def vote(services, caller):  # type: ignore[no-untyped-def]
-        await services.database.write(lambda connection: note(connection, caller.actor, "voted", "left"))
-
-    vote.__annotations__ = {"services": ServicesDep, "caller": CallerDep}
-    router.post("/vote", status_code=201, include_in_schema=False)(vote)
+    prepare.__annotations__ = {"count": int, "services": ServicesDep, "caller": CallerDep}
+    router.post("/prepare", include_in_schema=False)(prepare)
     register("features", "bench", Feature("bench", "Bench", router, "snellen"))
-    folder.mkdir(exist_ok=True)
+    register("models", "bench", lambda spec: Scripted(spec.target))
+    examples = folder / "examples"
+    examples.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (64, 64), "red").save(examples / "red.png")
     file = folder / "server.toml"
-    file.write_text(CONFIG)
+    file.write_text(CONFIG.replace("EXAMPLES", json.dumps(str(examples))))
     elsewhere = ["--database", database] if database else []
-    main(["serve", str(folder), "--port", str(port), "--config", str(file), *elsewhere])
+    main(["serve", str(folder), "--port", "0", "--config", str(file), *elsewhere])
 
 
 def start(folder: Path, database: str) -> tuple[subprocess.Popen[str], int]:
@@ -68,75 +122,137 @@ def start(folder: Path, database: str) -> tuple[subprocess.Popen[str], int]:
             return process, int(line.split()[0].rpartition(":")[2])
 
 
+# --- the clients -------------------------------------------------------------------------------------------------
+
+
 class Client:
     """One visitor on one connection, as thin as can be: the two processes share the cores."""
 
-    async def begin(self, port: int) -> None:
+    async def begin(self, port: int, battles: int) -> None:
+        """Get a cookie, a token, the example's picture, and so many battles to vote on."""
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", port)
-        _, head, body = await self._ask(b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n")
+        self._head = b"Host: localhost\r\n"
+        _, head, body = await self._ask(b"GET", b"/arena", extra=b"Accept: text/html\r\n")
         cookie = head.partition(b"set-cookie: ")[2].partition(b";")[0]
         token = body.partition(b'name="csrf-token" content="')[2].partition(b'"')[0]
-        self._vote = (
-            b"POST /vote HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nCookie: %b\r\nX-CSRF-Token: %b\r\n\r\n"
-            % (cookie, token)
+        self._picture = body.partition(b'data-picture="')[2].partition(b'"')[0]
+        self._head += b"Cookie: %b\r\nX-CSRF-Token: %b\r\nContent-Type: application/json\r\n" % (cookie, token)
+        self._ready: list[list[str]] = []
+        if battles:
+            _, _, body = await self._ask(b"POST", b"/prepare?count=%d" % battles)
+            self._ready = json.loads(body)
+
+    async def _ask(self, method: bytes, path: bytes, body: bytes = b"", extra: bytes = b"") -> tuple[int, bytes, bytes]:
+        self._writer.write(
+            b"%b %b HTTP/1.1\r\n%b%bContent-Length: %d\r\n\r\n%b" % (method, path, self._head, extra, len(body), body)
         )
-
-    async def _ask(self, request: bytes) -> tuple[int, bytes, bytes]:
-        self._writer.write(request)
         head = await self._reader.readuntil(b"\r\n\r\n")
-        size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-        return int(head[9:12]), head, await self._reader.readexactly(size)
+        said = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+        content = await self._reader.readexactly(int(said)) if said else await self._chunks()
+        return int(head[9:12]), head, content
 
-    async def vote_until(self, start: float, end: float, pause: float, latencies: list[float], odd: list[int]) -> None:
+    async def _chunks(self) -> bytes:
+        content = b""
+        # A line that does not end is the end of the server.
+        while size := int(await self._reader.readuntil(b"\r\n"), 16):
+            content += (await self._reader.readexactly(size + 2))[:-2]
+        await self._reader.readline()
+        return content
+
+    async def vote(self, work: Work) -> tuple[int, str]:
+        """The status of one vote, and the battle."""
+        if work == "vote":
+            name, token = self._ready.pop()
+        else:
+            asked = b'{"question": "What is it?", "picture": "%b"}' % self._picture
+            status, _, body = await self._ask(b"POST", b"/api/v1/arena/battles", asked)
+            if status != 200 or b"event: answered" not in body:
+                return status if status != 200 else 0, ""
+            name = body.partition(b'"id":"')[2].partition(b'"')[0].decode()
+            token = body.partition(b'"token":"')[2].partition(b'"')[0].decode()
+        cast = json.dumps({"token": token, "outcome": "left"}).encode()
+        status, _, _ = await self._ask(b"POST", f"/api/v1/arena/battles/{name}/vote".encode(), cast)
+        return status, name
+
+    async def vote_until(self, start: float, end: float, pause: float, work: Work, result: Result) -> None:
         """Vote every `pause` seconds from `start` on; a vote that has to wait for the one before it is late already."""
         due = start
-        while due < end and time.perf_counter() < end:
+        while due < end and time.perf_counter() < end and (self._ready or work == "battle"):
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
             begun = due if pause else time.perf_counter()
-            try:
-                status, _, _ = await self._ask(self._vote)
-            except (asyncio.IncompleteReadError, ConnectionError):
-                return
-            if status == 201:
-                latencies.append(time.perf_counter() - begun)
-            else:
-                odd.append(status)
-            due += pause
+            with suppress(asyncio.IncompleteReadError, ConnectionError):
+                status, name = await self.vote(work)
+                if status == 200:
+                    result.latencies.append(time.perf_counter() - begun)
+                    result.acknowledged.append(name)
+                else:
+                    result.others.append(status)
+                due += pause
+                continue
+            return
 
 
-async def measure(port: int, clients: int, seconds: float, rate: float) -> tuple[list[float], list[int]]:
-    visitors = [Client() for _ in range(clients)]
+class Result:
+    def __init__(self) -> None:
+        self.latencies: list[float] = []
+        self.acknowledged: list[str] = []
+        self.others: list[int] = []
+        self.cpu = 0.0
+        """Seconds that the server computed while people voted."""
+
+
+def cpu_seconds(process: int) -> float:
+    """What a process has computed so far, as Linux counts it."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def measure(process: int, port: int, asked: argparse.Namespace, result: Result) -> None:
+    visitors = [Client() for _ in range(asked.clients)]
+    each = int((asked.rate or 1500) * asked.seconds / asked.clients * 1.2) + 2 if asked.work == "vote" else 0
     for visitor in visitors:
-        await visitor.begin(port)
-    latencies: list[float] = []
-    odd: list[int] = []
-    start = time.perf_counter()
-    pause = clients / rate if rate else 0.0
+        await visitor.begin(port, each)
+    begun, computed = time.perf_counter(), cpu_seconds(process)
+    pause = asked.clients / asked.rate if asked.rate else 0.0
     await asyncio.gather(
         *(
-            visitor.vote_until(start + pause * number / clients, start + seconds, pause, latencies, odd)
+            visitor.vote_until(begun + pause * number / asked.clients, begun + asked.seconds, pause, asked.work, result)
             for number, visitor in enumerate(visitors)
         )
     )
-    return latencies, odd
+    if not asked.kill:
+        result.cpu = cpu_seconds(process) - computed
 
 
-def count_votes(folder: Path, database: str) -> int:
-    from sqlalchemy import func, select
+async def measure_and_kill(
+    process: subprocess.Popen[str], port: int, asked: argparse.Namespace, result: Result
+) -> None:
+    """`kill -9` after half of the time, which begins with the first vote."""
+    work = asyncio.create_task(measure(process.pid, port, asked, result))
+    while not result.latencies:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(asked.seconds / 2)
+    os.kill(process.pid, signal.SIGKILL)
+    await work
 
+
+def stored_votes(folder: Path, database: str) -> list[str]:
+    """The battle of every vote in the database, which is opened as at a start."""
+    from sqlalchemy import select
+
+    from snellen.server.arena.tables import arena_vote
     from snellen.server.hosting.configuration import Configuration
     from snellen.server.hosting.services import open_database
-    from snellen.server.hosting.tables import audit
 
     opened = open_database(Configuration(folder=folder, database=database))
-    chosen = select(func.count()).select_from(audit).where(audit.c.action == "voted")
-    found = opened.read_now(lambda connection: connection.execute(chosen).scalar_one())
+    found = opened.read_now(lambda connection: connection.execute(select(arena_vote.c.battle_id)).scalars().all())
     opened.close()
-    return found
+    return list(found)
 
 
 def main_of_bench() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--work", choices=["vote", "battle"], default="vote")
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rate", type=float, default=300)
@@ -145,48 +261,44 @@ def main_of_bench() -> None:
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve:
-        serve(asked.serve, 0, asked.database)
+        serve(asked.serve, asked.database)
         return
+    result = Result()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         process, port = start(folder, asked.database)
-        before = count_votes(folder, asked.database)
+        before = set(stored_votes(folder, asked.database))
+        time.sleep(1)  # until the models and the example are there
         if asked.kill:
-            loop_time = asked.seconds / 2
-            killer = subprocess.Popen(["sleep", str(loop_time)])
-
-            async def killed() -> tuple[list[float], list[int]]:
-                work = asyncio.create_task(measure(port, asked.clients, asked.seconds, asked.rate))
-                await asyncio.to_thread(killer.wait)
-                os.kill(process.pid, signal.SIGKILL)
-                return await work
-
-            latencies, odd = asyncio.run(killed())
+            asyncio.run(measure_and_kill(process, port, asked, result))
         else:
-            latencies, odd = asyncio.run(measure(port, asked.clients, asked.seconds, asked.rate))
+            asyncio.run(measure(process.pid, port, asked, result))
             process.terminate()
         process.wait()
-        kept = count_votes(folder, asked.database) - before
-    ordered = sorted(latencies)
+        stored = [name for name in stored_votes(folder, asked.database) if name not in before]
+    lost = set(result.acknowledged) - set(stored)
+    ordered = sorted(result.latencies)
     lasted = asked.seconds / 2 if asked.kill else asked.seconds
     print(
         json.dumps(
             {
+                "work": asked.work,
                 "clients": asked.clients,
-                "acknowledged": len(latencies),
-                "kept": kept,
-                "others": len(odd),
-                "server_cpu_ms_each": round(
-                    resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime * 1000 / max(len(latencies), 1), 2
-                ),
-                "per_second": round(len(latencies) / lasted),
+                "acknowledged": len(result.acknowledged),
+                "stored": len(stored),
+                "lost": len(lost),
+                "doubled": len(stored) - len(set(stored)),
+                "others": len(result.others),
+                "server_cpu_ms_each": round(result.cpu * 1000 / max(len(ordered), 1), 2),
+                "per_second": round(len(ordered) / lasted),
                 "median_ms": round(statistics.median(ordered) * 1000),
                 "p99_ms": round(ordered[int(len(ordered) * 0.99)] * 1000),
                 "largest_ms": round(ordered[-1] * 1000),
+                "load_average": round(os.getloadavg()[0], 1),
             }
         )
     )
-    assert kept >= len(latencies), "an acknowledged write is lost"
+    assert not lost, "an acknowledged vote is lost"
 
 
 if __name__ == "__main__":

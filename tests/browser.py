@@ -87,6 +87,24 @@ class Page:
             self._call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text)
             self._call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
+    def choose_file(self, place: str, file: Path) -> None:
+        """Put a file into the field that a selector finds, as its dialogue would."""
+        root = self._call("DOM.getDocument")["root"]["nodeId"]
+        node = self._call("DOM.querySelector", nodeId=root, selector=place)["nodeId"]
+        self._call("DOM.setFileInputFiles", nodeId=node, files=[str(file)])
+
+    def wait_until(self, condition: str) -> None:
+        """Wait until an expression on the page is true, looking again whenever the page has changed."""
+        self.run(
+            f"""new Promise((done, failed) => {{
+                const look = () => ({condition}) && (watcher.disconnect(), done(true));
+                const watcher = new MutationObserver(look);
+                watcher.observe(document, {{subtree: true, childList: true, attributes: true, characterData: true}});
+                setTimeout(() => failed(new Error({json.dumps(condition)} + ' does not come true')), {LONGEST * 250});
+                look();
+            }})"""
+        )
+
     def download(self, script: str) -> None:
         """Run a script that saves a file, and wait until it lies there."""
         self._events.clear()

@@ -12,10 +12,10 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -28,6 +28,7 @@ from snellen.server.hosting.features import Feature
 from snellen.server.hosting.services import Services, open_services
 from snellen.server.hosting.serving import HostingServer, bind
 
+Found = TypeVar("Found")
 PASSWORD = "correct horse battery"
 _HASHED = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
 """Checked in no time, by what it says of itself."""
@@ -62,6 +63,11 @@ class Browser:
         found = _TOKEN.search(self.http.get("/").text)
         assert found, "the page has no CSRF token"
         return found[1]
+
+    def ask(self, address: str, body: Mapping[str, Any]) -> httpx.Response:
+        """Sends JSON, as a script of a page does."""
+        headers = {"x-csrf-token": self.token(), "accept": "application/json"}
+        return self.http.post(address, json=body, headers=headers)
 
     def sign_in(self, name: str, password: str = PASSWORD) -> httpx.Response:
         return self.post("/sign-in", {"name": name, "password": password})
@@ -102,6 +108,10 @@ class RunningServer:
     def loop_call(self, work: Callable[[], object]) -> None:
         """Have something done in the server's event loop."""
         self._loop.call_soon_threadsafe(work)
+
+    def do(self, work: Coroutine[Any, Any, Found]) -> Found:
+        """What a coroutine gives back that runs in the server's event loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     def close(self) -> None:
         for browser in self._browsers:

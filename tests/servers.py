@@ -84,6 +84,8 @@ class Settings(Struct, frozen=True):
     """The flavour vllm lists a prompt's token ids when asked, as it does since 0.10.2."""
     candidates: int = 20
     """How many of a token's candidates it tells at most; 0 tells none, as a server without log-probabilities."""
+    streams: bool = True
+    """Whether it sends a reply in parts to whoever asks for that."""
     record: bool = True
     script: tuple[Fault, ...] = ()
 
@@ -119,6 +121,18 @@ def filtered(*, times: int = 1) -> Fault:
 
 def error_body(message: str, code: str = "") -> str:
     return _dump({"error": {"message": message, "type": "error", "code": code or None}})
+
+
+EVENTS = {"content-type": "text/event-stream"}
+
+
+def stream_body(text: str, *, ends: bool = True) -> str:
+    """A chat completion in parts, a word each; one that does not end has broken off."""
+    parts: list[dict[str, Any]] = [{"delta": {"role": "assistant", "content": ""}}]
+    parts += [{"delta": {"content": word}} for word in re.findall(r"\s*\S+", text)]
+    parts += [{"delta": {}, "finish_reason": "stop"}] if ends else []
+    events = [_dump({"object": "chat.completion.chunk", "choices": [{"index": 0, **part}]}) for part in parts]
+    return "".join(f"data: {event}\n\n" for event in [*events, *(["[DONE]"] if ends else [])])
 
 
 def reply_body(text: str | None, *, finish: str = "stop", **message: Any) -> str:
@@ -270,6 +284,7 @@ class _Asked(Struct):
     return_token_ids: bool = False
     logprobs: bool = False
     top_logprobs: int = 0
+    stream: bool = False
 
 
 class Service:
@@ -349,6 +364,8 @@ class Service:
             return Fault(body=_dump(self._prompted(asked)))
         if asked.logprobs and self.config.candidates:
             return Fault(body=_dump(self._lettered(asked)))
+        if asked.stream and self.config.streams:
+            return Fault(body=stream_body(self._text(asked)), headers=EVENTS, chunked=True)
         return Fault(body=reply_body(self._text(asked)))
 
     def _prompted(self, asked: _Asked) -> dict[str, Any]:
@@ -470,8 +487,8 @@ class _Connection(asyncio.Protocol):
         self.service.in_hand -= counts
         body = (fault.body or "").encode()
         phrase = HTTPStatus(fault.status).phrase if fault.status in set(HTTPStatus) else "Other"
-        lines = [f"HTTP/1.1 {fault.status} {phrase}", "content-type: application/json"]
-        lines += [f"{name}: {value}" for name, value in fault.headers.items()]
+        headers = {"content-type": "application/json", **fault.headers}
+        lines = [f"HTTP/1.1 {fault.status} {phrase}", *(f"{name}: {value}" for name, value in headers.items())]
         lines.append("transfer-encoding: chunked" if fault.chunked else f"content-length: {len(body)}")
         if fault.chunked:
             halves = body[: len(body) // 2], body[len(body) // 2 :], b""

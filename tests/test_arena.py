@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import product
+from pathlib import Path
 
 import evalica
 import numpy as np
@@ -17,15 +18,16 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from snellen.arena.anomalies import check_voters
-from snellen.arena.battle import OUTCOMES, Battle, battle_table
+from snellen.arena.battle import OUTCOMES, Battle, Outcome, battle_table
 from snellen.arena.bradley_terry import fit_ratings, pair_model, rated_outcomes
 from snellen.arena.cells import Cells, resampled_counts, voter_cells
 from snellen.arena.connectivity import comparable_groups
 from snellen.arena.elo import elo_ratings
 from snellen.arena.log import VOTED_AGAIN, VoteLog, vote_log
 from snellen.arena.rating import ANOMALOUS, APART, ArenaRating, rate_votes
-from snellen.arena.settings import RatingSettings
+from snellen.arena.settings import Method, RatingSettings
 from snellen.arena.simulation import Population, Rigging, simulated_battles, true_ratings
+from snellen.arena.snapshot import read_snapshot, snapshot_differences, write_snapshot
 from snellen.arena.style import style_differences
 from snellen.arena.votes import chosen_votes, votes_digest
 from snellen.arena.win_rates import win_rates
@@ -403,3 +405,19 @@ def test_votes_of_nobody_known_are_voters_of_their_own() -> None:
     found = rate_votes(vote_log(rows), SANDWICH)
     assert (found.voters, found.unknown_voters) == (6, 5)
     assert battle_table(rows)["voter"].null_count() == 5
+
+
+@pytest.mark.parametrize("method", ["bradley-terry", "davidson", "elo"])
+def test_one_voter_alone_says_nothing_of_how_much_voters_differ(method: Method, tmp_path: Path) -> None:
+    outcomes: tuple[Outcome, ...] = ("left", "left", "tie", "right", "left")
+    battles = [
+        Battle(id=str(n), left="a", right="b", outcome=outcome, voter="x", time=float(n))
+        for n, outcome in enumerate(outcomes)
+    ]
+    alone = rate_votes(vote_log(battles), RatingSettings(method=method, resamples=20))
+    assert [(row.low, row.high, row.rank) for row in alone.models] == [(None, None, 1)] * 2
+    write_snapshot(tmp_path / "one.json", alone)
+    assert snapshot_differences(read_snapshot(tmp_path / "one.json"), vote_log(battles)) == ()
+    another = Battle(id="y", left="a", right="b", outcome="right", voter="y", time=9.0)
+    both = rate_votes(vote_log([*battles, another]), RatingSettings(method=method, resamples=20))
+    assert all(row.low is not None for row in both.models)

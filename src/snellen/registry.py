@@ -191,6 +191,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "features": {
         "about": "snellen.server.hosting.about:FEATURE",
         "accounts": "snellen.server.hosting.account_pages:FEATURE",
+        "arena": "snellen.server.arena.feature:FEATURE",
         "explorer": "snellen.server.explorer.feature:FEATURE",
         "leaderboard": "snellen.server.leaderboard.feature:FEATURE",
         "pictures": "snellen.server.hosting.pictures:FEATURE",

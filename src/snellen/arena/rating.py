@@ -44,6 +44,8 @@ class ModelRating(Struct, frozen=True):
     """1 + the number of models of the group whose interval lies wholly above this one's; None without a rating."""
     rating: float | None
     low: float | None
+    """None where there is no rating, and where all votes of the group are one voter's: then nothing says how much
+    voters differ."""
     high: float | None
     votes: int
     win_share: Estimate
@@ -58,8 +60,8 @@ class Term(Struct, frozen=True):
     group: int
     name: str
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 class ArenaRating(Struct, frozen=True):
@@ -231,7 +233,7 @@ def _scaled(
     terms = []
     for name, *log_odds in zip(names, best[count:], lows[count:], highs[count:], strict=True):
         value, low, high = (float(np.exp(x)) if name == "nu" else points * float(x) for x in log_odds)
-        terms.append(Term(group, name, value, low, high))
+        terms.append(Term(group, name, value, _known(low), _known(high)))
     ratings, lowest, highest = (initial + points * values[:count] for values in (best, lows, highs))
     return _Fitted(ratings, lowest, highest, tuple(terms))
 
@@ -245,9 +247,11 @@ def _widened(best: Array, lows: Array, highs: Array, votes: Votes) -> tuple[Arra
     """An interval that is right for many voters, widened for few, by t / z sqrt(G / (G - 1)).
 
     G = (sum_v n_v)^2 / sum_v n_v^2 is the effective number of voters of n_v votes, and t has G - 1 degrees of freedom:
-    few voters, or a few who vote much, tell little of how much voters differ.
+    few voters, or a few who vote much, tell little of how much voters differ. One alone tells nothing: NaN.
     """
     sizes = np.bincount(votes.voter).astype(float)
+    if np.count_nonzero(sizes) < 2:
+        return np.full_like(best, np.nan), np.full_like(best, np.nan)
     effective = max(2.0, float(sizes.sum() ** 2 / (sizes**2).sum()))
     factor = student_t(effective - 1) / z() * (effective / (effective - 1)) ** 0.5
     return best - factor * (best - lows), best + factor * (highs - best)
@@ -277,10 +281,14 @@ def _model_row(
         votes.models[model],
         group,
         1 + int((lows > high).sum()) if rated else None,
-        float(rating) if rated else None,
-        float(low) if rated else None,
-        float(high) if rated else None,
+        _known(rating),
+        _known(low),
+        _known(high),
         len(own),
         voter_share(won + 0.5 * (outcome == TIE), decided, voter),
         voter_share((~decided).astype(float), np.ones(len(own), dtype=bool), voter),
     )
+
+
+def _known(number: float) -> float | None:
+    return None if np.isnan(number) else float(number)

@@ -29,8 +29,12 @@ class Snapshot(Struct, frozen=True):
 
 def write_snapshot(path: Path, rating: ArenaRating) -> None:
     """Freeze a rating in a JSON file. Raises StoreError."""
-    snapshot = Snapshot(rating, _software())
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(snapshot), indent=1) + b"\n")
+    write_atomically(path, encode_snapshot(rating))
+
+
+def encode_snapshot(rating: ArenaRating) -> bytes:
+    """What `write_snapshot` writes."""
+    return msgspec.json.format(msgspec.json.encode(Snapshot(rating, _software())), indent=1) + b"\n"
 
 
 def read_snapshot(path: Path) -> Snapshot:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, get_origin, runtime_checkable
 from urllib.parse import parse_qsl, urlencode
@@ -59,6 +59,28 @@ class AsyncModel(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+ReplyListener = Callable[[str], None]
+"""Is given the answer as far as it is written, again and again. One that is begun anew after a fault gets shorter."""
+
+
+@runtime_checkable
+class StreamingModel(Protocol):
+    """A model that can tell of a reply while it writes it."""
+
+    def generate_streaming(self, request: Request, images: Images, listener: ReplyListener) -> Response:
+        """The same response as that of `generate`; `listener` is called in the thread that asks."""
+        ...
+
+
+@runtime_checkable
+class AsyncStreamingModel(Protocol):
+    """A model behind a network that can tell of a reply while it comes."""
+
+    async def ask_streaming(self, request: Request, images: Images, listener: ReplyListener) -> Response:
+        """The same response as that of `ask`, for a reply; where the server does not stream, `listener` hears none."""
+        ...
 
 
 @runtime_checkable

@@ -102,12 +102,19 @@ class Wanted(Struct, frozen=True):
 
 
 def encode_chat(
-    wanted: Wanted, request: Request, dialect: Dialect, picture: Callable[[ImageRef], msgspec.Raw]
+    wanted: Wanted,
+    request: Request,
+    dialect: Dialect,
+    picture: Callable[[ImageRef], msgspec.Raw],
+    *,
+    streaming: bool = False,
 ) -> bytes:
     """The JSON body of a request. Only settings that affect the reply are included: a greedy request has no seed."""
     messages, decoding = request.messages, request.decoding
     options = wanted.options
     body: dict[str, Any] = {"model": wanted.model}
+    if streaming:
+        body["stream"] = True
     if has_response_prefix(request):
         if dialect.prefix == "drop":
             messages = messages[:-1]

@@ -126,11 +126,16 @@ class Client:
             self.limit.release()
 
     async def exchange(
-        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        watch: Callable[[bytes], None] | None = None,
     ) -> HttpReply | ServerFault:
         """One HTTP exchange with a server that answers; a failure below HTTP is a fault that is worth another attempt.
 
-        Where one cannot be reached, the next one is asked at once.
+        Where one cannot be reached, the next one is asked at once. `watch` is given each part of the body as it comes.
         """
         tried: list[BalancedServer] = []
         outcome: HttpReply | ServerFault = ServerFault("connection", "")
@@ -139,7 +144,7 @@ class Client:
             try:
                 await server.slots.acquire()
                 try:
-                    outcome = await self._exchange_with(server, method, path, body, headers)
+                    outcome = await self._exchange_with(server, method, path, body, headers, watch)
                 finally:
                     server.slots.release()
             finally:
@@ -155,12 +160,18 @@ class Client:
         return outcome
 
     async def _exchange_with(
-        self, server: BalancedServer, method: str, path: str, body: bytes, headers: Mapping[str, str] | None
+        self,
+        server: BalancedServer,
+        method: str,
+        path: str,
+        body: bytes,
+        headers: Mapping[str, str] | None,
+        watch: Callable[[bytes], None] | None,
     ) -> HttpReply | ServerFault:
         limit = self._options.timeout
         try:
             async with asyncio.timeout(limit):
-                return await server.connections.send(method, path, body, headers)
+                return await server.connections.send(method, path, body, headers, watch)
         except TooLongError:
             most = self._options.reply_bytes
             detail = f"the reply is longer than {most:,} bytes; raise reply_bytes= if that is right"

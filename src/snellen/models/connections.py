@@ -6,7 +6,7 @@ import asyncio
 import ipaddress
 import os
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -98,12 +98,17 @@ class Connections:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def send(
-        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        watch: Callable[[bytes], None] | None = None,
     ) -> HttpReply:
         """Send one request, with `headers` of its own, and read the whole reply.
 
-        Raises httpcore's exceptions, and TooLongError when it has read as much as it may of a reply and there is
-        more. Only connecting has its own time limit.
+        `watch` is given each part of its body as it comes. Raises httpcore's exceptions, and TooLongError when it has
+        read as much as it may of a reply and there is more. Only connecting has its own time limit.
         """
         connection = await self._take()
         request = httpcore.Request(
@@ -125,7 +130,7 @@ class Connections:
         try:
             response = await connection.handle_async_request(request)
             try:
-                content = await self._read(response)
+                content = await self._read(response, watch)
             finally:
                 await response.aclose()
         except BaseException:
@@ -137,10 +142,12 @@ class Connections:
         headers = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
         return HttpReply(response.status, headers, content)
 
-    async def _read(self, response: httpcore.Response) -> bytes:
+    async def _read(self, response: httpcore.Response, watch: Callable[[bytes], None] | None) -> bytes:
         content = bytearray()
         async for part in response.aiter_stream():
             content += part
+            if watch:
+                watch(part)
             if len(content) > self._most_bytes:
                 raise TooLongError
         return bytes(content)

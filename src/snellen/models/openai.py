@@ -21,8 +21,9 @@ from snellen.errors import DataError, ModelError
 from snellen.images import Images
 from snellen.models import chat, served
 from snellen.models.api_keys import api_key, refuse_secrets
-from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, read_options
+from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, ReplyListener, read_options
 from snellen.models.chat import Dialect, Wanted
+from snellen.models.chat_stream import ChatStream
 from snellen.models.client import Client, ClientOptions, Clock, answering_string, failed
 from snellen.models.connections import HttpReply, check_url
 from snellen.models.faults import ServerFault
@@ -186,8 +187,15 @@ class OpenAIModel:
     async def close(self) -> None:
         await self.client.close()
 
+    async def ask_streaming(self, request: Request, images: Images, listener: ReplyListener) -> Response:
+        """`ask`, and `listener` is told of a reply while it comes. Raises ModelError as the class says."""
+        return await self._ask(request, images, listener)
+
     async def ask(self, request: Request, images: Images) -> Response:
         """The response, or a failure in it. Raises ModelError as the class says."""
+        return await self._ask(request, images)
+
+    async def _ask(self, request: Request, images: Images, listener: ReplyListener | None = None) -> Response:
         if request.kind not in self.kinds:
             return failed("model", f"{self.name} does not do {request.kind}; {served.OTHERWISE}")
         if request.kind == "loglikelihood" and not request.continuations:
@@ -197,7 +205,7 @@ class OpenAIModel:
 
         async def send() -> Response | ServerFault:
             """An attempt, which leaves the parts of a request that were answered for the next one."""
-            outcome = await self._send_in_dialect(shaped, images, answered_prompts)
+            outcome = await self._send_in_dialect(shaped, images, answered_prompts, listener)
             if isinstance(outcome, Response):
                 answered_prompts.clear()  # the breaker may send the same again, to see whether anybody answers
             return outcome
@@ -205,7 +213,11 @@ class OpenAIModel:
         return await self.client.ask(request, send)
 
     async def _send_in_dialect(
-        self, request: Request, images: Images, answered_prompts: dict[str, PromptTokens]
+        self,
+        request: Request,
+        images: Images,
+        answered_prompts: dict[str, PromptTokens],
+        listener: ReplyListener | None,
     ) -> Response | ServerFault:
         """What comes of a request, sent again at once in a dialect that the server accepts."""
         while True:
@@ -213,7 +225,7 @@ class OpenAIModel:
                 return fault
             dialect = self._dialect
             if request.kind == "generate":
-                outcome = await self._generate(request, images, dialect)
+                outcome = await self._generate(request, images, dialect, listener)
             else:
                 outcome = await self._score(request, images, dialect, answered_prompts)
             if isinstance(outcome, Response) or not outcome.rejected_parameter:
@@ -224,11 +236,19 @@ class OpenAIModel:
                     return outcome
                 self._dialect = adapted
 
-    async def _generate(self, request: Request, images: Images, dialect: Dialect) -> Response | ServerFault:
+    async def _generate(
+        self, request: Request, images: Images, dialect: Dialect, listener: ReplyListener | None
+    ) -> Response | ServerFault:
         started = time.perf_counter()
+        stream = ChatStream(listener) if listener else None
         reply = await self._send(
-            chat.PATH, images, lambda picture: chat.encode_chat(self._wanted, request, dialect, picture)
+            chat.PATH,
+            images,
+            lambda picture: chat.encode_chat(self._wanted, request, dialect, picture, streaming=stream is not None),
+            stream.watch if stream else None,
         )
+        if stream and isinstance(reply, HttpReply):
+            reply = stream.whole(reply)
         outcome = reply if isinstance(reply, ServerFault) else chat.read_chat(reply, self.client.now())
         if isinstance(outcome, ServerFault):
             return outcome
@@ -300,14 +320,18 @@ class OpenAIModel:
         return alone if isinstance(alone, ServerFault) else served.border_scores(alone, prompts, request.continuations)
 
     async def _send(
-        self, path: str, images: Images, write: Callable[[PictureEncoder], bytes]
+        self,
+        path: str,
+        images: Images,
+        write: Callable[[PictureEncoder], bytes],
+        watch: Callable[[bytes], None] | None = None,
     ) -> HttpReply | ServerFault:
         """Post the body that `write` builds with encoded pictures; a body that cannot be built is a fault too."""
         try:
             body = write(lambda image: self._pictures.part(image, images.read))
         except (DataError, ValueError) as error:
             return ServerFault("bad_request", str(error))
-        return await self._exchange("POST", path, body)
+        return await self._exchange("POST", path, body, watch)
 
     async def _learn_likelihood_source(self) -> LikelihoodSource | ServerFault:
         """Ask the server once, and only when needed, how it scores continuations, if at all."""
@@ -342,8 +366,10 @@ class OpenAIModel:
             self._prefix_known = True
         return None
 
-    async def _exchange(self, method: str, path: str, body: bytes = b"") -> HttpReply | ServerFault:
-        return await self.client.exchange(method, path + self._place.query, body)
+    async def _exchange(
+        self, method: str, path: str, body: bytes = b"", watch: Callable[[bytes], None] | None = None
+    ) -> HttpReply | ServerFault:
+        return await self.client.exchange(method, path + self._place.query, body, watch=watch)
 
 
 def _split_target(spec: ModelSpec) -> tuple[str, tuple[str, ...]]:

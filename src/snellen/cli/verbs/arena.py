@@ -282,7 +282,8 @@ def _show(rating: ArenaRating) -> None:
     for term in rating.terms:
         where = f" (group {term.group + 1})" if rating.groups > 1 else ""
         points = "" if term.name == "nu" else " points"
-        out.print(f"{term.name}{where}: {term.value:.2f} [{term.low:.2f}, {term.high:.2f}]{points}", highlight=False)
+        interval = "" if term.low is None else f" [{term.low:.2f}, {term.high:.2f}]"
+        out.print(f"{term.name}{where}: {term.value:.2f}{interval}{points}", highlight=False)
     out.print(f"the left side won {_share(rating.left_share)} of votes for a better side", highlight=False)
     out.print(
         f"{rating.votes:,} votes of {rating.voters:,} voters, {rating.both_bad:,} of them both bad; digest "
@@ -293,6 +294,8 @@ def _show(rating: ArenaRating) -> None:
         announce(f"note: {rating.unknown_voters:,} votes name no voter; each counts as another voter's")
     for reason, count in sorted(rating.left_out.items()):
         announce(f"left out: {count:,} {reason}")
+    if any(row.rating is not None and row.low is None for row in rating.models):
+        announce("note: all votes are one voter's, so there are no intervals: nothing says how much voters differ")
     if rating.settings.method == "elo":
         announce("note: Elo depends on the order of the votes; its intervals are over voters and orders")
 
@@ -301,7 +304,7 @@ def _cells(row: ModelRating) -> tuple[str, ...]:
     return (
         str(row.rank),
         row.model,
-        f"{row.rating:.0f} [{row.low:.0f}, {row.high:.0f}]",
+        f"{row.rating:.0f}" + ("" if row.low is None else f" [{row.low:.0f}, {row.high:.0f}]"),
         f"{row.votes:,}",
         _share(row.win_share),
         _share(row.both_bad),

@@ -44,6 +44,22 @@ def token_picker(layout: ModelLayout, encoder: Encoder, requests: Sequence[Reque
     return pick
 
 
+def telling(pick: TokenPicker, tell: Callable[[list[int]], None]) -> TokenPicker:
+    """The same choices for one request; `tell` is given its tokens after each."""
+
+    def pick_and_tell(members: Sequence[int]) -> Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]:
+        choose = pick(members)
+
+        def choose_and_tell(logits: Any, written: list[list[int]]) -> tuple[list[int], list[bool]]:
+            tokens, ends = choose(logits, written)
+            tell([*written[0], tokens[0]])
+            return tokens, ends
+
+        return choose_and_tell
+
+    return pick_and_tell
+
+
 def generate_plainly(
     layout: ModelLayout, encoder: Encoder, rows: Sequence[EncodedPrompt], requests: Sequence[Request]
 ) -> list[list[int]]:

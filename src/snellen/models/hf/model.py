@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from snellen.errors import DataError, ModelError, SnellenError
 from snellen.images import Images
-from snellen.models.base import ALL_KINDS, ModelSpec, parse_spec, read_options
+from snellen.models.base import ALL_KINDS, ModelSpec, ReplyListener, parse_spec, read_options
 from snellen.models.hf.conversation import Conversation
-from snellen.models.hf.decoding import decoding_group, generate_plainly, to_response, token_picker
+from snellen.models.hf.decoding import decoding_group, generate_plainly, telling, to_response, token_picker
 from snellen.models.hf.devices import Kind as DeviceKind
 from snellen.models.hf.devices import kind_of, unless_out_of_memory
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder
@@ -121,6 +121,28 @@ class HFModel:
             ]
 
         return self._answered(prompts, list(groups.values()), reply, started)
+
+    def generate_streaming(self, request: Request, images: Images, listener: ReplyListener) -> Response:
+        """The same reply written token by token, of each of which `listener` is told."""
+        started = time.perf_counter()
+        request = self._with_room(self._options.applied(request))
+        with without_warnings():
+            prompt = self._encoded(request, images)
+
+        def tell(tokens: list[int]) -> None:
+            text = to_response(self._encoder, cast(EncodedPrompt, prompt), tokens, self._layout.end_tokens, request)
+            listener(self._without_thoughts(text, request).text or "")
+
+        def reply(places: list[int]) -> list[Response]:
+            row = cast(EncodedPrompt, prompt)
+            pick = telling(token_picker(self._layout, self._encoder, [request]), tell)
+            with quiet_and_single_threaded(self._layout.model):
+                [tokens] = self._engine.generate([row], pick, request.decoding.max_new_tokens)
+            response = to_response(self._encoder, row, tokens, self._layout.end_tokens, request)
+            return [self._without_thoughts(response, request)]
+
+        groups = [] if isinstance(prompt, Response) else [[0]]
+        return self._answered([prompt], groups, reply, started)[0]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """One score per continuation: the sum of its tokens' log-probabilities in nats."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
@@ -91,11 +91,15 @@ FAULT = {
 @asynccontextmanager
 async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
     services: Services = application.state.services
-    services.jobs.start(services)
-    LOGGER.info("started", extra={"facts": {"features": [feature.name for feature in services.features]}})
-    yield
-    services.stopping.set()
-    await services.jobs.stop(services)
+    async with AsyncExitStack() as held:
+        for feature in services.features:
+            if feature.hold:
+                services.held[feature.name] = await held.enter_async_context(feature.hold(services))
+        services.jobs.start(services)
+        LOGGER.info("started", extra={"facts": {"features": [feature.name for feature in services.features]}})
+        yield
+        services.stopping.set()
+        await services.jobs.stop(services)
     services.database.close()
     LOGGER.info("stopped")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -112,6 +113,9 @@ class Feature:
     body_bytes: Callable[[Configuration], Mapping[str, int]] = _no_larger
     """Addresses (beginnings of paths) that take larger bodies than others, with their limit in bytes."""
     personal: tuple[PersonalData, ...] = ()
+    hold: Callable[[Services], AbstractAsyncContextManager[Any]] | None = None
+    """What it keeps open while the server runs, such as models: entered before jobs start, and left after they have
+    ended. `services.held[name]` is what it gives."""
     template_values: Mapping[str, Any] = field(default_factory=dict)
     """Functions and values that its templates use besides what every template has."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from fastapi import APIRouter, Depends, HTTPException, UploadFile
 from fastapi.responses import Response
 from pydantic import BaseModel
-from sqlalchemy import Column, Connection, ForeignKey, Integer, String, Table, delete, insert, select
+from sqlalchemy import Column, Connection, ForeignKey, Integer, Row, String, Table, delete, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from snellen.server.hosting.callers import Caller, CallerDep, Limited, ServicesDep
@@ -45,6 +46,8 @@ picture_sending = Table(
     Column("visitor", String(24), index=True),
     Column("sent", UtcDateTime(), nullable=False, index=True),
 )
+_OPERATORS = picture_sending.c.account_id.is_(None) & picture_sending.c.visitor.is_(None)
+"""Of a picture that nobody has sent."""
 
 
 class PictureFacts(BaseModel):
@@ -68,6 +71,27 @@ async def take_picture(services: Services, caller: Caller, content: bytes, purpo
     # Once more, should the same picture have been given up between the two.
     await asyncio.to_thread(services.pictures.put, made)
     return made
+
+
+async def keep_picture(services: Services, content: bytes) -> StoredPicture:
+    """Clean and keep a picture of the operator's, such as an example: nobody has sent it. Raises DataError."""
+    made = await services.pictures.clean(content)
+    await asyncio.to_thread(services.pictures.put, made)
+    await services.database.write(lambda connection: _record(connection, made, None))
+    return made
+
+
+def may_use(connection: Connection, caller: Caller, digest: str) -> bool:
+    """Whether a picture is one that this caller has sent, or the operator's."""
+    sending = picture_sending.c
+    own = sending.account_id == caller.account.id if caller.account else sending.visitor == caller.visitor
+    chosen = select(sending.id).where(sending.digest == digest, or_(own, _OPERATORS)).limit(1)
+    return connection.execute(chosen).scalar() is not None
+
+
+def find_picture_facts(connection: Connection, digest: str) -> Row[Any] | None:
+    """What is recorded of a picture: digest, media_type, width, height, bytes, created."""
+    return connection.execute(select(picture).where(picture.c.digest == digest)).one_or_none()
 
 
 @router.post(UPLOAD, status_code=201, tags=["pictures"], dependencies=[Depends(Limited("pictures"))])
@@ -95,7 +119,7 @@ async def show_picture(digest: str, services: ServicesDep) -> Response:
     return Response(content, media_type=media_type, headers=kept)
 
 
-def _record(connection: Connection, made: StoredPicture, caller: Caller) -> None:
+def _record(connection: Connection, made: StoredPicture, caller: Caller | None) -> None:
     with suppress(IntegrityError), connection.begin_nested():
         connection.execute(
             insert(picture).values(
@@ -107,11 +131,15 @@ def _record(connection: Connection, made: StoredPicture, caller: Caller) -> None
                 created=utc_now(),
             )
         )
+    known = select(picture_sending.c.id).where(picture_sending.c.digest == made.digest, _OPERATORS).limit(1)
+    if caller is None and connection.execute(known).scalar() is not None:
+        return
+    account = caller.account if caller else None
     connection.execute(
         insert(picture_sending).values(
             digest=made.digest,
-            account_id=caller.account.id if caller.account else None,
-            visitor=None if caller.account else caller.visitor,
+            account_id=account.id if account else None,
+            visitor=caller.visitor if caller and not account else None,
             sent=utc_now(),
         )
     )

@@ -49,6 +49,8 @@ class Services:
     limiter: Limiter
     rates: Mapping[str, tuple[Rate, Rate]]
     """For a visitor and for a network, by the name of the limit."""
+    held: dict[str, Any] = field(default_factory=dict)
+    """What features keep open while the server runs, by their names (`Feature.hold`)."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is about to stop: endless streams and long jobs end then."""
 

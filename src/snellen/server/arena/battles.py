@@ -1,0 +1,271 @@
+"""A battle as a state machine, as functions of a database connection.
+
+    created ──both replied──▶ answered ──vote──▶ voted
+       │  ▲                      │
+       │  └────next question─────┘
+       └──either side failed──▶ voided
+
+Each step is one conditional update: of two that come at once, one finds the battle as it expects it, and the other is
+refused. A vote takes the token that came with the replies, which is worth nothing afterwards; names are shown in state
+`voted` only, so there is no vote after them. That a battle has but one vote of a person is also the table's key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from msgspec import Struct, to_builtins
+from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from snellen.arena.battle import Outcome
+from snellen.errors import DataError
+from snellen.server.arena.tables import arena_battle, arena_vote, arena_voter
+from snellen.server.hosting.callers import Caller
+from snellen.server.hosting.tables import utc_now
+from snellen.server.hosting.tokens import new_id, new_token, token_digest
+
+BattleKind = Literal["anonymous", "named", "chat", "offline"]
+BattleState = Literal["created", "answered", "voted", "voided"]
+Side = Literal["left", "right"]
+HIDDEN: tuple[BattleKind, ...] = ("anonymous", "offline")
+"""Kinds whose models' names are hidden until the vote."""
+VOTED_ON: tuple[BattleKind, ...] = ("anonymous", "offline", "named")
+
+
+class BattleConflictError(DataError):
+    """The battle is not in the state that this step needs; told to the client as 409."""
+
+
+class NoSuchBattleError(DataError):
+    """There is no such battle, or it is somebody else's, which is told alike."""
+
+
+class SideReply(Struct, frozen=True, omit_defaults=True):
+    """What one model replied, and how."""
+
+    text: str
+    seconds: float | None = None
+    """How long it took, from when it was begun."""
+    waited: float | None = None
+    """How long the question waited for the model before."""
+    finish: str | None = None
+
+
+class BattleTurn(Struct, frozen=True, omit_defaults=True):
+    """One question with both replies; a chat has but a left one."""
+
+    prompt: str
+    left: SideReply | None = None
+    right: SideReply | None = None
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A model as a battle records it."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True)
+class NewBattle:
+    """A battle that is about to begin."""
+
+    kind: BattleKind
+    left: Contender
+    right: Contender
+    turn: BattleTurn
+    image: str | None
+    sampling: str = "chosen"
+    propensity: float | None = None
+    category: str = ""
+    origin: dict[str, str] = field(default_factory=dict)
+    """Of an offline battle: its benchmark, sample and runs."""
+
+
+@dataclass(frozen=True)
+class Casting:
+    """A vote as somebody gives it."""
+
+    battle: str
+    token: str
+    outcome: Outcome
+
+
+def owned_by(caller: Caller) -> ColumnElement[bool]:
+    """The battles of whoever asks."""
+    if caller.account:
+        return arena_battle.c.account_id == caller.account.id
+    return (arena_battle.c.visitor == caller.visitor) & arena_battle.c.account_id.is_(None)
+
+
+def create_battle(connection: Connection, caller: Caller, new: NewBattle) -> str:
+    """The id of a battle in state `created`."""
+    now, name = utc_now(), new_id()
+    connection.execute(
+        insert(arena_battle).values(
+            id=name,
+            kind=new.kind,
+            state="created",
+            account_id=caller.account.id if caller.account else None,
+            visitor=None if caller.account else caller.visitor,
+            left=new.left.name,
+            left_version=new.left.version,
+            right=new.right.name,
+            right_version=new.right.version,
+            sampling=new.sampling,
+            propensity=new.propensity,
+            category=new.category,
+            origin=new.origin,
+            image=new.image,
+            turn_count=1,
+            turns=[to_builtins(new.turn)],
+            fault="",
+            created=now,
+            changed=now,
+        )
+    )
+    return name
+
+
+def find_battle(connection: Connection, caller: Caller, name: str) -> Row[Any]:
+    """A battle of whoever asks. Raises NoSuchBattleError."""
+    chosen = select(arena_battle).where(arena_battle.c.id == name, owned_by(caller))
+    row = connection.execute(chosen).one_or_none()
+    if row is None:
+        raise NoSuchBattleError("there is no such battle of yours")
+    return row
+
+
+def check_further(battle: Row[Any], most: int) -> None:
+    """Raise BattleConflictError for a battle that has no further question, whatever its state."""
+    if battle.kind == "offline":
+        raise BattleConflictError("these replies were given earlier; nobody is there to ask further")
+    if battle.turn_count >= most:
+        raise BattleConflictError(f"a battle has at most {most} questions; vote, or begin another")
+
+
+def begin_turn(connection: Connection, caller: Caller, name: str, prompt: str, most: int) -> Row[Any]:
+    """Put the next question of an answered battle, which takes its token away; the battle as it is then.
+
+    Raises NoSuchBattleError, BattleConflictError.
+    """
+    battle = find_battle(connection, caller, name)
+    check_further(battle, most)
+    turns = [*battle.turns, to_builtins(BattleTurn(prompt))]
+    changes = {"turns": turns, "turn_count": len(turns), "state": "created", "token_digest": None}
+    if not _change(connection, name, battle.turn_count, "answered", changes):
+        raise BattleConflictError(_not_answered(battle.state))
+    return find_battle(connection, caller, name)
+
+
+def finish_turn(connection: Connection, name: str, turns: Sequence[BattleTurn]) -> str | None:
+    """Record the replies to the last of `turns`; the token with which one may vote.
+
+    None when the battle was voided meanwhile.
+    """
+    token = new_token()
+    changes = {"turns": to_builtins(turns), "state": "answered", "token_digest": token_digest(token)}
+    return token if _change(connection, name, len(turns), "created", changes) else None
+
+
+def void_battle(connection: Connection, name: str, turns: Sequence[BattleTurn], fault: str) -> None:
+    """End a battle in which a side failed; what was replied stays recorded."""
+    _change(connection, name, len(turns), "created", {"turns": to_builtins(turns), **_voided(fault)})
+
+
+def void_abandoned(connection: Connection, before: datetime) -> int:
+    """How many battles were voided whose replies should have come long ago: their server ended."""
+    chosen = update(arena_battle).where(arena_battle.c.state == "created", arena_battle.c.changed < before)
+    return connection.execute(chosen.values(changed=utc_now(), **_voided("the server ended"))).rowcount
+
+
+def cast_vote(connection: Connection, caller: Caller, casting: Casting) -> Row[Any]:
+    """The battle with its vote, which is recorded: from now on names may be shown.
+
+    Raises NoSuchBattleError, and BattleConflictError for a battle in another state, a token that is not the last one,
+    and a chat.
+    """
+    now = utc_now()
+    taken = (
+        update(arena_battle)
+        .where(
+            arena_battle.c.id == casting.battle,
+            arena_battle.c.state == "answered",
+            arena_battle.c.token_digest == token_digest(casting.token),
+            arena_battle.c.kind.in_(VOTED_ON),
+            owned_by(caller),
+        )
+        .values(state="voted", token_digest=None, changed=now)
+        .returning(arena_battle)
+    )
+    battle = connection.execute(taken).one_or_none()
+    if battle is None:
+        found = find_battle(connection, caller, casting.battle)
+        raise BattleConflictError(_not_votable(found))
+    vote = insert(arena_vote).values(
+        battle_id=casting.battle,
+        voter_kind="person",
+        judge="",
+        voter=_pseudonym(connection, caller.actor),
+        outcome=casting.outcome,
+        cast=now,
+        detail={},
+    )
+    try:
+        connection.execute(vote)
+    except IntegrityError:
+        raise BattleConflictError(_not_answered("voted")) from None
+    return battle
+
+
+def waiting_since(seconds: float) -> datetime:
+    """The moment so many seconds ago."""
+    return utc_now() - timedelta(seconds=seconds)
+
+
+def _change(connection: Connection, name: str, turns: int, state: BattleState, changes: dict[str, Any]) -> bool:
+    """Whether the battle was in this state at this turn, and was changed."""
+    chosen = update(arena_battle).where(
+        arena_battle.c.id == name, arena_battle.c.state == state, arena_battle.c.turn_count == turns
+    )
+    return bool(connection.execute(chosen.values(changed=utc_now(), **changes)).rowcount)
+
+
+def _voided(fault: str) -> dict[str, Any]:
+    return {"state": "voided", "fault": fault[:300], "token_digest": None}
+
+
+def _pseudonym(connection: Connection, actor: str) -> str:
+    """By what the log of votes knows a person: a random name. Whose it is stands elsewhere, and can be forgotten."""
+    known = select(arena_voter.c.pseudonym).where(arena_voter.c.actor == actor)
+    if found := connection.execute(known).scalar():
+        return str(found)
+    made = new_id()
+    try:
+        with connection.begin_nested():
+            connection.execute(insert(arena_voter).values(actor=actor, pseudonym=made))
+    except IntegrityError:
+        return str(connection.execute(known).scalar_one())
+    return made
+
+
+def _not_votable(battle: Row[Any]) -> str:
+    if battle.kind == "chat":
+        return "a chat with one model has no vote"
+    if battle.state == "answered":
+        return "this vote was for earlier replies; load the page again and vote on what is there now"
+    return _not_answered(battle.state)
+
+
+def _not_answered(state: str) -> str:
+    said = {
+        "created": "the replies have not all come yet",
+        "voted": "this battle has its vote already",
+        "voided": "this battle is void, since a model failed; begin another",
+    }
+    return said.get(state, "another question was asked at the same time")

@@ -1,0 +1,98 @@
+"""A whole battle in a real browser, from the upload to the rating, on a desktop and on a phone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi", reason="waits for fastapi")
+pytest.importorskip("polars", reason="waits for polars")
+
+from axe import violations
+from browser import CHROMIUM, Page, browsing
+from hosting import RunningServer
+from snellen.registry import register
+from snellen.server.arena.standings import rate_arena
+from test_server_arena import MARKUP, fighting, models, open_gate, open_talker, picture, settled
+
+ALL_SHOWN = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+BUSY = "document.querySelectorAll('[aria-busy=true]').length"
+
+
+def fill(page: Page, place: str, text: str) -> None:
+    page.run(f"document.querySelector({place!r}).value = {text!r}")
+
+
+def fight(page: Page, server: RunningServer, folder: Path) -> None:
+    """Ask with a picture of one's own, ask further, vote by key, and see the names."""
+    page.open(f"{server.url}/arena")
+    page.choose_file("[name=file]", folder / "photo.png")
+    fill(page, "#ask textarea", "Some markup?")
+    page.run("document.querySelector('#ask > button').click()")
+    page.wait_until("!document.querySelector('#votes').hidden")
+    replies = page.run("[...document.querySelectorAll('.reply')].map(one => one.textContent)")
+    assert replies == [MARKUP, MARKUP]
+    assert page.run("document.querySelectorAll('.reply *').length") == 0
+    assert page.run("document.querySelector('#picture').naturalWidth") == 20
+    fill(page, "#more textarea", "Wait: wait numbat")
+    page.run("document.querySelector('#more button').click()")
+    page.wait_until(f"{BUSY} === 1")
+    assert page.run("document.querySelector('#votes').hidden"), "nobody votes before both have replied"
+    page.run("document.activeElement.blur()")
+    page.press("1")
+    server.do(open_gate())
+    page.wait_until("!document.querySelector('#votes').hidden")
+    assert not page.run("/quokka|numbat/.test(document.querySelector('main').textContent.replace('wait numbat', ''))")
+    assert violations(page) == []
+    assert page.run(ALL_SHOWN)
+    page.press("2")
+    page.wait_until("!document.querySelector('#names').hidden")
+    assert "right" in page.run("document.querySelector('#status').textContent")
+    names = page.run("[...document.querySelectorAll('.side h2')].map(one => one.textContent)")
+    assert sorted(names) == ["numbat", "numbat", "quokka", "quokka"]
+    assert page.run("document.activeElement.id") == "again"
+    page.press("1")
+    page.run("document.querySelector('#again').click()")
+    assert page.run("document.querySelector('#battle').hidden && !document.querySelector('#ask').hidden")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_battle_from_the_upload_to_the_rating(tmp_path: Path, width: int) -> None:
+    register("models", "talker", open_talker)
+    (tmp_path / "photo.png").write_bytes(picture())
+    examples = tmp_path / "examples"
+    examples.mkdir()
+    (examples / "blue.png").write_bytes(picture("blue"))
+    with (
+        fighting(tmp_path / "server", models("quokka", "numbat"), examples=[str(examples)]) as server,
+        browsing(tmp_path) as page,
+    ):
+        server.do(settled(server.services))
+        page.resize(width)
+        fight(page, server, tmp_path)
+        # Another one with the example, and the vote by button.
+        page.run("document.querySelector('[data-picture]').click()")
+        fill(page, "#ask textarea", "What is it?")
+        page.run("document.querySelector('[name=file]').value = ''")
+        page.run("document.querySelector('#ask > button').click()")
+        page.wait_until("!document.querySelector('#votes').hidden")
+        page.run("document.querySelector('[data-outcome=tie]').click()")
+        page.wait_until("!document.querySelector('#names').hidden")
+        server.do(rate_arena(server.services))
+        page.open(f"{server.url}/arena/ratings")
+        assert "2 votes" in page.run("document.querySelector('main').textContent")
+        assert "quokka" in page.run("document.querySelector('table').textContent")
+        assert violations(page) == [] and page.run(ALL_SHOWN)
+        for address in ("/arena", "/arena/named", "/arena/chat", "/arena/recorded"):
+            page.open(server.url + address)
+            assert violations(page) == [] and page.run(ALL_SHOWN)
+        page.open(f"{server.url}/arena/chat")
+        page.run("document.querySelector('[data-picture]').click()")
+        fill(page, "#ask textarea", "fail quokka, fail numbat")
+        page.run("document.querySelector('#ask > button').click()")
+        page.wait_until("document.querySelector('#status').classList.contains('fault')")
+        assert "void" in page.run("document.querySelector('#status').textContent")
+        assert page.complaints == []
+        assert all(url.startswith(server.url) for url in page.requested)

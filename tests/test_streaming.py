@@ -1,0 +1,103 @@
+"""Replies that are told of while they are written: the same in the end as those that come whole."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servers import EVENTS, Fault, error_body, start_server, stream_body
+from snellen.images import BLANK, BLANK_PNG
+from snellen.models.base import AsyncModel, AsyncStreamingModel, StreamingModel, load_model
+from snellen.models.chat import read_chat
+from snellen.models.chat_stream import ChatStream
+from snellen.models.connections import HttpReply
+from snellen.records import Decoding, ImagePart, ImageRef, Message, Request, Response, TextPart, Variant
+
+SENTENCE = "A dog, <b>two</b> cats\nand a ÿ: [DONE]"
+
+
+class Blank:
+    def read(self, image: ImageRef) -> bytes:
+        return BLANK_PNG
+
+
+def question(text: str) -> Request:
+    return Request(
+        "b",
+        "s",
+        Variant(),
+        (Message("user", (ImagePart(BLANK), TextPart(text))),),
+        decoding=Decoding(max_new_tokens=40),
+    )
+
+
+def heard(url: str, text: str = SENTENCE) -> tuple[Response, Response, list[str]]:
+    """The reply as it came whole and in parts, and what was told of it."""
+
+    async def ask() -> tuple[Response, Response, list[str]]:
+        model, told = load_model(f"openai:any@{url}?retries=0"), list[str]()
+        assert isinstance(model, AsyncModel) and isinstance(model, AsyncStreamingModel)
+        whole = await model.ask(question(text), Blank())
+        parts = await model.ask_streaming(question(text), Blank(), told.append)
+        await model.close()
+        return whole, parts, told
+
+    return asyncio.run(ask())
+
+
+def test_a_reply_in_parts_is_the_reply_that_comes_whole() -> None:
+    with start_server(reply="echo") as server:
+        whole, parts, told = heard(server.url)
+        asked = [seen.asked.get("stream") for seen in server.seen()]
+    assert asked == [None, True]
+    assert (parts.text, parts.finish) == (whole.text, whole.finish) == (SENTENCE, "stop")
+    assert told[-1] == SENTENCE and len(told) >= 2 and all(SENTENCE.startswith(text) for text in told)
+
+
+def test_a_server_that_does_not_stream_is_heard_all_the_same() -> None:
+    with start_server(reply="echo", streams=False) as server:
+        whole, parts, told = heard(server.url)
+    assert parts.text == whole.text == SENTENCE and told == []
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (stream_body("A dog", ends=False), "malformed"),
+        ("data: {\n\n", "malformed"),
+        (f"data: {error_body('out of memory')}\n\n", "server"),
+    ],
+)
+def test_a_stream_that_breaks_off_is_no_reply(body: str, kind: str) -> None:
+    with start_server(script=[Fault(body=body, headers=EVENTS, matching='"stream":true', times=9)]) as server:
+        whole, parts, _ = heard(server.url)
+    assert whole.error is None
+    assert parts.error is not None and parts.error.kind == kind
+
+
+@given(st.data())
+def test_it_does_not_matter_where_a_stream_is_cut(data: st.DataObject) -> None:
+    body = stream_body(f"<think>Hm, a dog? </think>{SENTENCE}").encode()
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(body)), max_size=12)))
+    told = list[str]()
+    stream = ChatStream(told.append)
+    for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True):
+        stream.watch(body[start:end])
+    response = read_chat(stream.whole(HttpReply(200, EVENTS, body)), 0.0)
+    assert isinstance(response, Response)
+    assert (response.text, response.reasoning) == (SENTENCE, "Hm, a dog?")
+    assert told[-1] == SENTENCE and not any("Hm" in text for text in told)
+
+
+def test_a_local_model_tells_of_each_token_and_replies_the_same() -> None:
+    pytest.importorskip("transformers", reason="waits for transformers")
+    model, told = load_model("snellen:tiny"), list[str]()
+    assert isinstance(model, StreamingModel) and not isinstance(model, AsyncModel)
+    asked = question("Describe the picture.")
+    [whole] = model.generate([asked], Blank())
+    parts = model.generate_streaming(asked, Blank(), told.append)
+    assert (parts.text, parts.finish, parts.usage) == (whole.text, whole.finish, whole.usage)
+    assert told[-1] == whole.text and len(set(told)) > 1
