@@ -28,6 +28,7 @@ from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import Announce, RunPlan, plan_run, with_parts
 from snellen.runs.progress import ProgressListener, ignore_progress, progress_of
 from snellen.runs.rounds import next_parts, no_parts, summed_outcome
+from snellen.runs.run_folder import is_read_only
 from snellen.runs.runner import RunOutcome, run_plan
 from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, role_models
 from snellen.runs.workers import run_workers
@@ -38,7 +39,6 @@ from snellen.scoring.judges.calibration import calibrate
 from snellen.scoring.judges.ensemble import JudgeEnsemble
 from snellen.scoring.kept_scoring import (
     ScoringSettings,
-    is_read_only,
     keep_scoring,
     load_scoring,
     scoring_folder,

@@ -27,6 +27,7 @@ from snellen.errors import DataError
 from snellen.metrics.declaration import ChoiceMetric, Metric, ReplyMetric, declared, metric_of, share
 from snellen.records import Estimate, Method, Prediction, Result, Score
 from snellen.scoring.corpus_counts import QuestionCounts
+from snellen.scoring.score_table import scores_by_row
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 from snellen.scoring.text_scoring import rows_of
 
@@ -63,11 +64,8 @@ def results_of_all(runs: Sequence[ScoredRun]) -> list[Result]:
 
 
 def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
-    scores_by_row: dict[tuple[str, Method, str], list[Score]] = defaultdict(list)
-    for score in scored.scores:
-        scores_by_row[score.protocol, score.method, score.metric].append(score)
     corpus_rows = {row for tally in scored.tallies for row in rows_of(tally.metric)}
-    for (protocol, method, metric), scores in scores_by_row.items():
+    for (protocol, method, metric), scores in scores_by_row(scored.scores):
         if metric not in corpus_rows:
             whole = ("", scores)
             for slice_name, members in (whole, *_slices(scored, scores), *_by_answer(scored, scores, metric)):

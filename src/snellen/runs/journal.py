@@ -19,6 +19,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -29,7 +30,7 @@ from snellen.formats.decoding import JSON_FAULTS
 from snellen.models.base import answers_as
 from snellen.records import EVALUATED, Decoding, Exchange, Request, Response
 from snellen.runs.answer_cache import AnswerCache
-from snellen.runs.journal_line import NO_AUTHORS, read_line, write_line
+from snellen.runs.journal_line import NO_AUTHORS, JournalEntry, LineT, read_entry, read_line, write_line
 from snellen.runs.run_folder import cut_torn_line, lock_file, sync_folder, unwritable
 from snellen.runs.spec import RunSpec
 
@@ -38,7 +39,8 @@ RUN_MANIFEST = "manifest.json"
 JOURNALS = "journal-*.jsonl"
 SYNC_SECONDS = 0.5
 
-MOST_JOURNALS = 1 << 8
+PLACE_BITS = 8
+MOST_JOURNALS = 1 << PLACE_BITS
 MOST_REASONS = 100
 OTHER_REASONS = "other reasons"
 
@@ -201,17 +203,15 @@ class RunStore:
         return file
 
     def _read_all(self) -> None:
-        self._journals = journals(self.folder)
+        self._journals = _numbered_journals(self.folder)
         self._own = self._journals.index(self._path)
-        if len(self._journals) > MOST_JOURNALS:
-            raise StoreError(f"{self.folder} has {len(self._journals)} journals, more than {MOST_JOURNALS}; join some")
         for number, path in enumerate(self._journals):
             for offset, exchange in read_journal(path, self._authors):
                 self._index(exchange, number, offset)
 
     def _index(self, exchange: Exchange, journal: int, offset: int) -> None:
         if exchange.response.error is None:
-            self._places.setdefault(self.identity(exchange.request), offset << 8 | journal)
+            self._places.setdefault(self.identity(exchange.request), offset << PLACE_BITS | journal)
             self._known.add(_presentation(exchange.protocol, exchange.request))
 
     def identity(self, request: Request) -> bytes:
@@ -235,7 +235,7 @@ class RunStore:
     def _stored(self, identity: bytes) -> Response | None:
         place = self._places.get(identity)
         if place is not None:
-            return read_exchange_at(self._journals[place & 255], place >> 8).response
+            return read_exchange_at(self._journals[place & MOST_JOURNALS - 1], place >> PLACE_BITS).response
         for path, places in self._others:
             if identity in places:
                 return read_exchange_at(path, places[identity]).response
@@ -303,6 +303,14 @@ def journals(folder: Path) -> list[Path]:
     return sorted(folder.glob(JOURNALS))
 
 
+def _numbered_journals(folder: Path) -> list[Path]:
+    """The journals whose numbers stand in places. Raises StoreError for more than a place can tell."""
+    paths = journals(folder)
+    if len(paths) > MOST_JOURNALS:
+        raise StoreError(f"{folder} has {len(paths)} journals, more than {MOST_JOURNALS}; join some")
+    return paths
+
+
 def read_exchanges(folder: Path) -> Iterator[Exchange]:
     """All exchanges of a run in order of arrival.
 
@@ -316,16 +324,60 @@ def read_exchanges(folder: Path) -> Iterator[Exchange]:
 
 def read_journal(path: Path, authors: Mapping[str, str] = NO_AUTHORS) -> Iterator[tuple[int, Exchange]]:
     """Offset and exchange of each whole line; a torn last line is passed over. Raises StoreError as above."""
+    return _read_lines(path, authors, read_line)
+
+
+def read_entries(folder: Path, authors: Mapping[str, str]) -> Iterator[tuple[int, JournalEntry]]:
+    """Place (see `JournalReader`) and short form of all exchanges of a run in order of arrival. Raises StoreError as
+    above."""
+    for number, path in enumerate(_numbered_journals(folder)):
+        for offset, entry in _read_lines(path, authors, read_entry):
+            yield offset << PLACE_BITS | number, entry
+
+
+def _read_lines(
+    path: Path, authors: Mapping[str, str], read: Callable[[bytes, Mapping[str, str]], LineT]
+) -> Iterator[tuple[int, LineT]]:
     offset = 0
     for number, line in enumerate(_lines(path), 1):
         if line.endswith(b"\n"):
             try:
-                yield offset, read_line(line, authors)
+                one = read(line, authors)
             except StoreError as error:
-                raise StoreError(
-                    f"{path}:{number}: {error}; `snellen mend {path.parent}` sets such lines aside"
-                ) from None
+                raise _at_line(path, number, error) from None
+            yield offset, one
         offset += len(line)
+
+
+def _at_line(path: Path, number: int, error: StoreError) -> StoreError:
+    return StoreError(f"{path}:{number}: {error}; `snellen mend {path.parent}` sets such lines aside")
+
+
+class JournalReader:
+    """Reads exchanges of a run by their places: the offset of the line, and in the last byte the number of the
+    journal."""
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = _numbered_journals(folder)
+        self._files: dict[int, BinaryIO] = {}
+
+    def read(self, place: int) -> Exchange:
+        """The exchange at a place. Raises StoreError as `read_journal`."""
+        number, offset = place & MOST_JOURNALS - 1, place >> PLACE_BITS
+        file = self._files.get(number) or self._files.setdefault(number, self._paths[number].open("rb"))
+        file.seek(offset)
+        try:
+            return read_line(file.readline())
+        except StoreError as error:
+            file.seek(0)
+            raise _at_line(self._paths[number], file.read(offset).count(b"\n") + 1, error) from None
+
+    def __enter__(self) -> JournalReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()
 
 
 def _lines(path: Path) -> Iterator[bytes]:

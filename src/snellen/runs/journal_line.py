@@ -9,20 +9,61 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TypeVar
 from zlib import crc32
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.records import Exchange
+from snellen.records import EVALUATED, Exchange, Failure, Usage
 
 NO_AUTHORS: Mapping[str, str] = MappingProxyType({})
+LineT = TypeVar("LineT", Exchange, "JournalEntry")
 _encoder = msgspec.json.Encoder()
-_exchanges = msgspec.json.Decoder(Exchange)
 _CHECKSUM = re.compile(rb',"crc":"([0-9a-f]{8})"}\n\Z')
 _CHECKSUM_LENGTH = len(b',"crc":"00000000"}\n')
+
+
+class EntryVariant(Struct, frozen=True, gc=False):
+    """Whether a request is one besides those whose responses are answers."""
+
+    baseline: str = ""
+    step: msgspec.Raw | None = None
+
+
+class EntryRequest(Struct, frozen=True, gc=False):
+    """Who asks, and whom."""
+
+    benchmark: str
+    sample_id: str
+    variant: EntryVariant
+    role: str = EVALUATED
+
+
+class EntryResponse(Struct, frozen=True, gc=False):
+    """What a response took."""
+
+    usage: Usage | None = None
+    seconds: float | None = None
+    error: Failure | None = None
+
+
+class JournalEntry(Struct, frozen=True, gc=False):
+    """An exchange without what was asked and replied: a fifth of the time of reading it."""
+
+    protocol: str
+    request: EntryRequest
+    response: EntryResponse
+    reused: bool = False
+    from_cache: bool = False
+    answered_by: str = ""
+
+
+_exchanges = msgspec.json.Decoder(Exchange)
+_entries = msgspec.json.Decoder(JournalEntry)
 
 
 def write_line(exchange: Exchange, authors: Mapping[str, str]) -> bytes:
@@ -34,15 +75,24 @@ def write_line(exchange: Exchange, authors: Mapping[str, str]) -> bytes:
 def read_line(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> Exchange:
     """The exchange in a line. Raises StoreError, without the place, for a line that is none, that has changed since it
     was written, or that somebody else answered than the one of its role in `authors`."""
+    return _checked(line, authors, _exchanges)
+
+
+def read_entry(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> JournalEntry:
+    """The same without what was asked and replied, whose form is not looked at."""
+    return _checked(line, authors, _entries)
+
+
+def _checked(line: bytes, authors: Mapping[str, str], decoder: msgspec.json.Decoder[LineT]) -> LineT:
     if match := _CHECKSUM.search(line, max(len(line) - _CHECKSUM_LENGTH, 0)):
         line = line[: match.start()] + b"}"
         if crc32(line) != int(match[1], 16):
             raise StoreError("the line has changed since it was written (its crc does not fit)")
     try:
-        exchange = _exchanges.decode(line)
+        one = decoder.decode(line)
     except JSON_FAULTS as error:
         raise StoreError(f"not an exchange of this version ({error})") from None
-    author = authors.get(exchange.request.role)
-    if author not in (None, exchange.answered_by):
-        raise StoreError(f"answered by {exchange.answered_by or 'a model without a name'}, but this run is of {author}")
-    return exchange
+    author = authors.get(one.request.role)
+    if author not in (None, one.answered_by):
+        raise StoreError(f"answered by {one.answered_by or 'a model without a name'}, but this run is of {author}")
+    return one

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -21,16 +21,17 @@ from snellen.scoring.role_uses import RoleUse
 
 
 class ScoredBenchmark(Struct, frozen=True):
-    """All that is known of one benchmark in one run."""
+    """All that is known of one benchmark in one run; of a large run the records are not in memory, and are read again
+    each time (`snellen.scoring.stored_records`)."""
 
     spec: BenchmarkSpec
-    samples: dict[str, Sample]
+    samples: Mapping[str, Sample]
     """By id; their tags are those of their answers too."""
-    predictions: tuple[Prediction, ...]
-    scores: tuple[Score, ...]
-    answers: dict[tuple[str, int], Answer]
+    predictions: Collection[Prediction]
+    scores: Collection[Score]
+    answers: Mapping[tuple[str, int], Answer]
     """By sample id and round; empty for hidden answers."""
-    tallies: tuple[QuestionCounts, ...] = ()
+    tallies: Collection[QuestionCounts] = ()
     """What metrics of the whole counted on each question."""
     published: AsPublished | None = None
     """The rules of its suite's tables, when it was scored by them."""
