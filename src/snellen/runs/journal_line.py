@@ -28,10 +28,9 @@ _CHECKSUM_LENGTH = len(b',"crc":"00000000"}\n')
 
 
 class EntryVariant(Struct, frozen=True, gc=False):
-    """Whether a request is one besides those whose responses are answers."""
+    """Whether a request measures what is likely without the picture."""
 
     baseline: str = ""
-    step: msgspec.Raw | None = None
 
 
 class EntryRequest(Struct, frozen=True, gc=False):
