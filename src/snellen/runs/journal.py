@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -28,7 +28,7 @@ from snellen.benchmark import RandomPart, Selection
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.models.base import answers_as
-from snellen.records import EVALUATED, Decoding, Exchange, Request, Response
+from snellen.records import EVALUATED, Decoding, Exchange, Request, Response, Sample
 from snellen.runs.answer_cache import AnswerCache
 from snellen.runs.journal_line import NO_AUTHORS, JournalEntry, LineT, read_entry, read_line, write_line
 from snellen.runs.run_folder import cut_torn_line, lock_file, sync_folder, unwritable
@@ -180,8 +180,10 @@ class RunStore:
         self._clock, self._synced = clock, clock()
         self._places: dict[bytes, int] = {}  # what a response is found by -> offset * 256 + number of the journal
         self._known: set[bytes] = set()
+        self._presentations: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._path = folder / f"journal-{worker}.jsonl"
         self._file = self._open()
+        self._reader = JournalReader(self._journals)
 
     def _open(self) -> int:
         try:
@@ -203,16 +205,22 @@ class RunStore:
         return file
 
     def _read_all(self) -> None:
-        self._journals = _numbered_journals(self.folder)
+        self._journals = numbered_journals(self.folder)
         self._own = self._journals.index(self._path)
         for number, path in enumerate(self._journals):
             for offset, exchange in read_journal(path, self._authors):
                 self._index(exchange, number, offset)
 
     def _index(self, exchange: Exchange, journal: int, offset: int) -> None:
-        if exchange.response.error is None:
-            self._places.setdefault(self.identity(exchange.request), offset << PLACE_BITS | journal)
-            self._known.add(_presentation(exchange.protocol, exchange.request))
+        if exchange.response.error is not None:
+            return
+        request, variant = exchange.request, exchange.request.variant
+        self._places.setdefault(self.identity(request), offset << PLACE_BITS | journal)
+        presentation = _presentation(exchange.protocol, request)
+        if presentation not in self._known:
+            self._known.add(presentation)
+            if not variant.baseline and not variant.step:
+                self._presentations[exchange.protocol, request.benchmark][request.sample_id] += 1
 
     def identity(self, request: Request) -> bytes:
         """What the response to a request is found by: two requests with the same share one response."""
@@ -232,10 +240,18 @@ class RunStore:
             self.append([Exchange(protocol, request, response, reused=True, from_cache=from_cache)])
         return response
 
+    def knows(self, protocol: str, request: Request) -> bool:
+        """Whether the request was answered as this presentation."""
+        return _presentation(protocol, request) in self._known
+
+    def presentations_of(self, protocol: str, sample: Sample) -> int:
+        """How many presentations of a sample were answered under a protocol."""
+        return self._presentations[protocol, sample.benchmark][sample.id]
+
     def _stored(self, identity: bytes) -> Response | None:
         place = self._places.get(identity)
         if place is not None:
-            return read_exchange_at(self._journals[place & MOST_JOURNALS - 1], place >> PLACE_BITS).response
+            return self._reader.read(place).response
         for path, places in self._others:
             if identity in places:
                 return read_exchange_at(path, places[identity]).response
@@ -289,6 +305,7 @@ class RunStore:
             self.sync()
         finally:
             os.close(self._file)
+            self._reader.close()
             if self._cache is not None:
                 self._cache.close()
 
@@ -303,7 +320,7 @@ def journals(folder: Path) -> list[Path]:
     return sorted(folder.glob(JOURNALS))
 
 
-def _numbered_journals(folder: Path) -> list[Path]:
+def numbered_journals(folder: Path) -> list[Path]:
     """The journals whose numbers stand in places. Raises StoreError for more than a place can tell."""
     paths = journals(folder)
     if len(paths) > MOST_JOURNALS:
@@ -327,10 +344,10 @@ def read_journal(path: Path, authors: Mapping[str, str] = NO_AUTHORS) -> Iterato
     return _read_lines(path, authors, read_line)
 
 
-def read_entries(folder: Path, authors: Mapping[str, str]) -> Iterator[tuple[int, JournalEntry]]:
-    """Place (see `JournalReader`) and short form of all exchanges of a run in order of arrival. Raises StoreError as
-    above."""
-    for number, path in enumerate(_numbered_journals(folder)):
+def read_entries(paths: Sequence[Path], authors: Mapping[str, str]) -> Iterator[tuple[int, JournalEntry]]:
+    """Place (see `JournalReader`) and short form of all exchanges in these journals in order of arrival. Raises
+    StoreError as above."""
+    for number, path in enumerate(paths):
         for offset, entry in _read_lines(path, authors, read_entry):
             yield offset << PLACE_BITS | number, entry
 
@@ -354,11 +371,11 @@ def _at_line(path: Path, number: int, error: StoreError) -> StoreError:
 
 
 class JournalReader:
-    """Reads exchanges of a run by their places: the offset of the line, and in the last byte the number of the
-    journal."""
+    """Reads exchanges of journals by their places: the offset of the line, and in the last byte the number of the
+    journal among `paths`."""
 
-    def __init__(self, folder: Path) -> None:
-        self._paths = _numbered_journals(folder)
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
         self._files: dict[int, BinaryIO] = {}
 
     def read(self, place: int) -> Exchange:
@@ -372,12 +389,15 @@ class JournalReader:
             file.seek(0)
             raise _at_line(self._paths[number], file.read(offset).count(b"\n") + 1, error) from None
 
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+
     def __enter__(self) -> JournalReader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file in self._files.values():
-            file.close()
+        self.close()
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from snellen.protocols.base import duplicate_presentation
 from snellen.protocols.prediction import LikelihoodRule, predict, predict_conclusion
 from snellen.records import Prediction, Sample, Turn, Variant
-from snellen.runs.journal import JournalReader, RunManifest, read_entries
+from snellen.runs.journal import JournalReader, RunManifest, numbered_journals, read_entries
 from snellen.runs.mending import check_fits
 from snellen.scoring.baselines import Baselines
 from snellen.scoring.request_costs import CostTally, RequestCost
@@ -44,6 +44,7 @@ class Reading(Struct, frozen=True):
 class Asked(Struct, frozen=True):
     """What was asked in a run in all, and where the exchanges of each part of its samples stand."""
 
+    journals: Sequence[Path]
     places: Mapping[PartKey, array[int]]
     asked: int
     reused: int
@@ -69,7 +70,8 @@ def look_through(folder: Path, manifest: RunManifest, parts: Mapping[str, Mappin
     places: defaultdict[PartKey, array[int]] = defaultdict(lambda: array("q"))
     roles, requests = RoleTally(manifest), CostTally()
     asked = reused = 0
-    for place, entry in read_entries(folder, manifest.authors):
+    journals = numbered_journals(folder)
+    for place, entry in read_entries(journals, manifest.authors):
         request = entry.request
         asked += not entry.reused
         reused += entry.reused
@@ -80,14 +82,14 @@ def look_through(folder: Path, manifest: RunManifest, parts: Mapping[str, Mappin
         requests.add(entry)
         if not request.variant.baseline:  # else found by `Baselines`
             places[request.benchmark, part].append(place)
-    return Asked(dict(places), asked, reused, roles.uses, requests.costs)
+    return Asked(journals, dict(places), asked, reused, roles.uses, requests.costs)
 
 
 class PartReader:
     """Reads the exchanges of parts of a run by the rules."""
 
-    def __init__(self, folder: Path, manifest: RunManifest) -> None:
-        self._folder, self._protocols = folder, manifest.protocols
+    def __init__(self, folder: Path, manifest: RunManifest, journals: Sequence[Path]) -> None:
+        self._folder, self._protocols, self._journals = folder, manifest.protocols, journals
         self._baselines = Baselines(folder, manifest.protocols)
 
     def read(self, benchmark: str, samples: Mapping[str, Sample], places: Sequence[int], reading: Reading) -> PartRead:
@@ -97,7 +99,7 @@ class PartReader:
         """
         read = PartRead({}, {}, {})
         talks, shared = Talks(self._protocols), _Shared()
-        with JournalReader(self._folder) as journal:
+        with JournalReader(self._journals) as journal:
             for place in places:
                 exchange = journal.read(place)
                 request = exchange.request

@@ -85,7 +85,10 @@ def score_run(
         manifest,
         {one.name: {key: place // sizes[one.name] for place, key in enumerate(one.samples)} for one in scorables},
     )
-    reader, benchmarks = PartReader(folder, manifest), {one.name: _Scored(one.name, spool) for one in scorables}
+    reader, benchmarks = (
+        PartReader(folder, manifest, asked.journals),
+        {one.name: _Scored(one.name, spool) for one in scorables},
+    )
     all_parts = _parts(scorables, sizes)
     # Judges are asked about the replies of all benchmarks at once.
     for parts in [list(all_parts)] if panel else ([part] for part in all_parts):
