@@ -33,7 +33,7 @@ from snellen.scoring.role_uses import RoleUse
 from snellen.scoring.run_scoring import is_large, rules_of, spec_by_rules
 from snellen.scoring.score_table import ScoreTable
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
-from snellen.scoring.stored_records import BYTES_AT_ONCE, LineRange, StoredRecords, encoded_lines, readable
+from snellen.scoring.stored_records import BYTES_AT_ONCE, LineRange, OpenFile, StoredRecords, encoded_lines, readable
 
 SCORINGS = "scores"
 SCORING = "scoring.json"
@@ -290,14 +290,14 @@ def _ranges_by_benchmark(path: Path, kind: type[RecordT]) -> dict[str, StoredRec
     ranges: dict[str, list[LineRange]] = defaultdict(list)
     decoder, start = msgspec.json.Decoder(_OfBenchmark), 0
     with readable(path):
-        file = path.open("rb")
-        for benchmark, lines in groupby(file, lambda line: decoder.decode(line).benchmark):
+        file = OpenFile(path.open("rb"), str(path))
+        for benchmark, lines in groupby(file.content, lambda line: decoder.decode(line).benchmark):
             size = count = 0
             for line in lines:
                 size, count = size + len(line), count + 1
             ranges[benchmark].append(LineRange(start, start + size, count))
             start += size
-    return {name: StoredRecords(file, kind, own, str(path)) for name, own in ranges.items()}
+    return {name: StoredRecords(file, kind, own) for name, own in ranges.items()}
 
 
 def _decoded(path: Path, kind: Any) -> Any:

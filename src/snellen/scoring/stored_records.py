@@ -43,14 +43,24 @@ def encoded_lines(records: Iterable[Struct]) -> Iterator[bytes]:
         yield encode(batch)
 
 
+class OpenFile:
+    """A file that is closed when nobody reads from it any more; what takes its name's place meanwhile is another."""
+
+    def __init__(self, content: IO[bytes], name: str = "") -> None:
+        self.content, self.name = content, name
+
+    def __del__(self) -> None:
+        self.content.close()
+
+
 class RecordSpool:
     """A file without a name, on the disk of `folder` if given, to which records are written and from which they are
-    read until nobody holds them. Raises StoreError."""
+    read. Raises StoreError."""
 
     def __init__(self, folder: Path | None) -> None:
         self._where = folder or Path(tempfile.gettempdir())
         try:
-            self.file: IO[bytes] = tempfile.TemporaryFile(dir=self._where)  # noqa: SIM115 (lives as long as its readers)
+            self.file = OpenFile(tempfile.TemporaryFile(dir=self._where))  # noqa: SIM115 (closed by OpenFile)
         except OSError as error:
             raise unwritable(self._where, error) from None
         self._size = 0
@@ -59,12 +69,13 @@ class RecordSpool:
         """Append records, and say where they are."""
         start, count = self._size, 0
         try:
-            self.file.seek(start)
+            content = self.file.content
+            content.seek(start)
             for lines in encoded_lines(records):
-                self.file.write(lines)
+                content.write(lines)
                 self._size += len(lines)
                 count += lines.count(b"\n")
-            self.file.flush()
+            content.flush()
         except OSError as error:
             raise unwritable(self._where, error) from None
         return LineRange(start, self._size, count)
@@ -73,8 +84,8 @@ class RecordSpool:
 class StoredRecords(Collection[RecordT], Generic[RecordT]):
     """Records that lie in ranges of an open file, in the order of the ranges. Raises StoreError for what is none."""
 
-    def __init__(self, file: IO[bytes], kind: type[RecordT], ranges: Sequence[LineRange], name: str = "") -> None:
-        self._file, self._ranges, self._name = file, tuple(ranges), name
+    def __init__(self, file: OpenFile, kind: type[RecordT], ranges: Sequence[LineRange]) -> None:
+        self._file, self._ranges = file, tuple(ranges)
         self._decoder: msgspec.json.Decoder[RecordT] = msgspec.json.Decoder(kind)
         self._count = sum(one.lines for one in ranges)
 
@@ -88,12 +99,13 @@ class StoredRecords(Collection[RecordT], Generic[RecordT]):
         for one in self._ranges:
             place = one.start
             while place < one.end:
-                with readable(self._name):
-                    self._file.seek(place)
-                    lines = b"".join(self._file.readlines(min(BYTES_AT_ONCE, one.end - place)))[: one.end - place]
+                with readable(self._file.name):
+                    self._file.content.seek(place)
+                    lines = b"".join(self._file.content.readlines(min(BYTES_AT_ONCE, one.end - place)))
+                    lines = lines[: one.end - place]
                     records = self._decoder.decode_lines(lines)
                 if not lines:
-                    raise StoreError(f"{self._name} is shorter than it was; score the run again")
+                    raise StoreError(f"{self._file.name} is shorter than it was; score the run again")
                 place += len(lines)
                 yield from records
 
