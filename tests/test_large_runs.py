@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,12 +16,13 @@ from snellen.api import evaluate
 from snellen.benchmark import Benchmark
 from snellen.errors import StoreError
 from snellen.evaluation import score_folders
-from snellen.records import Sample, Score
+from snellen.records import Exchange, Request, Response, Sample, Score, Step, Variant
 from snellen.report import gallery
 from snellen.report.run_view import run_views
 from snellen.runs.drivers import ProgressUpdate
 from snellen.runs.finished import unfinished_items
 from snellen.runs.journal import JournalReader, RunStore, journals, read_entries, read_exchanges, read_manifest
+from snellen.runs.journal_line import read_line, read_stored, write_line
 from snellen.runs.plan import plan_run, work_items
 from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec
 from snellen.scoring import run_scoring
@@ -169,6 +171,29 @@ def test_a_place_leads_to_the_exchange_whose_short_form_it_was_read_with(folder:
     for (_, entry), exchange in zip(found, exchanges[::-1], strict=True):
         assert (entry.protocol, entry.request.sample_id) == (exchange.protocol, exchange.request.sample_id)
         assert (entry.response.error, entry.response.usage) == (exchange.response.error, exchange.response.usage)
+
+
+def test_an_exchange_as_stored_has_the_key_of_the_exchange(folder: Path) -> None:
+    lines = journals(folder)[0].read_bytes().splitlines(keepends=True)
+    for line in lines:
+        exchange, stored = read_line(line), read_stored(line)
+        assert stored.request.key == exchange.request.key
+        assert bytes(stored.request.variant) == msgspec.json.encode(exchange.request.variant)
+        assert stored.request.is_presentation == exchange.request.is_presentation
+    edited = msgspec.json.decode(lines[0])
+    del edited["crc"]
+    loose = json.dumps(edited, indent=None, separators=(", ", ": "), sort_keys=True).encode() + b"\n"
+    assert read_stored(loose).request.key == read_line(lines[0]).request.key
+
+
+@pytest.mark.parametrize(
+    "variant", [Variant(baseline="blank"), Variant(step=Step(1, "caption")), Variant(labels=('"step":', '"baseline":'))]
+)
+def test_what_is_a_presentation_is_told_from_its_line(variant: Variant) -> None:
+    exchange = Exchange("p", Request("b", "s", variant, ()), Response(text="x"))
+    stored = read_stored(write_line(exchange, {}))
+    assert stored.request.is_presentation == exchange.request.is_presentation == bool(variant.labels)
+    assert stored.request.key == exchange.request.key
 
 
 def test_a_line_whose_request_is_damaged_is_named(folder: Path, tmp_path: Path) -> None:

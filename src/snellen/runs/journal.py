@@ -30,7 +30,17 @@ from snellen.formats.decoding import JSON_FAULTS
 from snellen.models.base import answers_as
 from snellen.records import EVALUATED, Decoding, Exchange, Request, Response, Sample
 from snellen.runs.answer_cache import AnswerCache
-from snellen.runs.journal_line import NO_AUTHORS, JournalEntry, LineT, read_entry, read_line, write_line
+from snellen.runs.journal_line import (
+    NO_AUTHORS,
+    JournalEntry,
+    LineT,
+    StoredExchange,
+    StoredRequest,
+    read_entry,
+    read_line,
+    read_stored,
+    write_line,
+)
 from snellen.runs.run_folder import cut_torn_line, lock_file, sync_folder, unwritable
 from snellen.runs.spec import RunSpec
 
@@ -208,21 +218,21 @@ class RunStore:
         self._journals = numbered_journals(self.folder)
         self._own = self._journals.index(self._path)
         for number, path in enumerate(self._journals):
-            for offset, exchange in read_journal(path, self._authors):
+            for offset, exchange in _read_lines(path, self._authors, read_stored):
                 self._index(exchange, number, offset)
 
-    def _index(self, exchange: Exchange, journal: int, offset: int) -> None:
+    def _index(self, exchange: Exchange | StoredExchange, journal: int, offset: int) -> None:
         if exchange.response.error is not None:
             return
-        request, variant = exchange.request, exchange.request.variant
+        request = exchange.request
         self._places.setdefault(self.identity(request), offset << PLACE_BITS | journal)
         presentation = _presentation(exchange.protocol, request)
         if presentation not in self._known:
             self._known.add(presentation)
-            if not variant.baseline and not variant.step:
+            if request.is_presentation:
                 self._presentations[exchange.protocol, request.benchmark][request.sample_id] += 1
 
-    def identity(self, request: Request) -> bytes:
+    def identity(self, request: Request | StoredRequest) -> bytes:
         """What the response to a request is found by: two requests with the same share one response."""
         return request_identity(request, self._by_sample)
 
@@ -462,7 +472,7 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
         raise unwritable(path.parent, error) from None
 
 
-def request_identity(request: Request, by_sample: Collection[str]) -> bytes:
+def request_identity(request: Request | StoredRequest, by_sample: Collection[str]) -> bytes:
     """What the response to a request is found by; for the roles `by_sample` also by the sample that asks."""
     return sample_identity(request) if request.role in by_sample else bytes.fromhex(request.key)
 
@@ -481,13 +491,13 @@ def _digest(facts: object) -> str:
     return hashlib.blake2b(msgspec.json.encode(facts, order="sorted"), digest_size=4).hexdigest()
 
 
-def sample_identity(request: Request) -> bytes:
+def sample_identity(request: Request | StoredRequest) -> bytes:
     """A digest of what a request asks and of the sample that asks it."""
     who = (request.benchmark, request.sample_id, request.key)
     return hashlib.blake2b(_encoder.encode(who), digest_size=16).digest()
 
 
-def _presentation(protocol: str, request: Request) -> bytes:
+def _presentation(protocol: str, request: Request | StoredRequest) -> bytes:
     who = (protocol, request.benchmark, request.sample_id, request.variant, request.key)
     return hashlib.blake2b(_encoder.encode(who), digest_size=12).digest()
 
