@@ -34,7 +34,7 @@ PartKey = tuple[str, int]
 """Benchmark, and number of the part."""
 
 
-class Reading(Struct, frozen=True):
+class ReadingRules(Struct, frozen=True):
     """By what the responses to a benchmark are read."""
 
     extractor: str
@@ -92,7 +92,9 @@ class PartReader:
         self._folder, self._protocols, self._journals = folder, manifest.protocols, journals
         self._baselines = Baselines(folder, manifest.protocols)
 
-    def read(self, benchmark: str, samples: Mapping[str, Sample], places: Sequence[int], reading: Reading) -> PartRead:
+    def read(
+        self, benchmark: str, samples: Mapping[str, Sample], places: Sequence[int], reading: ReadingRules
+    ) -> PartRead:
         """How the exchanges at these places, which are about samples of a benchmark, are read.
 
         Raises StoreError for an exchange that is not about its sample, DataError for two presentations that are alike.

@@ -33,7 +33,7 @@ from snellen.scoring.role_uses import RoleUse
 from snellen.scoring.run_scoring import is_large, rules_of, spec_by_rules
 from snellen.scoring.score_table import ScoreTable
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
-from snellen.scoring.stored_records import BYTES_AT_ONCE, LineRange, OpenFile, StoredRecords, encoded_lines, readable
+from snellen.scoring.stored_records import BYTES_AT_ONCE, LineRange, OpenFile, StoredRecords, encoded_lines, faults_told
 
 SCORINGS = "scores"
 SCORING = "scoring.json"
@@ -274,7 +274,7 @@ def _records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
     if path.name == COUNTS and not path.exists():
         return
     decoder = msgspec.json.Decoder(kind)
-    with readable(path), path.open("rb") as file:
+    with faults_told(path), path.open("rb") as file:
         while lines := file.readlines(BYTES_AT_ONCE):
             yield from decoder.decode_lines(b"".join(lines))
 
@@ -289,7 +289,7 @@ def _ranges_by_benchmark(path: Path, kind: type[RecordT]) -> dict[str, StoredRec
         return {}
     ranges: dict[str, list[LineRange]] = defaultdict(list)
     decoder, start = msgspec.json.Decoder(_OfBenchmark), 0
-    with readable(path):
+    with faults_told(path):
         file = OpenFile(path.open("rb"), str(path))
         for benchmark, lines in groupby(file.content, lambda line: decoder.decode(line).benchmark):
             size = count = 0
@@ -301,5 +301,5 @@ def _ranges_by_benchmark(path: Path, kind: type[RecordT]) -> dict[str, StoredRec
 
 
 def _decoded(path: Path, kind: Any) -> Any:
-    with readable(path):
+    with faults_told(path):
         return msgspec.json.Decoder(kind).decode(path.read_bytes())

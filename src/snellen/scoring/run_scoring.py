@@ -33,7 +33,7 @@ from snellen.scoring.journal_reading import (
     PartReader,
     Presented,
     Question,
-    Reading,
+    ReadingRules,
     in_order,
     look_through,
     read_on,
@@ -141,9 +141,9 @@ def rules_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> AsPublished | None:
     return suite.as_published if suite else None
 
 
-def _reading(spec: BenchmarkSpec, scoring: ScoringSpec, rules: AsPublished | None) -> Reading:
+def _reading(spec: BenchmarkSpec, scoring: ScoringSpec, rules: AsPublished | None) -> ReadingRules:
     rule = spec.likelihood_rule if scoring.likelihood_rule == "own" else scoring.likelihood_rule
-    return Reading(rules.extractor if rules else scoring.extractor, rule)
+    return ReadingRules(rules.extractor if rules else scoring.extractor, rule)
 
 
 def _judge_prompts(rules: Mapping[str, AsPublished | None], panel: JudgeEnsemble | None) -> dict[str, str]:
@@ -163,7 +163,7 @@ class _Scorable(Struct, frozen=True):
 
     spec: BenchmarkSpec
     rules: AsPublished | None
-    reading: Reading
+    reading: ReadingRules
     protocols: tuple[Protocol, ...]
     samples: Mapping[str, Sample]
     """With the tags of their answers."""

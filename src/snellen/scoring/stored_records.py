@@ -99,7 +99,7 @@ class StoredRecords(Collection[RecordT], Generic[RecordT]):
         for one in self._ranges:
             place = one.start
             while place < one.end:
-                with readable(self._file.name):
+                with faults_told(self._file.name):
                     self._file.content.seek(place)
                     lines = b"".join(self._file.content.readlines(min(BYTES_AT_ONCE, one.end - place)))
                     lines = lines[: one.end - place]
@@ -143,7 +143,7 @@ class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
 
 
 @contextmanager
-def readable(path: Path | str) -> Iterator[None]:
+def faults_told(path: Path | str) -> Iterator[None]:
     """What cannot be read of a file is told as a StoreError."""
     try:
         yield
