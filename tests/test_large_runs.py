@@ -121,6 +121,8 @@ def test_packed_records_are_a_mapping_like_any_other() -> None:
     assert packed["q1299"].question == "What is 1299?" and packed["q0"] == samples["q0"]
     assert "q5" in packed and "q1300" not in packed and packed.get("x") is None
     assert packed.keys() & {"q1", "other"} == {"q1"}
+    twice = [("a", samples["q0"]), ("b", samples["q1"]), ("a", samples["q2"]), ("c", samples["q3"])]
+    assert PackedRecords(Sample, twice) == dict(twice)
 
 
 def test_a_table_of_scores_gives_back_each_score_and_its_rows_in_their_order(folder: Path) -> None:

@@ -119,8 +119,8 @@ class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
         self._blocks: list[bytes] = []
         encode, left = msgspec.msgpack.Encoder().encode, iter(items)
         while batch := list(islice(left, RECORDS_IN_BLOCK)):
-            for key, _ in batch:
-                self._places[key] = len(self._places)
+            first = RECORDS_IN_BLOCK * len(self._blocks)
+            self._places.update((key, first + place) for place, (key, _) in enumerate(batch))
             self._blocks.append(zlib.compress(encode([record for _, record in batch]), 1))
         self._open: tuple[int, list[RecordT]] = -1, []
 
