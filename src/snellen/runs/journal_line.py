@@ -52,7 +52,7 @@ class EntryResponse(Struct, frozen=True, gc=False):
 
 
 class JournalEntry(Struct, frozen=True, gc=False):
-    """An exchange without what was asked and replied: a fifth of the time of reading it."""
+    """An exchange without what was asked and replied, read in a third of the time."""
 
     protocol: str
     request: EntryRequest
@@ -94,7 +94,7 @@ class StoredResponse(Struct, frozen=True, gc=False):
 
 
 class StoredExchange(Struct, frozen=True, gc=False):
-    """What a run that goes on has to know of an exchange: half of the time of reading it and making its key."""
+    """What a run that goes on has to know of an exchange; it and its key are had in three quarters of the time."""
 
     protocol: str
     request: StoredRequest
