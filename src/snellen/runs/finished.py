@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from snellen.protocols.base import Protocol
-from snellen.protocols.declaration import Declaration, declaration_of
-from snellen.records import Sample
+from snellen.protocols.declaration import declaration_of
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate, SampleItem
 from snellen.runs.journal import RunStore
 
@@ -24,25 +22,22 @@ def unfinished_items(items: Iterator[SampleItem], store: RunStore, progress: Pro
     """
     seen: dict[tuple[str, str], int] = {}
     changed: set[tuple[str, str]] = set()
-    known: dict[int, tuple[Protocol, str, Declaration]] = {}  # a protocol makes up both whenever it is asked
     for item in items:
-        _, label, declared = known.get(id(item.protocol)) or known.setdefault(
-            id(item.protocol), (item.protocol, item.label, declaration_of(item.protocol))
-        )
-        kind = item.sample.benchmark, label
-        if kind in changed or not _seems_finished(item.sample, label, declared, store):
+        kind = item.sample.benchmark, item.label
+        if kind in changed or not _seems_finished(item, store):
             yield item
             continue
         seen[kind] = seen.get(kind, 0) + 1
-        if seen[kind] % ONE_IN == 1 and not all(store.knows(label, request) for request in next(item.start(), ())):
+        if seen[kind] % ONE_IN == 1 and not all(store.knows(item.label, request) for request in next(item.start(), ())):
             changed.add(kind)
             yield item
             continue
         progress(ProgressUpdate(items=1))
 
 
-def _seems_finished(sample: Sample, label: str, declared: Declaration, store: RunStore) -> bool:
+def _seems_finished(item: SampleItem, store: RunStore) -> bool:
+    declared = declaration_of(item.protocol)
     if declared.presentations is None or declared.stops_early or declared.baselines or declared.conclude:
         return False
-    promised = declared.n_presentations(sample) * len(sample.rounds)
-    return store.presentations_of(label, sample) >= promised
+    promised = declared.n_presentations(item.sample) * len(item.sample.rounds)
+    return store.presentations_of(item.label, item.sample) >= promised
