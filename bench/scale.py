@@ -1,15 +1,17 @@
 """How time and memory grow with the number of samples: build, run, score, aggregate, report.
 
-    python bench/scale.py [--sizes 1000,5000,20000] [--presentations 1] [--full] [--without report]
+    python bench/scale.py [--sizes 1000,5000,20000] [--presentations 1] [--full] [--without report] [--kill-at 2000000]
 
 Each stage runs in a process of its own, so that its memory is its own; the model answers at once. `--full` takes
 20,000, 100,000, 200,000 and 500,000 samples. One row a size and stage: seconds, of CPU, the most memory held (MB), and
-how much more it was than at the size before, for each 1,000 samples more.
+how much more it was than at the size before, for each 1,000 samples more. With `--kill-at` the run is killed (SIGKILL)
+once its journal has so many lines, and a row `resume` says what it took to the first new request.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import multiprocessing
 import os
@@ -64,10 +66,10 @@ def build(folder: Path, protocol: str) -> None:
     build_table(folder / "many.jsonl", name="many", to=folder / "many")
 
 
-def run(folder: Path, protocol: str) -> None:
+def run(folder: Path, protocol: str, model: AtOnce | None = None) -> None:
     spec = RunSpec(models=("at-once",), benchmarks=(str(folder / "many"),), protocols=(protocol,))
     spec = replace(spec, runs=str(folder), name="run")
-    carry_out(plan_run(spec, print), AtOnce(), Cast({}), ignore_progress)
+    carry_out(plan_run(spec, print), model or AtOnce(), Cast({}), ignore_progress)
 
 
 def score(folder: Path, protocol: str) -> None:
@@ -83,8 +85,26 @@ def report(folder: Path, protocol: str) -> None:
     write_report([scored], results_of(scored), folder / "report.html")
 
 
+class FirstRequestError(Exception):
+    """A request was made."""
+
+
+class StopsAtOnce(AtOnce):
+    """Ends a run with its first request."""
+
+    def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        raise FirstRequestError
+
+    loglikelihood = generate
+
+
+def resume(folder: Path, protocol: str) -> None:
+    with contextlib.suppress(FirstRequestError):
+        run(folder, protocol, StopsAtOnce())
+
+
 STAGES: dict[str, Callable[[Path, str], None]] = {
-    stage.__name__: stage for stage in (build, run, score, aggregate, report)
+    stage.__name__: stage for stage in (build, resume, run, score, aggregate, report)
 }
 
 
@@ -95,9 +115,31 @@ def measured(stage: str, folder: Path, protocol: str, results: multiprocessing.S
     results.put((seconds, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
 
 
-def stages(folder: Path, protocol: str, names: Sequence[str]) -> Iterator[tuple[str, tuple[float, ...]]]:
+def kill_at(folder: Path, protocol: str, lines: int) -> None:
+    """Begin the run, and kill it once its journal has so many lines."""
+    child = multiprocessing.get_context("spawn").Process(target=run, args=(folder, protocol))
+    child.start()
+    journal, found = folder / "run" / "journal-0.jsonl", 0
+    while not journal.exists():
+        time.sleep(0.1)
+    with journal.open("rb") as file:
+        while found < lines and child.is_alive():
+            found += file.read(1 << 24).count(b"\n")
+            time.sleep(0.01)
+    child.kill()
+    child.join()
+    print(f"killed with {found:,} responses", flush=True)
+
+
+def stages(
+    folder: Path, protocol: str, names: Sequence[str], kill_after: int
+) -> Iterator[tuple[str, tuple[float, ...]]]:
     spawn = multiprocessing.get_context("spawn")
     for name in names:
+        if name == "resume":
+            if not kill_after:
+                continue
+            kill_at(folder, protocol, kill_after)
         results: multiprocessing.SimpleQueue[tuple[float, ...]] = spawn.SimpleQueue()
         child = spawn.Process(target=measured, args=(name, folder, protocol, results))
         child.start()
@@ -112,6 +154,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="1000,5000,20000")
     parser.add_argument("--presentations", type=int, default=1)
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--kill-at", type=int, default=0, metavar="LINES")
     parser.add_argument("--without", default="", help="stages to leave out, with commas between")
     options = parser.parse_args()
     sizes = FULL if options.full else tuple(map(int, options.sizes.split(",")))
@@ -123,7 +166,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             os.environ["SNELLEN_HOME"] = name
             write_table(Path(name), size)
-            for stage, (seconds, cpu, most) in stages(Path(name), protocol, names):
+            for stage, (seconds, cpu, most) in stages(Path(name), protocol, names, options.kill_at):
                 smaller = before.get(stage)
                 growth = f"{1000 * (most - smaller[1]) / (size - smaller[0]):18.2f}" if smaller else ""
                 print(f"{size:9,} {stage:10} {seconds:8.1f} {cpu:8.1f} {most:8,.0f} {growth}", flush=True)

@@ -30,7 +30,7 @@ from snellen.runs.plan import Announce, RunPlan, plan_run, with_parts
 from snellen.runs.progress import ProgressListener, ignore_progress, progress_of
 from snellen.runs.ray_cluster import run_on_ray
 from snellen.runs.rounds import next_parts, no_parts, summed_outcome
-from snellen.runs.run_folder import locked_run
+from snellen.runs.run_folder import is_read_only, locked_run
 from snellen.runs.runner import RunOutcome, run_plan
 from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
@@ -41,7 +41,6 @@ from snellen.scoring.judges.calibration import calibrate
 from snellen.scoring.judges.ensemble import JudgeEnsemble
 from snellen.scoring.kept_scoring import (
     ScoringSettings,
-    is_read_only,
     keep_scoring,
     load_scoring,
     scoring_folder,

@@ -232,6 +232,12 @@ EVALUATED = ""
 """The role of the model that is evaluated. Other models of a run have roles with names: questioner, reasoner."""
 
 
+def key_of(messages: object, kind: Kind, continuations: object, decoding: object, role: str) -> str:
+    """A digest of what a request asks, from its parts or from the JSON that they are written as."""
+    seen = (messages, kind, continuations, decoding, *filter(None, [role]))
+    return hashlib.blake2b(_encode(seen), digest_size=16).hexdigest()
+
+
 class Request(Struct, frozen=True, omit_defaults=True, dict=True):
     """What a model is asked. `key` is a digest of which model is asked and of everything that it sees."""
 
@@ -248,8 +254,12 @@ class Request(Struct, frozen=True, omit_defaults=True, dict=True):
 
     @cached_property
     def key(self) -> str:
-        seen = (self.messages, self.kind, self.continuations, self.decoding, *filter(None, [self.role]))
-        return hashlib.blake2b(_encode(seen), digest_size=16).hexdigest()
+        return key_of(self.messages, self.kind, self.continuations, self.decoding, self.role)
+
+    @property
+    def is_presentation(self) -> bool:
+        """Whether its response is an answer, and neither a step nor a baseline."""
+        return self.variant.step is None and not self.variant.baseline
 
     @property
     def images(self) -> tuple[ImageRef, ...]:

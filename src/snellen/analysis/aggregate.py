@@ -27,6 +27,7 @@ from snellen.errors import DataError
 from snellen.metrics.declaration import ChoiceMetric, Metric, ReplyMetric, declared, metric_of, share
 from snellen.records import Estimate, Method, Prediction, Result, Score
 from snellen.scoring.corpus_counts import QuestionCounts
+from snellen.scoring.score_table import scores_by_row
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 from snellen.scoring.text_scoring import rows_of
 
@@ -63,11 +64,8 @@ def results_of_all(runs: Sequence[ScoredRun]) -> list[Result]:
 
 
 def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
-    scores_by_row: dict[tuple[str, Method, str], list[Score]] = defaultdict(list)
-    for score in scored.scores:
-        scores_by_row[score.protocol, score.method, score.metric].append(score)
     corpus_rows = {row for tally in scored.tallies for row in rows_of(tally.metric)}
-    for (protocol, method, metric), scores in scores_by_row.items():
+    for (protocol, method, metric), scores in scores_by_row(scored.scores):
         if metric not in corpus_rows:
             whole = ("", scores)
             for slice_name, members in (whole, *_slices(scored, scores), *_by_answer(scored, scores, metric)):
@@ -175,10 +173,13 @@ def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
     if len({prediction.variant.template for prediction in scored.predictions}) < 2:
         return
     right: dict[tuple[str, Method], dict[str, list[tuple[float, str]]]] = defaultdict(lambda: defaultdict(list))
+    known: dict[float, tuple[float, str]] = {}  # of one sample, whose presentations follow one another
+    sample_id = None
     for prediction, value in scored_predictions(scored):
-        right[prediction.protocol, prediction.method][prediction.variant.template].append(
-            (value, scored.samples[prediction.sample_id].group)
-        )
+        if prediction.sample_id != sample_id:
+            sample_id, known = prediction.sample_id, {}
+        pair = known.get(value) or known.setdefault(value, (value, scored.samples[prediction.sample_id].group))
+        right[prediction.protocol, prediction.method][prediction.variant.template].append(pair)
     for (protocol, method), templates in right.items():
         if len(templates) < 2:
             continue
@@ -192,9 +193,16 @@ def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
 def scored_predictions(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, float]]:
     """Each answered presentation with a known gold, and 1 if its choice is correct, 0 if it is wrong or unparsed."""
     for prediction in scored.predictions:
-        answer = scored.answers.get((prediction.sample_id, prediction.turn))
-        if answer and answer.options and prediction.error is None:
-            yield prediction, float(prediction.choice in answer.options)
+        if (value := value_of(scored, prediction)) is not None:
+            yield prediction, value
+
+
+def value_of(scored: ScoredBenchmark, prediction: Prediction) -> float | None:
+    """1 if the choice of an answered presentation is correct, 0 if it is wrong or unparsed; None without a gold."""
+    answer = scored.answers.get((prediction.sample_id, prediction.turn))
+    if not answer or not answer.options or prediction.error is not None:
+        return None
+    return float(prediction.choice in answer.options)
 
 
 def _means(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:

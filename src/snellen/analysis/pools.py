@@ -5,7 +5,7 @@ Questions of several of them about one picture stay one group, so that the inter
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -35,7 +35,7 @@ def _pooled(name: str, members: Sequence[ScoredBenchmark]) -> ScoredBenchmark:
     def own(member: ScoredBenchmark, sample: str) -> str:
         return f"{member.spec.name}/{sample}"
 
-    def renamed(member: ScoredBenchmark, records: Sequence[RecordT]) -> Iterator[RecordT]:
+    def renamed(member: ScoredBenchmark, records: Collection[RecordT]) -> Iterator[RecordT]:
         for record in records:
             if _kind(record) in common:
                 yield replace(record, sample_id=own(member, record.sample_id))

@@ -135,7 +135,8 @@ class Client:
     ) -> HttpReply | ServerFault:
         """One HTTP exchange with a server that answers; a failure below HTTP is a fault that is worth another attempt.
 
-        Where one cannot be reached, the next one is asked at once. `watch` is given each part of the body as it comes.
+        Where one cannot be reached, the next one is asked at once, unless `watch` is given each part of the body as it
+        comes.
         """
         tried: list[BalancedServer] = []
         outcome: HttpReply | ServerFault = ServerFault("connection", "")
@@ -154,7 +155,7 @@ class Client:
                 server.failed(self.now(), unreachable=unreachable)
             else:
                 server.answered()
-            if not unreachable:
+            if not unreachable or watch:  # half of what was watched may have come: another attempt begins anew
                 break
             tried.append(server)
         return outcome

@@ -10,7 +10,7 @@ from snellen.analysis.paired.questions import QuestionMeasures, measures_of
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate
 from snellen.report.formatting import DASH, metric_title, value_text
-from snellen.report.run_view import RunView, chance_accuracy
+from snellen.report.run_view import RunView
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
 from snellen.scoring.scored_run import ScoredBenchmark
 
@@ -52,5 +52,5 @@ def _figures(score: QuestionMeasures, control: QuestionMeasures) -> Iterator[Cel
         yield AbsentCell("no question has a value with and without its picture")
     else:
         yield NumberCell(unit, result.difference)
-    level = chance_accuracy(score.scored) if score.metric == "accuracy" else None
+    level = score.scored.chance_accuracy if score.metric == "accuracy" else None
     yield DASH if level is None else value_text(Estimate(level, None, None, None, 0), unit)

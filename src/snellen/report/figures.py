@@ -22,7 +22,7 @@ from snellen.report.drawing import ChartPanel
 from snellen.report.formatting import capitalised, metric_title
 from snellen.report.pooled_estimates import OptionPosition, accuracy_by_tag, accuracy_by_template, by_option_position
 from snellen.report.request_counts import count_rotations
-from snellen.report.run_view import ModelMethodRow, RunView, chance_accuracy, dimensions_of
+from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of
 from snellen.report.sections import dimension_chance, other_metrics, scored_benchmarks
 
 MOST_MARKS = 500
@@ -97,7 +97,7 @@ class ChartDrawer:
         return self._intervals("Capability by dimension", rows, CAPABILITY)
 
     def benchmark_bars(self) -> list[ChartPanel]:
-        rows = [BarRow(name, name, "", chance_accuracy(scored)) for name, scored in self._scored.items()]
+        rows = [BarRow(name, name, "", scored.chance_accuracy) for name, scored in self._scored.items()]
         return self._intervals("Accuracy by benchmark", rows, "accuracy")
 
     def metric_bars(self) -> list[ChartPanel]:

@@ -1,12 +1,14 @@
 """Which samples a report shows: wrong ones first, some for each model, benchmark and protocol.
 
+Those of a large benchmark are chosen from a random part of it, the same each time and for each model.
+
 Entries are chosen from predictions and scores; then the journal is read once, keeping only their exchanges.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
 from typing import Literal
 
@@ -24,6 +26,7 @@ from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import RunPictures
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.scoring.talks import steps_in_order
+from snellen.seeds import rng_for
 
 Outcome = Literal["wrong", "unparsed", "error", "scored", "no gold", "right"]
 OUTCOMES: tuple[Outcome, ...] = ("wrong", "unparsed", "error", "scored", "no gold", "right")
@@ -44,6 +47,10 @@ class GalleryLimits(Struct, frozen=True):
 DEFAULT = GalleryLimits()
 CROWDED = GalleryLimits(entries=160, image_bytes=250_000)
 """Of a page whose tables and charts take most of the 5 MB that can be sent by mail."""
+MOST_SAMPLES = 20_000
+"""Samples of a benchmark up to which all may be shown."""
+RANDOM_PART = 2_000
+"""Samples of a larger one from which those shown are chosen."""
 MOST_CELLS = 300
 """Models times benchmarks from which on a page is crowded."""
 
@@ -110,9 +117,10 @@ def choose_gallery(views: Sequence[RunView], bounds: GalleryLimits | None = None
     left_out: Counter[Outcome] = Counter()
     for i, view in enumerate(views):
         for scored in view.run.benchmarks:
-            entries = list(question_entries(i, scored))
+            part = random_part(scored)
+            entries = list(question_entries(i, scored, part))
             chosen += _pick(entries, not_right, right)
-            left_out.update(entry.outcome for entry in entries)
+            left_out.update((entry.outcome for entry in entries) if part is None else _outcomes(scored))
     if len(chosen) > bounds.entries:
         # Evenly over models and benchmarks, as not every pair of them can have one.
         chosen = [chosen[place * len(chosen) // bounds.entries] for place in range(bounds.entries)]
@@ -140,17 +148,45 @@ def outcome_of(prediction: Prediction, answer: Answer | None, value: float | Non
     return "right" if value == 1 else "wrong"
 
 
-def question_entries(model: int, scored: ScoredBenchmark) -> Iterator[GalleryEntry]:
-    """One entry per question asked, with the outcome of its worst presentation."""
+def random_part(scored: ScoredBenchmark) -> frozenset[str] | None:
+    """The ids of the samples of a large benchmark from which those shown are chosen; None for all of a smaller one."""
+    if len(scored.samples) <= MOST_SAMPLES:
+        return None
+    return frozenset(rng_for(scored.spec.name, "gallery").sample(sorted(scored.samples), RANDOM_PART))
+
+
+def _outcomes(scored: ScoredBenchmark) -> Iterator[Outcome]:
+    """The outcome of each question's worst presentation, for benchmarks of which not all are held at once."""
+    first, is_verdict = _text_metric(scored)
+    values = {(s.protocol, s.sample_id, s.turn): s.value for s in scored.scores if s.metric == first}
+    worst: dict[tuple[str, str, int], int] = {}
+    for prediction in scored.predictions:
+        question = prediction.protocol, prediction.sample_id, prediction.turn
+        answer = scored.answers.get(question[1:])
+        outcome = OUTCOMES.index(outcome_of(prediction, answer, values.get(question), is_verdict))
+        worst[question] = min(worst.get(question, outcome), outcome)
+    return (OUTCOMES[outcome] for outcome in worst.values())
+
+
+def _text_metric(scored: ScoredBenchmark) -> tuple[str, bool]:
+    """The first metric of texts, and whether it is a verdict: 0 or 1 for every question, which CIDEr is not."""
+    first = question_metric(scored, has_options=False)
+    return first, all(score.value in (None, 0, 1) for score in scored.scores if score.metric == first)
+
+
+def question_entries(
+    model: int, scored: ScoredBenchmark, part: Collection[str] | None = None
+) -> Iterator[GalleryEntry]:
+    """One entry per question asked, with the outcome of its worst presentation; only of the samples of a `part`."""
     questions: dict[tuple[str, str, int], list[Prediction]] = defaultdict(list)
     for prediction in scored.predictions:
-        questions[prediction.protocol, prediction.sample_id, prediction.turn].append(prediction)
+        if part is None or prediction.sample_id in part:
+            questions[prediction.protocol, prediction.sample_id, prediction.turn].append(prediction)
     scores: dict[tuple[str, str, int], list[Score]] = defaultdict(list)
     for score in scored.scores:
-        scores[score.protocol, score.sample_id, score.turn].append(score)
-    first = question_metric(scored, has_options=False)
-    # A metric that is 0 or 1 for every question is a verdict; CIDEr, ANLS and the like are none.
-    is_verdict = all(score.value in (None, 0, 1) for score in scored.scores if score.metric == first)
+        if part is None or score.sample_id in part:
+            scores[score.protocol, score.sample_id, score.turn].append(score)
+    first, is_verdict = _text_metric(scored)
     for (protocol, sample_id, turn), predictions in questions.items():
         question_scores = tuple(scores[protocol, sample_id, turn])
         value = next((score.value for score in question_scores if score.metric == first), None)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from functools import cache
 
 from msgspec import Struct
 
-from snellen.analysis.aggregate import scored_predictions
-from snellen.analysis.statistics import estimate_mean
+from snellen.analysis.aggregate import value_of
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate, Prediction
 from snellen.report.run_view import ModelMethodRow
+from snellen.report.value_pool import Groups, ValuePool, with_samples
 from snellen.scoring.scored_run import ScoredBenchmark
 
 MOST_VALUES = 12
@@ -24,21 +24,6 @@ OptionPosition = tuple[int, int]
 """Number of options shown, and position from 0."""
 
 
-class _Pool:
-    """Pooled values, and the groups (pictures of a benchmark) that they come from."""
-
-    def __init__(self) -> None:
-        self.values: list[float] = []
-        self.groups: list[Hashable] = []
-
-    def add(self, value: float, scored: ScoredBenchmark, sample_id: str) -> None:
-        self.values.append(value)
-        self.groups.append((scored.spec.name, scored.samples[sample_id].group))
-
-    def estimate(self) -> Estimate:
-        return estimate_mean(self.values, self.groups)
-
-
 class PositionEstimates(Struct, frozen=True):
     """For each position: how often it is chosen, and how often the answer is right when the gold is there."""
 
@@ -48,12 +33,16 @@ class PositionEstimates(Struct, frozen=True):
 
 def accuracy_by_tag(line: ModelMethodRow) -> dict[str, dict[str, Estimate]]:
     """Accuracy by tag and value, over the benchmarks that carry the tag; tags with 2 to 12 values."""
-    pools: dict[str, dict[str, _Pool]] = defaultdict(lambda: defaultdict(_Pool))
+    pools: dict[str, dict[str, ValuePool]] = defaultdict(lambda: defaultdict(ValuePool))
+    groups = Groups()
     for scored, protocol in _measured(line):
         for score in scored.scores:
             if score.protocol == protocol and score.metric == "accuracy" and score.value is not None:
-                for tag, value in scored.samples[score.sample_id].tags.items():
-                    pools[tag][value].add(score.value, scored, score.sample_id)
+                sample = scored.samples[score.sample_id]
+                group = groups.number(scored, sample)
+                for tag, value in sample.tags.items():
+                    if value in pools[tag] or len(pools[tag]) <= MOST_VALUES:
+                        pools[tag][value].add(score.value, group)
     return {
         tag: {value: values[value].estimate() for value in sorted(values, key=_level)}
         for tag, values in sorted(pools.items())
@@ -63,11 +52,12 @@ def accuracy_by_tag(line: ModelMethodRow) -> dict[str, dict[str, Estimate]]:
 
 def accuracy_by_template(line: ModelMethodRow) -> dict[str, Estimate]:
     """Accuracy of presentations by template, for template families of which several were used."""
-    pools: dict[str, _Pool] = defaultdict(_Pool)
+    pools: dict[str, ValuePool] = defaultdict(ValuePool)
+    groups = Groups()
     for scored, protocol in _measured(line):
-        for prediction, value in scored_predictions(scored):
-            if prediction.protocol == protocol:
-                pools[prediction.variant.template].add(value, scored, prediction.sample_id)
+        for prediction, sample in with_samples(scored):
+            if prediction.protocol == protocol and (value := value_of(scored, prediction)) is not None:
+                pools[prediction.variant.template].add(value, groups.number(scored, sample))
     families: dict[str, list[str]] = defaultdict(list)
     for name in pools:
         families[name.rpartition(".")[0]].append(name)
@@ -76,21 +66,21 @@ def accuracy_by_template(line: ModelMethodRow) -> dict[str, Estimate]:
 
 def by_option_position(line: ModelMethodRow) -> PositionEstimates:
     """Estimates by option position, from replies only: likelihoods do not depend on position."""
-    chosen: dict[OptionPosition, _Pool] = defaultdict(_Pool)
-    right: dict[OptionPosition, _Pool] = defaultdict(_Pool)
+    chosen: dict[OptionPosition, ValuePool] = defaultdict(ValuePool)
+    right: dict[OptionPosition, ValuePool] = defaultdict(ValuePool)
+    groups = Groups()
     for scored, protocol in _measured(line):
-        for prediction in scored.predictions:
+        for prediction, sample in with_samples(scored):
             places = _places(prediction) if prediction.protocol == protocol else None
             if places is None or prediction.error is not None:
                 continue
+            group = groups.number(scored, sample)
             for place, option in enumerate(places) if prediction.choice is not None else ():
-                chosen[len(places), place].add(float(option == prediction.choice), scored, prediction.sample_id)
+                chosen[len(places), place].add(float(option == prediction.choice), group)
             answer = scored.answers.get((prediction.sample_id, prediction.turn))
             if answer and len(answer.options) == 1:
                 gold = answer.options[0]
-                right[len(places), places.index(gold)].add(
-                    float(prediction.choice == gold), scored, prediction.sample_id
-                )
+                right[len(places), places.index(gold)].add(float(prediction.choice == gold), group)
     return PositionEstimates(
         *({place: pools[place].estimate() for place in sorted(pools)} for pools in (chosen, right))
     )

@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from snellen.analysis.reading_stages import STAGES, stage_of
-from snellen.analysis.statistics import estimate_mean
 from snellen.metrics.declaration import SHARE
 from snellen.report.run_view import RunView
 from snellen.report.table import Cell, NumberCell, Table
+from snellen.report.value_pool import Groups, ValuePool, with_samples
 
 
 def stage_tables(views: Sequence[RunView]) -> list[Table]:
@@ -23,18 +23,22 @@ def stage_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def _rows(view: RunView) -> list[tuple[Cell, ...]]:
-    stages: dict[str, list[str]] = defaultdict(list)
-    groups: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    stages: dict[str, Counter[str]] = defaultdict(Counter)
+    by_rules: dict[str, ValuePool] = defaultdict(ValuePool)
+    groups = Groups()
     for scored in view.run.benchmarks:
-        for prediction in scored.predictions:
-            sample = scored.samples[prediction.sample_id]
+        for prediction, sample in with_samples(scored):
             if prediction.method == "generation" and sample.rounds[prediction.turn].options:
-                stages[prediction.protocol].append(stage_of(prediction))
-                groups[prediction.protocol].append((scored.spec.name, sample.group))
-    return [_row(view.label, protocol, replies, groups[protocol]) for protocol, replies in stages.items()]
-
-
-def _row(label: str, protocol: str, stages: Sequence[str], groups: Sequence[tuple[str, str]]) -> tuple[Cell, ...]:
-    counts = Counter(stages)
-    by_rules = estimate_mean([float(stage == "rules") for stage in stages], groups)
-    return label, protocol, len(stages), NumberCell(SHARE, by_rules), *(counts[stage] for stage in STAGES)
+                stage = stage_of(prediction)
+                stages[prediction.protocol][stage] += 1
+                by_rules[prediction.protocol].add(float(stage == "rules"), groups.number(scored, sample))
+    return [
+        (
+            view.label,
+            protocol,
+            counts.total(),
+            NumberCell(SHARE, by_rules[protocol].estimate()),
+            *(counts[stage] for stage in STAGES),
+        )
+        for protocol, counts in stages.items()
+    ]

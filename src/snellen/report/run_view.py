@@ -197,31 +197,13 @@ def _place(dimension: str) -> int:
     return titles.index(dimension) if dimension in titles else len(titles)
 
 
-def chance_accuracy(scored: ScoredBenchmark) -> float | None:
-    """The accuracy of guessing: the mean of 1 / number of options over a benchmark's questions with options.
-
-    A question that never shows all of its options counts by those that it showed.
-    """
-    shown: dict[tuple[str, int], int] = {}
-    for prediction in scored.predictions:
-        key = prediction.sample_id, prediction.turn
-        shown[key] = max(shown.get(key, 0), len(prediction.variant.order))
-    shares = [
-        1 / (shown.get((sample.id, number)) or len(turn.options))
-        for sample in scored.samples.values()
-        for number, turn in enumerate(sample.rounds)
-        if turn.options
-    ]
-    return math.fsum(shares) / len(shares) if shares else None
-
-
 def mean_chance(benchmarks: Sequence[ScoredBenchmark]) -> float | None:
     """The chance level of an unweighted mean over benchmarks."""
-    levels = [level for scored in benchmarks if (level := chance_accuracy(scored)) is not None]
+    levels = [level for scored in benchmarks if (level := scored.chance_accuracy) is not None]
     return math.fsum(levels) / len(levels) if levels else None
 
 
 def each_choice_benchmark(view: RunView) -> Iterator[ScoredBenchmark]:
     for scored in view.run.benchmarks:
-        if chance_accuracy(scored) is not None:
+        if scored.chance_accuracy is not None:
             yield scored

@@ -21,7 +21,6 @@ from snellen.report.run_view import (
     ModelMethodRow,
     RunView,
     benchmarks_of,
-    chance_accuracy,
     dimensions_of,
     mean_chance,
     method_rows,
@@ -132,7 +131,7 @@ def dimension_chance(views: Sequence[RunView], dimension: str) -> float | None:
 def benchmark_tables(views: Sequence[RunView]) -> list[Table]:
     """One table per metric: a row per benchmark, a column per model and method."""
     places = [
-        MatrixRow((name,), name, "", "", chance_accuracy(scored)) for name, scored in scored_benchmarks(views).items()
+        MatrixRow((name,), name, "", "", scored.chance_accuracy) for name, scored in scored_benchmarks(views).items()
     ]
     places += [MatrixRow((name,), name) for name in pools_of(views)]
     metrics = (*CHOICE_ROWS, *other_metrics(views), "template_spread")
@@ -152,7 +151,7 @@ def slice_tables(views: Sequence[RunView]) -> list[Table]:
     firsts = dict.fromkeys(
         question_metric(benchmark, has_options=False)
         for benchmark in scored.values()
-        if chance_accuracy(benchmark) is None
+        if benchmark.chance_accuracy is None
     )
     return [table for metric in ("accuracy", *firsts) for table in _matrix("part", places, views, metric)]
 

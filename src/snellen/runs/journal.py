@@ -13,12 +13,13 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -28,9 +29,19 @@ from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.models.base import answers_as
 from snellen.paths import as_word
-from snellen.records import EVALUATED, Decoding, Exchange, Request, Response
+from snellen.records import EVALUATED, Decoding, Exchange, Request, Response, Sample
 from snellen.runs.answer_cache import AnswerCache
-from snellen.runs.journal_line import NO_AUTHORS, read_line, write_line
+from snellen.runs.journal_line import (
+    NO_AUTHORS,
+    JournalEntry,
+    LineT,
+    StoredExchange,
+    StoredRequest,
+    read_entry,
+    read_line,
+    read_stored,
+    write_line,
+)
 from snellen.runs.run_folder import cut_torn_line, lock_file, sync_folder, unwritable
 from snellen.runs.spec import RunSpec
 
@@ -39,7 +50,8 @@ RUN_MANIFEST = "manifest.json"
 JOURNALS = "journal-*.jsonl"
 SYNC_SECONDS = 0.5
 
-MOST_JOURNALS = 1 << 8
+PLACE_BITS = 8
+MOST_JOURNALS = 1 << PLACE_BITS
 MOST_REASONS = 100
 OTHER_REASONS = "other reasons"
 
@@ -188,8 +200,10 @@ class RunStore:
         self._clock, self._synced = clock, clock()
         self._places: dict[bytes, int] = {}  # what a response is found by -> offset * 256 + number of the journal
         self._known: set[bytes] = set()
+        self._presentations: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._path = folder / f"journal-{worker}.jsonl"
         self._file = self._open()
+        self._reader = JournalReader(self._journals)
 
     def _open(self) -> int:
         try:
@@ -213,20 +227,24 @@ class RunStore:
         return file
 
     def _read_all(self) -> None:
-        self._journals = journals(self.folder)
+        self._journals = numbered_journals(self.folder)
         self._own = self._journals.index(self._path)
-        if len(self._journals) > MOST_JOURNALS:
-            raise StoreError(f"{self.folder} has {len(self._journals)} journals, more than {MOST_JOURNALS}; join some")
         for number, path in enumerate(self._journals):
-            for offset, exchange in read_journal(path, self._authors):
+            for offset, exchange in _read_lines(path, self._authors, read_stored):
                 self._index(exchange, number, offset)
 
-    def _index(self, exchange: Exchange, journal: int, offset: int) -> None:
-        if exchange.response.error is None:
-            self._places.setdefault(self.identity(exchange.request), offset << 8 | journal)
-            self._known.add(_presentation(exchange.protocol, exchange.request))
+    def _index(self, exchange: Exchange | StoredExchange, journal: int, offset: int) -> None:
+        if exchange.response.error is not None:
+            return
+        request = exchange.request
+        self._places.setdefault(self.identity(request), offset << PLACE_BITS | journal)
+        presentation = _presentation(exchange.protocol, request)
+        if presentation not in self._known:
+            self._known.add(presentation)
+            if request.is_presentation:
+                self._presentations[exchange.protocol, request.benchmark][request.sample_id] += 1
 
-    def identity(self, request: Request) -> bytes:
+    def identity(self, request: Request | StoredRequest) -> bytes:
         """What the response to a request is found by: two requests with the same share one response."""
         return request_identity(request, self._by_sample)
 
@@ -244,10 +262,18 @@ class RunStore:
             self.append([Exchange(protocol, request, response, reused=True, from_cache=from_cache)])
         return response
 
+    def knows(self, protocol: str, request: Request) -> bool:
+        """Whether the request was answered as this presentation."""
+        return _presentation(protocol, request) in self._known
+
+    def presentations_of(self, protocol: str, sample: Sample) -> int:
+        """How many presentations of a sample were answered under a protocol."""
+        return self._presentations[protocol, sample.benchmark][sample.id]
+
     def _stored(self, identity: bytes) -> Response | None:
         place = self._places.get(identity)
         if place is not None:
-            return read_exchange_at(self._journals[place & 255], place >> 8).response
+            return self._reader.read(place).response
         for path, places in self._others:
             if identity in places:
                 return read_exchange_at(path, places[identity]).response
@@ -301,6 +327,7 @@ class RunStore:
             self.sync()
         finally:
             os.close(self._file)
+            self._reader.close()
             if self._cache is not None:
                 self._cache.close()
 
@@ -313,6 +340,14 @@ class RunStore:
 
 def journals(folder: Path) -> list[Path]:
     return sorted(folder.glob(JOURNALS))
+
+
+def numbered_journals(folder: Path) -> list[Path]:
+    """The journals whose numbers stand in places. Raises StoreError for more than a place can tell."""
+    paths = journals(folder)
+    if len(paths) > MOST_JOURNALS:
+        raise StoreError(f"{folder} has {len(paths)} journals, more than {MOST_JOURNALS}; join some")
+    return paths
 
 
 def read_exchanges(folder: Path) -> Iterator[Exchange]:
@@ -328,16 +363,63 @@ def read_exchanges(folder: Path) -> Iterator[Exchange]:
 
 def read_journal(path: Path, authors: Mapping[str, str] = NO_AUTHORS) -> Iterator[tuple[int, Exchange]]:
     """Offset and exchange of each whole line; a torn last line is passed over. Raises StoreError as above."""
+    return _read_lines(path, authors, read_line)
+
+
+def read_entries(paths: Sequence[Path], authors: Mapping[str, str]) -> Iterator[tuple[int, JournalEntry]]:
+    """Place (see `JournalReader`) and short form of all exchanges in these journals in order of arrival. Raises
+    StoreError as above."""
+    for number, path in enumerate(paths):
+        for offset, entry in _read_lines(path, authors, read_entry):
+            yield offset << PLACE_BITS | number, entry
+
+
+def _read_lines(
+    path: Path, authors: Mapping[str, str], read: Callable[[bytes, Mapping[str, str]], LineT]
+) -> Iterator[tuple[int, LineT]]:
     offset = 0
     for number, line in enumerate(_lines(path), 1):
         if line.endswith(b"\n"):
             try:
-                yield offset, read_line(line, authors)
+                one = read(line, authors)
             except StoreError as error:
-                raise StoreError(
-                    f"{path}:{number}: {error}; `snellen mend {as_word(path.parent)}` sets such lines aside"
-                ) from None
+                raise _at_line(path, number, error) from None
+            yield offset, one
         offset += len(line)
+
+
+def _at_line(path: Path, number: int, error: StoreError) -> StoreError:
+    return StoreError(f"{path}:{number}: {error}; `snellen mend {as_word(path.parent)}` sets such lines aside")
+
+
+class JournalReader:
+    """Reads exchanges of journals by their places: the offset of the line, and in the last byte the number of the
+    journal among `paths`."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+        self._files: dict[int, BinaryIO] = {}
+
+    def read(self, place: int) -> Exchange:
+        """The exchange at a place. Raises StoreError as `read_journal`."""
+        number, offset = place & MOST_JOURNALS - 1, place >> PLACE_BITS
+        file = self._files.get(number) or self._files.setdefault(number, self._paths[number].open("rb"))
+        file.seek(offset)
+        try:
+            return read_line(file.readline())
+        except StoreError as error:
+            file.seek(0)
+            raise _at_line(self._paths[number], file.read(offset).count(b"\n") + 1, error) from None
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def __enter__(self) -> JournalReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -402,7 +484,7 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
         raise unwritable(path.parent, error) from None
 
 
-def request_identity(request: Request, by_sample: Collection[str]) -> bytes:
+def request_identity(request: Request | StoredRequest, by_sample: Collection[str]) -> bytes:
     """What the response to a request is found by; for the roles `by_sample` also by the sample that asks."""
     return sample_identity(request) if request.role in by_sample else bytes.fromhex(request.key)
 
@@ -421,13 +503,13 @@ def _digest(facts: object) -> str:
     return hashlib.blake2b(msgspec.json.encode(facts, order="sorted"), digest_size=4).hexdigest()
 
 
-def sample_identity(request: Request) -> bytes:
+def sample_identity(request: Request | StoredRequest) -> bytes:
     """A digest of what a request asks and of the sample that asks it."""
     who = (request.benchmark, request.sample_id, request.key)
     return hashlib.blake2b(_encoder.encode(who), digest_size=16).digest()
 
 
-def _presentation(protocol: str, request: Request) -> bytes:
+def _presentation(protocol: str, request: Request | StoredRequest) -> bytes:
     who = (protocol, request.benchmark, request.sample_id, request.variant, request.key)
     return hashlib.blake2b(_encoder.encode(who), digest_size=12).digest()
 

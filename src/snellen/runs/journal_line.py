@@ -8,21 +8,103 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType
+from typing import TypeVar
 from zlib import crc32
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.records import Exchange
+from snellen.records import EVALUATED, Decoding, Exchange, Failure, Kind, Usage, key_of
 
 NO_AUTHORS: Mapping[str, str] = MappingProxyType({})
+LineT = TypeVar("LineT", Exchange, "JournalEntry", "StoredExchange")
 _encoder = msgspec.json.Encoder()
-_exchanges = msgspec.json.Decoder(Exchange)
 _CHECKSUM = re.compile(rb',"crc":"([0-9a-f]{8})"}\n\Z')
 _CHECKSUM_LENGTH = len(b',"crc":"00000000"}\n')
+
+
+class EntryVariant(Struct, frozen=True, gc=False):
+    """Whether a request measures what is likely without the picture."""
+
+    baseline: str = ""
+
+
+class EntryRequest(Struct, frozen=True, gc=False):
+    """Who asks, and whom."""
+
+    benchmark: str
+    sample_id: str
+    variant: EntryVariant
+    role: str = EVALUATED
+
+
+class EntryResponse(Struct, frozen=True, gc=False):
+    """What a response took."""
+
+    usage: Usage | None = None
+    seconds: float | None = None
+    error: Failure | None = None
+
+
+class JournalEntry(Struct, frozen=True, gc=False):
+    """An exchange without what was asked and replied, read in a third of the time."""
+
+    protocol: str
+    request: EntryRequest
+    response: EntryResponse
+    reused: bool = False
+    from_cache: bool = False
+    answered_by: str = ""
+
+
+_NONE, _DEFAULT = (msgspec.Raw(_encoder.encode(one)) for one in ((), Decoding()))
+
+
+class StoredRequest(Struct, frozen=True, dict=True):
+    """A request with its parts as they are written, from which it gets the same key."""
+
+    benchmark: str
+    sample_id: str
+    variant: msgspec.Raw
+    messages: msgspec.Raw
+    kind: Kind = "generate"
+    continuations: msgspec.Raw = _NONE
+    decoding: msgspec.Raw = _DEFAULT
+    role: str = EVALUATED
+
+    @cached_property
+    def key(self) -> str:
+        return key_of(self.messages, self.kind, self.continuations, self.decoding, self.role)
+
+    @property
+    def is_presentation(self) -> bool:
+        """Whether its response is an answer, and neither a step nor a baseline."""
+        return b'"step":' not in bytes(self.variant) and b'"baseline":' not in bytes(self.variant)
+
+
+class StoredResponse(Struct, frozen=True, gc=False):
+    """Whether there was a response."""
+
+    error: Failure | None = None
+
+
+class StoredExchange(Struct, frozen=True, gc=False):
+    """What a run that goes on has to know of an exchange; it and its key are had in three quarters of the time."""
+
+    protocol: str
+    request: StoredRequest
+    response: StoredResponse
+    answered_by: str = ""
+
+
+_exchanges = msgspec.json.Decoder(Exchange)
+_stored = msgspec.json.Decoder(StoredExchange)
+_entries = msgspec.json.Decoder(JournalEntry)
 
 
 def write_line(exchange: Exchange, authors: Mapping[str, str]) -> bytes:
@@ -34,15 +116,32 @@ def write_line(exchange: Exchange, authors: Mapping[str, str]) -> bytes:
 def read_line(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> Exchange:
     """The exchange in a line. Raises StoreError, without the place, for a line that is none, that has changed since it
     was written, or that somebody else answered than the one of its role in `authors`."""
+    return _checked(line, authors, _exchanges)
+
+
+def read_entry(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> JournalEntry:
+    """The same without what was asked and replied, whose form is not looked at."""
+    return _checked(line, authors, _entries)
+
+
+def read_stored(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> StoredExchange:
+    """The same as far as a run that goes on has to know it. A line that was edited, which has no checksum, may be
+    written in another way than ours, so it is read and written first."""
+    if not _CHECKSUM.search(line, max(len(line) - _CHECKSUM_LENGTH, 0)):
+        line = _encoder.encode(read_line(line, authors))
+    return _checked(line, authors, _stored)
+
+
+def _checked(line: bytes, authors: Mapping[str, str], decoder: msgspec.json.Decoder[LineT]) -> LineT:
     if match := _CHECKSUM.search(line, max(len(line) - _CHECKSUM_LENGTH, 0)):
         line = line[: match.start()] + b"}"
         if crc32(line) != int(match[1], 16):
             raise StoreError("the line has changed since it was written (its crc does not fit)")
     try:
-        exchange = _exchanges.decode(line)
+        one = decoder.decode(line)
     except JSON_FAULTS as error:
         raise StoreError(f"not an exchange of this version ({error})") from None
-    author = authors.get(exchange.request.role)
-    if author not in (None, exchange.answered_by):
-        raise StoreError(f"answered by {exchange.answered_by or 'a model without a name'}, but this run is of {author}")
-    return exchange
+    author = authors.get(one.request.role)
+    if author not in (None, one.answered_by):
+        raise StoreError(f"answered by {one.answered_by or 'a model without a name'}, but this run is of {author}")
+    return one

@@ -44,13 +44,16 @@ def keep_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> 
         kept = Benchmark(folder).manifest
         if kept.version == benchmark.manifest.version and kept.made.recipe.get(ASKED) == asked:
             return
-    samples = list(benchmark.samples(selection))
+    samples = questions = 0
+    images: set[str] = set()
     part = folder / f"{SAMPLES}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with RecordWriter(part, Sample) as writer:
-            for sample in samples:
+            for sample in benchmark.samples(selection):
                 writer.write(sample)
+                samples, questions = samples + 1, questions + len(sample.rounds)
+                images.update(image.digest for image in sample.images)
         part.replace(folder / SAMPLES)
     except OSError as error:
         part.unlink(missing_ok=True)
@@ -58,12 +61,7 @@ def keep_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> 
     manifest = benchmark.manifest
     own = replace(
         manifest,
-        counts=replace(
-            manifest.counts,
-            samples=len(samples),
-            questions=sum(len(sample.rounds) for sample in samples),
-            images=len({image.digest for sample in samples for image in sample.images}),
-        ),
+        counts=replace(manifest.counts, samples=samples, questions=questions, images=len(images)),
         made=replace(manifest.made, recipe={**manifest.made.recipe, ASKED: asked}),
         files={**manifest.files, SAMPLES: file_digest(folder / SAMPLES)},
     )

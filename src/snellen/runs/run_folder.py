@@ -70,3 +70,9 @@ def cut_torn_line(file: int) -> None:
         end = start
     if end < size:
         os.ftruncate(file, end)
+
+
+def is_read_only(run: Path) -> bool:
+    """Whether a run's folder cannot be written by this user."""
+    effective = os.access in os.supports_effective_ids
+    return not os.access(run, os.W_OK, effective_ids=effective)

@@ -25,6 +25,7 @@ from snellen.records import EVALUATED
 from snellen.runs.answer_cache import AnswerCache
 from snellen.runs.budget import RunBudget
 from snellen.runs.drivers import NO_ROLES, ProgressCallback, Roles, drive_model
+from snellen.runs.finished import unfinished_items
 from snellen.runs.journal import (
     RUN_FORMAT,
     RUN_MANIFEST,
@@ -107,7 +108,13 @@ def _carry_out(
     ) as store:
         try:
             drive_model(
-                model, work_items(plan), store, roles=roles, window=plan.spec.window, budget=budget, progress=progress
+                model,
+                unfinished_items(work_items(plan), store, progress),
+                store,
+                roles=roles,
+                window=plan.spec.window,
+                budget=budget,
+                progress=progress,
             )
         finally:
             if any(is_of_content(use.fingerprint) for use in _models_of(manifest).values()):

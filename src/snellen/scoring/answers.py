@@ -11,25 +11,27 @@ from snellen.benchmark import Benchmark
 from snellen.building.builder import ANSWERS
 from snellen.formats.parquet import read_records
 from snellen.records import Answer, Sample
+from snellen.scoring.stored_records import PackedRecords
 
 Key = tuple[str, int]
 """Sample id and round."""
 
 
-def open_answers(folder: Path) -> dict[Key, Answer]:
-    """The known answers of a benchmark; empty for a split whose answers are hidden.
+def open_answers(folder: Path, *, compact: bool = False) -> Mapping[Key, Answer]:
+    """The known answers of a benchmark, packed if `compact`; empty for a split whose answers are hidden.
 
     Raises DataError when the file is missing, or is not the one that was built.
     """
     path = answers_file(folder)
     if path is None:
         return {}
-    return {(answer.sample_id, answer.turn): answer for answer in read_records(path, Answer)}
+    found = (((answer.sample_id, answer.turn), answer) for answer in read_records(path, Answer))
+    return PackedRecords(Answer, found) if compact else dict(found)
 
 
-def answers_at_hand(folder: Path) -> dict[Key, Answer] | None:
+def answers_at_hand(folder: Path, *, compact: bool = False) -> Mapping[Key, Answer] | None:
     """The same, but None where the answers are known and their file is not here, as in a run's own questions."""
-    return open_answers(folder) if has_answers(folder) else None
+    return open_answers(folder, compact=compact) if has_answers(folder) else None
 
 
 def has_answers(folder: Path) -> bool:
@@ -37,16 +39,20 @@ def has_answers(folder: Path) -> bool:
     return (folder / ANSWERS).exists() or ANSWERS not in Benchmark(folder).manifest.files
 
 
-def with_answer_tags(samples: Iterable[Sample], answers: Mapping[Key, Answer]) -> dict[str, Sample]:
-    """The samples by id; from here on the tags of their answers are tags of theirs. None are added for hidden ones."""
+def with_answer_tags(
+    samples: Iterable[Sample], answers: Mapping[Key, Answer], *, compact: bool = False
+) -> Mapping[str, Sample]:
+    """The samples by id, packed if `compact`; from here on the tags of their answers are tags of theirs. None are added
+    for hidden ones."""
     tags: dict[str, dict[str, str]] = {}
     for (sample_id, _), answer in answers.items():
         if answer.tags:
             tags.setdefault(sample_id, {}).update(answer.tags)
-    return {
-        sample.id: replace(sample, tags={**sample.tags, **tags[sample.id]}) if sample.id in tags else sample
+    tagged = (
+        (sample.id, replace(sample, tags={**sample.tags, **tags[sample.id]}) if sample.id in tags else sample)
         for sample in samples
-    }
+    )
+    return PackedRecords(Sample, tagged) if compact else dict(tagged)
 
 
 def answers_file(folder: Path) -> Path | None:

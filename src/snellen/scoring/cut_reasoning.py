@@ -9,8 +9,8 @@ from snellen.scoring.scored_run import ScoredRun
 
 def cut_reasoning_sentence(scored: ScoredRun) -> str:
     """One line on a run's replies that the length limit cut before an answer; empty when there are none."""
-    read = [prediction for benchmark in scored.benchmarks for prediction in benchmark.predictions]
-    cut = sum(prediction.reason == "reasoning cut off" for prediction in read)
+    read = sum(len(benchmark.predictions) for benchmark in scored.benchmarks)
+    cut = sum(p.reason == "reasoning cut off" for benchmark in scored.benchmarks for p in benchmark.predictions)
     if not cut:
         return ""
     model = scored.manifest.model
@@ -21,6 +21,4 @@ def cut_reasoning_sentence(scored: ScoredRun) -> str:
         more = 2 * int(given) if given.isdecimal() and int(given) else DEFAULT_REASONING_TOKENS
         bare = model.replace(f"reasoning_tokens={given}", "").rstrip("?&") if given else model
         way_out = f"give it room to reason: {model_string(bare, reasoning_tokens=more)}"
-    return (
-        f"{cut} of {len(read)} replies were cut in their reasoning, before any answer; {way_out} (and another --name)"
-    )
+    return f"{cut} of {read} replies were cut in their reasoning, before any answer; {way_out} (and another --name)"

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain, islice
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +20,6 @@ from msgspec.structs import replace
 
 from snellen import __version__
 from snellen.errors import StoreError
-from snellen.formats.decoding import JSON_FAULTS
 from snellen.models.base import AsyncModel, Model, identity_of
 from snellen.paths import as_word
 from snellen.records import Prediction, Result, Score
@@ -34,11 +31,11 @@ from snellen.scoring.corpus_counts import QuestionCounts
 from snellen.scoring.flat_results import flat_row, result_of_flat
 from snellen.scoring.judges.ensemble import JudgeUse
 from snellen.scoring.role_uses import RoleUse
-from snellen.scoring.run_scoring import rules_of, spec_by_rules
+from snellen.scoring.run_scoring import is_large, rules_of, spec_by_rules
+from snellen.scoring.score_table import ScoreTable
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen.scoring.stored_records import BYTES_AT_ONCE, LineRange, OpenFile, StoredRecords, encoded_lines, faults_told
 
-LINES_AT_ONCE = 10_000
-BYTES_AT_ONCE = 1 << 22
 SCORINGS = "scores"
 SCORING = "scoring.json"
 PREDICTIONS = "predictions.jsonl"
@@ -122,12 +119,6 @@ def scoring_names(run: Path) -> list[str]:
     return [*([STANDARD] if (run / SCORING).exists() else []), *others]
 
 
-def is_read_only(run: Path) -> bool:
-    """Whether a run's folder cannot be written by this user."""
-    effective = os.access in os.supports_effective_ids
-    return not os.access(run, os.W_OK, effective_ids=effective)
-
-
 def keep_scoring(scored: ScoredRun, settings: ScoringSettings, rows: Sequence[Result], counterpart: str | None) -> None:
     """Write a scoring into its folder; `rows` are its results. Raises StoreError."""
     folder = scoring_folder(scored.folder, settings.name)
@@ -158,16 +149,9 @@ def _write_lines(path: Path, records: Iterable[Struct]) -> None:
     left = iter(records)
     first = list(islice(left, 1))
     if first or path.name != COUNTS:
-        write_atomically(path, _encoded(chain(first, left)))
+        write_atomically(path, encoded_lines(chain(first, left)))
     else:
         path.unlink(missing_ok=True)
-
-
-def _encoded(records: Iterator[Struct]) -> Iterator[bytes]:
-    """Lines of records, some thousands at once."""
-    encode = msgspec.json.Encoder().encode_lines
-    while batch := list(islice(records, LINES_AT_ONCE)):
-        yield encode(batch)
 
 
 def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
@@ -183,10 +167,8 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
     kept = _decoded(folder / SCORING, KeptScoring)
     if kept.journals != _sizes(run):
         raise StoreError(f"{run} was asked more since it was scored; score it again: snellen score {as_word(run)}")
-    texts: dict[str, str] = {}
-    predictions = _by_benchmark(folder / PREDICTIONS, Prediction, texts)
-    scores = _by_benchmark(folder / SCORES, Score, texts)
-    tallies = _by_benchmark(folder / COUNTS, QuestionCounts, texts)
+    compact = is_large(run)
+    stored, scores = _stored(folder, compact), _scores(folder / SCORES, compact)
     convention = "as-published" if kept.scoring.as_published else "standard"
     flat = _decoded(folder / RESULTS, list[dict[str, Any]])
     rows = tuple(row for row in map(result_of_flat, flat) if row.convention == convention)
@@ -194,15 +176,15 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
     for use in manifest.benchmarks:
         opened = reopen_benchmark(use, run)
         rules = rules_of(opened.spec, kept.scoring)
-        golds = answers_at_hand(opened.folder)
+        golds = answers_at_hand(opened.folder, compact=compact)
         benchmarks.append(
             ScoredBenchmark(
                 spec_by_rules(opened.spec, rules),
-                with_answer_tags(opened.samples(use.selection), golds or {}),
-                tuple(predictions[use.name]),
-                tuple(scores[use.name]),
+                with_answer_tags(opened.samples(use.selection), golds or {}, compact=compact),
+                stored.predictions.get(use.name, ()),
+                scores.get(use.name, ()),
                 golds or {},
-                tuple(tallies[use.name]),
+                stored.tallies.get(use.name, ()),
                 rules,
                 golds is None,
             )
@@ -248,33 +230,77 @@ def _sizes(run: Path) -> dict[str, int]:
     return {path.name: path.stat().st_size for path in journals(run)}
 
 
-def _by_benchmark(path: Path, kind: type[RecordT], texts: dict[str, str]) -> dict[str, list[RecordT]]:
+class _Stored(Struct, frozen=True):
+    """By benchmark."""
+
+    predictions: Mapping[str, Collection[Prediction]]
+    tallies: Mapping[str, Collection[QuestionCounts]]
+
+
+def _stored(folder: Path, compact: bool) -> _Stored:
+    """What was predicted and counted, left in its files if `compact`."""
+    if compact:
+        return _Stored(
+            _ranges_by_benchmark(folder / PREDICTIONS, Prediction),
+            _ranges_by_benchmark(folder / COUNTS, QuestionCounts),
+        )
+    texts: dict[str, str] = {}
+    return _Stored(
+        _by_benchmark(folder / PREDICTIONS, Prediction, texts), _by_benchmark(folder / COUNTS, QuestionCounts, texts)
+    )
+
+
+def _scores(path: Path, compact: bool) -> Mapping[str, Collection[Score]]:
+    """The scores of a file by benchmark, in tables if `compact`."""
+    if not compact:
+        return _by_benchmark(path, Score, {})
+    tables: dict[str, ScoreTable] = {}
+    for record in _records(path, Score):
+        table = tables.get(record.benchmark) or tables.setdefault(record.benchmark, ScoreTable(record.benchmark))
+        table.add((), (record,))
+    return tables
+
+
+def _by_benchmark(path: Path, kind: type[RecordT], texts: dict[str, str]) -> dict[str, tuple[RecordT, ...]]:
     """The records of a file by benchmark. Names that many of them have are one object, kept in `texts`."""
     found: dict[str, list[RecordT]] = defaultdict(list)
+    for record in _records(path, kind):
+        names = (record.protocol, record.benchmark, record.sample_id)
+        protocol, benchmark, sample_id = (texts.setdefault(name, name) for name in names)
+        found[benchmark].append(replace(record, protocol=protocol, benchmark=benchmark, sample_id=sample_id))
+    return {benchmark: tuple(records) for benchmark, records in found.items()}
+
+
+def _records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
     if path.name == COUNTS and not path.exists():
-        return found
+        return
     decoder = msgspec.json.Decoder(kind)
-    with _readable(path), path.open("rb") as file:
+    with faults_told(path), path.open("rb") as file:
         while lines := file.readlines(BYTES_AT_ONCE):
-            for record in decoder.decode_lines(b"".join(lines)):
-                names = (record.protocol, record.benchmark, record.sample_id)
-                protocol, benchmark, sample_id = (texts.setdefault(name, name) for name in names)
-                one = replace(record, protocol=protocol, benchmark=benchmark, sample_id=sample_id)
-                found[benchmark].append(one)
-    return found
+            yield from decoder.decode_lines(b"".join(lines))
+
+
+class _OfBenchmark(Struct, frozen=True, gc=False):
+    benchmark: str
+
+
+def _ranges_by_benchmark(path: Path, kind: type[RecordT]) -> dict[str, StoredRecords[RecordT]]:
+    """The records of a file by benchmark, which are left there; a file that is written anew changes nothing."""
+    if path.name == COUNTS and not path.exists():
+        return {}
+    ranges: dict[str, list[LineRange]] = defaultdict(list)
+    decoder, start = msgspec.json.Decoder(_OfBenchmark), 0
+    with faults_told(path):
+        file = OpenFile(path.open("rb"), str(path))
+        for benchmark, lines in groupby(file.content, lambda line: decoder.decode(line).benchmark):
+            size = count = 0
+            for line in lines:
+                size, count = size + len(line), count + 1
+            ranges[benchmark].append(LineRange(start, start + size, count))
+            start += size
+    return {name: StoredRecords(file, kind, own) for name, own in ranges.items()}
 
 
 def _decoded(path: Path, kind: Any) -> Any:
-    with _readable(path):
+    with faults_told(path):
         return msgspec.json.Decoder(kind).decode(path.read_bytes())
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """What cannot be read of a file is told as a StoreError."""
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read ({error.strerror}); score the run again") from None
-    except JSON_FAULTS as error:
-        raise StoreError(f"{path}: {error}; score the run again") from None

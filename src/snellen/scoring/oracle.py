@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from snellen.benchmark import Benchmark
@@ -22,7 +22,7 @@ class Oracle:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._answers: dict[str, dict[Key, Answer]] = {}
+        self._answers: dict[str, Mapping[Key, Answer]] = {}
 
     def fingerprint(self) -> dict[str, str]:
         return {"instrument": "oracle", "version": "1"}

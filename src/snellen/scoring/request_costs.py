@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from snellen.records import Exchange, Usage
-from snellen.scoring.token_counts import add_usages
+from snellen.records import Usage
+from snellen.runs.journal_line import JournalEntry
+from snellen.scoring.token_counts import plus
 
 PERCENTILES = (50, 95, 99)
 Place = tuple[str, str]
@@ -39,24 +41,30 @@ class CostTally:
 
     def __init__(self) -> None:
         self._failed: dict[Place, int] = defaultdict(int)
-        self._seconds: dict[Place, list[float]] = defaultdict(list)
-        self._usages: dict[Place, list[Usage | None]] = defaultdict(list)
+        self._answered: dict[Place, int] = defaultdict(int)
+        self._counted: dict[Place, int] = defaultdict(int)
+        self._usages: dict[Place, Usage] = {}
+        self._seconds: dict[Place, array[float]] = defaultdict(lambda: array("d"))
 
-    def add(self, exchange: Exchange) -> None:
-        place, response = (exchange.request.benchmark, exchange.protocol), exchange.response
+    def add(self, entry: JournalEntry) -> None:
+        place, response = (entry.request.benchmark, entry.protocol), entry.response
         if response.error is not None:
             self._failed[place] += 1
             return
-        self._usages[place].append(response.usage)
+        self._answered[place] += 1
+        if response.usage is not None:
+            self._counted[place] += 1
+            total = self._usages.get(place)
+            self._usages[place] = response.usage if total is None else plus(total, response.usage)
         if response.seconds is not None:
             self._seconds[place].append(response.seconds)
 
     @property
     def costs(self) -> tuple[RequestCost, ...]:
-        return tuple(self._cost(place) for place in dict.fromkeys((*self._usages, *self._failed)))
+        return tuple(self._cost(place) for place in dict.fromkeys((*self._answered, *self._failed)))
 
     def _cost(self, place: Place) -> RequestCost:
-        uses = self._usages[place]
-        counted = [use for use in uses if use is not None]
-        usage = add_usages(counted) if len(counted) == len(uses) else None
-        return RequestCost(*place, len(uses), self._failed[place], usage, percentiles(self._seconds[place]))
+        answered = self._answered.get(place, 0)
+        usage = self._usages.get(place) if self._counted.get(place, 0) == answered else None
+        seconds = percentiles(self._seconds.get(place, ()))
+        return RequestCost(*place, answered, self._failed.get(place, 0), usage, seconds)

@@ -6,9 +6,10 @@ from collections import Counter
 
 from msgspec import Struct
 
-from snellen.records import EVALUATED, Exchange, Usage
+from snellen.records import EVALUATED, Usage
 from snellen.runs.budget import cost_of
 from snellen.runs.journal import RunManifest
+from snellen.runs.journal_line import JournalEntry
 from snellen.runs.spec import TokenPrice
 from snellen.scoring.token_counts import plus, usage_text
 
@@ -46,10 +47,10 @@ class RoleTally:
         self._usages: dict[str, Usage] = {}
         self._counted = Counter[str]()
 
-    def add(self, exchange: Exchange) -> None:
-        role, response = exchange.request.role, exchange.response
-        self._cached[role] += exchange.from_cache
-        if exchange.reused:
+    def add(self, entry: JournalEntry) -> None:
+        role, response = entry.request.role, entry.response
+        self._cached[role] += entry.from_cache
+        if entry.reused:
             return
         if response.error is not None:
             self._failed[role] += 1

@@ -5,97 +5,122 @@ Judges are asked where the caller brings a panel of them (`snellen.scoring.judge
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.benchmark import Benchmark
 from snellen.catalogue import BenchmarkSpec, suite_facts
 from snellen.catalogue.suites import AsPublished
 from snellen.errors import DataError
 from snellen.extraction import find_extractor
 from snellen.metrics.corpus import CorpusCountMetric
 from snellen.metrics.declaration import ChoiceMetric, CorpusMetric, ReplyMetric, find_metric
-from snellen.protocols.base import Protocol, duplicate_presentation, parse_protocol
-from snellen.protocols.prediction import LikelihoodRule, predict, predict_conclusion
-from snellen.records import Prediction, Sample, Score, Turn, Variant
-from snellen.runs.journal import RunManifest, read_exchanges, read_manifest
-from snellen.runs.mending import check_fits
+from snellen.protocols.base import Protocol, parse_protocol
+from snellen.records import Answer, Prediction, Sample, Score
+from snellen.runs.journal import BenchmarkUse, RunManifest, journals, read_manifest
 from snellen.runs.own_questions import reopen_benchmark
+from snellen.runs.run_folder import is_read_only
 from snellen.runs.spec import ScoringSpec
-from snellen.scoring.answers import open_answers, with_answer_tags
-from snellen.scoring.baselines import Baselines
+from snellen.scoring.answers import Key, open_answers, with_answer_tags
 from snellen.scoring.choice_scoring import score_choice, score_choice_metric
 from snellen.scoring.corpus_counts import QuestionCounts, count_questions, own_scores
+from snellen.scoring.journal_reading import (
+    PartRead,
+    PartReader,
+    Presented,
+    Question,
+    ReadingRules,
+    in_order,
+    look_through,
+    read_on,
+)
 from snellen.scoring.judges.ensemble import JudgeEnsemble
 from snellen.scoring.judges.marking import JudgedMetric
 from snellen.scoring.option_ranks import OptionRanking, score_ranks
 from snellen.scoring.picture_means import PictureMean, count_over_pictures
 from snellen.scoring.questions import AskedQuestion
-from snellen.scoring.request_costs import CostTally, RequestCost
-from snellen.scoring.role_uses import RoleTally, RoleUse
+from snellen.scoring.score_table import ScoreTable, Section
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
-from snellen.scoring.talks import TalkCost, Talks, score_cost
+from snellen.scoring.stored_records import LineRange, RecordSpool, StoredRecords
+from snellen.scoring.talks import TalkCost, score_cost
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, score_texts
-from snellen.scoring.unparsed import NamedStage, UnparsedReply, reading_stages
-
-Presented = dict[tuple[str, str, int], dict[Variant, Prediction]]
-"""(protocol, sample, round) -> presentation -> prediction."""
-
+from snellen.scoring.unparsed import reading_stages
 
 DEFAULT = ScoringSpec()
-MOST_SHARED = 10_000
-"""Presentations that differ for every question are not worth remembering."""
+LARGE = 1 << 26
+"""Bytes of journals from which on a run is scored in parts, and its records are kept out of memory."""
+SAMPLES_AT_ONCE = 10_000
 
 
 def score_run(
-    folder: Path, spec: ScoringSpec = DEFAULT, panel: JudgeEnsemble | None = None, *, hidden: Collection[str] = ()
+    folder: Path,
+    spec: ScoringSpec = DEFAULT,
+    panel: JudgeEnsemble | None = None,
+    *,
+    hidden: Collection[str] = (),
+    samples_at_once: int | None = None,
 ) -> ScoredRun:
     """Read and score all responses of a run, whole or unfinished; `panel` reads on and gives judged metrics.
 
     The answers of benchmarks called one of `hidden` are not opened: they are read as those of a split whose answers
     nobody has. With `as_published` each benchmark whose suite has published tables is read and scored by their rules.
+    A benchmark is scored in parts of `samples_at_once` samples, by default as a whole unless the run is large; that
+    changes no number. Judges, and metrics that need all replies at once, see a benchmark as a whole.
 
     Raises UnknownNameError for a name that nobody has, StoreError for a folder that is no run, DataError when a
     benchmark has changed since or a judged metric has no judge, and what reading stages and panel raise.
     """
     check_scoring(spec, judged=panel is not None)
     manifest = read_manifest(folder)
-    opened = {use.name: reopen_benchmark(use, folder) for use in manifest.benchmarks}
-    samples = {use.name: {s.id: s for s in opened[use.name].samples(use.selection)} for use in manifest.benchmarks}
-    rules = {name: rules_of(one.spec, spec) for name, one in opened.items()}
-    readings = {name: _reading(opened[name].spec, spec, rule) for name, rule in rules.items()}
-    read = _read(folder, manifest, samples, readings)
-    stages = reading_stages(spec, panel, _judge_prompts(rules, panel))
-    if not any(stage.likely for stage in stages):
-        read.doubtful = {key: one for key, one in read.doubtful.items() if one.prediction.choice is None}
-    _read_on(read.presented, read.doubtful, stages)
-    protocols = {text: parse_protocol(text) for text in manifest.protocols}
-    benchmarks = tuple(
-        _score_benchmark(
-            _Scorable(
-                opened[use.name],
-                spec_by_rules(opened[use.name].spec, rules[use.name]),
-                rules[use.name],
-                use.name in hidden,
-            ),
-            samples[use.name],
-            read.presented[use.name],
-            read.costs[use.name],
-            [protocols[text] for text in use.protocols or protocols],
-            spec.metrics,
-            panel,
-        )
+    if samples_at_once is None and is_large(folder):
+        samples_at_once = SAMPLES_AT_ONCE
+    spool = None if samples_at_once is None else RecordSpool(None if is_read_only(folder) else folder)
+    scorables = [
+        _scorable(use, folder, manifest, spec, is_hidden=use.name in hidden, compact=spool is not None)
         for use in manifest.benchmarks
+    ]
+    stages = reading_stages(spec, panel, _judge_prompts({one.name: one.rules for one in scorables}, panel))
+    sizes = {one.name: _part_size(one, spec.metrics, samples_at_once, panel) for one in scorables}
+    asked = look_through(
+        folder,
+        manifest,
+        {one.name: {key: place // sizes[one.name] for place, key in enumerate(one.samples)} for one in scorables},
     )
-    uses = tuple(panel.uses) if panel else ()
-    names = tuple(stage.name for stage in stages)
+    reader, benchmarks = (
+        PartReader(folder, manifest, asked.journals),
+        {one.name: _Scored(one.name, spool) for one in scorables},
+    )
+    all_parts = _parts(scorables, sizes)
+    # Judges are asked about the replies of all benchmarks at once.
+    for parts in [list(all_parts)] if panel else ([part] for part in all_parts):
+        read = [
+            reader.read(part.of.name, part.samples, asked.places.get((part.of.name, part.number), ()), part.of.reading)
+            for part in parts
+        ]
+        read_on(read, stages)
+        for part, one in zip(parts, read, strict=True):
+            _score_part(part, one, spec.metrics, panel, benchmarks[part.of.name])
     return ScoredRun(
-        folder, manifest, spec, names, benchmarks, read.asked, read.reused, uses, read.roles, read.requests
+        folder,
+        manifest,
+        spec,
+        tuple(stage.name for stage in stages),
+        tuple(benchmarks[one.name].of(one) for one in scorables),
+        asked.asked,
+        asked.reused,
+        tuple(panel.uses) if panel else (),
+        asked.roles,
+        asked.requests,
     )
+
+
+def is_large(folder: Path) -> bool:
+    """Whether the journals of a run are so large that its records are kept out of memory."""
+    return sum(path.stat().st_size for path in journals(folder)) > LARGE
 
 
 def check_scoring(spec: ScoringSpec, *, judged: bool) -> None:
@@ -121,16 +146,9 @@ def rules_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> AsPublished | None:
     return suite.as_published if suite else None
 
 
-class _Reading(Struct, frozen=True):
-    """By what the responses to a benchmark are read."""
-
-    extractor: str
-    rule: LikelihoodRule
-
-
-def _reading(spec: BenchmarkSpec, scoring: ScoringSpec, rules: AsPublished | None) -> _Reading:
+def _reading(spec: BenchmarkSpec, scoring: ScoringSpec, rules: AsPublished | None) -> ReadingRules:
     rule = spec.likelihood_rule if scoring.likelihood_rule == "own" else scoring.likelihood_rule
-    return _Reading(rules.extractor if rules else scoring.extractor, rule)
+    return ReadingRules(rules.extractor if rules else scoring.extractor, rule)
 
 
 def _judge_prompts(rules: Mapping[str, AsPublished | None], panel: JudgeEnsemble | None) -> dict[str, str]:
@@ -146,182 +164,153 @@ def spec_by_rules(spec: BenchmarkSpec, rules: AsPublished | None) -> BenchmarkSp
 
 
 class _Scorable(Struct, frozen=True):
-    """A built benchmark, and by what it is scored."""
+    """A benchmark as a run asked it, and by what it is scored."""
 
-    benchmark: Benchmark
     spec: BenchmarkSpec
     rules: AsPublished | None
-    is_hidden: bool
-    """Whether its answers are not to be opened."""
+    reading: ReadingRules
+    protocols: tuple[Protocol, ...]
+    samples: Mapping[str, Sample]
+    """With the tags of their answers."""
+    answers: Mapping[Key, Answer]
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
 
 
-class _Read(Struct):
-    """What a journal holds, as read by the rules."""
-
-    presented: dict[str, Presented]
-    doubtful: dict[int, UnparsedReply]
-    """Replies that the rules left open, or read as likely, by the id of their prediction."""
-    costs: dict[str, dict[tuple[str, str, int], TalkCost]]
-    """What the answers took that several steps led to, by benchmark and question."""
-    roles: tuple[RoleUse, ...] = ()
-    requests: tuple[RequestCost, ...] = ()
-    asked: int = 0
-    reused: int = 0
-
-
-def _read(
-    folder: Path, manifest: RunManifest, samples: dict[str, dict[str, Sample]], readings: Mapping[str, _Reading]
-) -> _Read:
-    read = _Read({name: {} for name in samples}, {}, {name: {} for name in samples})
-    roles, requests, talks = RoleTally(manifest), CostTally(), Talks(manifest.protocols)
-    baselines, shared = Baselines(folder, manifest.protocols), _Shared()
-    for exchange in read_exchanges(folder):
-        request = exchange.request
-        read.asked += not exchange.reused
-        read.reused += exchange.reused
-        sample = samples.get(request.benchmark, {}).get(request.sample_id)
-        roles.add(exchange)
-        if sample is not None:
-            requests.add(exchange)
-        if sample is None or request.variant.baseline:
-            continue  # asked under a larger limit or another condition; or found by `baselines`
-        check_fits(folder, exchange, sample)
-        if request.variant.step:
-            talks.add(exchange)
-            continue
-        question, reading = sample.rounds[request.variant.turn], readings[request.benchmark]
-        prediction = predict(
-            exchange.protocol,
-            question,
-            request,
-            exchange.response,
-            reading.extractor,
-            reading.rule,
-            baselines.of(exchange),
-        )
-        prediction = shared.one(prediction, sample)
-        key = prediction.protocol, sample.id, request.variant.turn
-        tests = read.presented[request.benchmark].setdefault(key, {})
-        earlier = tests.get(request.variant)
-        if earlier is not None and earlier.key != prediction.key:
-            raise duplicate_presentation(exchange.protocol, request)
-        # The same request again, after a failure or by another worker: the last answer that came counts.
-        if prediction.error is None or earlier is None:
-            tests[prediction.variant] = prediction
-            if _is_doubtful(prediction, question):
-                read.doubtful[id(prediction)] = UnparsedReply(prediction, question, exchange.response.text or "")
-    for talk in talks.ended(samples):
-        question, extractor = talk.sample.rounds[0], readings[talk.sample.benchmark].extractor
-        prediction = predict_conclusion(talk.protocol, question, talk.conclusion, extractor)
-        key = talk.protocol, talk.sample.id, 0
-        read.presented[talk.sample.benchmark][key] = {prediction.variant: prediction}
-        if _is_doubtful(prediction, question):
-            text = talk.conclusion.response.text or ""
-            read.doubtful[id(prediction)] = UnparsedReply(prediction, question, text)
-        if talk.conclusion.response.error is None:
-            read.costs[talk.sample.benchmark][key] = talk.cost
-    read.roles, read.requests = roles.uses, requests.costs
-    return read
+def _scorable(
+    use: BenchmarkUse, folder: Path, manifest: RunManifest, scoring: ScoringSpec, *, is_hidden: bool, compact: bool
+) -> _Scorable:
+    opened = reopen_benchmark(use, folder)
+    rules = rules_of(opened.spec, scoring)
+    answers: Mapping[Key, Answer] = {} if is_hidden else open_answers(opened.folder, compact=compact)
+    return _Scorable(
+        spec_by_rules(opened.spec, rules),
+        rules,
+        _reading(opened.spec, scoring, rules),
+        tuple(parse_protocol(text) for text in use.protocols or manifest.protocols),
+        with_answer_tags(opened.samples(use.selection), answers, compact=compact),
+        answers,
+    )
 
 
-class _Shared:
-    """What thousands of predictions have in common, kept once: journals spell it out in every line."""
+class _Part(Struct, frozen=True):
+    """Consecutive samples of a benchmark."""
 
-    def __init__(self) -> None:
-        self._variants: dict[Variant, Variant] = {}
-        self._protocols: dict[str, str] = {}
-
-    def one(self, prediction: Prediction, sample: Sample) -> Prediction:
-        if len(self._variants) > MOST_SHARED:
-            self._variants.clear()
-        return replace(
-            prediction,
-            protocol=self._protocols.setdefault(prediction.protocol, prediction.protocol),
-            benchmark=sample.benchmark,
-            sample_id=sample.id,
-            variant=self._variants.setdefault(prediction.variant, prediction.variant),
-        )
+    of: _Scorable
+    number: int
+    samples: dict[str, Sample]
 
 
-def _is_doubtful(prediction: Prediction, question: Turn) -> bool:
-    """Whether something may read on in a reply; in the doubt with which a talk ended there is no answer."""
-    if prediction.reason == "undecided":
-        return False
-    generated = prediction.method == "generation" and prediction.error is None
-    return generated and bool(question.options) and prediction.confidence != "certain"
+def _part_size(one: _Scorable, metrics: Sequence[str], most: int | None, panel: JudgeEnsemble | None) -> int:
+    """How many samples of a benchmark are scored at once: all for judges and metrics that need all replies."""
+    inputs = {find_metric(name).computed_over for name in _metrics_of(one.spec, metrics)}
+    whole = panel or "corpus" in inputs or ("pictures" in inputs and one.spec.pictures_share)
+    return max(1, len(one.samples) if most is None or whole else most)
 
 
-def _read_on(presented: dict[str, Presented], doubtful: dict[int, UnparsedReply], stages: Sequence[NamedStage]) -> None:
-    """Put in place of each unparsed prediction, and of likely ones where asked, what the stages make of it."""
-    if not stages:
-        return
-    # A presentation that was answered twice counts as it was answered last.
-    everything = [tests for questions in presented.values() for tests in questions.values()]
-    left = [(tests, test, doubtful[id(p)]) for tests in everything for test, p in tests.items() if id(p) in doubtful]
-    for stage in stages:
-        given = [one for one in left if stage.likely or one[2].prediction.choice is None]
-        made = stage.read([one for _, _, one in given])
-        for (tests, test, _), prediction in zip(given, made, strict=True):
-            tests[test] = prediction
-        left = [(tests, test, replace(one, prediction=tests[test])) for tests, test, one in left]
-        left = [one for one in left if one[2].prediction.choice is None or one[2].prediction.confidence == "likely"]
+def _metrics_of(spec: BenchmarkSpec, metrics: Sequence[str]) -> list[str]:
+    """What a benchmark is scored by, besides what every question gives."""
+    return list(dict.fromkeys((*(spec.metrics or DEFAULT_TEXT_METRICS), *metrics)))
 
 
-def _in_order(tests: Mapping[Variant, Prediction]) -> tuple[Prediction, ...]:
-    """By number, then by content: the same however a run was interrupted."""
-    if len(tests) < 2:
-        return tuple(tests.values())
-    return tuple(tests[variant] for variant in sorted(tests, key=lambda v: (v.test, msgspec.json.encode(v))))
+def _parts(scorables: Sequence[_Scorable], sizes: Mapping[str, int]) -> Iterator[_Part]:
+    for one in scorables:
+        left = iter(one.samples)
+        for number in range(-(-len(one.samples) // sizes[one.name])):
+            yield _Part(one, number, {key: one.samples[key] for key in islice(left, sizes[one.name])})
 
 
-def _score_benchmark(
-    scorable: _Scorable,
-    samples: dict[str, Sample],
-    presented: Presented,
-    costs: Mapping[tuple[str, str, int], TalkCost],
-    protocols: Sequence[Protocol],
-    metrics: Sequence[str],
-    panel: JudgeEnsemble | None,
-) -> ScoredBenchmark:
-    spec = scorable.spec
-    answers = {} if scorable.is_hidden else open_answers(scorable.benchmark.folder)
-    scores: list[Score] = []
-    tallied: list[QuestionCounts] = []
-    for protocol in protocols:
+class _Scored:
+    """What becomes of the parts of a benchmark; in a spool, if there is one, and else in memory."""
+
+    def __init__(self, benchmark: str, spool: RecordSpool | None) -> None:
+        self._spool = spool
+        self.scores = ScoreTable(benchmark)
+        self._predictions: list[Prediction] = []
+        self._tallies: dict[Section, list[QuestionCounts]] = defaultdict(list)
+        self._prediction_lines: list[LineRange] = []
+        self._tally_lines: dict[Section, list[LineRange]] = defaultdict(list)
+
+    def add_predictions(self, predictions: Iterable[Prediction]) -> None:
+        if self._spool:
+            self._prediction_lines.append(self._spool.write(predictions))
+        else:
+            self._predictions.extend(predictions)
+
+    def add_tallies(self, section: Section, tallies: Sequence[QuestionCounts]) -> None:
+        if self._spool:
+            self._tally_lines[section].append(self._spool.write(tallies))
+        else:
+            self._tallies[section].extend(tallies)
+
+    def of(self, one: _Scorable) -> ScoredBenchmark:
+        """The benchmark with all that was added."""
+        predictions: Collection[Prediction] = tuple(self._predictions)
+        scores: Collection[Score] = self.scores
+        tallies: Collection[QuestionCounts] = tuple(t for key in sorted(self._tallies) for t in self._tallies[key])
+        if self._spool:
+            lines = [line for key in sorted(self._tally_lines) for line in self._tally_lines[key]]
+            predictions = StoredRecords(self._spool.file, Prediction, self._prediction_lines)
+            tallies = StoredRecords(self._spool.file, QuestionCounts, lines) if lines else ()
+        else:
+            scores = tuple(scores)
+        return ScoredBenchmark(one.spec, one.samples, predictions, scores, one.answers, tallies, one.rules)
+
+
+def _score_part(
+    part: _Part, read: PartRead, metrics: Sequence[str], panel: JudgeEnsemble | None, scored: _Scored
+) -> None:
+    """Score a part of a benchmark; what is scored first of each protocol stands in front, whatever the parts."""
+    one, presented = part.of, read.presented
+    for number, protocol in enumerate(one.protocols):
         questions = [
             AskedQuestion(
                 protocol,
                 sample,
                 turn,
-                answers.get((sample.id, turn)),
-                _in_order(presented.get((protocol.label, sample.id, turn), {})),
+                one.answers.get((sample.id, turn)),
+                in_order(presented.get((protocol.label, sample.id, turn), {})),
             )
-            for sample in samples.values()
+            for sample in part.samples.values()
             if protocol.applies(sample)
             for turn in range(len(sample.rounds))
         ]
-        for question in questions:
-            if question.turn.options:
-                scores.extend(score_choice(question))
-            if question.declaration.conclude:
-                scores.extend(score_cost(question, costs.get((protocol.label, question.sample.id, question.number))))
+        scored.scores.add((number, 0), _choice_scores(questions, read.costs))
         open_questions = [question for question in questions if not question.turn.options]
-        for name in dict.fromkeys((*(spec.metrics or DEFAULT_TEXT_METRICS), *metrics)):
-            metric = find_metric(name)
+        for place, name in enumerate(_metrics_of(one.spec, metrics), 1):
+            section, metric = (number, place), find_metric(name)
             if isinstance(metric, ChoiceMetric):
-                scores.extend(s for q in questions if q.turn.options for s in score_choice_metric(q, metric))
+                chosen = (s for q in questions if q.turn.options for s in score_choice_metric(q, metric))
+                scored.scores.add(section, chosen)
             elif isinstance(metric, OptionRanking):
-                scores.extend(score_ranks(questions, metric))
-            elif isinstance(metric, PictureMean):
-                counted = count_over_pictures(questions, name, metric, spec.pictures_share)
-                tallied.extend(counted)
-                scores.extend(own_scores(counted))
-            elif isinstance(metric, CorpusCountMetric):
-                counted = count_questions(questions, name, metric)
-                tallied.extend(counted)
-                scores.extend(own_scores(counted))
+                scored.scores.add(section, score_ranks(questions, metric))
+            elif isinstance(metric, (PictureMean, CorpusCountMetric)):
+                if isinstance(metric, PictureMean):
+                    counted = count_over_pictures(questions, name, metric, one.spec.pictures_share)
+                else:
+                    counted = count_questions(questions, name, metric)
+                scored.add_tallies(section, counted)
+                scored.scores.add(section, own_scores(counted))
             elif isinstance(metric, (ReplyMetric, CorpusMetric, JudgedMetric)):
-                scores.extend(score_texts(open_questions, metric, panel))
-    predictions = tuple(prediction for tests in presented.values() for prediction in _in_order(tests))
-    tagged = with_answer_tags(samples.values(), answers)
-    return ScoredBenchmark(spec, tagged, predictions, tuple(scores), answers, tuple(tallied), scorable.rules)
+                scored.scores.add(section, score_texts(open_questions, metric, panel))
+    scored.add_predictions(_in_sample_order(part, presented))
+
+
+def _choice_scores(questions: Sequence[AskedQuestion], costs: Mapping[Question, TalkCost]) -> Iterator[Score]:
+    for question in questions:
+        if question.turn.options:
+            yield from score_choice(question)
+        if question.declaration.conclude:
+            key = question.protocol.label, question.sample.id, question.number
+            yield from score_cost(question, costs.get(key))
+
+
+def _in_sample_order(part: _Part, presented: Presented) -> Iterator[Prediction]:
+    """The predictions sample by sample, those of a sample by protocol and round, however the run was interrupted."""
+    samples = {key: place for place, key in enumerate(part.samples)}
+    labels = {protocol.label: place for place, protocol in enumerate(part.of.protocols)}
+    last = len(labels)
+    for key in sorted(presented, key=lambda q: (samples[q[1]], labels.get(q[0], last), q[0], q[2])):
+        yield from in_order(presented[key])

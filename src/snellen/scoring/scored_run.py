@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,22 +22,41 @@ from snellen.scoring.request_costs import RequestCost
 from snellen.scoring.role_uses import RoleUse
 
 
-class ScoredBenchmark(Struct, frozen=True):
-    """All that is known of one benchmark in one run."""
+class ScoredBenchmark(Struct, frozen=True, dict=True):
+    """All that is known of one benchmark in one run; of a large run the records are not in memory, and are read again
+    each time (`snellen.scoring.stored_records`)."""
 
     spec: BenchmarkSpec
-    samples: dict[str, Sample]
+    samples: Mapping[str, Sample]
     """By id; their tags are those of their answers too."""
-    predictions: tuple[Prediction, ...]
-    scores: tuple[Score, ...]
-    answers: dict[tuple[str, int], Answer]
+    predictions: Collection[Prediction]
+    scores: Collection[Score]
+    answers: Mapping[tuple[str, int], Answer]
     """By sample id and round; empty for hidden answers."""
-    tallies: tuple[QuestionCounts, ...] = ()
+    tallies: Collection[QuestionCounts] = ()
     """What metrics of the whole counted on each question."""
     published: AsPublished | None = None
     """The rules of its suite's tables, when it was scored by them."""
     golds_absent: bool = False
     """Whether there are answers, but not at hand: a scoring that was kept is shown without them."""
+
+    @cached_property
+    def chance_accuracy(self) -> float | None:
+        """The accuracy of guessing: the mean of 1 / number of options over the questions with options.
+
+        A question that never shows all of its options counts by those that it showed.
+        """
+        shown: dict[tuple[str, int], int] = {}
+        for prediction in self.predictions:
+            key = prediction.sample_id, prediction.turn
+            shown[key] = max(shown.get(key, 0), len(prediction.variant.order))
+        shares = [
+            1 / (shown.get((sample.id, number)) or len(turn.options))
+            for sample in self.samples.values()
+            for number, turn in enumerate(sample.rounds)
+            if turn.options
+        ]
+        return math.fsum(shares) / len(shares) if shares else None
 
 
 class ExcludedQuestion(Struct, frozen=True):

@@ -25,17 +25,16 @@ def score_texts(
     panel. Raises DataError for a value out of the metric's declared bounds, and what the panel raises.
     """
     ready = [q for q in questions if q.came and q.answer is not None]
-    for question in questions:
-        if not question.came or question.answer is None:
-            lost = HIDDEN_ANSWER if question.came else why_unanswered(question)
-            yield from (question.score(name, lost) for name in metric.names)
-    if not ready:
-        return
-    rows = {row.name: row for row in metric.rows}
-    for name, values in _measure(ready, metric, panel).items():
-        for question, value in zip(ready, values, strict=True):
-            checked = value if isinstance(value, Unscored) else rows[name].check(value)
-            yield question.score(name, checked, len(question.came))
+    measured = _measure(ready, metric, panel) if ready else {}
+    for row in metric.rows:
+        values = iter(measured.get(row.name, ()))
+        for question in questions:
+            if not question.came or question.answer is None:
+                yield question.score(row.name, HIDDEN_ANSWER if question.came else why_unanswered(question))
+            elif row.name in measured:
+                value = next(values)
+                checked = value if isinstance(value, Unscored) else row.check(value)
+                yield question.score(row.name, checked, len(question.came))
 
 
 def rows_of(metric: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from snellen.analysis.capability import ALL, headline_metric
 from snellen.analysis.statistics import Bounds, estimate_mean
 from snellen.metrics.declaration import MetricRow, declared, unit_multiplier
 from snellen.records import Estimate, Method, Result
-from snellen.report.run_view import chance_accuracy, mean_chance
+from snellen.report.run_view import mean_chance
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.studies.levels import CellGrid, CellSpec
 
@@ -197,7 +197,7 @@ def _part(cell: StudyCell, run: ScoredRun, result: Result, scored: ScoredBenchma
         result,
         CellScores(cell, result.benchmark, result.estimate, values),
         {question: scored.samples[question[0]].group for question in values},
-        chance_accuracy(scored) if result.metric == "accuracy" else None,
+        scored.chance_accuracy if result.metric == "accuracy" else None,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
@@ -98,7 +98,7 @@ def gather_material(benchmark: Benchmark) -> LintMaterial:
     return material
 
 
-def _questions(sample: Sample, answers: dict[Key, Answer]) -> Iterator[LintQuestion]:
+def _questions(sample: Sample, answers: Mapping[Key, Answer]) -> Iterator[LintQuestion]:
     scene = hash((tuple(image.digest for image in sample.images), sample.regions, sample.context))
     for number, turn in enumerate(sample.rounds):
         answer = answers.get((sample.id, number))

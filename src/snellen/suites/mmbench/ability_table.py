@@ -12,7 +12,7 @@ from snellen.protocols.choice import circular_orders
 from snellen.reasons import word_reason
 from snellen.records import Sample, Score
 from snellen.report.formatting import decimal_text
-from snellen.report.run_view import ModelMethodRow, RunView, chance_accuracy, method_rows
+from snellen.report.run_view import ModelMethodRow, RunView, method_rows
 from snellen.report.suite_tables import SuiteTables
 from snellen.report.summary import absence_reason
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
@@ -129,7 +129,7 @@ def _lost(one: ScoredBenchmark, parts: Mapping[str, Mapping[Path, list[Score]]],
 
 def _above_chance(one: ScoredBenchmark, parts: Mapping[str, Sequence[Score]]) -> list[str]:
     """Accuracies on the scale where guessing is 0 and all right is 1."""
-    levels = {"accuracy": chance_accuracy(one), "circular_accuracy": _circular_chance(one)}
+    levels = {"accuracy": one.chance_accuracy, "circular_accuracy": _circular_chance(one)}
     told = []
     for metric, level in levels.items():
         estimate = mean_estimate(one, parts[metric], metric) if metric in parts else None

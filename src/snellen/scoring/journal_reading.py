@@ -1,0 +1,204 @@
+"""How the replies of a run are read: its journals part by part, each part by the rules, then by the reading stages.
+
+A journal is looked through once, for what was asked in all and where the exchanges of each part stand; then the parts
+are read one after the other.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.protocols.base import duplicate_presentation
+from snellen.protocols.prediction import LikelihoodRule, predict, predict_conclusion
+from snellen.records import Prediction, Sample, Turn, Variant
+from snellen.runs.journal import JournalReader, RunManifest, numbered_journals, read_entries
+from snellen.runs.mending import check_fits
+from snellen.scoring.baselines import Baselines
+from snellen.scoring.request_costs import CostTally, RequestCost
+from snellen.scoring.role_uses import RoleTally, RoleUse
+from snellen.scoring.talks import TalkCost, Talks
+from snellen.scoring.unparsed import NamedStage, UnparsedReply
+
+Question = tuple[str, str, int]
+"""Protocol, sample, round."""
+Presented = dict[Question, dict[Variant, Prediction]]
+"""Question -> presentation -> prediction."""
+PartKey = tuple[str, int]
+"""Benchmark, and number of the part."""
+
+
+class ReadingRules(Struct, frozen=True):
+    """By what the responses to a benchmark are read."""
+
+    extractor: str
+    rule: LikelihoodRule
+
+
+class Asked(Struct, frozen=True):
+    """What was asked in a run in all, and where the exchanges of each part of its samples stand."""
+
+    journals: Sequence[Path]
+    places: Mapping[PartKey, array[int]]
+    asked: int
+    reused: int
+    roles: tuple[RoleUse, ...]
+    requests: tuple[RequestCost, ...]
+
+
+class PartRead(Struct):
+    """What the journal holds of a part of a benchmark, as read by the rules."""
+
+    presented: Presented
+    doubtful: dict[int, UnparsedReply]
+    """Replies that the rules left open, or read as likely, by the id of their prediction."""
+    costs: dict[Question, TalkCost]
+    """What the answers took that several steps led to."""
+
+
+def look_through(folder: Path, manifest: RunManifest, parts: Mapping[str, Mapping[str, int]]) -> Asked:
+    """What was asked, and where; `parts` has the number of the part of each sample, by benchmark and id.
+
+    Raises StoreError for a line that is no exchange of this run.
+    """
+    places: defaultdict[PartKey, array[int]] = defaultdict(lambda: array("q"))
+    roles, requests = RoleTally(manifest), CostTally()
+    asked = reused = 0
+    journals = numbered_journals(folder)
+    for place, entry in read_entries(journals, manifest.authors):
+        request = entry.request
+        asked += not entry.reused
+        reused += entry.reused
+        roles.add(entry)
+        part = parts.get(request.benchmark, {}).get(request.sample_id)
+        if part is None:
+            continue  # asked under a larger limit or another condition
+        requests.add(entry)
+        if not request.variant.baseline:  # else found by `Baselines`
+            places[request.benchmark, part].append(place)
+    return Asked(journals, dict(places), asked, reused, roles.uses, requests.costs)
+
+
+class PartReader:
+    """Reads the exchanges of parts of a run by the rules."""
+
+    def __init__(self, folder: Path, manifest: RunManifest, journals: Sequence[Path]) -> None:
+        self._folder, self._protocols, self._journals = folder, manifest.protocols, journals
+        self._baselines = Baselines(folder, manifest.protocols)
+
+    def read(
+        self, benchmark: str, samples: Mapping[str, Sample], places: Sequence[int], reading: ReadingRules
+    ) -> PartRead:
+        """How the exchanges at these places, which are about samples of a benchmark, are read.
+
+        Raises StoreError for an exchange that is not about its sample, DataError for two presentations that are alike.
+        """
+        read = PartRead({}, {}, {})
+        talks, shared = Talks(self._protocols), _Shared()
+        with JournalReader(self._journals) as journal:
+            for place in places:
+                exchange = journal.read(place)
+                request = exchange.request
+                sample = samples[request.sample_id]
+                check_fits(self._folder, exchange, sample)
+                if request.variant.step:
+                    talks.add(exchange)
+                    continue
+                question = sample.rounds[request.variant.turn]
+                prediction = predict(
+                    exchange.protocol,
+                    question,
+                    request,
+                    exchange.response,
+                    reading.extractor,
+                    reading.rule,
+                    self._baselines.of(exchange),
+                )
+                prediction = shared.one(prediction, sample)
+                tests = read.presented.setdefault((prediction.protocol, sample.id, request.variant.turn), {})
+                earlier = tests.get(request.variant)
+                if earlier is not None and earlier.key != prediction.key:
+                    raise duplicate_presentation(exchange.protocol, request)
+                # The same request again, after a failure or by another worker: the last answer that came counts.
+                if prediction.error is None or earlier is None:
+                    tests[prediction.variant] = prediction
+                    if _is_doubtful(prediction, question):
+                        read.doubtful[id(prediction)] = UnparsedReply(
+                            prediction, question, exchange.response.text or ""
+                        )
+        for talk in talks.ended({benchmark: samples}):
+            question, text = talk.sample.rounds[0], talk.conclusion.response.text or ""
+            prediction = predict_conclusion(talk.protocol, question, talk.conclusion, reading.extractor)
+            key = talk.protocol, talk.sample.id, 0
+            read.presented[key] = {prediction.variant: prediction}
+            if _is_doubtful(prediction, question):
+                read.doubtful[id(prediction)] = UnparsedReply(prediction, question, text)
+            if talk.conclusion.response.error is None:
+                read.costs[key] = talk.cost
+        return read
+
+
+MOST_SHARED = 10_000
+"""Presentations that differ for every question are not worth remembering."""
+
+
+class _Shared:
+    """What thousands of predictions have in common, kept once: journals spell it out in every line."""
+
+    def __init__(self) -> None:
+        self._variants: dict[Variant, Variant] = {}
+        self._protocols: dict[str, str] = {}
+
+    def one(self, prediction: Prediction, sample: Sample) -> Prediction:
+        if len(self._variants) > MOST_SHARED:
+            self._variants.clear()
+        return replace(
+            prediction,
+            protocol=self._protocols.setdefault(prediction.protocol, prediction.protocol),
+            benchmark=sample.benchmark,
+            sample_id=sample.id,
+            variant=self._variants.setdefault(prediction.variant, prediction.variant),
+        )
+
+
+def _is_doubtful(prediction: Prediction, question: Turn) -> bool:
+    """Whether something may read on in a reply; in the doubt with which a talk ended there is no answer."""
+    if prediction.reason == "undecided":
+        return False
+    generated = prediction.method == "generation" and prediction.error is None
+    return generated and bool(question.options) and prediction.confidence != "certain"
+
+
+def read_on(parts: Sequence[PartRead], stages: Sequence[NamedStage]) -> None:
+    """Put in place of each unparsed prediction, and of likely ones where asked, what the stages make of it."""
+    if not stages:
+        return
+    likely = any(stage.likely for stage in stages)
+    # A presentation that was answered twice counts as it was answered last.
+    left = [
+        (tests, test, one)
+        for part in parts
+        for tests in part.presented.values()
+        for test, prediction in tests.items()
+        if (one := part.doubtful.get(id(prediction))) and (likely or one.prediction.choice is None)
+    ]
+    for stage in stages:
+        given = [one for one in left if stage.likely or one[2].prediction.choice is None]
+        made = stage.read([one for _, _, one in given])
+        for (tests, test, _), prediction in zip(given, made, strict=True):
+            tests[test] = prediction
+        left = [(tests, test, replace(one, prediction=tests[test])) for tests, test, one in left]
+        left = [one for one in left if one[2].prediction.choice is None or one[2].prediction.confidence == "likely"]
+
+
+def in_order(tests: Mapping[Variant, Prediction]) -> tuple[Prediction, ...]:
+    """By number, then by content: the same however a run was interrupted."""
+    if len(tests) < 2:
+        return tuple(tests.values())
+    return tuple(tests[variant] for variant in sorted(tests, key=lambda v: (v.test, msgspec.json.encode(v))))

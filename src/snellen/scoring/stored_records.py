@@ -1,0 +1,153 @@
+"""Records of large runs, kept out of memory: lines in a file that are read again each time, and compressed blocks.
+
+Both look like what small runs have, a tuple and a dict, and give equal records in the same order.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from snellen.errors import StoreError
+from snellen.formats.decoding import JSON_FAULTS
+from snellen.runs.run_folder import unwritable
+
+LINES_AT_ONCE = 10_000
+BYTES_AT_ONCE = 1 << 22
+RECORDS_IN_BLOCK = 512
+
+RecordT = TypeVar("RecordT", bound=Struct)
+KeyT = TypeVar("KeyT")
+
+
+class LineRange(Struct, frozen=True):
+    """Consecutive lines of a file: `start` and `end` in bytes."""
+
+    start: int
+    end: int
+    lines: int
+
+
+def encoded_lines(records: Iterable[Struct]) -> Iterator[bytes]:
+    """Records as lines of JSON, some thousands at once."""
+    encode, left = msgspec.json.Encoder().encode_lines, iter(records)
+    while batch := list(islice(left, LINES_AT_ONCE)):
+        yield encode(batch)
+
+
+class OpenFile:
+    """A file that is closed when nobody reads from it any more; what takes its name's place meanwhile is another."""
+
+    def __init__(self, content: IO[bytes], name: str = "") -> None:
+        self.content, self.name = content, name
+
+    def __del__(self) -> None:
+        self.content.close()
+
+
+class RecordSpool:
+    """A file without a name, on the disk of `folder` if given, to which records are written and from which they are
+    read. Raises StoreError."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._where = folder or Path(tempfile.gettempdir())
+        try:
+            self.file = OpenFile(tempfile.TemporaryFile(dir=self._where))  # noqa: SIM115 (closed by OpenFile)
+        except OSError as error:
+            raise unwritable(self._where, error) from None
+        self._size = 0
+
+    def write(self, records: Iterable[Struct]) -> LineRange:
+        """Append records, and say where they are."""
+        start, count = self._size, 0
+        try:
+            content = self.file.content
+            content.seek(start)
+            for lines in encoded_lines(records):
+                content.write(lines)
+                self._size += len(lines)
+                count += lines.count(b"\n")
+            content.flush()
+        except OSError as error:
+            raise unwritable(self._where, error) from None
+        return LineRange(start, self._size, count)
+
+
+class StoredRecords(Collection[RecordT], Generic[RecordT]):
+    """Records that lie in ranges of an open file, in the order of the ranges. Raises StoreError for what is none."""
+
+    def __init__(self, file: OpenFile, kind: type[RecordT], ranges: Sequence[LineRange]) -> None:
+        self._file, self._ranges = file, tuple(ranges)
+        self._decoder: msgspec.json.Decoder[RecordT] = msgspec.json.Decoder(kind)
+        self._count = sum(one.lines for one in ranges)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, record: object) -> bool:
+        return any(record == one for one in self)
+
+    def __iter__(self) -> Iterator[RecordT]:
+        for one in self._ranges:
+            place = one.start
+            while place < one.end:
+                with faults_told(self._file.name):
+                    self._file.content.seek(place)
+                    lines = b"".join(self._file.content.readlines(min(BYTES_AT_ONCE, one.end - place)))
+                    lines = lines[: one.end - place]
+                    records = self._decoder.decode_lines(lines)
+                if not lines:
+                    raise StoreError(f"{self._file.name} is shorter than it was; score the run again")
+                place += len(lines)
+                yield from records
+
+
+class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
+    """Records by key in compressed blocks, of which the last one used is held open; read in order they are quick."""
+
+    def __init__(self, kind: type[RecordT], items: Iterable[tuple[KeyT, RecordT]]) -> None:
+        self._decoder: msgspec.msgpack.Decoder[list[RecordT]] = msgspec.msgpack.Decoder(list[kind])  # type: ignore[valid-type]
+        self._places: dict[KeyT, int] = {}
+        self._blocks: list[bytes] = []
+        encode, left = msgspec.msgpack.Encoder().encode, iter(items)
+        while batch := list(islice(left, RECORDS_IN_BLOCK)):
+            first = RECORDS_IN_BLOCK * len(self._blocks)
+            self._places.update((key, first + place) for place, (key, _) in enumerate(batch))
+            self._blocks.append(zlib.compress(encode([record for _, record in batch]), 1))
+        self._open: tuple[int, list[RecordT]] = -1, []
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[KeyT]:
+        return iter(self._places)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._places
+
+    def __getitem__(self, key: KeyT) -> RecordT:
+        block, place = divmod(self._places[key], RECORDS_IN_BLOCK)
+        number, records = self._open
+        if number != block:
+            records = self._decoder.decode(zlib.decompress(self._blocks[block]))
+            self._open = block, records
+        return records[place]
+
+
+@contextmanager
+def faults_told(path: Path | str) -> Iterator[None]:
+    """What cannot be read of a file is told as a StoreError."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({error.strerror}); score the run again") from None
+    except JSON_FAULTS as error:
+        raise StoreError(f"{path}: {error}; score the run again") from None

@@ -1,0 +1,268 @@
+"""Large runs are scored in parts and their records kept out of memory; nothing of what comes out may tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from slow_model import Slow
+from snellen.analysis.aggregate import results_of
+from snellen.api import evaluate
+from snellen.benchmark import Benchmark
+from snellen.errors import StoreError
+from snellen.evaluation import score_folders
+from snellen.records import Exchange, Request, Response, Sample, Score, Step, Variant
+from snellen.report import gallery
+from snellen.report.run_view import run_views
+from snellen.runs.drivers import ProgressUpdate
+from snellen.runs.finished import unfinished_items
+from snellen.runs.journal import JournalReader, RunStore, journals, read_entries, read_exchanges, read_manifest
+from snellen.runs.journal_line import read_line, read_stored, write_line
+from snellen.runs.plan import plan_run, work_items
+from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec
+from snellen.scoring import run_scoring
+from snellen.scoring.kept_scoring import PREDICTIONS, load_scoring
+from snellen.scoring.run_scoring import score_run
+from snellen.scoring.score_table import ScoreTable, scores_by_row
+from snellen.scoring.scored_run import ScoredRun
+from snellen.scoring.stored_records import PackedRecords, RecordSpool, StoredRecords
+
+PROTOCOLS = ("vanilla", "circular", "instability?m=3", "likelihood?m=2", "dialogue?m=2")
+
+
+@pytest.fixture(scope="module")
+def folder(eyechart: Mapping[str, Benchmark], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of choices, captions and dialogues, with replies that cannot be read and requests that failed."""
+    runs = tmp_path_factory.mktemp("runs")
+    evaluate(Slow(failing=0.1), "eyechart", PROTOCOLS, runs=runs, name="run", limit=8, error_budget=1.0, report=False)
+    return runs / "run"
+
+
+def everything(run: ScoredRun) -> list[tuple[object, ...]]:
+    """All records of a run, out of whatever holds them."""
+    return [
+        (
+            one.spec.name,
+            dict(one.samples),
+            tuple(one.predictions),
+            tuple(one.scores),
+            dict(one.answers),
+            tuple(one.tallies),
+        )
+        for one in run.benchmarks
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 7])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        ScoringSpec(metrics=("bleu_4", "cider", "exact_match", "pope")),
+        ScoringSpec(unparsed="legacy-random", metrics=("bleu_2", "rouge_l")),
+    ],
+    ids=["corpus metrics", "random guesses"],
+)
+def test_scored_in_parts_a_run_has_the_very_same_numbers(folder: Path, size: int, spec: ScoringSpec) -> None:
+    whole, parts = score_run(folder, spec), score_run(folder, spec, samples_at_once=size)
+    assert everything(parts) == everything(whole)
+    assert (parts.asked, parts.reused, parts.roles, parts.costs) == (
+        whole.asked,
+        whole.reused,
+        whole.roles,
+        whole.costs,
+    )
+    rows = results_of(whole)
+    assert results_of(parts) == rows
+    assert len(rows) > 100 and any(row.estimate.errors for row in rows)
+    assert any(one.tallies for one in whole.benchmarks)
+
+
+def test_a_large_run_is_kept_and_opened_again_as_a_small_one_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = ScoringSpec(metrics=("bleu_1",))
+    [small] = score_folders([folder], spec, JudgeSpec())
+    assert small.kept_in is not None
+    files = {path.name: path.read_bytes() for path in small.kept_in.glob("*.json*")}
+    opened = everything(load_scoring(folder, small.kept_in.name))
+    monkeypatch.setattr(run_scoring, "LARGE", 0)
+    [large] = score_folders([folder], spec, JudgeSpec())
+    assert isinstance(large.benchmarks[0].predictions, StoredRecords)
+    assert isinstance(large.benchmarks[0].scores, ScoreTable)
+    assert {path.name: path.read_bytes() for path in small.kept_in.glob("*.json*")} == files
+    again = load_scoring(folder, small.kept_in.name)
+    assert isinstance(again.benchmarks[0].predictions, StoredRecords)
+    assert everything(again) == everything(large) == opened
+    assert results_of(replace(again, kept_rows=None)) == results_of(small)
+    # Whoever holds it goes on reading what it was, also after another scoring has taken the file's place.
+    path = small.kept_in / PREDICTIONS
+    path.with_suffix(".new").write_bytes(b"")
+    path.with_suffix(".new").replace(path)
+    assert everything(again) == opened
+
+
+def test_what_is_damaged_in_a_kept_file_is_told(tmp_path: Path) -> None:
+    spool = RecordSpool(tmp_path)
+    lines = spool.write([Score("p", "generation", "b", "s", 0, "accuracy", 1.0)])
+    spool.file.name = "scores.jsonl"
+    spool.file.content.seek(0)
+    spool.file.content.write(b'{"protocol":7')
+    with pytest.raises(StoreError, match=r"scores\.jsonl: .*score the run again"):
+        list(StoredRecords(spool.file, Score, [lines]))
+
+
+def test_packed_records_are_a_mapping_like_any_other() -> None:
+    samples = {f"q{i}": Sample(f"q{i}", "b", f"What is {i}?", tags={"level": str(i % 3)}) for i in range(1300)}
+    packed = PackedRecords(Sample, samples.items())
+    assert packed == samples and list(packed) == list(samples) and list(packed.values()) == list(samples.values())
+    assert packed["q1299"].question == "What is 1299?" and packed["q0"] == samples["q0"]
+    assert "q5" in packed and "q1300" not in packed and packed.get("x") is None
+    assert packed.keys() & {"q1", "other"} == {"q1"}
+    twice = [("a", samples["q0"]), ("b", samples["q1"]), ("a", samples["q2"]), ("c", samples["q3"])]
+    assert PackedRecords(Sample, twice) == dict(twice)
+
+
+def test_a_table_of_scores_gives_back_each_score_and_its_rows_in_their_order(folder: Path) -> None:
+    for one in score_run(folder).benchmarks:
+        table = ScoreTable(one.spec.name)
+        table.add((0,), one.scores)
+        assert tuple(table) == one.scores and len(table) == len(one.scores)
+        assert list(scores_by_row(table)) == list(scores_by_row(one.scores))
+    sections = ScoreTable("b")
+    last, first = (Score("p", "generation", "b", "s", 0, metric, None, "refused") for metric in ("f1", "accuracy"))
+    sections.add((1, 2), [last])
+    sections.add((0, 5), [first])
+    assert list(sections) == [first, last] and sections.rows == [
+        ("p", "generation", "accuracy"),
+        ("p", "generation", "f1"),
+    ]
+    assert first in sections and replace(first, turn=1) not in sections
+
+
+def test_predictions_stand_in_the_order_of_the_samples_whatever_came_first(folder: Path, tmp_path: Path) -> None:
+    backwards = tmp_path / "run"
+    backwards.mkdir()
+    (backwards / "manifest.json").write_bytes((folder / "manifest.json").read_bytes())
+    lines = journals(folder)[0].read_bytes().splitlines(keepends=True)
+    answered = [line for line in lines if b'"error"' not in line]
+    (backwards / "journal-0.jsonl").write_bytes(b"".join(reversed(answered)))
+    (tmp_path / "forwards").mkdir()
+    (tmp_path / "forwards" / "manifest.json").write_bytes((folder / "manifest.json").read_bytes())
+    (tmp_path / "forwards" / "journal-0.jsonl").write_bytes(b"".join(answered))
+    for one, other in zip(
+        score_run(backwards, samples_at_once=4).benchmarks, score_run(tmp_path / "forwards").benchmarks, strict=True
+    ):
+        assert tuple(one.predictions) == tuple(other.predictions)
+        assert list(dict.fromkeys(p.sample_id for p in one.predictions)) == [
+            key for key in one.samples if key in {p.sample_id for p in one.predictions}
+        ]
+
+
+# --- the journal by places ---------------------------------------------------------------------------------------
+
+
+def test_a_place_leads_to_the_exchange_whose_short_form_it_was_read_with(folder: Path) -> None:
+    paths = journals(folder)
+    found = list(read_entries(paths, read_manifest(folder).authors))
+    with JournalReader(paths) as reader:
+        exchanges = [reader.read(place) for place, _ in reversed(found)]
+    assert exchanges[::-1] == list(read_exchanges(folder))
+    for (_, entry), exchange in zip(found, exchanges[::-1], strict=True):
+        assert (entry.protocol, entry.request.sample_id) == (exchange.protocol, exchange.request.sample_id)
+        assert (entry.response.error, entry.response.usage) == (exchange.response.error, exchange.response.usage)
+
+
+def test_an_exchange_as_stored_has_the_key_of_the_exchange(folder: Path) -> None:
+    lines = journals(folder)[0].read_bytes().splitlines(keepends=True)
+    for line in lines:
+        exchange, stored = read_line(line), read_stored(line)
+        assert stored.request.key == exchange.request.key
+        assert bytes(stored.request.variant) == msgspec.json.encode(exchange.request.variant)
+        assert stored.request.is_presentation == exchange.request.is_presentation
+    edited = msgspec.json.decode(lines[0])
+    del edited["crc"]
+    loose = json.dumps(edited, indent=None, separators=(", ", ": "), sort_keys=True).encode() + b"\n"
+    assert read_stored(loose).request.key == read_line(lines[0]).request.key
+
+
+@pytest.mark.parametrize(
+    "variant", [Variant(baseline="blank"), Variant(step=Step(1, "caption")), Variant(labels=('"step":', '"baseline":'))]
+)
+def test_what_is_a_presentation_is_told_from_its_line(variant: Variant) -> None:
+    exchange = Exchange("p", Request("b", "s", variant, ()), Response(text="x"))
+    stored = read_stored(write_line(exchange, {}))
+    assert stored.request.is_presentation == exchange.request.is_presentation == bool(variant.labels)
+    assert stored.request.key == exchange.request.key
+
+
+def test_a_line_whose_request_is_damaged_is_named(folder: Path, tmp_path: Path) -> None:
+    lines = journals(folder)[0].read_bytes().splitlines(keepends=True)
+    line = msgspec.json.decode(lines[2])
+    del line["crc"]
+    line["request"]["messages"] = "none"
+    (tmp_path / "journal-0.jsonl").write_bytes(b"".join([*lines[:2], msgspec.json.encode(line) + b"\n", *lines[3:]]))
+    (tmp_path / "manifest.json").write_bytes((folder / "manifest.json").read_bytes())
+    with pytest.raises(StoreError, match=r"journal-0\.jsonl:3: .*mend"):
+        score_run(tmp_path)
+
+
+# --- a run that goes on --------------------------------------------------------------------------------------------
+
+
+def test_what_is_finished_is_passed_over_and_what_is_not_is_gone_through(questions: Benchmark, tmp_path: Path) -> None:
+    protocols = ("instability?m=3", "vanilla", "circular")
+    spec = RunSpec(
+        models=("slow",), benchmarks=(str(questions.folder),), protocols=protocols, runs=str(tmp_path), name="r"
+    )
+    evaluate(Slow(), str(questions.folder), protocols, runs=tmp_path, name="r", limit=5, report=False)
+    plan = plan_run(spec, print)
+    asked = {exchange.request.sample_id for exchange in read_exchanges(tmp_path / "r")}
+    told: list[ProgressUpdate] = []
+    with RunStore(tmp_path / "r") as store:
+        left = [(one.sample.id, one.label) for one in unfinished_items(work_items(plan), store, told.append)]
+    every = [(one.sample.id, one.label) for one in work_items(plan)]
+    # Circular rotations may stop early, so what it asks next is known only to itself.
+    assert left == [(key, label) for key, label in every if key not in asked or label == "circular"]
+    assert sum(update.items for update in told) == 2 * 5 and len(asked) == 5
+
+
+def test_nothing_is_passed_over_where_the_requests_have_changed(questions: Benchmark, tmp_path: Path) -> None:
+    evaluate(Slow(), str(questions.folder), "vanilla", runs=tmp_path, name="r", report=False)
+    spec = RunSpec(models=("slow",), benchmarks=(str(questions.folder),), runs=str(tmp_path), name="r")
+    same = plan_run(replace(spec, protocols=("vanilla",)), print)
+    other = plan_run(replace(spec, protocols=("vanilla",), max_new_tokens=7), print)
+    with RunStore(tmp_path / "r") as store:
+        assert list(unfinished_items(work_items(same), store, lambda update: None)) == []
+        left = list(unfinished_items(work_items(other), store, lambda update: None))
+    assert len(left) == len(list(work_items(other))) > 1
+
+
+# --- reports -------------------------------------------------------------------------------------------------------
+
+
+def test_of_a_large_benchmark_a_report_shows_samples_of_a_random_part_and_counts_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored = score_run(folder)
+    views = run_views([scored], results_of(scored))
+    whole = gallery.choose_gallery(views)
+    monkeypatch.setattr(gallery, "MOST_SAMPLES", 6)
+    monkeypatch.setattr(gallery, "RANDOM_PART", 4)
+    part = gallery.choose_gallery(views)
+    for one in scored.benchmarks:
+        ids = {entry.sample.id for entry in part.entries if entry.sample.benchmark == one.spec.name}
+        drawn = gallery.random_part(one)
+        assert drawn is not None and len(drawn) == 4 and ids <= drawn
+        assert drawn != frozenset(list(one.samples)[:4])
+    assert part.entries and gallery.choose_gallery(views) == part
+
+    def outcomes(chosen: gallery.Gallery) -> dict[str, int]:
+        counts = dict[str, int](chosen.left_out.items())
+        for entry in chosen.entries:
+            counts[entry.outcome] = counts.get(entry.outcome, 0) + 1
+        return counts
+
+    assert outcomes(part) == outcomes(whole)
