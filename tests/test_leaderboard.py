@@ -6,7 +6,7 @@ import io
 import math
 import re
 import zipfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -377,8 +377,8 @@ def test_what_cannot_be_an_upload_is_refused_at_once(server: RunningServer, anna
 def addresses_of(server: RunningServer, entry: str) -> list[str]:
     """All that can be read, from the document and from the pages."""
     document = server.visitor().get("/openapi.json").json()
-    values = {"board": "open", "submission_id": entry, "digest": "0" * 64}
-    api = [path.format(**values) for path, methods in document["paths"].items() if "get" in methods]
+    values = defaultdict(lambda: "0" * 64, board="open", submission_id=entry)
+    api = [path.format_map(values) for path, methods in document["paths"].items() if "get" in methods]
     pages = ["/", "/leaderboard", "/leaderboard/open", "/leaderboard/open/submit", "/leaderboard/open/template.jsonl"]
     pages += [f"/leaderboard/open/entries/{entry}", "/leaderboard/open?benchmark=quagga&order=quagga", "/account"]
     return [*api, *pages, "/api/v1/boards/open/entries?benchmark=open&order=newest", "/openapi.json"]
