@@ -74,7 +74,7 @@ def standing_of(battles: list[Battle], settings: RatingSettings, least: int = 1)
     """The ratings of some votes; what cannot be rated is said in the notes."""
     made, votes = utc_now(), len(battles)
     if votes < max(least, 1):
-        return Standing(made, votes, notes=(f"nothing is rated before {least:,} votes",))
+        return Standing(made, votes, notes=(f"ratings begin with {least:,} votes" if least > 1 else "no votes yet",))
     log = vote_log(battles)
     notes = list[str]()
     rating = _rated(log, settings, notes)
