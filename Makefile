@@ -14,9 +14,12 @@ MAKE_VENV = $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip --disable-pip-version-check -q install --no-compile
 endif
 
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+# Two more processes than cores, since many tests wait for a server, a browser or a process of their own; and one thread in
+# each: tiny models are slower on two.
+WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo test coverage fuzz check site pictures dist system clean
+.PHONY: demo test tests coverage fuzz check style types site pictures dist system clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/snellen demo
@@ -25,17 +28,24 @@ demo: $(VENV)/demo.done
 coverage: $(VENV)/dev.done system
 	$(PYTEST) --cov --cov-report=term:skip-covered
 
-# A process for each core, and one thread in each: tiny models are slower on two.
-test: $(VENV)/dev.done system check
+# mypy takes one core for a minute, beside the tests.
+test: $(VENV)/dev.done system style
+	@$(MAKE) --no-print-directory -j2 types tests
+
+tests:
 	$(PYTEST)
 
 # The properties alone, with fresh random examples and many of them; what they find becomes an @example.
 fuzz: $(VENV)/dev.done
 	SNELLEN_TEST_PROFILE=fuzz $(PYTEST) -m hypothesis
 
-check: $(VENV)/dev.done
+check: style types
+
+style: $(VENV)/dev.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/dev.done
 	$(BIN)/mypy
 
 # The documentation site, under build/site; a broken link or a page in no section ends it.

@@ -33,16 +33,21 @@ class AnswerCache:
             folder.mkdir(parents=True, exist_ok=True)
             # In a notebook the run goes on in another thread than the one that opens it, never in two at once.
             self._file = sqlite3.connect(self._path, timeout=SECONDS, isolation_level=None, check_same_thread=False)
-            self._file.execute("PRAGMA journal_mode=WAL")
-            [found] = self._file.execute("PRAGMA user_version").fetchone()
-            if found not in (0, FORMAT):
-                raise StoreError(f"{self._path} is of format {found}, not {FORMAT}; name another folder with --cache")
-            self._file.execute(
-                "CREATE TABLE IF NOT EXISTS answers (asked BLOB PRIMARY KEY, response BLOB) WITHOUT ROWID"
-            )
-            self._file.execute(f"PRAGMA user_version={FORMAT}")
+            try:
+                self._open()
+            except BaseException:
+                self.close()
+                raise
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from None
+
+    def _open(self) -> None:
+        self._file.execute("PRAGMA journal_mode=WAL")
+        [found] = self._file.execute("PRAGMA user_version").fetchone()
+        if found not in (0, FORMAT):
+            raise StoreError(f"{self._path} is of format {found}, not {FORMAT}; name another folder with --cache")
+        self._file.execute("CREATE TABLE IF NOT EXISTS answers (asked BLOB PRIMARY KEY, response BLOB) WITHOUT ROWID")
+        self._file.execute(f"PRAGMA user_version={FORMAT}")
 
     def find(self, request: Request) -> Response | None:
         """What the same model was answered to the same request, in any run."""
