@@ -30,7 +30,7 @@ def test_the_tiny_model_takes_the_whole_suite_by_both_methods(
     for name in published_entries():
         miniature(name, tmp_path / "data")
     assert small.command(capsys, "import", "reform-eval", "data")[0] == 0
-    asked = ["--method", "both", "--limit", "2", "--name", "all", "--json"]
+    asked = ["--method", "both", "--limit", "1", "--name", "all", "--json"]
     code, shown, _ = small.command(capsys, "run", "snellen:tiny", "reform-eval", *asked)
     assert code == 0
     manifest = read_manifest(tmp_path / "runs" / "all")
