@@ -14,10 +14,10 @@ MAKE_VENV = $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip --disable-pip-version-check -q install --no-compile
 endif
 
-# Two more processes than cores, since many tests wait for a server, a browser or a process of their own; and one thread in
-# each: tiny models are slower on two.
-WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# A process more than there are cores, since many tests wait for a server, a browser or a process of their own; and one thread
+# in each: tiny models are slower on two.
+WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test tests coverage fuzz check style types site pictures dist system clean
 
@@ -80,7 +80,7 @@ $(VENV)/demo.done: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/dev.done: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(INSTALL) -c constraints.txt torch -e '.[dev]'
-	@touch $@ $(VENV)/demo.done
+	@touch $@ $(VENV)/demo.done $(VENV)/docs.done
 
 $(VENV)/docs.done: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(INSTALL) -c constraints.txt -e '.[docs,release]'

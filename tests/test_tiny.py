@@ -71,7 +71,7 @@ def easy(tmp_path_factory: pytest.TempPathFactory) -> sn.Results:
         BENCHMARKS,
         ["instability?m=1", "likelihood"],
         where="level == 'easy'",
-        limit=24,
+        limit=16,
         runs=tmp_path_factory.mktemp("runs"),
     )
 

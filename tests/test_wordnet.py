@@ -29,7 +29,8 @@ def words() -> WordNet:
 
 @pytest.fixture(scope="module")
 def nouns(words: WordNet) -> list[str]:
-    return [f"n{offset:08d}" for offset in sorted({s.offset() for s in words._reader.all_synsets("n")})]
+    with words._reader.open("data.noun") as file:
+        return [f"n{line[:8]}" for line in file if not line.startswith("  ")]  # its licence is indented
 
 
 def test_a_synset_is_found_by_the_id_that_imagenet_gives_it(words: WordNet) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from types import FrameType
 
@@ -30,6 +31,16 @@ class HostingServer(uvicorn.Server):
                 h11_max_incomplete_event_size=64 * 1024,
             )
         )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        # Else a collection of garbage looks through all that models and libraries brought, and every request waits.
+        gc.collect()
+        gc.freeze()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        gc.unfreeze()
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._services.stopping.set()
