@@ -19,7 +19,7 @@ endif
 WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test tests coverage fuzz check style types site pictures dist system clean
+.PHONY: demo test tests slow coverage fuzz check style types site pictures dist system clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/snellen demo
@@ -33,7 +33,11 @@ test: $(VENV)/dev.done system style
 	@$(MAKE) --no-print-directory -j2 types tests
 
 tests:
-	$(PYTEST)
+	$(PYTEST) -m "not slow"
+
+# The tests that start many processes, or ask a real model about a whole suite.
+slow: $(VENV)/dev.done system
+	$(PYTEST) -m slow
 
 # The properties alone, with fresh random examples and many of them; what they find becomes an @example.
 fuzz: $(VENV)/dev.done

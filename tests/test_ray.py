@@ -117,6 +117,7 @@ def test_a_run_of_two_workers_one_of_which_is_killed_half_way_is_that_of_one_pro
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=2)
 @given(workers=st.integers(1, 2), window=st.sampled_from([1, 7, 100]), after=st.integers(0, 120))
 def test_whatever_the_workers_and_their_batches_the_run_is_the_same(
@@ -150,6 +151,7 @@ def test_what_is_asked_of_a_picture_is_asked_of_one_worker_together(questions: B
     assert sum(len(pictures) for _, pictures in batches) > 6 * 8
 
 
+@pytest.mark.slow
 def test_a_request_that_ends_every_worker_fails_and_no_other_does(questions: Benchmark, tmp_path: Path) -> None:
     with pytest.raises(ErrorBudgetError, match="3 workers were lost in answering this"):
         sn.evaluate(
@@ -169,6 +171,7 @@ def test_a_worker_with_another_model_takes_no_part(questions: Benchmark, tmp_pat
     assert len(list(read_exchanges(tmp_path / "run"))) == 12
 
 
+@pytest.mark.slow
 def test_a_run_whose_budget_is_spent_goes_on(questions: Benchmark, whole: Path, tmp_path: Path) -> None:
     with pytest.raises(SpentBudgetError, match="stopped at --max-requests 20: 20 requests were answered"):
         on_ray(questions, tmp_path, max_requests=20)

@@ -22,6 +22,7 @@ from test_published import miniature
 from test_reform_coco import coco_objects
 
 
+@pytest.mark.slow
 def test_the_tiny_model_takes_the_whole_suite_by_both_methods(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
