@@ -18,7 +18,12 @@ from snellen.runs.plan import find_benchmarks
 # Nothing here is timed: a machine that is busy must not make a test fail. A change is tested by the same examples
 # everywhere; `make fuzz` looks for new ones.
 settings.register_profile(
-    "snellen", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "snellen",
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("fuzz", settings.get_profile("snellen"), derandomize=False, max_examples=2000)
 settings.load_profile(os.environ.get("SNELLEN_TEST_PROFILE", "snellen"))

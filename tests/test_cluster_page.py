@@ -56,6 +56,7 @@ def test_every_script_of_the_page_is_understood_by_the_shell_and_every_command_b
     assert {understood(words[1:])["ray"] for words in commands if "--ray" in words} == {"auto"}
 
 
+@pytest.mark.slow
 def test_jobs_of_an_array_share_a_run_which_the_last_one_scores(tmp_path: Path) -> None:
     """The page's own scripts, with a `srun` that only runs what it is told; at first the second of two shares alone."""
     shares, score, _ = blocks("sh")

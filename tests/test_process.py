@@ -120,6 +120,7 @@ def test_building_running_scoring_and_reporting_change_no_setting_of_the_process
     assert changed_by(CALLS, tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_model_in_this_process_changes_no_setting_of_it(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="waits for torch")
     assert changed_by(WITH_TORCH, tmp_path) == []

@@ -74,7 +74,7 @@ def text(page: Page) -> str:
     return str(page.run("document.body.innerText"))
 
 
-@pytest.mark.parametrize("width", SIZES)
+@pytest.mark.parametrize("width", [SIZES[0], pytest.param(SIZES[1], marks=pytest.mark.slow)])
 def test_predictions_are_submitted_scored_and_published_by_page(page: Page, server: RunningServer, width: int) -> None:
     page.resize(width)
     sign_in(page, server, "Berta")

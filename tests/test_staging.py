@@ -50,7 +50,9 @@ REPEAT = (
 
 
 @pytest.mark.parametrize("counts", [(4, 4, 4), (4, 6, 8)], ids=["the same", "different ones"])
-@pytest.mark.parametrize("earlier", [False, True], ids=["none before", "one before"])
+@pytest.mark.parametrize(
+    "earlier", [pytest.param(False, marks=pytest.mark.slow), True], ids=["none before", "one before"]
+)
 def test_builds_of_one_benchmark_at_once_all_succeed(counts: tuple[int, ...], earlier: bool, tmp_path: Path) -> None:
     target = tmp_path / "home" / "made"
     if earlier:

@@ -93,6 +93,7 @@ def test_tiny_xs_sees_more_than_it_can_say_by_mark(easy: sn.Results) -> None:
     assert by_likelihood - by_mark >= 0.3
 
 
+@pytest.mark.slow
 def test_the_hard_level_stays_hard(easy: sn.Results) -> None:
     hard = sn.evaluate("snellen:tiny", BENCHMARKS, "likelihood", where="level == 'hard'", limit=24)
     assert mean(hard, "snellen:tiny", "likelihood") <= mean(easy, "snellen:tiny", "likelihood") - 0.15

@@ -150,6 +150,7 @@ def test_nltks_download_is_found_unpacked_and_packed(tmp_path: Path, monkeypatch
     assert opened_at(tmp_path, monkeypatch).names(TENCH)[0] == "tench"
 
 
+@pytest.mark.slow
 @needs_debian
 def test_wordnets_own_variable_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WNSEARCHDIR", str(nltk_files(tmp_path)))
@@ -159,6 +160,7 @@ def test_wordnets_own_variable_names_its_folder(tmp_path: Path, monkeypatch: pyt
         open_wordnet.__wrapped__()
 
 
+@pytest.mark.slow
 @needs_debian
 def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = nltk_files(tmp_path)
