@@ -14,10 +14,8 @@ MAKE_VENV = $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip --disable-pip-version-check -q install --no-compile
 endif
 
-# A process more than there are cores, since many tests wait for a server, a browser or a process of their own; and one thread
-# in each: tiny models are slower on two.
-WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# A process for each core, and one thread in each: tiny models are slower on two.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 .PHONY: demo test tests slow coverage fuzz check style types site pictures dist system clean
 

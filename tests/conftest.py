@@ -29,17 +29,6 @@ settings.register_profile("fuzz", settings.get_profile("snellen"), derandomize=F
 settings.load_profile(os.environ.get("SNELLEN_TEST_PROFILE", "snellen"))
 
 
-LONG = (
-    "test_ray.py", "test_tiny.py", "test_reform_suite.py", "test_demo.py", "test_staging.py", "test_hf_adversaries.py",
-    "test_docs.py", "test_server_pages_browser.py", "test_leaderboard.py", "test_resume.py", "test_process.py",
-)  # fmt: skip
-"""Files that take longest: begun first, so that at the end no process waits for another."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in LONG)
-
-
 @pytest.fixture(scope="session", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """$SNELLEN_HOME of the whole session."""
