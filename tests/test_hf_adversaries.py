@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import functools
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -91,6 +93,14 @@ def test_released_code_is_known_also_when_the_engine_has_wrapped_it(name: str) -
     model, _ = make(name)
     Engine(read_layout(model, 0), 8, 4096)
     assert unknown_code(model) == ()
+
+
+def test_a_builtin_that_a_notebook_or_ray_puts_in_place_is_no_code_of_the_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(builtins, "display", lambda: None, raising=False)
+    monkeypatch.setattr(builtins, "print", functools.wraps(print)(lambda *args: None))
+    assert unknown_code(llava()) == ()
 
 
 def test_patches_hooks_and_subclasses_are_unknown_code() -> None:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 KNOWN_PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "timm", "snellen")
@@ -59,7 +60,7 @@ def _of_class(kind: type) -> Iterator[Any]:
         yield from _functions(vars(base).values())
         module = sys.modules.get(base.__module__)
         if module is not None and base.__module__.startswith("transformers.models"):
-            yield from _functions(vars(module).values())
+            yield from _functions(_named_by(module))
 
 
 def _of_instance(module: Any) -> Iterator[Any]:
@@ -75,7 +76,7 @@ def _registered() -> Iterator[tuple[str, Iterable[Any]]]:
     """The functions that transformers looks up by name, and torch's own."""
     import torch
 
-    yield "torch.nn.functional", list(_functions(vars(torch.nn.functional).values()))
+    yield "torch.nn.functional", list(_functions(_named_by(torch.nn.functional)))
     for place, names in (
         ("modeling_utils", ("ALL_ATTENTION_FUNCTIONS",)),
         ("masking_utils", ("ALL_MASK_ATTENTION_FUNCTIONS", "LAYER_PATTERN_TO_MASK_FUNCTION_MAPPING")),
@@ -85,6 +86,11 @@ def _registered() -> Iterator[tuple[str, Iterable[Any]]]:
         for name in names:
             registry = getattr(module, name, {})
             yield name, list(_functions(registry.values()))
+
+
+def _named_by(module: ModuleType) -> list[Any]:
+    """What a module names, without the builtins that Python puts in each, among which Jupyter and Ray put theirs."""
+    return [value for name, value in vars(module).items() if name != "__builtins__"]
 
 
 def _functions(values: Iterable[Any]) -> Iterator[Any]:
