@@ -14,7 +14,7 @@ import sys
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import transformers as tf
@@ -23,7 +23,7 @@ from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPI
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 
-from tiny_archs import CHAT, ROLES, byte_level, word_piece
+from tiny_archs import CHAT, ROLES, byte_level, unigram, word_piece
 from tiny_configs import sharpen
 
 REGISTERED = tuple(MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES)
@@ -96,6 +96,8 @@ class Overrides:
     processor_attributes: dict[str, Any] = field(default_factory=dict)
     picture: str = ""
     """What the chat template writes for a picture, where that is not the processor's token for it."""
+    tokenizer: Literal["byte_level", "unigram"] = "byte_level"
+    """Of which kind the small tokenizer is, where the processor's code relies on it."""
     vocabulary: dict[str, Any] = field(default_factory=dict)
     """The first of the tokens that pictures are written in, and how many, where pictures are tokens themselves."""
     reason: str = ""
@@ -171,12 +173,10 @@ def shrunk(settings: dict[str, Any], token: Any, words: int) -> dict[str, Any]:
     for key, value in settings.items():
         if key in ("id2label", "label2id", "transformers_version", "dtype", "architectures", "_name_or_path"):
             continue
-        if key == "per_layer_config" and "layer_types" in settings:
-            kinds = {settings["layer_types"][int(layer)]: part for layer, part in value.items()}
+        if key == "per_layer_config" and (types := settings.get("layer_types") or settings.get("mlp_layer_types")):
+            kinds = {types[int(layer)]: part for layer, part in value.items()}
             small[key] = {
-                i: shrunk(kinds[kind], token, words)
-                for i, kind in enumerate(_cycled(settings["layer_types"], count))
-                if kind in kinds
+                i: shrunk(kinds[kind], token, words) for i, kind in enumerate(_cycled(types, count)) if kind in kinds
             }
             continue
         if isinstance(value, dict):
@@ -303,7 +303,7 @@ def _processor(name: str, settings: dict[str, Any], given: Overrides) -> tuple[A
         f'"{text}"' for name, text in vars(kind).items() if name.endswith("TOKEN") and isinstance(text, str)
     )
     spelled = sorted(set(TOKEN_SPELLED.findall(code)) - {*ORDINARY.values(), *extra.values()})
-    words = byte_level(
+    words = {"byte_level": byte_level, "unigram": unigram}[given.tokenizer](
         [*ORDINARY.values(), *dict.fromkeys(extra.values()), *spelled, *ROLES],
         unk_token="<unk>",
         sep_token="<|end|>",
