@@ -3,8 +3,8 @@
     python bench/equality.py [--write] [model_type ...]
 
 The first table has each path for architectures whose inputs are made by hand; the second has every image-text
-architecture that transformers registers, through its own processor. Where some are named, these alone are asked, and the
-lines of the others stay. Small random models in float32, one thread; the numbers are the largest difference of any
+architecture that transformers registers, through its own processor. Where some are named, these alone are asked, and
+the lines of the others stay. Small random models in float32, one thread; the numbers are the largest difference of any
 token's log-probability, in nats. Without --write the tables go to standard output. What needs torchvision or timm is
 asked where they are installed.
 """
