@@ -22,7 +22,7 @@ from snellen.models.hf.reply_check import REFUSALS, REPLY, choose_writing, error
 from snellen.models.hf.thresholds import ModelFacts, crossing_length, longest_text, read_facts
 
 PLAINLY, CACHE, LONG, SHORT = "one row at a time", "a cached prompt", "a long text", "a short text"
-BACKWARDS = "the reverse order"
+BACKWARDS, PRUNED = "the reverse order", "a last block run only where logits are read"
 WIDER = {
     "shared": "a shared picture",
     "batch": "several rows in one forward",
@@ -146,7 +146,7 @@ class _SelfCheck:
     def fast_paths(self) -> FastPaths:
         """The highest rung that holds, and the range that it holds for."""
         layout = self.engine.layout
-        chosen = FastPaths(cache=not layout.encoder_decoder and self._agrees(CACHE, FastPaths(cache=True), self._case))
+        chosen = FastPaths(cache=not layout.encoder_decoder and self._cache_agrees())
         if self._given is None:
             self.facts = self._read_facts(chosen.cache)
         forbidden = forbidden_paths(self.facts, self._longest_text())
@@ -160,6 +160,22 @@ class _SelfCheck:
         if not self._agrees(BACKWARDS, chosen, _Case(self._case.prompts[::-1], self._case.scores[::-1])):
             chosen = PLAIN
         return self._in_its_range(chosen)
+
+    def _cache_agrees(self) -> bool:
+        """Whether a cached prompt agrees. Where it does so only if the last block is run at all places (Inkling's
+        feed-forward part is followed by a convolution over places), the engine runs it so from now on."""
+        cached, engine = FastPaths(cache=True), self.engine
+        if self._agrees(CACHE, cached, self._case):
+            return True
+        if CACHE not in self.differences or engine.layout.last is None:
+            return False
+        pruned, difference, why = engine.layout, self.differences[CACHE], self.refusals.pop(CACHE)
+        engine.layout = replace(pruned, last=None)
+        if not self._agrees(CACHE, cached, self._case):
+            engine.layout = pruned
+            return False
+        self.differences[PRUNED], self.refusals[PRUNED] = difference, why
+        return True
 
     def _in_its_range(self, chosen: FastPaths) -> FastPaths:
         """`chosen` with the range of texts that it holds for, or a lower rung that holds on long texts."""
