@@ -18,6 +18,8 @@ from snellen.models.hf.encode import EncodedPrompt
 from snellen.models.hf.full_forward import logits_to_keep
 from snellen.models.hf.model_layout import ModelLayout
 
+NO_CACHE = "it returns no cache"
+
 
 @dataclass(frozen=True)
 class CachedState:
@@ -47,7 +49,7 @@ def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
     lengths = sent(torch.tensor([len(row.ids) for row in rows]), device)
     logits_setting = _last_only(model, lengths)
     with pruned_to_logit_positions(layout, logits_setting, batch["input_ids"].shape[1]):
-        output = model(**batch, **logits_setting, use_cache=True)
+        output = model(**batch, **logits_setting, **layout.first_cache(), use_cache=True)
     each = torch.arange(len(rows), device=device)
     tile_mask = batch.get("cross_attention_mask")
     return CachedState(
@@ -139,7 +141,7 @@ def cache_of(output: Any) -> Any:
     outputs = (output, getattr(output, "language_model_outputs", None))
     cache = next((found for part in outputs if (found := getattr(part, "past_key_values", None)) is not None), None)
     if cache is None:
-        raise ValueError("it returns no cache")
+        raise ValueError(NO_CACHE)
     return cache
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Tensors
 from snellen.models.hf.last_layer_pruning import LastBlock, last_block
+from snellen.models.hf.load import import_transformers
 from snellen.models.prefix import PrefixItem
 
 REPLY_TYPE = {"paligemma": 1}
@@ -48,6 +49,15 @@ class ModelLayout:
     """The last block of a decoder-only model, or None."""
     end_tokens: frozenset[int]
     """The tokens that end a reply."""
+    given_cache: bool = False
+    """Whether the model makes no cache by itself and is given one, as by `generate` (Granite 4 Vision)."""
+
+    def first_cache(self) -> Tensors:
+        """The setting that gives an empty cache to a model that makes none."""
+        if not self.given_cache:
+            return {}
+        settings = self.model.config.get_text_config(decoder=True)
+        return {"past_key_values": import_transformers().DynamicCache(config=settings)}
 
     def forget_positions(self) -> None:
         """Drop the positions that an M-RoPE model keeps from the last prompt."""

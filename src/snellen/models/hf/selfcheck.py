@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from snellen.models.hf.cached_forward import prefill
+from snellen.models.hf.cached_forward import NO_CACHE, prefill
 from snellen.models.hf.encode import ContinuedPrompt
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.ladder import PLAIN, FastPaths, ProvedRange
@@ -162,20 +162,23 @@ class _SelfCheck:
         return self._in_its_range(chosen)
 
     def _cache_agrees(self) -> bool:
-        """Whether a cached prompt agrees. Where it does so only if the last block is run at all places (Inkling's
-        feed-forward part is followed by a convolution over places), the engine runs it so from now on."""
-        cached, engine = FastPaths(cache=True), self.engine
+        """Whether a cached prompt agrees, if need be with another layout, which is then the engine's."""
+        cached, engine, first = FastPaths(cache=True), self.engine, self.engine.layout
         if self._agrees(CACHE, cached, self._case):
             return True
-        if CACHE not in self.differences or engine.layout.last is None:
-            return False
-        pruned, difference, why = engine.layout, self.differences[CACHE], self.refusals.pop(CACHE)
-        engine.layout = replace(pruned, last=None)
-        if not self._agrees(CACHE, cached, self._case):
-            engine.layout = pruned
-            return False
-        self.differences[PRUNED], self.refusals[PRUNED] = difference, why
-        return True
+        why, difference = self.refusals.pop(CACHE), self.differences.get(CACHE)
+        if NO_CACHE in why:
+            engine.layout = replace(first, given_cache=True)
+        elif difference is not None:
+            # Inkling's feed-forward part is followed by a convolution over places.
+            engine.layout = replace(first, last=None)
+        if engine.layout is not first and self._agrees(CACHE, cached, self._case):
+            if difference is not None:
+                self.differences[PRUNED], self.refusals[PRUNED] = difference, why
+            return True
+        engine.layout = first
+        self.refusals[CACHE] = why
+        return False
 
     def _in_its_range(self, chosen: FastPaths) -> FastPaths:
         """`chosen` with the range of texts that it holds for, or a lower rung that holds on long texts."""

@@ -187,7 +187,7 @@ def _read_at_once(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees:
     logits_setting = dict.fromkeys(logits_to_keep(model, 1), logit_places)
     layout.forget_positions()
     with pruned_to_logit_positions(layout, logits_setting, longest + nodes):
-        output = model(**batch, **logits_setting, use_cache=True)
+        output = model(**batch, **logits_setting, **layout.first_cache(), use_cache=True)
     cache, logits = cache_of(output), output.logits
     ends = (
         torch.searchsorted(logit_places, lengths - 1)
