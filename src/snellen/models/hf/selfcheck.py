@@ -22,6 +22,7 @@ from snellen.models.hf.reply_check import REFUSALS, REPLY, choose_writing, error
 from snellen.models.hf.thresholds import ModelFacts, crossing_length, longest_text, read_facts
 
 PLAINLY, CACHE, LONG, SHORT = "one row at a time", "a cached prompt", "a long text", "a short text"
+ALONE, NOT_ALONE = "a text without what follows", "scores depend on the text after them"
 BACKWARDS, PRUNED = "the reverse order", "a last block run only where logits are read"
 WIDER = {
     "shared": "a shared picture",
@@ -43,6 +44,8 @@ NEEDS = {
 """Fast paths that another one requires."""
 ACROSS = tuple(WIDER)
 """Fast paths by which one text could change another."""
+TOGETHER = tuple(name for name in WIDER if name != "vision_cache")
+"""Fast paths that do more than keep what is seen of a picture."""
 HOLES = ("ragged", "tree", "at_once")
 """Fast paths that put tokens elsewhere in the cache than their positions say."""
 MARGIN = 32
@@ -150,6 +153,8 @@ class _SelfCheck:
         if self._given is None:
             self.facts = self._read_facts(chosen.cache)
         forbidden = forbidden_paths(self.facts, self._longest_text())
+        if (self.facts.doubt or self.facts.lengths) and not self._scores_stand_alone(self._case):
+            chosen, forbidden = FastPaths(), dict.fromkeys(TOGETHER, NOT_ALONE)
         for name, path in WIDER.items():
             if not all(getattr(chosen, needed) for needed in NEEDS.get(name, ())):
                 continue
@@ -221,11 +226,33 @@ class _SelfCheck:
         except (*REFUSALS, MemoryError) as error:
             self.refusals[LONG] = error_line(error)
             return replace(chosen, proved=replace(proved, longest=self._longest_text()))
-        for rung in rungs_below(chosen):
+        rungs = rungs_below(chosen)
+        if not self._scores_stand_alone(_Case(case.prompts[:1], case.scores[:1])):
+            rungs = [FastPaths(vision_cache=True), PLAIN] if chosen.vision_cache else [PLAIN]
+        for rung in rungs:
             if rung == PLAIN or self._agrees(f"{LONG}, {rung.rows_name}", rung, case):
                 break
         self.long_prompts = prompts[1:2]
         return replace(rung, proved=proved)
+
+    def _scores_stand_alone(self, case: _Case) -> bool:
+        """Whether the first half of a prompt's longest continuation scores the same without the second.
+
+        Every cache relies on that, and so does a reply that is written token by token. A sparse attention breaks it whose
+        indexer gives many keys the same score: which of them its top-k takes depends on their number.
+        """
+        halves, expected = [], []
+        for prompt, scores in zip(case.prompts, case.scores, strict=True):
+            place = max(range(len(prompt.tails)), key=lambda i: len(prompt.tails[i]))
+            half = (len(prompt.tails[place]) + 1) // 2
+            halves.append(replace(prompt, tails=(prompt.tails[place][:half],)))
+            expected.append([scores[place][:half]])
+        found = reference_scores(self.engine.layout, halves)
+        difference = largest_difference(expected, found)
+        self.differences[ALONE] = max(difference, self.differences.get(ALONE, 0.0))
+        if difference > self.tolerance.token:
+            self.refusals[ALONE] = "differs"
+        return difference <= self.tolerance.token
 
     def _agrees(self, name: str, fast_paths: FastPaths, case: _Case) -> bool:
         """Whether scores by `fast_paths` equal the reference; what was found is kept under `name`."""
