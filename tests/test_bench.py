@@ -79,6 +79,6 @@ def test_the_table_of_registered_architectures_counts_its_own_lines(equality: An
     _, table, _ = equality.parts((ROOT / "docs" / "whitebox.md").read_text("utf-8"), "registered")
     lines = equality.written_lines(table)
     assert equality.registered_table(list(lines.values())) == table.strip()
-    wrong = {"bold": "llava | Pillow | tree | 1e-06 | **4e-01** | 1", "mute": "fuyu | Pillow | cannot be asked: x | | | "}
-    right = {"llava": "llava | Pillow | tree | 1e-06 | 1e-06 | 1"}
-    assert equality.registered_table([*wrong.values(), *right.values()]).startswith("1 of 3 can be asked")
+    wrong = ["git | Pillow | tree | 1e-06 | **4e-01** | 1", "fuyu | Pillow | cannot be asked: a \\| b | | | "]
+    right = "llava | Pillow | tree | 1e-06 | 1e-06 | 1"
+    assert equality.registered_table([*wrong, right]).startswith("1 of 3 can be asked")

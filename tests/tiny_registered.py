@@ -7,7 +7,7 @@ torchvision one, where there is no other) and a small tokenizer that has every t
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import inspect
 import re
 import sys
@@ -33,6 +33,7 @@ TOKEN_SETTING = re.compile(r"^(\w*_token)_(?:id|index)$")
 TOKEN_IN_CODE = re.compile(r"tokenizer\.(\w+_token)(?:_id)?\b|getattr\(tokenizer, \"(\w+_token)\"")
 TOKEN_SPELLED = re.compile(r"[\"'](<[^\s\"'{}]+>|\[[A-Z_]+\]|\|[A-Z_]+\||\]<\][^\"']+)[\"']")
 TOKEN_WRITTEN = re.compile(r"^ *(?:self\.)?(\w+_(?:token|TOKEN)) = \"(<[^\s\"{}]+>|\|[A-Z_]+\|)\"$", re.MULTILINE)
+IMPORTED_BY_CODE = re.compile(r"^ *from \.(image_processing_\w+) import", re.MULTILINE)
 ORDINARY = {"pad_token": "<pad>", "bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>"}
 
 SIZES: tuple[tuple[str, int], ...] = (
@@ -310,6 +311,7 @@ def _processor(name: str, settings: dict[str, Any], given: Overrides) -> tuple[A
         extra_special_tokens=extra,
     )
     pixels, needs = _image_processor(name, given)
+    needs = needs or _imported_by(kind, code)
     parts: dict[str, Any] = {"image_processor": pixels, "tokenizer": words}
     wanted = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "kwargs", "args")]
     parts = {part: value for part, value in parts.items() if part in wanted}
@@ -361,6 +363,14 @@ def _image_processor(name: str, given: Overrides) -> tuple[Any, str]:
     for key, value in given.attributes.items():
         setattr(made, key, value)
     return made, needs
+
+
+def _imported_by(kind: Any, code: str) -> str:
+    """What a processor's `code` needs for the image processors that it imports by itself, as Pixtral's does."""
+    package = kind.__module__.rpartition(".")[0]
+    specs = [importlib.util.find_spec(f"{package}.{name}") for name in IMPORTED_BY_CODE.findall(code)]
+    needy = [spec for spec in specs if spec and "torchvision." in Path(str(spec.origin)).read_text(encoding="utf-8")]
+    return "torchvision" if needy else ""
 
 
 def _edge(length: int) -> int:

@@ -238,8 +238,8 @@ class _SelfCheck:
     def _scores_stand_alone(self, case: _Case) -> bool:
         """Whether the first half of a prompt's longest continuation scores the same without the second.
 
-        Every cache relies on that, and so does a reply that is written token by token. A sparse attention breaks it whose
-        indexer gives many keys the same score: which of them its top-k takes depends on their number.
+        Every cache relies on that, and so does a reply that is written token by token. A sparse attention breaks it
+        whose indexer gives many keys the same score: which of them its top-k takes depends on their number.
         """
         halves, expected = [], []
         for prompt, scores in zip(case.prompts, case.scores, strict=True):
