@@ -222,12 +222,27 @@ def of_pixtral() -> EncodedPrompt:
 
 def test_a_last_block_that_mixes_places_after_its_feed_forward_part_runs_at_all_places() -> None:
     """Inkling's feed-forward part is followed by a convolution over places."""
-    engine, window = by_hand("inkling_mm_model", begun(4, pixel_values=normal(1, 4, 2, 8, 8, 3)))
+    head = begun(4, pixel_values=normal(1, 4, 2, 8, 8, 3))
+    engine, window = by_hand("inkling_mm_model", head, logits_mup_width_multiplier=1.0)
     assert engine.layout.last is not None
     verdict = choose_fast_paths(engine, window)
     assert engine.layout.last is None and verdict.fast_paths.shared and verdict.fast_paths.batch
     assert "a last block run only where logits are read is off by" in verdict.line
     assert largest_difference(reference_scores(engine.layout, window), engine.score(window, verdict.fast_paths)) < 1e-4
+
+
+def test_a_model_that_puts_a_picture_before_its_places_keeps_its_cache() -> None:
+    """GIT's logits are those of the picture's places, and then of the text's."""
+    model, head = make("GIT")
+    engine, window = Engine(read_layout(model, 0), 8, 4096), asked(head)
+    verdict = choose_fast_paths(engine, window)
+    assert engine.layout.all_logits and verdict.fast_paths.shared and verdict.fast_paths.ragged
+    assert largest_difference(reference_scores(engine.layout, window), engine.score(window, verdict.fast_paths)) < 1e-4
+
+
+def test_positions_that_begin_behind_the_padding_token_are_continued() -> None:
+    verdict, off, engine, _ = checked("kosmos-2.5")
+    assert engine.layout.origin == 1 and verdict.fast_paths.tree and off <= verdict.tolerance.token
 
 
 def test_a_model_that_makes_no_cache_is_given_one() -> None:

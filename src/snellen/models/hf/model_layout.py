@@ -49,6 +49,9 @@ class ModelLayout:
     """The last block of a decoder-only model, or None."""
     end_tokens: frozenset[int]
     """The tokens that end a reply."""
+    all_logits: bool = False
+    """Whether logits are computed at all places, since the model counts places otherwise (GIT puts a picture's before
+    the text's)."""
     given_cache: bool = False
     """Whether the model makes no cache by itself and is given one, as by `generate` (Granite 4 Vision)."""
 
@@ -101,7 +104,7 @@ def read_layout(model: Any, pad: int, end_of_text: int | None = None) -> ModelLa
     seq2seq = bool(model.config.is_encoder_decoder or getattr(language_model.config, "is_encoder_decoder", False))
     inner = getattr(model, "model", model)
     origin = ORIGIN.get(kind, 0)
-    if kind == "kosmos-2":
+    if kind in ("kosmos-2", "kosmos-2.5"):
         origin = (model.config.text_config.pad_token_id or 0) + 1
     return ModelLayout(
         model=model,

@@ -14,6 +14,7 @@ from snellen.models.hf.cached_forward import NO_CACHE, prefill
 from snellen.models.hf.encode import ContinuedPrompt
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.ladder import PLAIN, FastPaths, ProvedRange
+from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.noise import Tolerance, flaw, largest_difference, measure_tolerance
 from snellen.models.hf.probe import affordable_length, stretched, text_length, with_repetition, without_picture
 from snellen.models.hf.probe_cost import ProbeCost, counting
@@ -23,7 +24,8 @@ from snellen.models.hf.thresholds import ModelFacts, crossing_length, longest_te
 
 PLAINLY, CACHE, LONG, SHORT = "one row at a time", "a cached prompt", "a long text", "a short text"
 ALONE, NOT_ALONE = "a text without what follows", "scores depend on the text after them"
-BACKWARDS, PRUNED = "the reverse order", "a last block run only where logits are read"
+BACKWARDS = "the reverse order"
+PRUNED, LAST_LOGITS = "a last block run only where logits are read", "logits of the last places alone"
 WIDER = {
     "shared": "a shared picture",
     "batch": "several rows in one forward",
@@ -172,18 +174,26 @@ class _SelfCheck:
         if self._agrees(CACHE, cached, self._case):
             return True
         why, difference = self.refusals.pop(CACHE), self.differences.get(CACHE)
-        if NO_CACHE in why:
-            engine.layout = replace(first, given_cache=True)
-        elif difference is not None:
-            # Inkling's feed-forward part is followed by a convolution over places.
-            engine.layout = replace(first, last=None)
-        if engine.layout is not first and self._agrees(CACHE, cached, self._case):
-            if difference is not None:
-                self.differences[PRUNED], self.refusals[PRUNED] = difference, why
-            return True
-        engine.layout = first
-        self.refusals[CACHE] = why
+        for reason, layout in self._other_layouts(why):
+            engine.layout = layout
+            if self._agrees(CACHE, cached, self._case):
+                if difference is not None:
+                    self.differences[reason], self.refusals[reason] = difference, why
+                return True
+            del self.refusals[CACHE]
+        engine.layout, self.refusals[CACHE] = first, why
         return False
+
+    def _other_layouts(self, why: str) -> list[tuple[str, ModelLayout]]:
+        """Layouts with which a cache may be right that was refused because of `why`, each with what it does without."""
+        layout = self.engine.layout
+        if NO_CACHE in why:
+            return [(NO_CACHE, replace(layout, given_cache=True))]
+        if CACHE not in self.differences:
+            return []
+        # Inkling's feed-forward part is followed by a convolution over places; GIT's places are not those of the text.
+        everywhere = replace(layout, last=None)
+        return [(PRUNED, everywhere), (LAST_LOGITS, replace(everywhere, all_logits=True))]
 
     def _in_its_range(self, chosen: FastPaths) -> FastPaths:
         """`chosen` with the range of texts that it holds for, or a lower rung that holds on long texts."""
