@@ -1,8 +1,8 @@
 """Walks down the ladder when a model is loaded: which fast paths reproduce its own scores and replies.
 
-The architecture's name is not enough: a cached prefix is right for LLaVA, but wrong for GIT and, if it is
-only the image, for PaliGemma. So every fast path scores a probe and is used only if it agrees with the reference,
-token by token, within measured noise. What no probe can show is decided by facts (`thresholds`).
+The architecture's name is not enough: a picture read before its question is right for LLaVA, but wrong for PaliGemma,
+and a prompt kept from call to call is wrong for GIT. So every fast path scores a probe and is used only if it agrees
+with the reference, token by token, within measured noise. What no probe can show is decided by facts (`thresholds`).
 """
 
 from __future__ import annotations
