@@ -97,7 +97,7 @@ def sentence_piece() -> Any:
 
 def unigram(pieces: list[str], **names: Any) -> Any:
     """Unigram as in Fuyu's folder: a blank is put before every text, and control tokens are ordinary pieces of the
-    vocabulary, which the tokenizer does not know to be special."""
+    vocabulary, which the tokenizer does not know to be special: `names` of others are not used."""
     trained = Tokenizer(models.Unigram())
     trained.pre_tokenizer = pre_tokenizers.Metaspace()
     trainer = trainers.UnigramTrainer(
