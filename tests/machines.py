@@ -4,8 +4,8 @@
         one.run("curl", f"http://{other.address}:8000")
         other.unplug()  # packets to and from it are lost, and nobody is told
 
-They are namespaces of Linux (network, process, mount, name) joined by a bridge, which stands in a namespace too, so that
-nothing of this machine's own network changes. Needs root.
+They are namespaces of Linux (network, process, mount, name) joined by a bridge, which stands in one too, so that nothing
+of this machine's own network changes. Needs root.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 PROGRAMS = ("ip", "unshare", "nsenter", "mount")
 NAMESPACES = ("--net", "--uts", "--ipc", "--mount", "--pid")
-# The first process of a machine waits for its children, so that nothing that ended stays behind, and ends with this one.
+# The first process of a machine waits for its children, so that none that ended stays behind, and ends with this one.
 FIRST = """
 hostname "$1"
 mount --bind "$2" /mnt
@@ -58,10 +58,10 @@ class Machine:
         assert self._first.stdout and self._first.stdout.readline() == b"up\n"
 
     def command(self, *words: str | Path) -> list[str]:
-        """What runs `words` on it."""
+        """What runs `words` on it, in the working folder of whoever starts that."""
         pid = self._first.pid
         spaces = (*NAMESPACES[:-1], f"--pid=/proc/{pid}/ns/pid_for_children")
-        return ["nsenter", f"--target={pid}", *spaces, *(str(word) for word in words)]
+        return ["nsenter", f"--target={pid}", "--wd=.", *spaces, *(str(word) for word in words)]
 
     def run(self, *words: str | Path, **how: Any) -> str:
         """What a command says that runs on it."""

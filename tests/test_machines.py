@@ -57,7 +57,7 @@ class Run:
 
 @contextmanager
 def ray_machines(count: int, path: str) -> Iterator[tuple[list[Machine], dict[str, str]]]:
-    """Machines whose cluster asks for a token, as docs/cluster.md says; the first only asks. The last has yet to join."""
+    """Machines whose cluster asks for a token, as docs/cluster.md says. The first only asks, the last has yet to join."""
     environment = {
         **os.environ,
         "HOME": "/mnt",
