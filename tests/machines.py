@@ -4,8 +4,8 @@
         one.run("curl", f"http://{other.address}:8000")
         other.unplug()  # packets to and from it are lost, and nobody is told
 
-They are namespaces of Linux (network, process, mount, name) joined by a bridge, which stands in one too, so that nothing
-of this machine's own network changes. Needs root.
+They are namespaces of Linux (network, process, mount, name) joined by a bridge, which stands in one too, so that
+nothing of this machine's own network changes. Needs root.
 """
 
 from __future__ import annotations

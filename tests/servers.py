@@ -234,7 +234,9 @@ def _in_process(config: Settings) -> Iterator[int]:
 
 async def _serve(service: Service, stop: asyncio.Event, ready: Callable[[int], None]) -> None:
     loop = asyncio.get_running_loop()
-    listener = await loop.create_server(lambda: _Connection(service), service.config.host, service.config.port, backlog=512)
+    listener = await loop.create_server(
+        lambda: _Connection(service), service.config.host, service.config.port, backlog=512
+    )
     ready(listener.sockets[0].getsockname()[1])
     await stop.wait()
     # A connection that is being accepted when its listener closes fails an assertion of asyncio, which leaves its

@@ -1,8 +1,9 @@
-"""Runs over several machines, one of which ends, is cut off or joins meanwhile, are the runs of one process."""
+"""Runs over several machines, of which some end, are cut off or join meanwhile, are the runs of one process."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -57,7 +58,7 @@ class Run:
 
 @contextmanager
 def ray_machines(count: int, path: str) -> Iterator[tuple[list[Machine], dict[str, str]]]:
-    """Machines whose cluster asks for a token, as docs/cluster.md says. The first only asks, the last has yet to join."""
+    """Machines whose cluster asks for a token (docs/cluster.md). The first only asks, and the last has yet to join."""
     environment = {
         **os.environ,
         "HOME": "/mnt",
@@ -89,25 +90,28 @@ def join(machine: Machine, first: Machine, env: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("loss", ["ends", "is cut off"])
-def test_a_machine_that_is_lost_from_a_cluster_is_not_missed(loss: str, questions: Benchmark, tmp_path: Path) -> None:
+def test_a_machine_of_a_cluster_is_lost_and_another_one_joins(loss: str, questions: Benchmark, tmp_path: Path) -> None:
     from test_ray import records, same_as
 
     protocols = [word for protocol in PROTOCOLS for word in ("-p", protocol)]
     with ray_models.registered(tmp_path / "site") as path:
         sn.evaluate("clustered:any", str(questions.folder), PROTOCOLS, runs=tmp_path, name="run", report=False)
-        with ray_machines(4, path) as ((first, second, third, fourth), env):
-            model = ("clustered:any?seconds=0.1&batch=2", questions.folder, *protocols)
+        with ray_machines(3, path) as ((first, second, third), env):
+            model = ("clustered:any?seconds=0.05", questions.folder, *protocols)
             run = Run(first, env, "run", *model, f"--ray={first.address}:6379")
             run.has_answered(sum(records(tmp_path / "run").values()) // 4)
             if loss == "ends":
-                third.end()
+                second.end()
             else:
-                third.unplug()
-            join(fourth, first, env)
+                second.unplug()
+            join(third, first, env)
             same_as(tmp_path / "run", run.ends())
-            assert {f" on {one.name} takes part" in run.said for one in (second, third, fourth)} == {True}, run.said
-            assert run.said.count(f"on {third.name} was lost") == 1
-            assert not (second.folder / "runs").exists()
+            assert re.findall(r"on (\w+) (takes part|was lost)", run.said) == [
+                ("machine2", "takes part"),
+                ("machine2", "was lost"),
+                ("machine3", "takes part"),
+            ]
+            assert not (third.folder / "runs").exists()
 
 
 @contextmanager
@@ -125,7 +129,7 @@ def served(machine: Machine) -> Iterator[str]:
 
 
 def test_a_server_whose_machine_is_cut_off_and_comes_back_is_asked_again(tmp_path: Path) -> None:
-    questions = small.built(small.rows(60), tmp_path / "questions")
+    questions = small.built(small.rows(100), tmp_path / "questions")
 
     def answers(folder: Path) -> Counter[tuple[str, str | None]]:
         assert not [e for e in read_exchanges(folder) if e.response.error]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -73,7 +72,7 @@ class Slurm:
         return self._first.run(*words, env=self._env, cwd=self.folder).strip()
 
     def submit(self, script: str, *options: str) -> str:
-        """The number of a job, once it has ended."""
+        """The number of a new job."""
         return self("sbatch", "--parsable", *options, script)
 
     def ended(self) -> None:

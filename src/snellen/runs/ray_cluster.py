@@ -89,7 +89,7 @@ def _join(ray: ModuleType, spec: RunSpec) -> None:
         _check_reachable(spec.ray)
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, OverflowError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        if "auth" in f"{error} {error.__cause__}".lower():
+        if "authentication" in f"{error} {error.__cause__}".lower():
             raise ModelError(
                 f"ray: the cluster at {spec.ray} asks for its token; set RAY_AUTH_MODE=token, and copy the file "
                 "~/.ray/auth_token of its first machine to this one"
