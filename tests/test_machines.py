@@ -65,10 +65,10 @@ def ray_machines(count: int, path: str) -> Iterator[tuple[list[Machine], dict[st
         "PYTHONPATH": os.pathsep.join((str(Path(sn.__file__).parents[1]), path)),
         "RAY_AUTH_MODE": "token",
         "RAY_USAGE_STATS_ENABLED": "0",
-        # A machine that is cut off is missed after seconds, not after a minute.
+        # A machine that is cut off is missed after some seconds, not after a minute.
         "RAY_health_check_initial_delay_ms": "1000",
-        "RAY_health_check_period_ms": "500",
-        "RAY_health_check_timeout_ms": "1000",
+        "RAY_health_check_period_ms": "1000",
+        "RAY_health_check_timeout_ms": "2000",
     }
     with machines(count) as (first, *others):
         ray(first, environment, "get-auth-token", "--generate")
@@ -106,7 +106,8 @@ def test_a_machine_of_a_cluster_is_lost_and_another_one_joins(loss: str, questio
                 second.unplug()
             join(third, first, env)
             same_as(tmp_path / "run", run.ends())
-            assert re.findall(r"on (\w+) (takes part|was lost)", run.said) == [
+            # One that is cut off may be missed only after the other has joined.
+            assert sorted(re.findall(r"on (\w+) (takes part|was lost)", run.said)) == [
                 ("machine2", "takes part"),
                 ("machine2", "was lost"),
                 ("machine3", "takes part"),
