@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ cat
 """
 
 
+@cache
 def why_not() -> str:
     """Why there can be no machines here; empty where there can."""
     if os.name != "posix" or os.geteuid():
@@ -50,9 +52,8 @@ class Machine:
     def __init__(self, number: int, folder: Path) -> None:
         self.name, self.address, self.folder = f"machine{number}", f"10.99.0.{number}", folder
         """`folder` is its `/mnt`."""
-        (folder / "hosts").write_text(
-            "127.0.0.1 localhost\n" + "".join(f"10.99.0.{n} machine{n}\n" for n in range(1, 10))
-        )
+        others = "".join(f"10.99.0.{n} machine{n}\n" for n in range(1, 10))
+        (folder / "hosts").write_text(f"127.0.0.1 localhost\n{others}")
         command = ["unshare", *NAMESPACES, "--fork", "--kill-child", "--mount-proc", "sh", "-ec", FIRST, "sh"]
         self._first = subprocess.Popen([*command, self.name, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._first.stdout and self._first.stdout.readline() == b"up\n"

@@ -23,11 +23,9 @@ LATE = 1.0
 MOST_BYTES = 16 << 20
 KEEP_ALIVE = 30.0
 """Seconds that an idle connection is kept. One that the server closed is detected when it is taken."""
-
-
 PROBES = {"TCP_KEEPIDLE": 15, "TCP_KEEPALIVE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""When a machine that says nothing is asked whether it is there: after 15 s, then every 5 s, three times. The system
-answers, however long the server takes for its reply. Linux's and macOS's names for the same thing."""
+"""When a machine that says nothing is asked whether it is there: after 15 s, then every 5 s, three times. Its system
+answers, however long the server takes for its reply. Linux and macOS have different names for the first."""
 _KEEPALIVE = [
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     *((socket.IPPROTO_TCP, getattr(socket, name), n) for name, n in PROBES.items() if hasattr(socket, name)),

@@ -89,6 +89,7 @@ def _join(ray: ModuleType, spec: RunSpec) -> None:
         _check_reachable(spec.ray)
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, OverflowError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        # Another machine's token is no error of its own class, but a cause in words.
         if "authentication" in f"{error} {error.__cause__}".lower():
             raise ModelError(
                 f"ray: the cluster at {spec.ray} asks for its token; set RAY_AUTH_MODE=token, and copy the file "
@@ -101,7 +102,7 @@ def _join(ray: ModuleType, spec: RunSpec) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise OSError, or OverflowError for what is no port, where nothing answers; Ray would wait for minutes."""
+    """Raise OSError where nothing answers, or OverflowError for what is no port; Ray would wait for minutes."""
     host, _, port = address.rpartition(":")
     if host:
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
