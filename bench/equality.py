@@ -3,9 +3,10 @@
     python bench/equality.py [--write] [model_type ...]
 
 The first table has each path for architectures whose inputs are made by hand; the second has every image-text
-architecture that transformers registers, through its own processor, and is limited to those named. Small random models
-in float32, one thread; the numbers are the largest difference of any token's log-probability, in nats. Without --write
-the tables go to standard output. What needs torchvision or timm is asked where they are installed.
+architecture that transformers registers, through its own processor. Where some are named, these alone are asked, and
+the lines of the others stay. Small random models in float32, one thread; the numbers are the largest difference of any
+token's log-probability, in nats. Without --write the tables go to standard output. What needs torchvision or timm is
+asked where they are installed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import transformers
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from equality_registered import registered_row  # noqa: E402
+from equality_registered import is_right, registered_row  # noqa: E402
 from snellen.models.hf.engine import Engine  # noqa: E402
 from snellen.models.hf.ladder import PLAIN  # noqa: E402
 from snellen.models.hf.load import without_warnings  # noqa: E402
@@ -72,17 +73,27 @@ def table() -> str:
     return "\n".join([f"Taken with {versions}.", "", *(f"| {line} |" for line in rows)])
 
 
-def registered_table(names: Sequence[str]) -> str:
+def registered_table(lines: Sequence[str]) -> str:
     heads = ["model_type", "processor", "strategy chosen", "scores", "replies", "another picture moves a score by"]
-    rows = [" | ".join(heads), " | ".join("---" for _ in heads)]
-    asked = []
-    for name in names:
-        asked.append(registered_row(name))
-        print(f"{name}: {asked[-1].line}", file=sys.stderr, flush=True)
-        rows.append(asked[-1].line)
-    right = [row for row in asked if row.right]
-    summary = f"{len(right)} of {len(asked)} can be asked and are answered as by the reference."
+    rows = [" | ".join(heads), " | ".join("---" for _ in heads), *lines]
+    right = sum(map(is_right, lines))
+    summary = f"{right} of {len(lines)} can be asked and are answered as by the reference."
     return "\n".join([summary, "", *(f"| {line} |" for line in rows)])
+
+
+def registered_lines(names: Sequence[str]) -> dict[str, str]:
+    """The line of each architecture; also to standard error as it is found."""
+    lines = {}
+    for name in names:
+        lines[name] = registered_row(name)
+        print(lines[name], file=sys.stderr, flush=True)
+    return lines
+
+
+def written_lines(table: str) -> dict[str, str]:
+    """The lines of a table that was written, by architecture."""
+    lines = [line.removeprefix("| ").removesuffix(" |") for line in table.splitlines() if line.startswith("| ")]
+    return {line.split(" | ")[0]: line for line in lines[2:]}
 
 
 def main() -> None:
@@ -91,16 +102,31 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="model_type")
     given = parser.parse_args()
     with without_warnings():
-        registered = registered_table(given.names or REGISTERED)
-        made = {"registered": registered} if given.names else {"equality": table(), "registered": registered}
+        lines = registered_lines(given.names or REGISTERED)
+        made = {} if given.names else {"equality": table()}
     page = ROOT / "docs" / "whitebox.md"
-    for name, text in made.items():
+    text = page.read_text(encoding="utf-8")
+    if given.write:
+        # Architectures that were not asked again keep their lines.
+        known = written_lines(parts(text, "registered")[1]) | lines
+        lines = {name: known[name] for name in REGISTERED if name in known}
+    made["registered"] = registered_table(list(lines.values()))
+    for name, own in made.items():
         if not given.write:
-            print(text)
+            print(own)
             continue
-        begin, end = f"<!-- {name} table: begin -->", f"<!-- {name} table: end -->"
-        before, _, rest = page.read_text(encoding="utf-8").partition(begin)
-        page.write_text(f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}", encoding="utf-8")
+        before, _, after = parts(text, name)
+        text = f"{before}\n{own}\n{after}"
+    if given.write:
+        page.write_text(text, encoding="utf-8")
+
+
+def parts(page: str, name: str) -> tuple[str, str, str]:
+    """A page up to one of its tables, the table, and the rest."""
+    begin, end = f"<!-- {name} table: begin -->", f"<!-- {name} table: end -->"
+    before, _, rest = page.partition(begin)
+    own, _, after = rest.partition(end)
+    return before + begin, own, end + after
 
 
 if __name__ == "__main__":

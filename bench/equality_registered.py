@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import random
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from PIL import Image
@@ -38,15 +38,13 @@ ASKED = (
     ("first", "Name the animal."),
 )
 """Pictures and questions that the self-check does not ask."""
+CELL_BORDER = re.compile(r"(?<!\\)\|")
 OPTIONS = ("no", "a green triangle", "two blue squares and a dog")
 
 
-@dataclass(frozen=True)
-class Row:
-    """A line of the table, and whether all that was asked was answered as by the reference."""
-
-    line: str
-    right: bool = False
+def is_right(line: str) -> bool:
+    """Whether a line says that all that was asked was answered as by the reference, and that the picture was seen."""
+    return all(map(str.strip, CELL_BORDER.split(line))) and "**" not in line
 
 
 class _Drawn(dict[str, bytes]):
@@ -63,22 +61,22 @@ class _Drawn(dict[str, bytes]):
         return self[image.digest]
 
 
-def registered_row(name: str) -> Row:
-    """The line of the architecture `name`."""
+def registered_row(name: str) -> str:
+    """The line of the architecture `name`. What differs from the reference, and a picture that is not seen, is bold."""
     try:
         small = make_registered(name)
     except CannotBuildError as error:
-        return Row(f"{name} |  | not asked: {error} | | | ")
+        return f"{name} |  | not asked: {error} | | | "
     except (ImportError, *REFUSALS) as error:
-        return Row(f"{name} |  | no small model: {_plain(error)} | | | ")
+        return f"{name} |  | no small model: {_plain(error)} | | | "
     needs = f"Pillow, {small.needs}" if small.needs else "Pillow"
     try:
         return _asked(name, needs, small)
     except (ImportError, MemoryError, *REFUSALS) as error:
-        return Row(f"{name} | {needs} | cannot be asked: {_plain(error)} | | | ")
+        return f"{name} | {needs} | cannot be asked: {_plain(error)} | | | "
 
 
-def _asked(name: str, needs: str, small: Small) -> Row:
+def _asked(name: str, needs: str, small: Small) -> str:
     model, words = small.model, getattr(small.processor, "tokenizer", small.processor)
     layout = read_layout(model, words.pad_token_id, words.eos_token_id)
     conversation = Conversation(small.processor, model.config.model_type)
@@ -102,9 +100,17 @@ def _asked(name: str, needs: str, small: Small) -> Row:
     off = largest_difference(expected, engine.score(window, verdict.fast_paths))
     moved = largest_difference(expected[:1], _reference(layout, put("third", ASKED[0][1])))
     written, tolerance = _replies_off(engine, window, verdict.fast_paths, verdict.tolerance)
-    right = max(off, written) <= tolerance
-    found = [verdict.fast_paths.name, f"{off:.0e}", f"{written:.0e}", f"{moved:.2g}"]
-    return Row(" | ".join([name, needs, *found]), right and moved > 10 * tolerance)
+    found = [
+        verdict.fast_paths.name,
+        _bold_unless(off <= tolerance, f"{off:.0e}"),
+        _bold_unless(written <= tolerance, f"{written:.0e}"),
+        _bold_unless(moved > 10 * tolerance, f"{moved:.2g}"),
+    ]
+    return " | ".join([name, needs, *found])
+
+
+def _bold_unless(right: bool, number: str) -> str:
+    return number if right else f"**{number}**"
 
 
 def _reference(layout: Any, prompt: ContinuedPrompt) -> list[Scores]:

@@ -1,19 +1,20 @@
 """Stand-ins for services with formats of their own. Each checks a request against what its service publishes.
 
 Anthropic's and Google's own packages hold the published formats: a request is read by their types, and replies are
-built of them. Bedrock's form is written down here, after the service model `bedrock-runtime` 2023-09-30.
+built of them. Bedrock's is in the service model that botocore carries.
 """
 
 from __future__ import annotations
 
+import base64
+import importlib
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
 import msgspec
 import pytest
-from msgspec import Meta, Struct
 from typing_extensions import get_type_hints, is_typeddict
 
 from servers import Fault, Service
@@ -121,52 +122,49 @@ class VertexService(GeminiService):
     key_header = "authorization"
 
 
-class _Source(Struct, forbid_unknown_fields=True, rename={"content": "bytes"}):
-    content: bytes
-    """In base64."""
-
-
-class _Image(Struct, forbid_unknown_fields=True):
-    format: Literal["png", "jpeg", "gif", "webp"]
-    source: _Source
-
-
-class _Block(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    text: str | None = None
-    image: _Image | None = None
-
-
-class _Talk(Struct, forbid_unknown_fields=True):
-    role: Literal["user", "assistant"]
-    content: list[_Block]
-
-
-class _Inference(Struct, forbid_unknown_fields=True, rename="camel"):
-    max_tokens: Annotated[int, Meta(ge=1)]
-    temperature: Annotated[float, Meta(ge=0, le=1)] | None = None
-    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
-    stop_sequences: list[str] = []
-
-
-class _Converse(Struct, forbid_unknown_fields=True, rename="camel"):
-    messages: list[_Talk]
-    system: list[_Block] = []
-    inference_config: _Inference | None = None
-    additional_model_request_fields: Json = {}
-
-
 class BedrockService(PublishedService):
     place, key_header = "/model/eu.amazon.nova-lite-v1%3A0/converse", "authorization"
 
     def check(self, asked: Json, headers: dict[str, str]) -> str:
-        try:
-            msgspec.convert(asked, _Converse)
-        except msgspec.ValidationError as error:
-            return str(error)
-        return ""
+        shape = converse_shape()
+        given = {"modelId": self.place.split("/")[2], **_with_blobs(asked)}
+        wrong = importlib.import_module("botocore.validate").ParamValidator().validate(given, shape)
+        return str(wrong.generate_report()) or next(_other_values(given, shape), "")
 
     def reply(self, asked: Json) -> Json:
         return bedrock_reply([{"text": "(B)"}], "end_turn")
+
+
+@cache
+def converse_shape() -> Any:
+    """What a request of the Converse API may hold, by the service model that botocore carries."""
+    described = importlib.import_module("botocore.loaders").Loader().load_service_model("bedrock-runtime", "service-2")
+    service = importlib.import_module("botocore.model").ServiceModel(described)
+    return service.operation_model("Converse").input_shape
+
+
+def _with_blobs(value: Any) -> Any:
+    """The same with the bytes that base64 stands for. Raises ValueError where it is none."""
+    if isinstance(value, list):
+        return list(map(_with_blobs, value))
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: base64.b64decode(inner, validate=True) if name == "bytes" else _with_blobs(inner)
+        for name, inner in value.items()
+    }
+
+
+def _other_values(value: Any, shape: Any) -> Iterator[str]:
+    """Texts that are not among those which the service model lists, which botocore leaves to the service."""
+    if shape.type_name == "structure" and not getattr(shape, "is_document_type", False):
+        for name, inner in value.items():
+            yield from _other_values(inner, shape.members[name])
+    elif shape.type_name == "list":
+        for inner in value:
+            yield from _other_values(inner, shape.member)
+    elif value not in (getattr(shape, "enum", None) or [value]):
+        yield f"{value} is none of {', '.join(shape.enum)}"
 
 
 def bedrock_reply(content: list[Json], stop: str, **usage: int) -> Json:

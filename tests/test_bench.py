@@ -63,3 +63,22 @@ def test_the_white_box_bench_has_a_model_of_seven_billion_parameters(whitebox: A
 def test_a_picture_of_the_bench_has_the_tokens_it_says(whitebox: Any, image_tokens: int, crops: int, side: int) -> None:
     assert tuple(whitebox.Work(image_tokens).pixels.shape) == (crops, 3, side, side)
     assert crops * (side // whitebox.PATCH) ** 2 == image_tokens
+
+
+@pytest.fixture
+def equality(monkeypatch: pytest.MonkeyPatch) -> Any:
+    pytest.importorskip("transformers", reason="waits for transformers")
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    import equality
+
+    yield equality
+    del sys.modules["equality"]
+
+
+def test_the_table_of_registered_architectures_counts_its_own_lines(equality: Any) -> None:
+    _, table, _ = equality.parts((ROOT / "docs" / "whitebox.md").read_text("utf-8"), "registered")
+    lines = equality.written_lines(table)
+    assert equality.registered_table(list(lines.values())) == table.strip()
+    wrong = ["git | Pillow | tree | 1e-06 | **4e-01** | 1", "fuyu | Pillow | cannot be asked: a \\| b | | | "]
+    right = "llava | Pillow | tree | 1e-06 | 1e-06 | 1"
+    assert equality.registered_table([*wrong, right]).startswith("1 of 3 can be asked")

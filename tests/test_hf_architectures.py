@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+import transformers as tf
 from transformers.cache_utils import DYNAMIC_LAYER_TYPE_MAPPING, DynamicCache
 
 from snellen.models.hf.cache_layers import (
@@ -17,7 +19,7 @@ from snellen.models.hf.cache_layers import (
     states_beside_layers,
 )
 from snellen.models.hf.collate import pad_rows
-from snellen.models.hf.conversation import Conversation
+from snellen.models.hf.conversation import ChatPrompt, Conversation
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder, extend, truncate
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.ladder import FastPaths
@@ -27,8 +29,9 @@ from snellen.models.hf.noise import largest_difference
 from snellen.models.hf.probe import build_probe
 from snellen.models.hf.reference import reference_scores
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths
-from tiny_configs import normal
-from tiny_registered import make_registered
+from tiny_archs import unigram
+from tiny_configs import IMAGE, VOCABULARY, asked, begun, make, normal, sharpen
+from tiny_registered import make_registered, shrunk
 
 STATES = {"linear_attention", "conv", "hybrid", "hybrid_sliding"}
 """Kinds of layers with a state that forward passes change in place."""
@@ -201,3 +204,102 @@ def test_a_probe_of_two_shapes_tells_that_padded_pictures_are_seen_otherwise() -
     alone, together = FastPaths(cache=True), FastPaths(cache=True, batch=True, ragged=True)
     assert largest_difference(expected, engine.score(probe, alone)) < 1e-4
     assert largest_difference(expected, engine.score(probe, together)) > 0.01
+
+
+def by_hand(name: str, head: EncodedPrompt, **changes: Any) -> tuple[Engine, list[ContinuedPrompt]]:
+    """A small model of type `name`, without its processor, and what it is asked. `changes` are settings of its text."""
+    kind = tf.CONFIG_MAPPING[name]
+    settings = shrunk(kind().to_dict(), lambda token: IMAGE if token == "image_token" else 7, VOCABULARY)
+    settings["text_config"] |= changes
+    torch.manual_seed(0)
+    model = tf.AutoModelForImageTextToText.from_config(kind.from_dict(settings), dtype=torch.float32)
+    return Engine(read_layout(sharpen(model), 0), 8, 4096), asked(head)
+
+
+def of_pixtral() -> EncodedPrompt:
+    return begun(4, pixel_values=normal(1, 1, 3, 32, 32), image_sizes=torch.tensor([[32, 32]]))
+
+
+def test_a_last_block_that_mixes_places_after_its_feed_forward_part_runs_at_all_places() -> None:
+    """Inkling's feed-forward part is followed by a convolution over places."""
+    head = begun(4, pixel_values=normal(1, 4, 2, 8, 8, 3))
+    engine, window = by_hand("inkling_mm_model", head, logits_mup_width_multiplier=1.0)
+    assert engine.layout.last is not None
+    verdict = choose_fast_paths(engine, window)
+    assert engine.layout.last is None and verdict.fast_paths.shared and verdict.fast_paths.batch
+    assert "a last block run only where logits are read is off by" in verdict.line
+    assert largest_difference(reference_scores(engine.layout, window), engine.score(window, verdict.fast_paths)) < 1e-4
+
+
+def test_a_model_that_puts_a_picture_before_its_places_keeps_its_cache() -> None:
+    """GIT's logits are those of the picture's places, and then of the text's."""
+    model, head = make("GIT")
+    engine, window = Engine(read_layout(model, 0), 8, 4096), asked(head)
+    verdict = choose_fast_paths(engine, window)
+    assert engine.layout.all_logits and verdict.fast_paths.shared and verdict.fast_paths.ragged
+    assert largest_difference(reference_scores(engine.layout, window), engine.score(window, verdict.fast_paths)) < 1e-4
+
+
+def test_positions_that_begin_behind_the_padding_token_are_continued() -> None:
+    verdict, off, engine, _ = checked("kosmos-2.5")
+    assert engine.layout.origin == 1 and verdict.fast_paths.tree and off <= verdict.tolerance.token
+
+
+def test_a_model_that_makes_no_cache_is_given_one() -> None:
+    verdict, off, engine, _ = checked("granite4_vision")
+    assert engine.layout.given_cache and verdict.fast_paths.tree and verdict.fast_paths.prefix_cache
+    assert verdict.fast_paths.writing == "shared" and off <= verdict.tolerance.token
+
+
+def test_features_of_a_tower_that_puts_all_pictures_into_one_row_are_not_merged_by_rows() -> None:
+    """Pixtral's: pictures that were seen one by one are then asked together."""
+    engine, window = by_hand("mistral3", of_pixtral())
+    paths = FastPaths(vision_cache=True, batch=True)
+    for prompt in window[1:3]:
+        engine.score([prompt], paths)
+    assert largest_difference(reference_scores(engine.layout, window), engine.score(window, paths)) < 1e-4
+
+
+def test_a_model_whose_scores_depend_on_the_text_after_them_keeps_no_cache() -> None:
+    """With a single head, Mistral Large 4's indexer gives half of the keys the score 0, and which of them are read
+    depends on the length. With the 32 that are published no two keys have one score."""
+    verdicts = []
+    for heads in (32, 1):
+        engine, window = by_hand("mistral_large4", of_pixtral(), index_n_heads=heads)
+        verdicts.append(choose_fast_paths(engine, window))
+        long, cut = ([replace(prompt, tails=(prompt.tails[2][:count],)) for prompt in window] for count in (5, 3))
+        whole = [[tail[:3] for tail in tails] for tails in reference_scores(engine.layout, long)]
+        moved = largest_difference(whole, reference_scores(engine.layout, cut))
+        assert moved > 0.01 if heads == 1 else moved < 1e-4
+    causal, other = verdicts
+    assert causal.fast_paths.shared and causal.fast_paths.batch
+    assert other.fast_paths.name == "full rows, encoders kept, one row at a time; replies token by token"
+    assert "a text without what follows is off by" in other.line
+
+
+def test_settings_stored_with_a_model_change_no_reply() -> None:
+    """Florence-2's folder forces the first and the last token and forbids that n-grams are repeated."""
+    model, head = make("Florence-2")
+    stored = tf.GenerationConfig(forced_bos_token_id=9, forced_eos_token_id=2, no_repeat_ngram_size=1)
+    model.generation_config = stored
+    verdict = choose_fast_paths(Engine(read_layout(model, 0), 8, 4096), asked(head))
+    assert verdict.fast_paths.writing == "generate in batches" and model.generation_config is stored
+
+
+def test_a_control_byte_behind_a_prompt_belongs_to_the_prompt() -> None:
+    """Fuyu's processor writes <0x04> there, which its tokenizer does not call special."""
+
+    class Answering:
+        tokenizer = unigram(["<unk>", "<pad>", "<bos>", "<eos>", "<0x04>"])
+        image_processor = SimpleNamespace()
+
+        def __call__(self, images: Any = None, text: str = "", **_: Any) -> dict[str, Any]:
+            return {"input_ids": torch.tensor([self.tokenizer(text + "<0x04>")["input_ids"]])}
+
+    encoder = Encoder(Answering())
+    mark = Answering.tokenizer.convert_tokens_to_ids("<0x04>")
+    assert mark not in Answering.tokenizer.all_special_ids
+    prompt = ChatPrompt("Which colour is the circle?\n", (), "")
+    continued = encoder.continue_with(prompt, encoder.encode(prompt, {}), ["red", "dark green"])
+    assert continued.context.ids[-1] == mark and continued.context.ids.count(mark) == 1
+    assert [encoder.decode(tail) for tail in continued.tails] == ["red", "dark green"]

@@ -33,7 +33,7 @@ EXPECTED = {
     "BLIP-2 FlanT5": "full rows, encoders kept",
     "InstructBLIP FlanT5": "full rows, encoders kept",
     "Florence-2": "full rows, encoders kept",
-    "GIT": "full rows, encoders kept",
+    "GIT": "rows, picture shared, features kept",
     "Kosmos-2": "rows, picture shared, features kept, trunks kept",
 }
 EVERYTHING = "tree, picture shared, features kept, one forward, trunks kept"

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
+import hmac
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -425,6 +430,82 @@ def test_vertex_is_asked_with_the_token_of_google_auth(monkeypatch: pytest.Monke
 
         response = asyncio.run(play())
     assert (response.error, response.text) == (None, "(B)")
+
+
+def signature(
+    request: tuple[str, str, bytes], headers: dict[str, str], secret: str, scope: tuple[str, str, str], time: str
+) -> str:
+    """AWS's Signature Version 4 as its documentation describes it, of method, path and body, over sorted `headers`."""
+    method, path, body = request
+    date, region, service = scope
+    lines = [f"{name}:{value}" for name, value in headers.items()]
+    canonical = [method, quote(path), "", *lines, "", ";".join(headers), hashlib.sha256(body).hexdigest()]
+    credential = f"{date}/{region}/{service}/aws4_request"
+    digest = hashlib.sha256("\n".join(canonical).encode()).hexdigest()
+    key = f"AWS4{secret}".encode()
+    for part in (date, region, service, "aws4_request", f"AWS4-HMAC-SHA256\n{time}\n{credential}\n{digest}"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return key.hex()
+
+
+SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"  # AWS's own example, as is the case below, get-vanilla
+
+
+def test_the_witness_of_signatures_signs_as_aws_does() -> None:
+    headers = {"host": "example.amazonaws.com", "x-amz-date": "20150830T123600Z"}
+    signed = signature(("GET", "/", b""), headers, SECRET, ("20150830", "us-east-1", "service"), headers["x-amz-date"])
+    assert signed == "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"
+
+
+@pytest.fixture
+def no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+
+
+@pytest.mark.parametrize("token", ["", "of-a-role"])
+def test_bedrock_is_asked_with_a_signature_where_there_is_no_api_key(
+    monkeypatch: pytest.MonkeyPatch, no_credentials: None, token: str
+) -> None:
+    for name, value in (("ACCESS_KEY_ID", "AKIDEXAMPLE"), ("SECRET_ACCESS_KEY", SECRET), ("SESSION_TOKEN", token)):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    with start_server(service=BedrockService) as started:
+        address = f"127.0.0.1:{started.port}"
+        model = load_model(f"bedrock:{NAMES['bedrock']}@http://{address}?region=eu-west-1")
+
+        async def play() -> Response:
+            try:
+                return await model.ask(question(), Shelf())  # type: ignore
+            finally:
+                await model.close()  # type: ignore
+
+        response = asyncio.run(play())
+        [seen] = started.seen(BedrockService.place)
+    assert (response.error, response.text) == (None, "(B)")
+    time = seen.headers["x-amz-date"]
+    signed = {"host": address, "x-amz-date": time} | ({"x-amz-security-token": token} if token else {})
+    scope = (time[:8], "eu-west-1", "bedrock")
+    made = signature(("POST", BedrockService.place, bytes(seen.body)), signed, SECRET, scope, time)
+    assert seen.headers["authorization"] == (
+        f"AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/{'/'.join(scope)}/aws4_request, "
+        f"SignedHeaders={';'.join(signed)}, Signature={made}"
+    )
+
+
+def test_bedrock_without_key_and_credentials_says_what_either_needs(
+    monkeypatch: pytest.MonkeyPatch, no_credentials: None
+) -> None:
+    with pytest.raises(ModelError, match=r"^bedrock:m: .*_BEARER_TOKEN_BEDROCK is not set; .* in AWS_ACCESS_KEY_ID$"):
+        load_model("bedrock:m")
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    with pytest.raises(ModelError, match=r"mend the AWS credentials \(The config profile \(nobody\) could"):
+        load_model("bedrock:m")
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    with pytest.raises(ModelError, match=r"or have AWS credentials sign: .*\[bedrock\]"):
+        load_model("bedrock:m")
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import transformers as tf
 from PIL import Image
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers.models.blip.image_processing_pil_blip import BlipImageProcessorPil
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil
@@ -89,6 +90,25 @@ def sentence_piece() -> Any:
         vocab_size=160, special_tokens=[*SPECIALS, "<unk>"], unk_token="<unk>", show_progress=False
     )
     made.train_from_iterator(CORPUS * 3, trainer)
+    return tf.PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="<pad>", bos_token="<bos>", eos_token="<eos>", unk_token="<unk>"
+    )
+
+
+def unigram(pieces: list[str], **names: Any) -> Any:
+    """Unigram as in Fuyu's folder: a blank is put before every text, and control tokens are ordinary pieces of the
+    vocabulary, which the tokenizer does not know to be special: `names` of others are not used."""
+    trained = Tokenizer(models.Unigram())
+    trained.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=160, initial_alphabet=sorted(set("".join(CORPUS))), unk_token="<unk>", show_progress=False
+    )
+    trained.train_from_iterator(CORPUS * 3, trainer)
+    learnt = [entry for entry in json.loads(trained.to_str())["model"]["vocab"] if entry[0] not in pieces]
+    vocabulary = [*((piece, 0.0) for piece in pieces), *map(tuple, learnt)]
+    made = Tokenizer(models.Unigram(vocabulary, unk_id=pieces.index("<unk>")))
+    made.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    made.decoder = decoders.Metaspace()
     return tf.PreTrainedTokenizerFast(
         tokenizer_object=made, pad_token="<pad>", bos_token="<bos>", eos_token="<eos>", unk_token="<unk>"
     )

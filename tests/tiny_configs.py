@@ -63,7 +63,9 @@ def sharpen(model: Any) -> Any:
     generator = torch.Generator().manual_seed(0)
     for name, values in model.named_parameters():
         if values.ndim > 1:
-            values.data.normal_(0, 0.12, generator=generator)
+            # Through kernels of a few weights, such as those for a single channel, a picture would fade away.
+            kernel = values.ndim == 4
+            values.data.normal_(0, max(0.12, values[0].numel() ** -0.5) if kernel else 0.12, generator=generator)
         elif "norm" not in name and "bias" in name:
             values.data.normal_(0, 0.05, generator=generator)
         elif "gate" in name or ("norm" not in name and not values.any()):

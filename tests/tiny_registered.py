@@ -7,14 +7,14 @@ torchvision one, where there is no other) and a small tokenizer that has every t
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import inspect
 import re
 import sys
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import transformers as tf
@@ -23,7 +23,7 @@ from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPI
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 
-from tiny_archs import CHAT, ROLES, byte_level, word_piece
+from tiny_archs import CHAT, ROLES, byte_level, unigram, word_piece
 from tiny_configs import sharpen
 
 REGISTERED = tuple(MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES)
@@ -33,6 +33,7 @@ TOKEN_SETTING = re.compile(r"^(\w*_token)_(?:id|index)$")
 TOKEN_IN_CODE = re.compile(r"tokenizer\.(\w+_token)(?:_id)?\b|getattr\(tokenizer, \"(\w+_token)\"")
 TOKEN_SPELLED = re.compile(r"[\"'](<[^\s\"'{}]+>|\[[A-Z_]+\]|\|[A-Z_]+\||\]<\][^\"']+)[\"']")
 TOKEN_WRITTEN = re.compile(r"^ *(?:self\.)?(\w+_(?:token|TOKEN)) = \"(<[^\s\"{}]+>|\|[A-Z_]+\|)\"$", re.MULTILINE)
+IMPORTED_BY_CODE = re.compile(r"^ *from \.(image_processing_\w+) import", re.MULTILINE)
 ORDINARY = {"pad_token": "<pad>", "bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>"}
 
 SIZES: tuple[tuple[str, int], ...] = (
@@ -96,6 +97,8 @@ class Overrides:
     processor_attributes: dict[str, Any] = field(default_factory=dict)
     picture: str = ""
     """What the chat template writes for a picture, where that is not the processor's token for it."""
+    tokenizer: Literal["byte_level", "unigram"] = "byte_level"
+    """Of which kind the small tokenizer is, where the processor's code relies on it."""
     vocabulary: dict[str, Any] = field(default_factory=dict)
     """The first of the tokens that pictures are written in, and how many, where pictures are tokens themselves."""
     reason: str = ""
@@ -171,12 +174,10 @@ def shrunk(settings: dict[str, Any], token: Any, words: int) -> dict[str, Any]:
     for key, value in settings.items():
         if key in ("id2label", "label2id", "transformers_version", "dtype", "architectures", "_name_or_path"):
             continue
-        if key == "per_layer_config" and "layer_types" in settings:
-            kinds = {settings["layer_types"][int(layer)]: part for layer, part in value.items()}
+        if key == "per_layer_config" and (types := settings.get("layer_types") or settings.get("mlp_layer_types")):
+            kinds = {types[int(layer)]: part for layer, part in value.items()}
             small[key] = {
-                i: shrunk(kinds[kind], token, words)
-                for i, kind in enumerate(_cycled(settings["layer_types"], count))
-                if kind in kinds
+                i: shrunk(kinds[kind], token, words) for i, kind in enumerate(_cycled(types, count)) if kind in kinds
             }
             continue
         if isinstance(value, dict):
@@ -303,13 +304,14 @@ def _processor(name: str, settings: dict[str, Any], given: Overrides) -> tuple[A
         f'"{text}"' for name, text in vars(kind).items() if name.endswith("TOKEN") and isinstance(text, str)
     )
     spelled = sorted(set(TOKEN_SPELLED.findall(code)) - {*ORDINARY.values(), *extra.values()})
-    words = byte_level(
+    words = {"byte_level": byte_level, "unigram": unigram}[given.tokenizer](
         [*ORDINARY.values(), *dict.fromkeys(extra.values()), *spelled, *ROLES],
         unk_token="<unk>",
         sep_token="<|end|>",
         extra_special_tokens=extra,
     )
     pixels, needs = _image_processor(name, given)
+    needs = needs or _imported_by(kind, code)
     parts: dict[str, Any] = {"image_processor": pixels, "tokenizer": words}
     wanted = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "kwargs", "args")]
     parts = {part: value for part, value in parts.items() if part in wanted}
@@ -361,6 +363,14 @@ def _image_processor(name: str, given: Overrides) -> tuple[Any, str]:
     for key, value in given.attributes.items():
         setattr(made, key, value)
     return made, needs
+
+
+def _imported_by(kind: Any, code: str) -> str:
+    """What a processor's `code` needs for the image processors that it imports by itself, as Pixtral's does."""
+    package = kind.__module__.rpartition(".")[0]
+    specs = [importlib.util.find_spec(f"{package}.{name}") for name in IMPORTED_BY_CODE.findall(code)]
+    needy = [spec for spec in specs if spec and "torchvision." in Path(str(spec.origin)).read_text(encoding="utf-8")]
+    return "torchvision" if needy else ""
 
 
 def _edge(length: int) -> int:

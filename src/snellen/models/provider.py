@@ -47,7 +47,15 @@ class AskedModel(Struct, frozen=True):
         return self.request.decoding.max_new_tokens + self.reasoning_tokens
 
 
-HeaderSource = Callable[[], Awaitable[Mapping[str, str]]]
+class OutgoingRequest(Struct, frozen=True):
+    """A request that headers are made for."""
+
+    method: str
+    url: str
+    body: bytes
+
+
+HeaderSource = Callable[[OutgoingRequest], Awaitable[Mapping[str, str]]]
 
 
 class Provider(Struct, frozen=True):
@@ -79,8 +87,9 @@ class Provider(Struct, frozen=True):
     """Which of temperature, top_p and seed it has no field for."""
     options: type[ClientOptions] = ClientOptions
     """Its own options of a model string, besides those of all."""
-    open_headers: Callable[[ModelSpec, Any], HeaderSource] | None = None
-    """Gives headers that expire, instead of a key, anew with every request."""
+    open_headers: Callable[[ModelSpec, Any], HeaderSource | None] = lambda spec, options: None
+    """What makes headers for every request anew, such as a signature or a token that expires; None where a key is
+    used."""
 
     def __call__(self, spec: ModelSpec) -> ProviderModel:
         """The model of `NAME:MODEL[@URL]`. Does not contact the service yet.
@@ -97,8 +106,9 @@ class Provider(Struct, frozen=True):
             raise ModelError(f"{spec.text}: cannot be read; write {self.name}:MODEL{needs}")
         url = (url or self.url.format(**facts)).rstrip("/")
         check_url(spec.text, url)
-        key = "" if self.open_headers else api_key(spec, options.api_key_env, self.key_variables)
-        return ProviderModel(spec, self, model, ServiceAddress(url, key), options)
+        headers = self.open_headers(spec, options)
+        key = "" if headers else api_key(spec, options.api_key_env, self.key_variables)
+        return ProviderModel(spec, self, model, ServiceAddress(url, key, headers), options)
 
     @property
     def _needed(self) -> tuple[str, ...]:
@@ -107,10 +117,11 @@ class Provider(Struct, frozen=True):
 
 
 class ServiceAddress(Struct, frozen=True):
-    """Where a provider is reached, and the key for it."""
+    """Where a provider is reached, and the key for it, or what makes the headers of each request instead."""
 
     url: str
     key: str = ""
+    headers: HeaderSource | None = None
 
 
 class ProviderModel:
@@ -129,8 +140,7 @@ class ProviderModel:
     ) -> None:
         self.name, self.concurrency = spec.text, options.concurrency
         self._provider, self._model, self._options, self._service = provider, model, options, service
-        self._headers = provider.open_headers(spec, options) if provider.open_headers else None
-        headers = {} if self._headers else provider.headers(service.key)
+        headers = {} if service.headers else provider.headers(service.key)
         self.client = Client(self.name, (service.url,), options, service.key, headers, clock)
         self._pictures = ImagePartCache(write=provider.picture, taken=provider.picture_types)
         self._refused: frozenset[str] = frozenset()
@@ -188,11 +198,12 @@ class ProviderModel:
             for name in refused:
                 _leave_out(body, provider.droppable[name])
             sent = msgspec.json.encode(with_extra_fields(body, options.extra_body))
-            headers = await self._headers() if self._headers else None
         except (DataError, ValueError) as error:
             return ServerFault("bad_request", str(error))
+        path, service = provider.path(self._model), self._service
+        headers = await service.headers(OutgoingRequest("POST", service.url + path, sent)) if service.headers else None
         started = time.perf_counter()
-        reply = await self.client.exchange("POST", provider.path(self._model), sent, headers)
+        reply = await self.client.exchange("POST", path, sent, headers)
         outcome = reply if isinstance(reply, ServerFault) else self._read(reply)
         seconds = time.perf_counter() - started
         return replace(outcome, seconds=seconds) if isinstance(outcome, Response) else outcome

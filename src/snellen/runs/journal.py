@@ -49,6 +49,8 @@ RUN_FORMAT = 3
 RUN_MANIFEST = "manifest.json"
 JOURNALS = "journal-*.jsonl"
 SYNC_SECONDS = 0.5
+READ_AT_ONCE = 1 << 20
+"""Bytes of a journal that are read by one system call."""
 
 PLACE_BITS = 8
 MOST_JOURNALS = 1 << PLACE_BITS
@@ -424,7 +426,7 @@ class JournalReader:
 
 def _lines(path: Path) -> Iterator[bytes]:
     try:
-        with path.open("rb") as file:
+        with path.open("rb", buffering=READ_AT_ONCE) as file:
             yield from file
     except OSError as error:
         remedy = f"`snellen mend {as_word(path.parent)}` sets it aside" if path.is_dir() else "see that it can be read"

@@ -6,7 +6,6 @@ out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -24,8 +23,8 @@ from snellen.records import EVALUATED, Decoding, Exchange, Failure, Kind, Usage,
 NO_AUTHORS: Mapping[str, str] = MappingProxyType({})
 LineT = TypeVar("LineT", Exchange, "JournalEntry", "StoredExchange")
 _encoder = msgspec.json.Encoder()
-_CHECKSUM = re.compile(rb',"crc":"([0-9a-f]{8})"}\n\Z')
-_CHECKSUM_LENGTH = len(b',"crc":"00000000"}\n')
+_BEFORE_CHECKSUM, _AFTER_CHECKSUM = b',"crc":"', b'"}\n'
+_END_LENGTH = len(_BEFORE_CHECKSUM) + 8 + len(_AFTER_CHECKSUM)
 
 
 class EntryVariant(Struct, frozen=True, gc=False):
@@ -84,7 +83,8 @@ class StoredRequest(Struct, frozen=True, dict=True):
     @property
     def is_presentation(self) -> bool:
         """Whether its response is an answer, and neither a step nor a baseline."""
-        return b'"step":' not in bytes(self.variant) and b'"baseline":' not in bytes(self.variant)
+        variant = bytes(self.variant)
+        return b'"step":' not in variant and b'"baseline":' not in variant
 
 
 class StoredResponse(Struct, frozen=True, gc=False):
@@ -110,35 +110,41 @@ _entries = msgspec.json.Decoder(JournalEntry)
 def write_line(exchange: Exchange, authors: Mapping[str, str]) -> bytes:
     """An exchange as a line; `authors` says who answers in each role."""
     body = _encoder.encode(replace(exchange, answered_by=authors.get(exchange.request.role, "")))
-    return b'%b,"crc":"%08x"}\n' % (body[:-1], crc32(body))
+    return b"%b%b%08x%b" % (body[:-1], _BEFORE_CHECKSUM, crc32(body), _AFTER_CHECKSUM)
 
 
 def read_line(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> Exchange:
     """The exchange in a line. Raises StoreError, without the place, for a line that is none, that has changed since it
     was written, or that somebody else answered than the one of its role in `authors`."""
-    return _checked(line, authors, _exchanges)
+    return _decoded(_body(line) or line, authors, _exchanges)
 
 
 def read_entry(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> JournalEntry:
     """The same without what was asked and replied, whose form is not looked at."""
-    return _checked(line, authors, _entries)
+    return _decoded(_body(line) or line, authors, _entries)
 
 
 def read_stored(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> StoredExchange:
     """The same as far as a run that goes on has to know it. A line that was edited, which has no checksum, may be
     written in another way than ours, so it is read and written first."""
-    if not _CHECKSUM.search(line, max(len(line) - _CHECKSUM_LENGTH, 0)):
-        line = _encoder.encode(read_line(line, authors))
-    return _checked(line, authors, _stored)
+    body = _body(line) or _encoder.encode(read_line(line, authors))
+    return _decoded(body, authors, _stored)
 
 
-def _checked(line: bytes, authors: Mapping[str, str], decoder: msgspec.json.Decoder[LineT]) -> LineT:
-    if match := _CHECKSUM.search(line, max(len(line) - _CHECKSUM_LENGTH, 0)):
-        line = line[: match.start()] + b"}"
-        if crc32(line) != int(match[1], 16):
-            raise StoreError("the line has changed since it was written (its crc does not fit)")
+def _body(line: bytes) -> bytes | None:
+    """The exchange in a line with a checksum; None for a line without one. Raises StoreError where it does not fit."""
+    end = line[-_END_LENGTH:]
+    if not (end.startswith(_BEFORE_CHECKSUM) and end.endswith(_AFTER_CHECKSUM)):
+        return None
+    body = line[:-_END_LENGTH] + b"}"
+    if b"%08x" % crc32(body) != end[len(_BEFORE_CHECKSUM) : -len(_AFTER_CHECKSUM)]:
+        raise StoreError("the line has changed since it was written (its crc does not fit)")
+    return body
+
+
+def _decoded(body: bytes, authors: Mapping[str, str], decoder: msgspec.json.Decoder[LineT]) -> LineT:
     try:
-        one = decoder.decode(line)
+        one = decoder.decode(body)
     except JSON_FAULTS as error:
         raise StoreError(f"not an exchange of this version ({error})") from None
     author = authors.get(one.request.role)

@@ -18,6 +18,8 @@ from snellen.models.hf.encode import EncodedPrompt
 from snellen.models.hf.full_forward import logits_to_keep
 from snellen.models.hf.model_layout import ModelLayout
 
+NO_CACHE = "it returns no cache"
+
 
 @dataclass(frozen=True)
 class CachedState:
@@ -45,9 +47,9 @@ def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
     layout.forget_positions()
     device = input_device(model)
     lengths = sent(torch.tensor([len(row.ids) for row in rows]), device)
-    logits_setting = _last_only(model, lengths)
+    logits_setting = _last_only(layout, model, lengths)
     with pruned_to_logit_positions(layout, logits_setting, batch["input_ids"].shape[1]):
-        output = model(**batch, **logits_setting, use_cache=True)
+        output = model(**batch, **logits_setting, **layout.first_cache(), use_cache=True)
     each = torch.arange(len(rows), device=device)
     tile_mask = batch.get("cross_attention_mask")
     return CachedState(
@@ -87,7 +89,7 @@ def advance(
     ids = sent(torch.tensor([[*text, *[layout.pad] * (longest - len(text))] for text in texts]), device)
     steps = torch.arange(longest, device=device)
     mask = torch.cat([state.mask, (steps[None] < lengths[:, None]).to(state.mask.dtype)], dim=1)
-    logits_setting = {} if all_logits else _last_only(layout.language_model, lengths.clamp_min(1))
+    logits_setting = {} if all_logits else _last_only(layout, layout.language_model, lengths.clamp_min(1))
     whole = state.whole and len({len(text) for text in texts}) == 1
     positions = state.position[:, None] + steps[None]
     output = run_language_model(layout, state, ids, None if whole else mask, positions, logits_setting)
@@ -139,13 +141,13 @@ def cache_of(output: Any) -> Any:
     outputs = (output, getattr(output, "language_model_outputs", None))
     cache = next((found for part in outputs if (found := getattr(part, "past_key_values", None)) is not None), None)
     if cache is None:
-        raise ValueError("it returns no cache")
+        raise ValueError(NO_CACHE)
     return cache
 
 
-def _last_only(model: Any, lengths: Any) -> dict[str, Any]:
+def _last_only(layout: ModelLayout, model: Any, lengths: Any) -> dict[str, Any]:
     """The setting that computes logits only at the rows' last positions, if the model supports it."""
-    return {name: (lengths - 1).unique() for name in logits_to_keep(model, 1)}
+    return {} if layout.all_logits else {name: (lengths - 1).unique() for name in logits_to_keep(model, 1)}
 
 
 def _last(logits: Any, lengths: Any, logits_setting: dict[str, Any], longest: int) -> Any:

@@ -7,8 +7,9 @@ generator, seeded by its key, which includes the decoding seed.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from snellen.models.hf.collate import pad_rows, to_device
@@ -107,10 +108,25 @@ def generate_rows(
     }
     watching = {name: kinds[name](parts) for name, parts in watchers.items()}
     layout.forget_positions()
-    with torch.inference_mode():
+    with torch.inference_mode(), _stored_settings_aside(layout):
         sequences = model.generate(**batch, generation_config=settings, **watching)
     new: list[list[int]] = _new(layout, sequences, batch["input_ids"]).tolist()
     return new
+
+
+@contextlib.contextmanager
+def _stored_settings_aside(layout: ModelLayout) -> Iterator[None]:
+    """Within this context the model has no generation settings of its own. `generate` would take from them whatever it
+    is not told otherwise, such as the first and last tokens and the n-grams that Florence-2's force and forbid."""
+    models = {id(model): model for model in (layout.model, layout.language_model)}.values()
+    stored = [model.generation_config for model in models]
+    try:
+        for model in models:
+            model.generation_config = import_transformers().GenerationConfig()
+        yield
+    finally:
+        for model, settings in zip(models, stored, strict=True):
+            model.generation_config = settings
 
 
 def gumbel_noise(requests: Sequence[Request]) -> Callable[[Any], Any]:

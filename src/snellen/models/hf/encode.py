@@ -6,6 +6,7 @@ Prompt and continuation are tokenised together, and separated by their character
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from snellen.records import ImageRef
 Tensors = dict[str, Any]
 LAST = 8
 """Tokens at the end of a prompt by which it is recognised."""
+CONTROL_BYTE = re.compile(r"<0x[01][0-9A-F]>")
+"""A piece that a SentencePiece vocabulary has for a byte that is no text. It is one token wherever it stands."""
 KEPT_PICTURES = 64
 """Pictures that are kept, decoded and as pixels, and pictures that are expected at most."""
 
@@ -240,10 +243,13 @@ class Encoder:
 
     def _marks_reply(self, ids: Sequence[int], prompt_ids: Sequence[int]) -> bool:
         """Whether the processor put a control token behind the prompt, as Fuyu's and Chameleon's do, so that nothing of
-        a reply is one token with the prompt's last word."""
+        a reply is one token with the prompt's last word. Fuyu's is the piece of a control byte, which its tokenizer
+        does not call special."""
         end = tuple(prompt_ids[-LAST:])
-        special = ids[-1] in self.tokenizer.all_special_ids or ids[-1] in getattr(
-            self.tokenizer, "added_tokens_decoder", {}
+        special = (
+            ids[-1] in self.tokenizer.all_special_ids
+            or ids[-1] in getattr(self.tokenizer, "added_tokens_decoder", {})
+            or CONTROL_BYTE.fullmatch(str(self.tokenizer.convert_ids_to_tokens(ids[-1]))) is not None
         )
         return special and tuple(ids[-len(end) - 1 : -1]) == end
 

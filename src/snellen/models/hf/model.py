@@ -31,7 +31,7 @@ from snellen.models.hf.thresholds import longest_text
 from snellen.models.thoughts import split_thoughts
 from snellen.records import ContinuationScore, ErrorKind, Failure, ImageRef, Kind, Request, Response, Usage
 
-ADAPTER = "hf 3"
+ADAPTER = "hf 4"
 """Version of the adapter; increases when the same model would answer differently."""
 ROWS: dict[DeviceKind, int] = {"cpu": 16, "accelerator": 32}
 TOKENS: dict[DeviceKind, int] = {"cpu": 4096, "accelerator": 16384}

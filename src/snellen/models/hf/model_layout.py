@@ -11,6 +11,7 @@ from typing import Any
 
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Tensors
 from snellen.models.hf.last_layer_pruning import LastBlock, last_block
+from snellen.models.hf.load import import_transformers
 from snellen.models.prefix import PrefixItem
 
 REPLY_TYPE = {"paligemma": 1}
@@ -48,6 +49,18 @@ class ModelLayout:
     """The last block of a decoder-only model, or None."""
     end_tokens: frozenset[int]
     """The tokens that end a reply."""
+    all_logits: bool = False
+    """Whether logits are computed at all places, since the model counts places otherwise (GIT puts a picture's before
+    the text's)."""
+    given_cache: bool = False
+    """Whether the model makes no cache by itself and is given one, as by `generate` (Granite 4 Vision)."""
+
+    def first_cache(self) -> Tensors:
+        """The setting that gives an empty cache to a model that makes none."""
+        if not self.given_cache:
+            return {}
+        settings = self.model.config.get_text_config(decoder=True)
+        return {"past_key_values": import_transformers().DynamicCache(config=settings)}
 
     def forget_positions(self) -> None:
         """Drop the positions that an M-RoPE model keeps from the last prompt."""
@@ -91,7 +104,7 @@ def read_layout(model: Any, pad: int, end_of_text: int | None = None) -> ModelLa
     seq2seq = bool(model.config.is_encoder_decoder or getattr(language_model.config, "is_encoder_decoder", False))
     inner = getattr(model, "model", model)
     origin = ORIGIN.get(kind, 0)
-    if kind == "kosmos-2":
+    if kind in ("kosmos-2", "kosmos-2.5"):
         origin = (model.config.text_config.pad_token_id or 0) + 1
     return ModelLayout(
         model=model,

@@ -1,8 +1,8 @@
 """Walks down the ladder when a model is loaded: which fast paths reproduce its own scores and replies.
 
-The architecture's name is not enough: a cached prefix is right for LLaVA, but wrong for GIT and, if it is
-only the image, for PaliGemma. So every fast path scores a probe and is used only if it agrees with the reference,
-token by token, within measured noise. What no probe can show is decided by facts (`thresholds`).
+The architecture's name is not enough: a picture read before its question is right for LLaVA, but wrong for PaliGemma,
+and a prompt kept from call to call is wrong for GIT. So every fast path scores a probe and is used only if it agrees
+with the reference, token by token, within measured noise. What no probe can show is decided by facts (`thresholds`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from snellen.models.hf.cached_forward import prefill
+from snellen.models.hf.cached_forward import NO_CACHE, prefill
 from snellen.models.hf.encode import ContinuedPrompt
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.ladder import PLAIN, FastPaths, ProvedRange
+from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.noise import Tolerance, flaw, largest_difference, measure_tolerance
 from snellen.models.hf.probe import affordable_length, stretched, text_length, with_repetition, without_picture
 from snellen.models.hf.probe_cost import ProbeCost, counting
@@ -22,7 +23,9 @@ from snellen.models.hf.reply_check import REFUSALS, REPLY, choose_writing, error
 from snellen.models.hf.thresholds import ModelFacts, crossing_length, longest_text, read_facts
 
 PLAINLY, CACHE, LONG, SHORT = "one row at a time", "a cached prompt", "a long text", "a short text"
+ALONE, NOT_ALONE = "a text without what follows", "scores depend on the text after them"
 BACKWARDS = "the reverse order"
+PRUNED, LAST_LOGITS = "a last block run only where logits are read", "logits of the last places alone"
 WIDER = {
     "shared": "a shared picture",
     "batch": "several rows in one forward",
@@ -43,6 +46,8 @@ NEEDS = {
 """Fast paths that another one requires."""
 ACROSS = tuple(WIDER)
 """Fast paths by which one text could change another."""
+TOGETHER = tuple(name for name in WIDER if name != "vision_cache")
+"""Fast paths that do more than keep what is seen of a picture."""
 HOLES = ("ragged", "tree", "at_once")
 """Fast paths that put tokens elsewhere in the cache than their positions say."""
 MARGIN = 32
@@ -146,10 +151,12 @@ class _SelfCheck:
     def fast_paths(self) -> FastPaths:
         """The highest rung that holds, and the range that it holds for."""
         layout = self.engine.layout
-        chosen = FastPaths(cache=not layout.encoder_decoder and self._agrees(CACHE, FastPaths(cache=True), self._case))
+        chosen = FastPaths(cache=not layout.encoder_decoder and self._cache_agrees())
         if self._given is None:
             self.facts = self._read_facts(chosen.cache)
         forbidden = forbidden_paths(self.facts, self._longest_text())
+        if (self.facts.doubt or self.facts.lengths) and not self._scores_stand_alone(self._case):
+            chosen, forbidden = FastPaths(), dict.fromkeys(TOGETHER, NOT_ALONE)
         for name, path in WIDER.items():
             if not all(getattr(chosen, needed) for needed in NEEDS.get(name, ())):
                 continue
@@ -160,6 +167,33 @@ class _SelfCheck:
         if not self._agrees(BACKWARDS, chosen, _Case(self._case.prompts[::-1], self._case.scores[::-1])):
             chosen = PLAIN
         return self._in_its_range(chosen)
+
+    def _cache_agrees(self) -> bool:
+        """Whether a cached prompt agrees, if need be with another layout, which is then the engine's."""
+        cached, engine, first = FastPaths(cache=True), self.engine, self.engine.layout
+        if self._agrees(CACHE, cached, self._case):
+            return True
+        why, difference = self.refusals.pop(CACHE), self.differences.get(CACHE)
+        for reason, layout in self._other_layouts(why):
+            engine.layout = layout
+            if self._agrees(CACHE, cached, self._case):
+                if difference is not None:
+                    self.differences[reason], self.refusals[reason] = difference, why
+                return True
+            del self.refusals[CACHE]
+        engine.layout, self.refusals[CACHE] = first, why
+        return False
+
+    def _other_layouts(self, why: str) -> list[tuple[str, ModelLayout]]:
+        """Layouts with which a cache may be right that was refused because of `why`, each with what it does without."""
+        layout = self.engine.layout
+        if NO_CACHE in why:
+            return [(NO_CACHE, replace(layout, given_cache=True))]
+        if CACHE not in self.differences:
+            return []
+        # Inkling's feed-forward part is followed by a convolution over places; GIT's places are not those of the text.
+        everywhere = replace(layout, last=None)
+        return [(PRUNED, everywhere), (LAST_LOGITS, replace(everywhere, all_logits=True))]
 
     def _in_its_range(self, chosen: FastPaths) -> FastPaths:
         """`chosen` with the range of texts that it holds for, or a lower rung that holds on long texts."""
@@ -202,11 +236,33 @@ class _SelfCheck:
         except (*REFUSALS, MemoryError) as error:
             self.refusals[LONG] = error_line(error)
             return replace(chosen, proved=replace(proved, longest=self._longest_text()))
-        for rung in rungs_below(chosen):
+        rungs = rungs_below(chosen)
+        if not self._scores_stand_alone(_Case(case.prompts[:1], case.scores[:1])):
+            rungs = [FastPaths(vision_cache=True), PLAIN] if chosen.vision_cache else [PLAIN]
+        for rung in rungs:
             if rung == PLAIN or self._agrees(f"{LONG}, {rung.rows_name}", rung, case):
                 break
         self.long_prompts = prompts[1:2]
         return replace(rung, proved=proved)
+
+    def _scores_stand_alone(self, case: _Case) -> bool:
+        """Whether the first half of a prompt's longest continuation scores the same without the second.
+
+        Every cache relies on that, and so does a reply that is written token by token. A sparse attention breaks it
+        whose indexer gives many keys the same score: which of them its top-k takes depends on their number.
+        """
+        halves, expected = [], []
+        for prompt, scores in zip(case.prompts, case.scores, strict=True):
+            place = max(range(len(prompt.tails)), key=lambda i: len(prompt.tails[i]))
+            half = (len(prompt.tails[place]) + 1) // 2
+            halves.append(replace(prompt, tails=(prompt.tails[place][:half],)))
+            expected.append([scores[place][:half]])
+        found = reference_scores(self.engine.layout, halves)
+        difference = largest_difference(expected, found)
+        self.differences[ALONE] = max(difference, self.differences.get(ALONE, 0.0))
+        if difference > self.tolerance.token:
+            self.refusals[ALONE] = "differs"
+        return difference <= self.tolerance.token
 
     def _agrees(self, name: str, fast_paths: FastPaths, case: _Case) -> bool:
         """Whether scores by `fast_paths` equal the reference; what was found is kept under `name`."""

@@ -21,9 +21,9 @@ LENGTH_SETTING = re.compile(
 """Settings whose names contain one of these may be lengths at which behaviour begins."""
 OTHER_SETTING = re.compile(
     r"layers|heads?_|_heads|num_local|expert|group|moe|pattern|_dim|dim_|theta|_step|feed_forward|types|ffn|_prob|_token"
-    r"|dropout|^top_k$|factor"
+    r"|dropout|^top_k$|factor|spatial_|res_block"
 )
-"""Settings that are counts of something else, or sampling."""
+"""Settings that are counts of something else, of pictures, or sampling."""
 UNIT_SETTING = re.compile(r"block|chunk|compress|stride|kpool")
 """Settings that are the size of a unit, of which another setting may be a number."""
 PICTURE_PART = re.compile(r"(model\.)?[a-z_]*(vision|visual|image_encoder|multi_modal_projector|connector)")

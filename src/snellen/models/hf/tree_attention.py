@@ -184,10 +184,10 @@ def _read_at_once(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees:
     batch["position_ids"] = torch.cat([standing, position.expand(*standing.shape[:-1], -1)], dim=-1)
     scored = torch.arange(longest + nodes - max(tree.scored for tree in trees), longest + nodes, device=device)
     logit_places: Any = torch.unique(torch.cat([lengths - 1, scored]))
-    logits_setting = dict.fromkeys(logits_to_keep(model, 1), logit_places)
+    logits_setting = {} if layout.all_logits else dict.fromkeys(logits_to_keep(model, 1), logit_places)
     layout.forget_positions()
     with pruned_to_logit_positions(layout, logits_setting, longest + nodes):
-        output = model(**batch, **logits_setting, use_cache=True)
+        output = model(**batch, **logits_setting, **layout.first_cache(), use_cache=True)
     cache, logits = cache_of(output), output.logits
     ends = (
         torch.searchsorted(logit_places, lengths - 1)

@@ -24,6 +24,8 @@ class VisionCache:
         self._size = 0
         self._keys: tuple[str, ...] = ()
         self._calls = 0
+        self._keeps_rows: dict[tuple[Any, ...], bool] = {}
+        """By shapes of inputs, whether several rows of a batch were several rows of what was returned."""
         self.runs = 0
         """Number of rows (or whole calls) that the module has run."""
         # transformers reads the signature of a forward to see which inputs, masks among them, it may pass on.
@@ -46,8 +48,10 @@ class VisionCache:
         self._calls += 1
         shapes = tuple(tuple(tensor.shape[1:]) for tensor in _tensors((args, settings)))
         batch = {tensor.shape[0] for tensor in _tensors((args, settings)) if tensor.ndim}
-        if batch == {len(self._keys)}:
-            return self._by_row(args, settings, shapes)
+        if batch == {len(self._keys)} and self._keeps_rows.get(shapes, True):
+            features = self._by_row(args, settings, shapes)
+            if features is not None:
+                return features
         key = (self._calls, self._keys, shapes, tuple(sorted(batch)))
         if key not in self._cached:
             self.runs += 1
@@ -56,10 +60,14 @@ class VisionCache:
         return _mapped(self._cached[key], lambda tensor: tensor)
 
     def _by_row(self, args: Any, settings: Any, shapes: tuple[Any, ...]) -> Any:
+        """The features of each row, or None if the module does not keep its rows apart."""
         import torch
 
         keys = [(self._calls, key, shapes) for key in self._keys]
         missing = [i for i, key in enumerate(keys) if key not in self._cached and keys.index(key) == i]
+        if len(keys) > 1 and shapes not in self._keeps_rows:
+            # A single row does not tell: Pixtral's tower puts all pictures into one row.
+            missing = (missing + [i for i in range(len(keys)) if i not in missing])[: max(2, len(missing))]
         if missing:
             missing_rows = torch.tensor(missing)
             features = self._forward(
@@ -67,8 +75,11 @@ class VisionCache:
                 **_mapped(settings, lambda tensor: tensor[missing_rows.to(tensor.device)]),
             )
             self.runs += len(missing)
-            if any(tensor.shape[0] != len(missing) for tensor in _tensors(features)):
-                return self._forward(*args, **settings)
+            kept = all(tensor.shape[0] == len(missing) for tensor in _tensors(features))
+            if len(missing) > 1 or not kept:
+                self._keeps_rows[shapes] = kept
+            if not kept:
+                return None
             for place, i in enumerate(missing):
                 self._learn(keys[i], _mapped(features, _row(place)))
         for key in keys:
@@ -76,6 +87,7 @@ class VisionCache:
         return _merged([self._cached[key] for key in keys])
 
     def _learn(self, key: tuple[Any, ...], features: Any) -> None:
+        self._size -= _bytes(self._cached.get(key))
         self._cached[key] = features
         self._size += _bytes(features)
 

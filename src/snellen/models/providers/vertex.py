@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from snellen.errors import MissingExtraError, ModelError
 from snellen.models.base import ModelSpec
 from snellen.models.client import ClientOptions
-from snellen.models.provider import HeaderSource
+from snellen.models.provider import HeaderSource, OutgoingRequest
 from snellen.models.providers.gemini import GEMINI
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -49,7 +49,7 @@ class _Tokens:
         self._spec, self._credentials, self._transport, self._fault = spec, credentials, transport, fault
         self._renewing: asyncio.Lock | None = None
 
-    async def headers(self) -> Mapping[str, str]:
+    async def headers(self, request: OutgoingRequest) -> Mapping[str, str]:
         if not self._credentials.valid:
             self._renewing = self._renewing or asyncio.Lock()
             async with self._renewing:
