@@ -2,7 +2,7 @@
 FROM python:3.12-slim-bookworm
 
 # A number, so that whoever mounts a folder knows whose it has to be.
-RUN useradd --create-home --uid 1000 snellen
+RUN useradd --create-home --uid 1000 snellen && install -d -o snellen /snellen
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md CHANGELOG.md LICENSE ./
 COPY src ./src

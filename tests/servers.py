@@ -87,6 +87,10 @@ class Settings(Struct, frozen=True):
     streams: bool = True
     """Whether it sends a reply in parts to whoever asks for that."""
     record: bool = True
+    host: str = "127.0.0.1"
+    """The address at which it listens."""
+    port: int = 0
+    """0: any that is free."""
     script: tuple[Fault, ...] = ()
 
 
@@ -230,7 +234,9 @@ def _in_process(config: Settings) -> Iterator[int]:
 
 async def _serve(service: Service, stop: asyncio.Event, ready: Callable[[int], None]) -> None:
     loop = asyncio.get_running_loop()
-    listener = await loop.create_server(lambda: _Connection(service), "127.0.0.1", 0, backlog=512)
+    listener = await loop.create_server(
+        lambda: _Connection(service), service.config.host, service.config.port, backlog=512
+    )
     ready(listener.sockets[0].getsockname()[1])
     await stop.wait()
     # A connection that is being accepted when its listener closes fails an assertion of asyncio, which leaves its

@@ -25,6 +25,7 @@ from snellen.runs.progress import RunProgress
 from test_openai import Shelf, Waits, ask, question
 
 PROTOCOLS = ("circular", "instability?m=3")
+TIMERS = Path("/proc/net/tcp")
 
 
 class Time:
@@ -114,6 +115,22 @@ def test_a_server_that_hangs_is_left_alone() -> None:
         model = model_at(hanging.url, sound.url, concurrency=2, timeout=0.1)
         texts(ask(model, *questions_of(20)))
         assert requests_to(hanging) <= 4
+
+
+@pytest.mark.skipif(not TIMERS.exists(), reason="needs Linux's table of connections")
+def test_the_machine_of_a_server_that_says_nothing_is_asked_whether_it_is_there() -> None:
+    with start_server() as server:
+        model = model_at(server.url)
+
+        async def ask_then_look() -> list[str]:
+            await model.ask(question(), Shelf())
+            rows = [line.split() for line in TIMERS.read_text().splitlines()]
+            await model.close()
+            return [row[5] for row in rows if row[2].endswith(f":{server.port:04X}")]
+
+        # Linux, proc_net_tcp: timer 02 is keepalive's; then when it fires, in hundredths of a second.
+        [(kind, when)] = [timer.split(":") for timer in asyncio.run(ask_then_look()) if timer != "00:00000000"]
+        assert kind == "02" and 1000 < int(when, 16) <= 1500
 
 
 def test_where_all_are_gone_the_run_ends_as_with_one(questions: Benchmark) -> None:

@@ -61,7 +61,7 @@ def test_jobs_of_an_array_share_a_run_which_the_last_one_scores(tmp_path: Path) 
     """The page's own scripts, with a `srun` that only runs what it is told; at first the second of two shares alone."""
     shares, score, _ = blocks("sh")
     for name, text in {"exam.toml": blocks("toml")[0], "shares.sbatch": shares, "score.sbatch": score}.items():
-        Path(name).write_text(text)
+        Path(name).write_text(text.replace("/8", "/2"))
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, text in {"srun": 'exec "$@"', "snellen": f'exec {shlex.quote(sys.executable)} -m snellen "$@"'}.items():
@@ -70,7 +70,7 @@ def test_jobs_of_an_array_share_a_run_which_the_last_one_scores(tmp_path: Path) 
     places = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(Path(sn.__file__).parents[1])}
 
     def job(script: str, number: str = "") -> str:
-        array = {"SLURM_ARRAY_TASK_ID": number, "SLURM_ARRAY_TASK_COUNT": "2"}
+        array = {"SLURM_ARRAY_TASK_ID": number}
         done = subprocess.run(
             ["bash", "-e", script], env={**os.environ, **places, **array}, capture_output=True, text=True, check=False
         )

@@ -45,6 +45,14 @@ def test_help_loads_no_heavy_package(arguments: list[str]) -> None:
     assert not loaded_by(code) & forbidden
 
 
+def test_the_help_of_every_command_needs_no_extra() -> None:
+    """As the site asks for it, which is built without them."""
+    website = Path(__file__).parent.parent / "website"
+    absent = sorted(HEAVY - {"pyarrow", "PIL", "jinja2"})
+    code = f"import sys\nsys.modules |= dict.fromkeys({absent})\nsys.path.insert(0, {str(website)!r})\nimport hooks\n"
+    loaded_by(f"{code}assert '## arena rate' in hooks.commands()")
+
+
 def test_the_help_of_the_door_loads_neither_verbs_nor_the_library() -> None:
     code = "from snellen.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n    pass"
     loaded = loaded_by(code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
+import socket
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -22,6 +23,13 @@ LATE = 1.0
 MOST_BYTES = 16 << 20
 KEEP_ALIVE = 30.0
 """Seconds that an idle connection is kept. One that the server closed is detected when it is taken."""
+PROBES = {"TCP_KEEPIDLE": 15, "TCP_KEEPALIVE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""When a machine that says nothing is asked whether it is there: after 15 s, then every 5 s, three times. Its system
+answers, however long the server takes for its reply. Linux and macOS have different names for the first."""
+_KEEPALIVE = [
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    *((socket.IPPROTO_TCP, getattr(socket, name), n) for name, n in PROBES.items() if hasattr(socket, name)),
+]
 
 
 class TooLongError(Exception):
@@ -56,7 +64,8 @@ class _Sockets(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        opening = asyncio.create_task(self._inner.connect_tcp(host, port, timeout, local_address, socket_options))
+        options = [*_KEEPALIVE, *(socket_options or ())]
+        opening = asyncio.create_task(self._inner.connect_tcp(host, port, timeout, local_address, options))
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:

@@ -10,6 +10,7 @@ import logging
 import math
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ from snellen.runs.spec import RunSpec
 
 PLACEMENT_SECONDS = 600.0
 """How long to wait until the cluster has room for a first worker; one that grows on demand takes minutes."""
+
+CONNECT_SECONDS = 15.0
+"""How long to wait until the head of a cluster answers at all."""
 
 
 class WorkerSize(Struct, frozen=True):
@@ -82,12 +86,26 @@ def _join(ray: ModuleType, spec: RunSpec) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of this run's own tells nobody of it
     address = None if spec.ray == "auto" else spec.ray
     try:
+        _check_reachable(spec.ray)
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, OverflowError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        # Another machine's token is no error of its own class, but a cause in words.
+        if "authentication" in f"{error} {error.__cause__}".lower():
+            raise ModelError(
+                f"ray: the cluster at {spec.ray} asks for its token; set RAY_AUTH_MODE=token, and copy the file "
+                "~/.ray/auth_token of its first machine to this one"
+            ) from None
         raise ModelError(
             f"ray: no cluster can be joined at {spec.ray} ({_first_line(error)}); run this on a machine of the "
             "cluster (`ray start --address=HEAD:6379`), or leave the address out"
         ) from None
+
+
+def _check_reachable(address: str) -> None:
+    """Raise OSError where nothing answers, or OverflowError for what is no port; Ray would wait for minutes."""
+    host, _, port = address.rpartition(":")
+    if host:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
 
 
 @contextmanager

@@ -77,7 +77,21 @@ def _with(function: Callable[..., Any], options: tuple[Callable[..., Any], ...])
     return function
 
 
-@click.group()
+class _RatingCommand(click.Command):
+    """One that needs numbers, except to show its help."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        for package in ("numpy", "scipy"):
+            if find_spec(package) is None:
+                raise MissingExtraError(package, "arena", "rating votes")
+        return super().invoke(ctx)
+
+
+class _RatingGroup(click.Group):
+    command_class = _RatingCommand
+
+
+@click.group(cls=_RatingGroup)
 def command() -> None:
     """Rate models by votes between two replies, side by side.
 
@@ -92,9 +106,6 @@ def command() -> None:
     LOGS are .jsonl, .json or .parquet files: Snellen's own, FastChat's cleaned battles or conversations, or those of
     Multi-Modality-Arena. docs/arena.md says how to read the numbers.
     """
-    for package in ("numpy", "scipy"):
-        if find_spec(package) is None:
-            raise MissingExtraError(package, "arena", "rating votes")
 
 
 @command.command("import")
