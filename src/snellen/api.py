@@ -518,9 +518,9 @@ def build_table(
     check_metrics(metrics)
     own_name = name or path.stem
     if to is None and own_name in {*entries(), *suites()}:
+        kind = "suite" if own_name in suites() else "benchmark"
         raise DataError(
-            f"{own_name} is a {'suite' if own_name in suites() else 'benchmark'} of the catalogue, which your questions "
-            "would hide; choose another name (--name)"
+            f"{own_name} is a {kind} of the catalogue, which your questions would hide; choose another name (--name)"
         )
     form = recognised_form(path)
     if (answers or lenient) and not form:

@@ -194,7 +194,7 @@ def carry_out(
     """Ask a model, a string or an object, what a plan says and is not answered yet. An interruption (KeyboardInterrupt)
     gets a note that says where the answers are. Raises SpentBudgetError where a budget was spent before the end."""
     update = progress_of(plan, progress)
-    _announce_changed_answers(plan.folder, [selected.benchmark for selected in plan.benchmarks], announce)
+    _announce_changed_answers(plan.folder, (selected.benchmark for selected in plan.benchmarks), announce)
     with _noting_folder(plan):
         if plan.spec.is_asked_elsewhere:
             outcome = _ask_elsewhere(plan, update, announce)
@@ -206,10 +206,8 @@ def carry_out(
 
 def _announce_changed_answers(folder: Path, benchmarks: Iterable[Benchmark], announce: Announce) -> None:
     if changed := changed_answers(folder, benchmarks):
-        announce(
-            f"{folder}: the answers of {', '.join(changed)} have changed since it was last asked; it is scored by those "
-            "of now"
-        )
+        names = ", ".join(changed)
+        announce(f"{folder}: the answers of {names} have changed since it was last asked; it is scored by those of now")
 
 
 def _ask_elsewhere(plan: RunPlan, update: ProgressCallback, announce: Announce) -> RunOutcome:

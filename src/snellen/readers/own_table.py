@@ -6,7 +6,7 @@ Fields of a row (TSV/CSV: columns):
   `image_path` is always a path. A row with neither has no picture. Several pictures: `image_2`, `image_3` ... beside
   it, or (JSON) a list in `image`; as many marks `<image>` in the question say where they stand;
 - multiple choice: columns `A`, `B`, ... and `answer`: an option's letter or its text; or (JSON) a list
-  `options` and `answer`: an option's text, its letter, or its index from 0; an answer that means two options is refused;
+  `options` and `answer`: an option's text, its letter, or its index from 0; one that means two options is refused;
 - open questions: no options; `answer`: a text or (JSON) a list of texts;
 - `answer` may be missing from the whole file: a split with hidden answers;
 - `relevance` (JSON): how right each option is, a list of numbers from 0 up, for NDCG;
@@ -254,10 +254,10 @@ def _answer(row: dict[str, Any], options: tuple[str, ...], where: str) -> tuple[
         return (LETTERS.index(text),), ()
     if text in options:
         chosen = options.index(text)
-        if text in letters and chosen != LETTERS.index(text):
+        if len(text) == 1 and text in letters and chosen != LETTERS.index(text):
             raise DataError(
                 f"{where}: answer {text!r} is the text of option {LETTERS[chosen]} and the letter of another; write "
-                f"the index of the right one, counted from 0"
+                "the index of the right one, counted from 0"
             )
         return (chosen,), ()
     if len(text) == 1 and text.upper() in letters:
@@ -283,11 +283,9 @@ def _index(row: dict[str, Any], answer: int, options: tuple[str, ...], where: st
 
 def _is_letter_and_text(row: dict[str, Any]) -> bool:
     """Whether the answer in a row with columns A, B, ... is the letter of one option and the text of another."""
-    answer = row.get("answer")
-    if "options" in row or answer not in LETTERS or answer not in row:
-        return False
-    texts = [row[letter] for letter in LETTERS if letter in row]
-    return answer in texts and row[answer] != answer
+    lettered = {} if "options" in row else {letter: row[letter] for letter in LETTERS if letter in row}
+    answer = str(row.get("answer"))
+    return answer in lettered and answer in lettered.values() and lettered[answer] != answer
 
 
 def _relevance(row: dict[str, Any], where: str) -> tuple[float, ...]:

@@ -155,7 +155,7 @@ def _write_lines(path: Path, records: Iterable[Struct]) -> None:
 
 
 def is_scored_whole(run: Path) -> bool:
-    """Whether the standard scoring of a run is of all that its journals hold now. Raises StoreError for a damaged file."""
+    """Whether a run's standard scoring is of all that its journals hold. Raises StoreError for a damaged file."""
     path = scoring_folder(run, STANDARD) / SCORING
     return path.exists() and _decoded(path, KeptScoring).journals == _sizes(run)
 
