@@ -117,6 +117,13 @@ def test_an_answer_without_counts_costs_what_the_others_do() -> None:
     assert sum(budget.take() for _ in range(20)) == 7 and budget.spent == "--max-cost 1"
 
 
+def test_a_spent_budget_of_money_says_what_was_paid(questions: Benchmark) -> None:
+    with pytest.raises(
+        SpentBudgetError, match=r"--max-cost 0.0105: 10 requests were answered now for 0.01 at the price"
+    ):
+        sn.evaluate(Counting(), str(questions.folder), "circular", name="run", max_cost=0.0105, price=(1, 0), window=1)
+
+
 def test_a_budget_of_money_without_a_price_is_refused(questions: Benchmark) -> None:
     with pytest.raises(sn.DataError, match="give its price"):
         sn.evaluate(Counting(), str(questions.folder), max_cost=1)

@@ -108,6 +108,12 @@ def test_an_answer_is_a_letter_a_text_or_an_index(row: dict[str, Any], gold: int
     assert one({"question": "Which?", **row}, tmp_path).rounds[0].gold == (gold,)
 
 
+def test_a_folder_of_pictures_that_is_not_there_is_named_once(tmp_path: Path) -> None:
+    path = small.write([TWO, {**TWO, "image": "a.png"}], tmp_path / "t.jsonl")
+    with pytest.raises(DataError, match=r"^nowhere: there is no such folder of pictures \(--images\)$"):
+        list(read({"file": path.name, "images": "nowhere"}, tmp_path))
+
+
 def test_letters_that_are_texts_of_other_options_are_noted(tmp_path: Path) -> None:
     table = "question\tA\tB\tanswer\nWhich?\tB\tA\tA\nWhich?\tcat\tdog\tA\nWhich?\tA\tB\tB\nWhich?\tB\tC\tB\n"
     assert drafts(table, tmp_path / "t.tsv")[-1].notes == (

@@ -228,9 +228,11 @@ def _noting_folder(plan: RunPlan) -> Iterator[None]:
 def _check_spent(outcome: RunOutcome) -> None:
     if outcome.spent:
         folder = outcome.folder
+        cost = f" for {outcome.paid:.3g} at the price given" if outcome.paid else ""
+        answered = f"{sum(outcome.answered.values()):,} requests were answered now{cost}"
         raise SpentBudgetError(
-            f"stopped at {outcome.spent}: {sum(outcome.answered.values()):,} requests were answered now, all answers "
-            f"are kept in {folder}; the same command goes on, `snellen score {as_word(folder)}` scores what is there"
+            f"stopped at {outcome.spent}: {answered}, all answers are kept in {folder}; the same command goes on, "
+            f"`snellen score {as_word(folder)}` scores what is there"
         )
 
 
@@ -252,6 +254,7 @@ class Rounds:
         spec, before = self.plan.spec, self.parts
         self.parts = next_parts(before, open_benchmarks, reloads=spec.is_asked_elsewhere)
         plan = replace(with_parts(self.plan, self.parts, before), taken=self._taken())
+        _announce_changed_answers(plan.folder, (selected.benchmark for selected in plan.benchmarks), announce)
         with _noting_folder(plan):
             if spec.is_asked_elsewhere:
                 self._outcomes.append(_ask_elsewhere(plan, self._update, announce))

@@ -72,6 +72,8 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     chosen = read_params(params, Params)
     path = (folder or Path()) / chosen.file
     images = Path(chosen.images) if chosen.images else path.parent
+    if not images.is_dir():
+        raise DataError(f"{images}: there is no such folder of pictures (--images)")
     faults, strange, pictures, letters = list[str](), dict[str, None](), _PictureCells(), list[int]()
     last: Draft | None = None  # kept back, since notes on the whole file go with it
     for row in _rows(path):
