@@ -118,9 +118,7 @@ def test_an_answer_without_counts_costs_what_the_others_do() -> None:
 
 
 def test_a_spent_budget_of_money_says_what_was_paid(questions: Benchmark) -> None:
-    with pytest.raises(
-        SpentBudgetError, match=r"--max-cost 0.0105: 10 requests were answered now for 0.01 at the price"
-    ):
+    with pytest.raises(SpentBudgetError, match=r"0.0105: 10 requests were answered now for 0.01 at the price given"):
         sn.evaluate(Counting(), str(questions.folder), "circular", name="run", max_cost=0.0105, price=(1, 0), window=1)
 
 

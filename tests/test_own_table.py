@@ -97,6 +97,7 @@ def test_any_texts_come_through_all_three_forms(
         ({"options": ["cat", "AB"], "answer": "AB"}, 1),
         ({"options": [1, 2, 3], "answer": "2"}, 1),
         ({"options": [0, 1, 2], "answer": 2}, 2),
+        ({"options": [*map(str, range(29)), "A"], "answer": 29}, 29),
         # A column's letter wins where one option's text is another's letter, which a note says.
         ({"A": "B", "B": "A", "answer": "A"}, 0),
         ({"A": "b", "B": "a", "answer": "a"}, 1),
@@ -250,11 +251,15 @@ def test_a_wrong_row_is_refused_with_file_and_line(
         ({"question": "Which?", "options": ["a", "b"], "answer": 1.0}, "answer '1.0' is neither"),
         (
             {"question": "Which?", "options": ["B", "A"], "answer": "A"},
-            "answer 'A' is the text of option B and the letter of another; write the index",
+            "answer 'A' is the text of one option and the letter of another; write the index",
         ),
         (
             {"question": "How many?", "options": [1, 2, 3], "answer": 2},
-            'answer 2 is the index of option 3 and is itself another option; write "2" for the option 2, or',
+            'answer 2 is the index of option 3 and is itself another option; write "2" for the option 2, or "3"',
+        ),
+        (
+            {"question": "How many?", "A": 1, "B": 2, "C": 3, "answer": 2},
+            "answer 2 is the index of option 3 and is itself",
         ),
         ({"question": "Which?", "options": "a;b"}, "options must be a list of texts"),
         ({"question": "Which?", "options": ["a", "", "b"]}, "option 1 is empty"),

@@ -258,8 +258,8 @@ def _answer(row: dict[str, Any], options: tuple[str, ...], where: str) -> tuple[
         chosen = options.index(text)
         if len(text) == 1 and text in letters and chosen != LETTERS.index(text):
             raise DataError(
-                f"{where}: answer {text!r} is the text of option {LETTERS[chosen]} and the letter of another; write "
-                "the index of the right one, counted from 0"
+                f"{where}: answer {text!r} is the text of one option and the letter of another; write the index of the "
+                "right one, counted from 0"
             )
         return (chosen,), ()
     if len(text) == 1 and text.upper() in letters:
@@ -274,11 +274,12 @@ def _index(row: dict[str, Any], answer: int, options: tuple[str, ...], where: st
     """The answer as an index from 0. Raises DataError where none of the options, or another one, is that number."""
     if not 0 <= answer < len(options):
         raise DataError(f"{where}: answer {answer} but options are 0-{len(options) - 1}")
-    numbers = [option if type(option) is int else None for option in row.get("options", ())]
+    given = row["options"] if "options" in row else [row[letter] for letter in LETTERS if letter in row]
+    numbers = [option if type(option) is int else None for option in given]
     if answer in numbers and numbers.index(answer) != answer:
         raise DataError(
             f"{where}: answer {answer} is the index of option {options[answer]} and is itself another option; write "
-            f'"{answer}" for the option {answer}, or the letter {LETTERS[answer]} for option {options[answer]}'
+            f'"{answer}" for the option {answer}, or "{options[answer]}" for the other'
         )
     return answer
 

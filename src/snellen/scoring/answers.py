@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from snellen.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import ANSWERS
+from snellen.errors import DataError
 from snellen.formats.parquet import read_records
 from snellen.records import Answer, Sample
 from snellen.runs.own_questions import questions_folder
@@ -45,10 +46,14 @@ def changed_answers(run: Path, benchmarks: Iterable[Benchmark]) -> list[str]:
     changed = []
     for benchmark in benchmarks:
         kept = questions_folder(run, benchmark.name)
-        if (kept / MANIFEST).exists():
+        if not (kept / MANIFEST).exists():
+            continue
+        try:
             before = Benchmark(kept).manifest.files.get(ANSWERS)
-            if before not in (None, benchmark.manifest.files.get(ANSWERS)):
-                changed.append(benchmark.name)
+        except DataError:
+            continue  # damaged: the run keeps its questions anew when it goes on
+        if before not in (None, benchmark.manifest.files.get(ANSWERS)):
+            changed.append(benchmark.name)
     return changed
 
 
