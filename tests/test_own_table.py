@@ -118,7 +118,8 @@ def test_a_folder_of_pictures_that_is_not_there_is_named_once(tmp_path: Path) ->
 def test_letters_that_are_texts_of_other_options_are_noted(tmp_path: Path) -> None:
     table = "question\tA\tB\tanswer\nWhich?\tB\tA\tA\nWhich?\tcat\tdog\tA\nWhich?\tA\tB\tB\nWhich?\tB\tC\tB\n"
     assert drafts(table, tmp_path / "t.tsv")[-1].notes == (
-        "t.tsv: 2 answers are the letter of one option and the text of another, and were read as letters (line 2, 5)",
+        "t.tsv: where an answer is the letter of one option and the text of another (2 questions: line 2, 5), it was "
+        "read as the letter",
     )
 
 

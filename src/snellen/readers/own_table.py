@@ -119,8 +119,8 @@ def _letter_notes(path: Path, rows: list[int]) -> tuple[str, ...]:
     if not rows:
         return ()
     return (
-        f"{path.name}: {len(rows):,} answers are the letter of one option and the text of another, and were read as "
-        f"letters ({_named(path, rows)})",
+        f"{path.name}: where an answer is the letter of one option and the text of another ({len(rows):,} questions: "
+        f"{_named(path, rows)}), it was read as the letter",
     )
 
 
