@@ -78,6 +78,12 @@ def test_a_number_that_is_not_one_number_is_refused() -> None:
     with pytest.raises(sn.DataError, match="2 numbers fit accuracy"):
         results.value("accuracy", benchmark="eyechart/shape")
     assert results.value("accuracy", benchmark="eyechart/shape", protocol="vanilla") == 1.0
+    with pytest.raises(sn.DataError, match=r"no accuracy of shape; the benchmarks are \*, eyechart/shape"):
+        results.value("accuracy", benchmark="shape")
+    with pytest.raises(sn.DataError, match="no acuracy of eyechart/shape; the metrics of eyechart/shape are accuracy"):
+        results.value("acuracy", benchmark="eyechart/shape")
+    with pytest.raises(sn.DataError, match=r"see table\(\) for the models"):
+        results.value("accuracy", benchmark="eyechart/shape", protocol="likelihood")
 
 
 def test_several_models_share_one_table() -> None:

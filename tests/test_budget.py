@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import snellen as sn
-from servers import Server, start_server
+from servers import Server, malformed, start_server
 from snellen.benchmark import Benchmark
 from snellen.cli import cli, main
 from snellen.errors import SpentBudgetError
@@ -96,6 +96,30 @@ def test_money_counts_for_what_is_on_its_way_and_time_ends_a_run() -> None:
     assert budget.take()
     now = 60.0
     assert not budget.take() and budget.spent == "--max-time 60"
+
+
+def test_a_budget_of_money_ends_a_run_whose_tokens_nobody_counts(questions: Benchmark) -> None:
+    reply = '{"choices": [{"message": {"role": "assistant", "content": "(A)"}, "finish_reason": "stop"}]}'
+    with start_server(script=[malformed(reply, times=1000)]) as server:
+        model = f"openai:any@{server.url}?concurrency=2"
+        with pytest.raises(
+            SpentBudgetError, match="--max-cost 1, which cannot hold as the answers come without counts"
+        ):
+            sn.evaluate(model, str(questions.folder), "circular", name="run", max_cost=1, price=(1, 1))
+        assert server.stats()["requests"] == answered("runs/run") <= 4
+
+
+def test_an_answer_without_counts_costs_what_the_others_do() -> None:
+    budget = RunBudget(RunSpec(max_cost=1.0, price=(100.0, 0.0)))
+    for usage in (Usage(1000, 0), None, Usage()):
+        assert budget.take()
+        budget.settle(Response(text="", usage=usage))
+    assert sum(budget.take() for _ in range(20)) == 7 and budget.spent == "--max-cost 1"
+
+
+def test_a_spent_budget_of_money_says_what_was_paid(questions: Benchmark) -> None:
+    with pytest.raises(SpentBudgetError, match=r"0.0105: 10 requests were answered now for 0.01 at the price given"):
+        sn.evaluate(Counting(), str(questions.folder), "circular", name="run", max_cost=0.0105, price=(1, 0), window=1)
 
 
 def test_a_budget_of_money_without_a_price_is_refused(questions: Benchmark) -> None:

@@ -93,6 +93,12 @@ def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None
         (["score", "nowhere"], "is not a run"),
         (["report", "nowhere"], "is not a run"),
         (["build", "nowhere.tsv"], "no such file"),
+        (["build", "questions.xlsx"], "questions.xlsx: questions are read from .jsonl, .json, .tsv, .csv; save a"),
+        (
+            ["build", "questions.tsv", "--name", "eyechart"],
+            "eyechart is a suite of the catalogue, which",
+        ),
+        (["build", "questions.tsv", "--name", "eyechart/colour"], "eyechart/colour is a benchmark of the catalogue"),
         (["rnu"], "unknown command 'rnu'; did you mean run?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -100,6 +106,8 @@ def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_fault_of_the_user_is_one_line_and_exit_code_2(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    Path("questions.xlsx").write_bytes(b"PK")
+    Path("questions.tsv").write_text("question\tA\tB\tanswer\nWhich?\tcat\tdog\tA\n")
     code, out, err = run(capsys, *words)
     last = err.splitlines()[-1]
     assert (code, out) == (2, "")

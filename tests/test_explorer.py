@@ -140,6 +140,13 @@ def test_nothing_that_can_be_seen_depends_on_hidden_answers(folders: list[Path])
     assert lists[0] and lists[0] != lists[1]
 
 
+def test_a_run_without_numbers_says_that_its_answers_are_hidden(folders: list[Path]) -> None:
+    with hosted(folders[0] / "server", feature=settings(answers_of=[])) as server:
+        asyncio.run(index_public_runs(server.services))
+        page = server.visitor().get("/explorer").text
+    assert "Its answers are hidden here, and so are its numbers." in page and "Nothing is scored yet" not in page
+
+
 def test_answers_of_a_board_stay_hidden_whatever_the_explorer_is_told(folders: list[Path]) -> None:
     boards = [{"name": "b", "benchmarks": [str(folders[0] / "hidden")]}]
     feature = {**settings(answers_of=["open", "hidden"]), "leaderboard": {"boards": boards}}

@@ -106,8 +106,11 @@ def test_who_was_shut_out_is_let_in_again_and_nobody_shuts_out_themselves(server
 def test_accounts_are_made_by_invitation_unless_registration_is_open(server: RunningServer, tmp_path: Path) -> None:
     refused = server.visitor().post("/register", {"name": "Mallory", "password": PASSWORD})
     assert refused.status_code == 404 and "by invitation" in refused.text
+    assert "/register" not in server.visitor().get("/sign-in").text
     with hosted(tmp_path, features=HOUSE, registration="open") as running:
         dora = running.visitor()
+        assert '<a href="/register">' in dora.get("/sign-in").text
+        assert '<a href="/register">' in dora.sign_in("Dora").text
         assert "Your account" in dora.get("/register").text
         assert dora.post("/register", {"name": "Dora", "password": "short"}).status_code == 422
         assert dora.post("/register", {"name": "Dora", "password": PASSWORD}).status_code == 303

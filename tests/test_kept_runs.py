@@ -228,6 +228,21 @@ def test_a_run_is_reported_after_its_benchmark_was_rebuilt_and_not_scored_by_oth
         sn.score("runs/run", extractor="strict")
 
 
+def test_changed_answers_are_told_before_they_change_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path)
+    corrected = [{**row, "answer": 0} for row in small.rows(8)]
+    benchmark = small.built(corrected, tmp_path / "made")
+    said = "the answers of mine have changed since it was last asked; it is scored by those of now"
+    assert said in small.command(capsys, "score", "runs/run")[2]
+    lines: list[str] = []
+    for _ in range(2):
+        sn.evaluate(sn.Scripted(told), str(benchmark.folder), "vanilla", name="run", announce=lines.append)
+    assert [line for line in lines if "answers" in line] == [f"runs/run: {said}"]
+    assert said not in small.command(capsys, "score", "runs/run")[2]
+
+
 def test_a_packed_run_is_reported_elsewhere_and_holds_no_gold(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

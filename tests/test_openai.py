@@ -359,6 +359,20 @@ def test_a_passing_failure_is_tried_again_and_typed_when_it_stays(server: Server
     assert ask_one(model_at(server.url, retries=3)).error is None
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("<!DOCTYPE html>\n<title>502</title>" + "x" * 99, "it begins with '<!DOCTYPE html> <title>502</title>xxxx"),
+        ("\n", "it is empty"),
+        ('{"choices": [', "Input data was truncated"),
+    ],
+)
+def test_a_reply_that_is_no_completion_is_described(server: Server, body: str, said: str) -> None:
+    server.script(malformed(body))
+    detail = failure(ask_one(model_at(server.url, retries=0))).detail
+    assert detail.startswith(f"the reply is no chat completion: {said}") and len(detail) < 120
+
+
 def test_a_slow_reply_is_a_timeout() -> None:
     with start_server(script=(slow(60, times=2),)) as server:
         error = failure(ask_one(model_at(server.url, timeout=0.05, retries=1)))

@@ -93,8 +93,12 @@ def test_any_texts_come_through_all_three_forms(
         ({"options": ["0", "1", "2"], "answer": 1}, 1),
         ({"options": ["2", "1", "0"], "answer": "0"}, 2),
         ({"options": ["yes", "true"], "answer": True}, 1),
-        # A list's text, but a column's letter, wins where one option's text is another's letter.
-        ({"options": ["B", "A"], "answer": "A"}, 1),
+        ({"options": ["A", "C", "B"], "answer": "A"}, 0),
+        ({"options": ["cat", "AB"], "answer": "AB"}, 1),
+        ({"options": [1, 2, 3], "answer": "2"}, 1),
+        ({"options": [0, 1, 2], "answer": 2}, 2),
+        ({"options": [*map(str, range(29)), "A"], "answer": 29}, 29),
+        # A column's letter wins where one option's text is another's letter, which a note says.
         ({"A": "B", "B": "A", "answer": "A"}, 0),
         ({"A": "b", "B": "a", "answer": "a"}, 1),
         ({"A": "cat", "B": "dog", "answer": "dog"}, 1),
@@ -103,6 +107,20 @@ def test_any_texts_come_through_all_three_forms(
 )
 def test_an_answer_is_a_letter_a_text_or_an_index(row: dict[str, Any], gold: int, tmp_path: Path) -> None:
     assert one({"question": "Which?", **row}, tmp_path).rounds[0].gold == (gold,)
+
+
+def test_a_folder_of_pictures_that_is_not_there_is_named_once(tmp_path: Path) -> None:
+    path = small.write([TWO, {**TWO, "image": "a.png"}], tmp_path / "t.jsonl")
+    with pytest.raises(DataError, match=r"^nowhere: there is no such folder of pictures \(--images\)$"):
+        list(read({"file": path.name, "images": "nowhere"}, tmp_path))
+
+
+def test_letters_that_are_texts_of_other_options_are_noted(tmp_path: Path) -> None:
+    table = "question\tA\tB\tanswer\nWhich?\tB\tA\tA\nWhich?\tcat\tdog\tA\nWhich?\tA\tB\tB\nWhich?\tB\tC\tB\n"
+    assert drafts(table, tmp_path / "t.tsv")[-1].notes == (
+        "t.tsv: where an answer is the letter of one option and the text of another (2 questions: line 2, 5), it was "
+        "read as the letter",
+    )
 
 
 def test_open_questions_have_reference_texts(tmp_path: Path) -> None:
@@ -232,6 +250,18 @@ def test_a_wrong_row_is_refused_with_file_and_line(
         ({"question": "Which?", "options": ["a", "b"], "answer": -1}, "answer -1 but options are 0-1"),
         ({"question": "Which?", "options": ["a", "b"], "answer": [0]}, "answer '.0.' is neither"),
         ({"question": "Which?", "options": ["a", "b"], "answer": 1.0}, "answer '1.0' is neither"),
+        (
+            {"question": "Which?", "options": ["B", "A"], "answer": "A"},
+            "answer 'A' is the text of one option and the letter of another; write the index",
+        ),
+        (
+            {"question": "How many?", "options": [1, 2, 3], "answer": 2},
+            'answer 2 is the index of option 3 and is itself another option; write "2" for the option 2, or "3"',
+        ),
+        (
+            {"question": "How many?", "A": 1, "B": 2, "C": 3, "answer": 2},
+            "answer 2 is the index of option 3 and is itself",
+        ),
         ({"question": "Which?", "options": "a;b"}, "options must be a list of texts"),
         ({"question": "Which?", "options": ["a", "", "b"]}, "option 1 is empty"),
         ({"question": "Which?", "options": ["a"]}, "but there is only 'a'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -25,12 +26,14 @@ from snellen.api import Results
 from snellen.benchmark import Benchmark
 from snellen.cli import main
 from snellen.records import Request
+from snellen.runs.journal import read_manifest
 
 pytest.importorskip("starlette", reason="waits for starlette")
 pytest.importorskip("uvicorn", reason="waits for uvicorn")
 
 from snellen.server.viewing.filters import SORTS, QuestionFilter
 from snellen.server.viewing.library import Library, run_names
+from snellen.server.viewing.progress import QUIET, Progress
 from view_runs import HOSTILE, Replying, serving, until
 
 QUESTIONS = 60
@@ -269,6 +272,21 @@ def test_a_run_under_way_is_followed_until_it_is_finished(make: Callable[..., Be
         until(lambda: "<b>12</b> of 12 samples reached" in client.get("/runs").text)
         until(lambda: "finished" in client.get("/runs").text)
         until(lambda: "of 12 questions" in client.get("/questions").text)
+
+
+def test_a_finished_run_is_finished_wherever_it_was_copied_and_one_cut_short_is_not(
+    make: Callable[..., Benchmark], tmp_path: Path
+) -> None:
+    benchmark = make(small.rows(4))
+    sn.evaluate("snellen:always-a", str(benchmark.folder), "vanilla", runs=tmp_path, name="run")
+    folder, manifest = tmp_path / "run", read_manifest(tmp_path / "run")
+    journal, later = folder / "journal-0.jsonl", (folder / "results.json").stat().st_mtime + 10
+    os.utime(journal, (later, later))
+    assert Progress(clock=lambda: later + 1).of(folder, manifest).state == "under way"
+    assert Progress(clock=lambda: later + QUIET).of(folder, manifest).state == "finished"
+    journal.write_bytes(journal.read_bytes() + journal.read_bytes().splitlines(keepends=True)[0])
+    os.utime(journal, (later, later))
+    assert Progress(clock=lambda: later + QUIET).of(folder, manifest).state == "stopped"
 
 
 def test_a_run_that_cannot_be_scored_says_why_and_the_others_are_shown(

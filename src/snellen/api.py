@@ -22,7 +22,7 @@ from snellen.building.builder import DEFAULT as DEFAULT_RECIPE
 from snellen.building.builder import Progress
 from snellen.building.builder import build_benchmark as build_spec
 from snellen.building.recipe import Recipe
-from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, select
+from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, entries, select, suites
 from snellen.catalogue.choices import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.hooks import params_with
@@ -125,9 +125,21 @@ class Results:
             and model in ("", row.model)
             and label in ("", row.protocol)
         ]
-        if len(fitting) != 1:
+        if not fitting:
+            raise DataError(f"there is no {metric} of {benchmark}; {self._nearest(metric, benchmark)}")
+        if len(fitting) > 1:
             raise DataError(f"{len(fitting)} numbers fit {metric} of {benchmark}; name model and protocol")
         return fitting[0].estimate.value
+
+    def _nearest(self, metric: str, benchmark: str) -> str:
+        """What there is instead of a number that is not there."""
+        benchmarks = sorted({row.benchmark for row in self.rows})
+        if benchmark not in benchmarks:
+            return f"the benchmarks are {', '.join(benchmarks)}"
+        metrics = sorted({row.metric for row in self.rows if row.benchmark == benchmark and not row.slice})
+        if metric not in metrics:
+            return f"the metrics of {benchmark} are {', '.join(metrics)}"
+        return "see table() for the models and protocols that have one"
 
     def stopped(self) -> list[SequentialEstimate]:
         """What runs that a rule stopped (`until`) know of whole benchmarks, with intervals that hold whenever one
@@ -504,12 +516,18 @@ def build_table(
     if dimension and dimension not in dimension_titles():
         raise unknown("dimension", dimension, dimension_titles())
     check_metrics(metrics)
+    own_name = name or path.stem
+    if to is None and own_name in {*entries(), *suites()}:
+        kind = "suite" if own_name in suites() else "benchmark"
+        raise DataError(
+            f"{own_name} is a {kind} of the catalogue, which your questions would hide; choose another name (--name)"
+        )
     form = recognised_form(path)
     if (answers or lenient) and not form:
         raise DataError(f"{path}: answers apart and lenient reading are for files of {titles_of_forms()}")
     params = {"images": str(images or ""), **({"files": [path.name]} if form else {"file": path.name})}
     spec = BenchmarkSpec(
-        name=name or path.stem,
+        name=own_name,
         title=path.name,
         formulation="choice",
         dimension=dimension,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.sequential.estimates import sequential_estimates
 from snellen.analysis.sequential.rule import StoppingRule, width_rule
+from snellen.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
 from snellen.models.base import AsyncModel, Model, load_model, parse_spec
 from snellen.paths import as_word
@@ -34,7 +35,7 @@ from snellen.runs.run_folder import is_read_only, locked_run
 from snellen.runs.runner import RunOutcome, run_plan
 from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
-from snellen.scoring.answers import has_answers
+from snellen.scoring.answers import changed_answers, has_answers
 from snellen.scoring.cut_reasoning import cut_reasoning_sentence
 from snellen.scoring.judges.agreement import agreement_sentence
 from snellen.scoring.judges.calibration import calibrate
@@ -193,6 +194,7 @@ def carry_out(
     """Ask a model, a string or an object, what a plan says and is not answered yet. An interruption (KeyboardInterrupt)
     gets a note that says where the answers are. Raises SpentBudgetError where a budget was spent before the end."""
     update = progress_of(plan, progress)
+    _announce_changed_answers(plan.folder, (selected.benchmark for selected in plan.benchmarks), announce)
     with _noting_folder(plan):
         if plan.spec.is_asked_elsewhere:
             outcome = _ask_elsewhere(plan, update, announce)
@@ -200,6 +202,12 @@ def carry_out(
             outcome = run_plan(load_evaluated(model, cast.models, cast.roles), plan, update, cast.roles)
     _check_spent(outcome)
     return outcome
+
+
+def _announce_changed_answers(folder: Path, benchmarks: Iterable[Benchmark], announce: Announce) -> None:
+    if changed := changed_answers(folder, benchmarks):
+        names = ", ".join(changed)
+        announce(f"{folder}: the answers of {names} have changed since it was last asked; it is scored by those of now")
 
 
 def _ask_elsewhere(plan: RunPlan, update: ProgressCallback, announce: Announce) -> RunOutcome:
@@ -220,9 +228,11 @@ def _noting_folder(plan: RunPlan) -> Iterator[None]:
 def _check_spent(outcome: RunOutcome) -> None:
     if outcome.spent:
         folder = outcome.folder
+        cost = f" for {outcome.paid:.3g} at the price given" if outcome.paid else ""
+        answered = f"{sum(outcome.answered.values()):,} requests were answered now{cost}"
         raise SpentBudgetError(
-            f"stopped at {outcome.spent}: {sum(outcome.answered.values()):,} requests were answered now, all answers "
-            f"are kept in {folder}; the same command goes on, `snellen score {as_word(folder)}` scores what is there"
+            f"stopped at {outcome.spent}: {answered}, all answers are kept in {folder}; the same command goes on, "
+            f"`snellen score {as_word(folder)}` scores what is there"
         )
 
 
@@ -244,6 +254,7 @@ class Rounds:
         spec, before = self.plan.spec, self.parts
         self.parts = next_parts(before, open_benchmarks, reloads=spec.is_asked_elsewhere)
         plan = replace(with_parts(self.plan, self.parts, before), taken=self._taken())
+        _announce_changed_answers(plan.folder, (selected.benchmark for selected in plan.benchmarks), announce)
         with _noting_folder(plan):
             if spec.is_asked_elsewhere:
                 self._outcomes.append(_ask_elsewhere(plan, self._update, announce))
@@ -374,6 +385,8 @@ def _panel(
 def _score_folder(
     folder: Path, settings: ScoringSettings, panel: JudgeEnsemble | None, announce: Announce
 ) -> ScoredRun:
+    uses = read_manifest(folder).benchmarks
+    _announce_changed_answers(folder, (reopen_benchmark(use, folder) for use in uses), announce)
     scored = _keep(score_run(folder, settings.standard.scoring, panel), settings.standard)
     if settings.scoring.as_published:
         published = replace(score_run(folder, settings.scoring, panel), counterpart=scored)

@@ -20,6 +20,7 @@ from snellen.models.faults import (
     ReportedError,
     ServerFault,
     fault_of_status,
+    no_completion,
     read_reported_error,
     says_unsupported,
 )
@@ -214,7 +215,7 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
     except JSON_FAULTS as error:
         if message := read_reported_error(reply.body).message:  # some gateways report a failure under status 200
             return ServerFault("server", f"HTTP 200 with an error: {message}", retry=True)
-        return ServerFault("malformed", f"the reply is no chat completion: {error}", retry=True)
+        return no_completion(reply.body, error)
     if not completion.choices:
         return ServerFault("malformed", "the reply has no choices", retry=True)
     choice = completion.choices[0]

@@ -51,6 +51,14 @@ def read_reported_error(body: bytes) -> ReportedError:
     return ReportedError(error) if isinstance(error, str) else ReportedError()
 
 
+def no_completion(body: bytes, error: Exception) -> ServerFault:
+    """The fault of a reply that is no chat completion. Of one that is no JSON, as a gateway's page is none, the fault
+    tells the beginning."""
+    beginning = " ".join(body[:200].decode("utf-8", "replace").split())[:60]
+    said = str(error) if beginning.startswith("{") else f"it begins with {beginning!r}" if beginning else "it is empty"
+    return ServerFault("malformed", f"the reply is no chat completion: {said}", retry=True)
+
+
 _FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_blocked"}
 _NO_CREDIT_CODES = {"insufficient_quota", "billing_error"}
 _BAD_KEY_CODES = {"API_KEY_INVALID", "authentication_error", "ExpiredTokenException", "UnrecognizedClientException"}

@@ -27,7 +27,7 @@ from snellen.formats.decoding import JSON_FAULTS
 from snellen.models import chat
 from snellen.models.chat import Dialect, Wanted
 from snellen.models.connections import HttpReply
-from snellen.models.faults import ServerFault
+from snellen.models.faults import ServerFault, no_completion
 from snellen.models.prefix import common_prefix
 from snellen.records import ContinuationScore, ImageRef, Message, Request, Response, TextPart
 
@@ -186,7 +186,7 @@ def read_prompt(reply: HttpReply, now: float, *, scored: bool = True) -> PromptT
     try:
         prompted = msgspec.json.decode(reply.body, type=_Prompted)
     except JSON_FAULTS as error:
-        return ServerFault("malformed", f"the reply is no chat completion: {error}", retry=True)
+        return no_completion(reply.body, error)
     ids, positions = prompted.prompt_token_ids, prompted.prompt_logprobs
     if not scored:
         return (
@@ -289,7 +289,7 @@ def read_letters(reply: HttpReply, count: int, now: float) -> Response | ServerF
     try:
         choices = msgspec.json.decode(reply.body, type=_LettersReply).choices
     except JSON_FAULTS as error:
-        return ServerFault("malformed", f"the reply is no chat completion: {error}", retry=True)
+        return no_completion(reply.body, error)
     positions = choices[0].logprobs.content if choices and choices[0].logprobs else None
     if not positions or not any(position.top_logprobs for position in positions):
         return ServerFault("model", "the server gives no log-probabilities of its tokens (top_logprobs)", fatal=True)

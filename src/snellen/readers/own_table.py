@@ -6,7 +6,7 @@ Fields of a row (TSV/CSV: columns):
   `image_path` is always a path. A row with neither has no picture. Several pictures: `image_2`, `image_3` ... beside
   it, or (JSON) a list in `image`; as many marks `<image>` in the question say where they stand;
 - multiple choice: columns `A`, `B`, ... and `answer`: an option's letter or its text; or (JSON) a list
-  `options` and `answer`: an option's text, its letter, or its index from 0; the first that fits counts;
+  `options` and `answer`: an option's text, its letter, or its index from 0; one that means two options is refused;
 - open questions: no options; `answer`: a text or (JSON) a list of texts;
 - `answer` may be missing from the whole file: a split with hidden answers;
 - `relevance` (JSON): how right each option is, a list of numbers from 0 up, for NDCG;
@@ -46,8 +46,8 @@ FURTHER = tuple(f"image_{number}" for number in range(2, 33))
 KNOWN = ("question", "index", "hint", "image", "image_path", "answer", *FURTHER, *OWN, *LETTERS)
 _KNOWN = frozenset(KNOWN)
 TAG, ANSWER_TAG = "tag_", "answer_tag_"
-SHOWN_BLANKS = 5
-"""Rows without a picture that a note names."""
+SHOWN_ROWS = 5
+"""Rows that a note names."""
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,7 +72,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     chosen = read_params(params, Params)
     path = (folder or Path()) / chosen.file
     images = Path(chosen.images) if chosen.images else path.parent
-    faults, strange, pictures = list[str](), dict[str, None](), _PictureCells()
+    if not images.is_dir():
+        raise DataError(f"{images}: there is no such folder of pictures (--images)")
+    faults, strange, pictures, letters = list[str](), dict[str, None](), _PictureCells(), list[int]()
     last: Draft | None = None  # kept back, since notes on the whole file go with it
     for row in _rows(path):
         if last is not None:
@@ -84,10 +86,12 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             strange |= dict.fromkeys(row.strange)
             last = _draft(row.cells, row.where, row.number, images)
             pictures.count(row.number, bool(last.images))
+            if _is_letter_and_text(row.cells):
+                letters.append(row.number)
         except DataError as error:
             faults.append(str(error))
     if last is not None:
-        yield replace(last, notes=(*_notes(path, list(strange)), *pictures.notes(path)))
+        yield replace(last, notes=(*_notes(path, list(strange)), *pictures.notes(path), *_letter_notes(path, letters)))
     if faults:
         raise WrongRowsError(faults)
 
@@ -107,11 +111,23 @@ class _PictureCells:
     def notes(self, path: Path) -> tuple[str, ...]:
         if not self._with or not self._without:
             return ()
-        first = ", ".join(map(str, self._without[:SHOWN_BLANKS]))
-        more = ", ..." if len(self._without) > SHOWN_BLANKS else ""
         blank, total = len(self._without), self._with + len(self._without)
-        what = "record" if path.suffix.lower() == ".json" else "line"
-        return (f"{path.name}: {blank:,} of {total:,} questions have no picture ({what} {first}{more})",)
+        return (f"{path.name}: {blank:,} of {total:,} questions have no picture ({_named(path, self._without)})",)
+
+
+def _letter_notes(path: Path, rows: list[int]) -> tuple[str, ...]:
+    if not rows:
+        return ()
+    return (
+        f"{path.name}: where an answer is the letter of one option and the text of another ({len(rows):,} questions: "
+        f"{_named(path, rows)}), it was read as the letter",
+    )
+
+
+def _named(path: Path, rows: list[int]) -> str:
+    what = "record" if path.suffix.lower() == ".json" else "line"
+    more = ", ..." if len(rows) > SHOWN_ROWS else ""
+    return f"{what} {', '.join(map(str, rows[:SHOWN_ROWS]))}{more}"
 
 
 def _notes(path: Path, strange: list[str]) -> tuple[str, ...]:
@@ -234,20 +250,45 @@ def _answer(row: dict[str, Any], options: tuple[str, ...], where: str) -> tuple[
         texts = tuple(_text(text) for text in answer) if isinstance(answer, list) else (_text(answer),)
         return (), texts
     if isinstance(answer, int) and not isinstance(answer, bool):
-        if not 0 <= answer < len(options):
-            raise DataError(f"{where}: answer {answer} but options are 0-{len(options) - 1}")
-        return (answer,), ()
+        return (_index(row, answer, options, where),), ()
     text, letters = _text(answer), LETTERS[: len(options)]
     if "options" not in row and len(text) == 1 and text in letters:
         return (LETTERS.index(text),), ()
     if text in options:
-        return (options.index(text),), ()
+        chosen = options.index(text)
+        if len(text) == 1 and text in letters and chosen != LETTERS.index(text):
+            raise DataError(
+                f"{where}: answer {text!r} is the text of one option and the letter of another; write the index of the "
+                "right one, counted from 0"
+            )
+        return (chosen,), ()
     if len(text) == 1 and text.upper() in letters:
         return (LETTERS.index(text.upper()),), ()
     raise DataError(
         f"{where}: answer {text!r} is neither one of the letters {LETTERS[0]}-{LETTERS[len(options) - 1]} "
         "nor the text of an option"
     )
+
+
+def _index(row: dict[str, Any], answer: int, options: tuple[str, ...], where: str) -> int:
+    """The answer as an index from 0. Raises DataError where none of the options, or another one, is that number."""
+    if not 0 <= answer < len(options):
+        raise DataError(f"{where}: answer {answer} but options are 0-{len(options) - 1}")
+    given = row["options"] if "options" in row else [row[letter] for letter in LETTERS if letter in row]
+    numbers = [option if type(option) is int else None for option in given]
+    if answer in numbers and numbers.index(answer) != answer:
+        raise DataError(
+            f"{where}: answer {answer} is the index of option {options[answer]} and is itself another option; write "
+            f'"{answer}" for the option {answer}, or "{options[answer]}" for the other'
+        )
+    return answer
+
+
+def _is_letter_and_text(row: dict[str, Any]) -> bool:
+    """Whether the answer in a row with columns A, B, ... is the letter of one option and the text of another."""
+    lettered = {} if "options" in row else {letter: row[letter] for letter in LETTERS if letter in row}
+    answer = str(row.get("answer"))
+    return answer in lettered and answer in lettered.values() and lettered[answer] != answer
 
 
 def _relevance(row: dict[str, Any], where: str) -> tuple[float, ...]:

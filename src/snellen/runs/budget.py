@@ -45,7 +45,7 @@ class RunBudget:
         self._requests = None if most is None else most // workers + (worker < most % workers)
         self._cost = None if spec.max_cost is None else (spec.max_cost - taken.paid) / workers
         self._ends = None if spec.max_time is None else clock() + spec.max_time - taken.seconds
-        self._taken = self._answered = 0
+        self._taken = self._answered = self._counted = self._uncounted = 0
         self.paid = 0.0
         """What the answers cost so far, in the currency of the price."""
         self.spent = ""
@@ -58,7 +58,8 @@ class RunBudget:
     def take(self) -> bool:
         """Whether one more request may be sent; it then counts as sent.
 
-        Money counts as spent for requests on their way too, each at the mean price of those that were answered.
+        Money counts as spent for requests on their way too, and for answers whose tokens nobody counted, each at the
+        mean price of the other answers. Where the first answers come without counts, no more is sent.
         """
         if not self.spent:
             self.spent = self._reason()
@@ -70,8 +71,14 @@ class RunBudget:
     def settle(self, response: Response) -> None:
         """A request that was sent has been answered, or has failed."""
         self._answered += 1
-        if self._spec.price is not None and response.usage is not None:
-            self.paid += cost_of(response.usage, self._spec.price)
+        if self._spec.price is None:
+            return
+        usage = response.usage
+        if usage is None or (usage.prompt_tokens is None and usage.completion_tokens is None):
+            self._uncounted += response.error is None
+        else:
+            self._counted += 1
+            self.paid += cost_of(usage, self._spec.price)
 
     def _reason(self) -> str:
         if self._requests is not None and self._taken >= self._requests:
@@ -79,8 +86,14 @@ class RunBudget:
         if self._ends is not None and self._clock() >= self._ends:
             return f"--max-time {self._spec.max_time:g}"
         if self._cost is not None:
-            mean = self.paid / self._answered if self._answered else 0.0
-            if self._cost <= 0 or self.paid + mean * (self._taken - self._answered + 1) > self._cost:
+            if self._uncounted and not self._counted:
+                return (
+                    f"--max-cost {self._spec.max_cost:g}, which cannot hold as the answers come without counts of "
+                    "tokens (--max-requests can)"
+                )
+            known = self._answered - self._uncounted  # a failure costs nothing
+            mean = self.paid / known if known else 0.0
+            if self._cost <= 0 or self.paid + mean * (self._taken - known + 1) > self._cost:
                 return f"--max-cost {self._spec.max_cost:g}"
         return ""
 

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from snellen.benchmark import Benchmark
+from snellen.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import ANSWERS
+from snellen.errors import DataError
 from snellen.formats.parquet import read_records
 from snellen.records import Answer, Sample
+from snellen.runs.own_questions import questions_folder
 from snellen.scoring.stored_records import PackedRecords
 
 Key = tuple[str, int]
@@ -37,6 +39,22 @@ def answers_at_hand(folder: Path, *, compact: bool = False) -> Mapping[Key, Answ
 def has_answers(folder: Path) -> bool:
     """Whether the answers are here, or there are none to be known."""
     return (folder / ANSWERS).exists() or ANSWERS not in Benchmark(folder).manifest.files
+
+
+def changed_answers(run: Path, benchmarks: Iterable[Benchmark]) -> list[str]:
+    """Names of the benchmarks whose known answers are others than when the run was last asked."""
+    changed = []
+    for benchmark in benchmarks:
+        kept = questions_folder(run, benchmark.name)
+        if not (kept / MANIFEST).exists():
+            continue
+        try:
+            before = Benchmark(kept).manifest.files.get(ANSWERS)
+        except DataError:
+            continue  # damaged: the run keeps its questions anew when it goes on
+        if before not in (None, benchmark.manifest.files.get(ANSWERS)):
+            changed.append(benchmark.name)
+    return changed
 
 
 def with_answer_tags(

@@ -154,6 +154,12 @@ def _write_lines(path: Path, records: Iterable[Struct]) -> None:
         path.unlink(missing_ok=True)
 
 
+def is_scored_whole(run: Path) -> bool:
+    """Whether a run's standard scoring is of all that its journals hold. Raises StoreError for a damaged file."""
+    path = scoring_folder(run, STANDARD) / SCORING
+    return path.exists() and _decoded(path, KeptScoring).journals == _sizes(run)
+
+
 def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
     """A scoring as it was kept; nothing is read or scored again, and no answer is needed.
 

@@ -15,7 +15,7 @@ from snellen.catalogue import BenchmarkSpec, select
 from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
 from snellen.catalogue.hooks import params_with
 from snellen.cli.show import announce, build_progress, print_built
-from snellen.errors import DataError
+from snellen.errors import DataError, UnknownNameError
 from snellen.models.base import load_model
 from snellen.paths import benchmark_folder
 from snellen.readers.own_table import SUFFIXES
@@ -104,7 +104,7 @@ def command(
                 lenient=lenient, examples=recipe.examples, progress=progress,
             )  # fmt: skip
         print_built(benchmark)
-    catalogued = [spec for target in what if Path(target).suffix not in SUFFIXES for spec in select(target)]
+    catalogued = [spec for target in what if Path(target).suffix not in SUFFIXES for spec in _select(target)]
     settings = dict(_setting(param) for param in params)
     specs = [_asked(spec, answers, lenient) for spec in catalogued]
     distractor_writer = load_model(writer) if writer else None
@@ -139,6 +139,18 @@ def _asked(spec: BenchmarkSpec, answers: Path | None, lenient: bool) -> Benchmar
     return replace(
         spec, source=replace(spec.source, params=params_with(spec.source.params, answers=answers, lenient=lenient))
     )
+
+
+def _select(target: str) -> tuple[BenchmarkSpec, ...]:
+    """What a name of the catalogue stands for. Raises DataError for a file that is no table of questions."""
+    try:
+        return select(target)
+    except UnknownNameError:
+        if not Path(target).is_file():
+            raise
+        raise DataError(
+            f"{target}: questions are read from {', '.join(SUFFIXES)}; save a spreadsheet as .csv in UTF-8"
+        ) from None
 
 
 def _setting(text: str) -> tuple[str, str]:

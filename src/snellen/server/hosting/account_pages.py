@@ -39,7 +39,8 @@ Text = Annotated[str, Form(max_length=200)]
 
 @router.get("/sign-in", include_in_schema=False)
 async def sign_in_page(request: Request, services: ServicesDep, next: str = "/") -> HTMLResponse:  # noqa: A002
-    return services.pages.render(request, "accounts/sign_in.html", {"next": _local(next), "fault": "", "name": ""})
+    values = {"next": _local(next), "fault": "", "name": "", "is_open": _is_open(services)}
+    return services.pages.render(request, "accounts/sign_in.html", values)
 
 
 @router.post("/sign-in", include_in_schema=False, dependencies=[Depends(Limited("sign in"))])
@@ -53,7 +54,8 @@ async def sign_in(
     found = await services.database.read(lambda connection: accounts.find_account(connection, name))
     account, hashed = found or (None, None)
     if not await services.passwords.is_right(password, hashed) or account is None:
-        values = {"next": _local(next), "fault": "No account has this name and password.", "name": name}
+        fault = "No account has this name and password."
+        values = {"next": _local(next), "fault": fault, "name": name, "is_open": _is_open(services)}
         return services.pages.render(request, "accounts/sign_in.html", values, 403)
     return await _signed_in(request, services, account, _local(next))
 
@@ -266,8 +268,12 @@ def _scopes(services: Services, account: Account) -> dict[str, str]:
     return {**found, EVERYTHING: "all that an administrator may do"} if account.is_admin else found
 
 
+def _is_open(services: Services) -> bool:
+    return services.configuration.registration == "open"
+
+
 def _check_open(services: Services) -> None:
-    if services.configuration.registration != "open":
+    if not _is_open(services):
         raise HTTPException(404, "accounts are made by invitation here; ask an administrator for a link")
 
 

@@ -12,10 +12,12 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from snellen.errors import StoreError
 from snellen.protocols.base import parse_protocol
 from snellen.records import Failure
 from snellen.runs.journal import RUN_MANIFEST, RunManifest, journals
 from snellen.runs.own_questions import reopen_benchmark
+from snellen.scoring.kept_scoring import is_scored_whole
 
 State = Literal["under way", "finished", "stopped"]
 QUIET = 120.0
@@ -124,12 +126,22 @@ class Progress:
 
 
 def _state(folder: Path, now: float) -> State:
-    """Results are written when all is asked; what was written later belongs to a run that goes on."""
+    """Results are written when all is asked; what was written later belongs to a run that goes on, or was copied so."""
     written = max((path.stat().st_mtime for path in [*journals(folder), folder / RUN_MANIFEST]), default=0.0)
     results = folder / RESULTS
     if results.exists() and results.stat().st_mtime >= written:
         return "finished"
-    return "under way" if now - written < QUIET else "stopped"
+    if now - written < QUIET:
+        return "under way"
+    return "finished" if _is_scored_whole(folder) else "stopped"
+
+
+def _is_scored_whole(folder: Path) -> bool:
+    """As `is_scored_whole`, which no copying of files changes; not where the scoring is damaged."""
+    try:
+        return is_scored_whole(folder)
+    except StoreError:
+        return False
 
 
 def _count(folder: Path, manifest: RunManifest) -> int:
