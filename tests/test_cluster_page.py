@@ -99,9 +99,10 @@ def test_shares_go_on_beside_each_other_and_beside_nothing_else() -> None:
         if state.requests and not inner:
             inner.append("begun")
             ask_share(spec, "2/2")
-            for again in (lambda: ask_share(spec, "1/2"), lambda: sn.evaluate("snellen:uniform", **as_kwargs())):
+            others = [lambda share=share: ask_share(spec, share) for share in ("1/2", "3/4")]
+            for other in (*others, lambda: sn.evaluate("snellen:uniform", **as_kwargs())):
                 with pytest.raises(StoreError, match="is in use by another run"):
-                    again()
+                    other()
 
     def as_kwargs() -> dict[str, Any]:
         return {"benchmarks": "eyechart/shape", "protocols": "circular", "limit": 12, "name": "r"}

@@ -602,3 +602,14 @@ def test_a_budget_eaten_by_reasoning_is_a_reason_of_its_own_and_said_with_the_wa
     [benchmark] = finished.scored.benchmarks
     assert {prediction.reason for prediction in benchmark.predictions} == {"reasoning cut off"}
     assert "Let me see" in (report_path([finished.scored])).read_text("utf-8")
+
+
+def test_replies_cut_before_they_answer_are_said_with_the_way_out(tmp_path: Path) -> None:
+    said: list[str] = []
+    with start_server() as started:
+        started.script(Fault(body=reply_body("The picture shows a room in which", finish="length"), times=10**6))
+        model = f"openai:any@{started.url}"
+        spec = run_spec({"models": [model], "benchmarks": ["eyechart/colour"], "limit": 3, "runs": str(tmp_path)})
+        evaluate_spec(spec, announce=said.append)
+    [line] = [line for line in said if "replies were cut" in line]
+    assert line.startswith("3 of 3 replies were cut by the length limit before they had answered; raise --max-new-tok")

@@ -31,12 +31,12 @@ from snellen.runs.plan import Announce, RunPlan, plan_run, with_parts
 from snellen.runs.progress import ProgressListener, ignore_progress, progress_of
 from snellen.runs.ray_cluster import run_on_ray
 from snellen.runs.rounds import next_parts, no_parts, summed_outcome
-from snellen.runs.run_folder import is_read_only, locked_run
+from snellen.runs.run_folder import is_read_only, locked_share
 from snellen.runs.runner import RunOutcome, run_plan
 from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
 from snellen.scoring.answers import changed_answers, has_answers
-from snellen.scoring.cut_reasoning import cut_reasoning_sentence
+from snellen.scoring.cut_replies import cut_reply_sentences
 from snellen.scoring.judges.agreement import agreement_sentence
 from snellen.scoring.judges.calibration import calibrate
 from snellen.scoring.judges.ensemble import JudgeEnsemble
@@ -123,7 +123,7 @@ def ask_share(
         plan = plan_run(spec.for_model(place, model), announce)
         own = replace(plan, spec=replace(plan.spec, workers=shares), worker=number - 1)
         # A share that is the whole run is held by its runner.
-        with _noting_folder(own), locked_run(own.folder, shared=True) if shares > 1 else nullcontext():
+        with _noting_folder(own), locked_share(own.folder, shares) if shares > 1 else nullcontext():
             evaluated = load_evaluated(model, cast.models, cast.roles)
             outcomes.append(run_plan(evaluated, own, progress_of(own, progress, of_worker=True), cast.roles))
     for outcome in outcomes:
@@ -179,7 +179,7 @@ def _evaluate_one(
     else:
         outcome = carry_out(plan, model, cast, progress, announce)
         [scored] = score_folders([outcome.folder], spec.scoring, spec.judge, announce)
-    if sentence := cut_reasoning_sentence(scored):
+    for sentence in cut_reply_sentences(scored):
         announce(sentence)
     for use in scored.roles:
         announce(use.sentence(spec.price))

@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from snellen.errors import StoreError
@@ -15,21 +15,42 @@ LOCK = ".lock"
 
 
 @contextmanager
-def locked_run(folder: Path, *, shared: bool = False) -> Iterator[int]:
-    """Hold a run folder, made where it is not there, for one command, or with others that ask `shared` parts of it.
+def locked_run(folder: Path) -> Iterator[int]:
+    """Hold a run folder, made where it is not there, for one command.
 
     Yields the lock's file, which the command's worker processes inherit: the folder stays held until the last of them
     has ended. Raises StoreError."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise unwritable(folder, error) from None
-    lock_file(file, folder, shared=shared)
+    file = _opened(folder, LOCK)
+    lock_file(file, folder)
     try:
         yield file
     finally:
         os.close(file)
+
+
+@contextmanager
+def locked_share(folder: Path, shares: int) -> Iterator[None]:
+    """Hold a run folder together with others that ask a share of it, out of as many. Raises StoreError."""
+    with ExitStack() as held:
+        for name in (LOCK, f"{LOCK}-{shares}"):
+            file = _opened(folder, name)
+            lock_file(file, folder, shared=True)
+            held.callback(os.close, file)
+        # Whoever comes second sees the first one's lock.
+        for other in folder.glob(f"{LOCK}-*"):
+            if other.name != f"{LOCK}-{shares}":
+                file = _opened(folder, other.name)
+                lock_file(file, folder)
+                os.close(file)
+        yield
+
+
+def _opened(folder: Path, name: str) -> int:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise unwritable(folder, error) from None
 
 
 def lock_file(file: int, folder: Path, *, shared: bool = False) -> None:
