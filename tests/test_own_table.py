@@ -103,6 +103,7 @@ def test_any_texts_come_through_all_three_forms(
         ({"A": "b", "B": "a", "answer": "a"}, 1),
         ({"A": "cat", "B": "dog", "answer": "dog"}, 1),
         ({"A": "cat", "B": "dog", "answer": "b"}, 1),
+        ({"A": "cat", "B": "dog", "answer": " B "}, 1),
     ],
 )
 def test_an_answer_is_a_letter_a_text_or_an_index(row: dict[str, Any], gold: int, tmp_path: Path) -> None:
@@ -317,6 +318,7 @@ WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
         "Which?\tcat\tdog\n",
         ":1: the header has no column 'question'; it has Which\\?, cat, dog",
     ),
+    "semicolons": ("t.csv", "question;A;B\nWhich?;cat;dog\n", "it has question;A;B; a comma separates columns$"),
     "empty table": ("t.csv", "", ":1: the header has no column 'question'; it has nothing"),
     "empty lines": ("t.jsonl", "\n\n", "mine: the source has no questions"),
     "header alone": ("t.tsv", "question\tA\tB\n", "mine: the source has no questions"),

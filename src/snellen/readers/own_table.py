@@ -185,7 +185,9 @@ def _row_of(record: Any, where: str, number: int) -> _Row:
 def _table(table: DelimitedTable) -> Iterator[_Row]:
     if "question" not in table.header:
         named = ", ".join(table.header) or "nothing"
-        raise DataError(f"{table.path}:1: the header has no column 'question'; it has {named}")
+        separator = "a comma" if table.path.suffix.lower() == ".csv" else "a tab"
+        hint = f"; {separator} separates columns" if len(table.header) == 1 else ""
+        raise DataError(f"{table.path}:1: the header has no column 'question'; it has {named}{hint}")
     strange = _strangers(table.header, f"{table.path}:1")
     for line, _, cells in table:
         yield _Row(f"{table.path}:{line}", line, cells, strange)
@@ -252,6 +254,8 @@ def _answer(row: dict[str, Any], options: tuple[str, ...], where: str) -> tuple[
     if isinstance(answer, int) and not isinstance(answer, bool):
         return (_index(row, answer, options, where),), ()
     text, letters = _text(answer), LETTERS[: len(options)]
+    if text not in options:
+        text = text.strip()
     if "options" not in row and len(text) == 1 and text in letters:
         return (LETTERS.index(text),), ()
     if text in options:
