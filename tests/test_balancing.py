@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from hypothesis import given
@@ -136,7 +138,7 @@ def test_the_machine_of_a_server_that_says_nothing_is_asked_whether_it_is_there(
 def test_where_all_are_gone_the_run_ends_as_with_one(questions: Benchmark) -> None:
     with start_server() as first, start_server() as second:
         urls = first.url, second.url
-    with pytest.raises(ModelError, match=r"stopped, since the last .* is the server running"):
+    with pytest.raises(ModelError, match=r"stopped, since the last .* is it running"):
         ask(model_at(*urls, stop_after=4, retries=2), *questions_of(8))
 
 
@@ -215,3 +217,18 @@ def test_addresses_are_no_part_of_who_answers() -> None:
 def test_urls_that_make_no_sense_together_say_so(urls: str, fault: str) -> None:
     with pytest.raises(ModelError, match=fault):
         load_model(f"openai:any@{urls}")
+
+
+@pytest.mark.parametrize(("scheme", "doubt"), [("https", "does it speak https"), ("http", "is it running")])
+def test_a_server_that_does_not_speak_as_its_address_says_is_doubted_in_words(scheme: str, doubt: str) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as plain:
+        listening = Thread(target=plain.serve_forever)
+        listening.start()
+        address = f"{scheme}://127.0.0.1:{plain.server_port}/v1"
+        if scheme == "http":
+            plain.shutdown()
+            plain.server_close()
+        [response] = ask(model_at(address, retries=0), question())
+        plain.shutdown()
+        listening.join()
+    assert response.error and response.error.detail.endswith(f"; {doubt}?")

@@ -191,7 +191,9 @@ class Client:
             if "CERTIFICATE_VERIFY_FAILED" in message:
                 hint = "name the certificate of its authority in SSL_CERT_FILE"
                 return ServerFault("connection", f"{server.url}: {message}; {hint}", fatal=True)
-            return ServerFault("connection", f"{server.url}: {message}; is the server running?", retry=True)
+            speaks_otherwise = "WRONG_VERSION_NUMBER" in message or isinstance(error, httpcore.ConnectTimeout)
+            doubt = "does it speak https" if server.url.startswith("https:") and speaks_otherwise else "is it running"
+            return ServerFault("connection", f"{server.url}: {message}; {doubt}?", retry=True)
 
     async def close(self) -> None:
         await self._servers.close()
