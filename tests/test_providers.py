@@ -414,6 +414,18 @@ def test_azure_is_asked_with_its_key_header_and_version(monkeypatch: pytest.Monk
     assert seen.asked["max_completion_tokens"] == 30
 
 
+def reply_of(model: Any) -> Response:
+    """What a model says to the usual question, and nothing is left open."""
+
+    async def play() -> Response:
+        try:
+            return await model.ask(question(), Shelf())
+        finally:
+            await model.close()
+
+    return asyncio.run(play())
+
+
 def test_vertex_is_asked_with_the_token_of_google_auth(monkeypatch: pytest.MonkeyPatch) -> None:
     auth = pytest.importorskip("google.auth")
     credentials = pytest.importorskip("google.oauth2.credentials").Credentials(token=KEY)
@@ -421,14 +433,7 @@ def test_vertex_is_asked_with_the_token_of_google_auth(monkeypatch: pytest.Monke
     with start_server(service=VertexService, key=KEY) as started:
         url = f"http://127.0.0.1:{started.port}/v1/projects/p/locations/europe-west4/publishers/google"
         model = load_model(f"vertex:gemini-3-flash@{url}")
-
-        async def play() -> Response:
-            try:
-                return await model.ask(question(), Shelf())  # type: ignore
-            finally:
-                await model.close()  # type: ignore
-
-        response = asyncio.run(play())
+        response = reply_of(model)
     assert (response.error, response.text) == (None, "(B)")
 
 
@@ -475,14 +480,7 @@ def test_bedrock_is_asked_with_a_signature_where_there_is_no_api_key(
     with start_server(service=BedrockService) as started:
         address = f"127.0.0.1:{started.port}"
         model = load_model(f"bedrock:{NAMES['bedrock']}@http://{address}?region=eu-west-1")
-
-        async def play() -> Response:
-            try:
-                return await model.ask(question(), Shelf())  # type: ignore
-            finally:
-                await model.close()  # type: ignore
-
-        response = asyncio.run(play())
+        response = reply_of(model)
         [seen] = started.seen(BedrockService.place)
     assert (response.error, response.text) == (None, "(B)")
     time = seen.headers["x-amz-date"]
@@ -551,14 +549,7 @@ def test_options_of_the_model_string_reach_an_openai_compatible_server() -> None
         }
         text = model_string(f"openai:any@{started.url}", reasoning_effort="low", logprobs=2, stop="\n", **options)
         model = load_model(text)
-
-        async def play() -> Response:
-            try:
-                return await model.ask(question(), Shelf())  # type: ignore
-            finally:
-                await model.close()  # type: ignore
-
-        response = asyncio.run(play())
+        response = reply_of(model)
         [seen] = started.seen()
     asked = seen.asked
     assert asked["messages"][0] == {"role": "system", "content": "Be brief."}
