@@ -108,13 +108,18 @@ class ScoredRun(Struct, frozen=True):
 
 
 def run_labels(runs: Sequence[ScoredRun]) -> list[str]:
-    """What to call each run beside the others: its model's name, with its folder where several runs share the model,
-    and `as published` where other runs are not."""
+    """What to call each run beside the others: its model's name, with its folder where several runs share the model
+    (the whole path where their folders share the name, too), and `as published` where other runs are not."""
     models = Counter((run.manifest.model, run.convention) for run in runs)
+    folders = Counter((run.manifest.model, run.convention, run.folder.name) for run in runs)
     mixed = len({run.convention for run in runs}) > 1
-    return [
-        run.manifest.model
-        + (f" ({run.folder.name})" if models[run.manifest.model, run.convention] > 1 else "")
-        + (" as published" if mixed and run.convention != "standard" else "")
-        for run in runs
-    ]
+    labels = []
+    for run in runs:
+        alike = run.manifest.model, run.convention
+        folder = run.folder.name if folders[*alike, run.folder.name] == 1 else str(run.folder)
+        labels.append(
+            run.manifest.model
+            + (f" ({folder})" if models[alike] > 1 else "")
+            + (" as published" if mixed and run.convention != "standard" else "")
+        )
+    return labels
