@@ -33,6 +33,7 @@ from snellen.evaluation import check_budget, evaluate_spec, score_folders, silen
 from snellen.exports.declaration import BenchmarkJob, Exporter, ExportJob
 from snellen.exports.tracking import track
 from snellen.formats.frames import check_polars
+from snellen.formats.shown_text import object_line
 from snellen.models.base import as_model_string, load_model
 from snellen.paths import slug
 from snellen.protocols.base import parse_protocol
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
     from snellen.studies.statistic import StudyRow
 
 DEFAULT_SCORING = ScoringSpec()
+SHOWN_RUNS = 3
+"""Runs that the line of several runs names."""
 NOBODY: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -78,6 +81,12 @@ class Results:
     def __init__(self, runs: Sequence[ScoredRun]) -> None:
         self.runs = tuple(runs)
         self.rows: list[Result] = results_of_all(runs)
+
+    def __repr__(self) -> str:
+        shown = [f"{run.manifest.model} in {run.folder}" for run in self.runs[:SHOWN_RUNS]]
+        more = [f"{len(self.runs) - SHOWN_RUNS} more runs"] if len(self.runs) > SHOWN_RUNS else []
+        benchmarks = {scored.spec.name for run in self.runs for scored in run.benchmarks}
+        return object_line(self, ", ".join(shown + more), benchmarks=len(benchmarks), numbers=len(self.rows))
 
     def table(self, *, slices: bool = False) -> polars.DataFrame:
         """One row a number: model, benchmark, dimension, protocol, method, metric, value, low, high,
@@ -375,6 +384,12 @@ class StudyResults:
     def __init__(self, outcome: StudyOutcome) -> None:
         self.outcome = outcome
         self.rows: list[StudyRow] = outcome.rows
+
+    def __repr__(self) -> str:
+        found = self.outcome
+        return object_line(
+            self, f"{found.study.name} in {found.folder}", cells=len(found.numbers.cells), numbers=len(self.rows)
+        )
 
     def table(self) -> polars.DataFrame:
         """One row a number: statistic, quantity, model, benchmark, metric, cell, against, value, low, high, n ..."""

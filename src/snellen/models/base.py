@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from snellen import registry
 from snellen.errors import ModelError
+from snellen.formats.shown_text import object_line
 from snellen.images import Images
 from snellen.models.object_fingerprint import object_fingerprint
 from snellen.records import ImageRef, Kind, Request, Response
@@ -19,6 +20,15 @@ from snellen.records import ImageRef, Kind, Request, Response
 NO_CONTINUATIONS = "the request has no continuations; there is nothing to score"
 ALL_KINDS: frozenset[Kind] = frozenset({"generate", "loglikelihood"})
 """The `kinds` of a model that can do both; one that only replies has `frozenset({"generate"})`."""
+
+
+class ShownByName:
+    """A model that Python shows as its class and name: `<HFModel: hf:org/name>`."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return object_line(self, self.name)
 
 
 @runtime_checkable
@@ -221,7 +231,7 @@ def load_model(model: str | Any) -> Model | AsyncModel:
     return opened
 
 
-class ModelAdapter:
+class ModelAdapter(ShownByName):
     """A user's object with `generate(requests, images)` and optionally `loglikelihood`.
 
     `generate` may return texts and `loglikelihood` lists of numbers instead of Response records. Its `name`,

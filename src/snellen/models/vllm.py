@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from snellen.errors import DataError, MissingExtraError
 from snellen.images import Images, to_plain_file
 from snellen.models import chat
-from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, read_options
+from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, ShownByName, read_options
 from snellen.models.faults import ServerFault
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
 from snellen.models.request_options import SamplingOptions
@@ -66,7 +66,7 @@ def open_vllm(spec: ModelSpec) -> VllmModel:
     return VllmModel(spec, options, vllm, engine)
 
 
-class VllmModel:
+class VllmModel(ShownByName):
     """Passes whole windows to the engine, which batches requests and caches pictures and prefixes itself.
 
     The engine's tokenizer reads control tokens wherever they stand, so texts are written without them.

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.suites import AsPublished
+from snellen.formats.shown_text import object_line
 from snellen.reasons import Reason
 from snellen.records import Answer, Convention, Prediction, Result, Sample, Score
 from snellen.runs.journal import RunManifest
@@ -39,6 +40,9 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
     """The rules of its suite's tables, when it was scored by them."""
     golds_absent: bool = False
     """Whether there are answers, but not at hand: a scoring that was kept is shown without them."""
+
+    def __repr__(self) -> str:
+        return object_line(self, self.spec.name, samples=len(self.samples), scores=len(self.scores))
 
     @cached_property
     def chance_accuracy(self) -> float | None:
@@ -94,6 +98,9 @@ class ScoredRun(Struct, frozen=True):
     """Its results as they were kept, for a scoring that was opened again; None where they are to be computed."""
     kept_in: Path | None = None
     """The folder in which this scoring is kept; None where it is not."""
+
+    def __repr__(self) -> str:
+        return object_line(self, f"{self.manifest.model} in {self.folder}", benchmarks=len(self.benchmarks))
 
     @property
     def convention(self) -> Convention:
