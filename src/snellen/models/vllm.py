@@ -24,6 +24,7 @@ from snellen.models.hf.conversation import control_tokens, without_control_token
 from snellen.models.request_options import SamplingOptions
 from snellen.models.served import PromptTokens, border_scores, with_continuation
 from snellen.models.thoughts import split_thoughts
+from snellen.progress_bars import import_tqdm
 from snellen.records import Failure, ImageRef, Kind, Message, Request, Response, TextPart, Usage
 
 ADAPTER = "vllm-2"
@@ -46,6 +47,7 @@ class VllmOptions(SamplingOptions, frozen=True):
 def open_vllm(spec: ModelSpec) -> VllmModel:
     """The model of `vllm:org/name[@revision]` or `vllm:./folder`. Raises MissingExtraError without vLLM."""
     options = read_options(spec, VllmOptions)
+    import_tqdm()
     try:
         vllm = importlib.import_module("vllm")
     except ImportError as error:
