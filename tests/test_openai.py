@@ -37,6 +37,7 @@ from snellen.models.connections import Connections, HttpReply
 from snellen.models.faults import ServerFault
 from snellen.models.limits import AdaptiveLimit
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place, open_openai
+from snellen.models.redaction import presentable
 from snellen.models.retry import Retry, parse_retry_after
 from snellen.records import Decoding, Failure, ImagePart, ImageRef, Message, Request, Response, TextPart, Usage, Variant
 
@@ -686,6 +687,21 @@ def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -
 
 
 # Keys and model strings
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        (f"provided: Bearer {KEY}; check the API key", "provided: Bearer ***; check the API key"),
+        (f"Is Bearer {KEY}? No (see {KEY}).", "Is Bearer ***? No (see ***)."),
+        ("Bearer ab12.cd-34_~+/==, (Bearer x|y,z:1). Bearer ab12", "Bearer ***, (Bearer ***). Bearer ***"),
+        ('{"sent": "Bearer ab.12", "code": 401}', '{"sent": "Bearer ***", "code": 401}'),
+        ("not 'Bearer \"ab12\"', not Bearer <ab<12>.", "not 'Bearer ***\"', not Bearer ***>."),
+        ("keys sk-ab12-cd, sk-proj-****34: wrong", "keys ***, ***: wrong"),
+    ],
+)
+def test_what_stands_after_a_key_stays(told: str, shown: str) -> None:
+    assert presentable(told, KEY) == shown
 
 
 def test_the_key_is_sent_and_appears_nowhere_else(
