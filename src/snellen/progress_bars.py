@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import warnings
 from contextlib import suppress
@@ -14,4 +15,4 @@ def import_tqdm() -> None:
         return
     with warnings.catch_warnings(), suppress(ModuleNotFoundError):
         warnings.filterwarnings("ignore", message="IProgress not found")
-        import tqdm.auto  # noqa: F401
+        importlib.import_module("tqdm.auto")
