@@ -768,8 +768,8 @@ def test_a_key_in_a_model_string_is_refused_without_repeating_it(text: str) -> N
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("openai:any@http://h/v1?concurrency=0", ">= 1"),
-        ("openai:any@http://h/v1?timeout=0", "> 0"),
+        ("openai:any@http://h/v1?concurrency=0", "concurrency=.0. is not a whole number that is at least 1"),
+        ("openai:any@http://h/v1?timeout=0", "timeout=.0. is not a number that is more than 0; write timeout=0.5"),
         ("openai:any@http://h/v1?prefix=maybe", "maybe"),
         ("openai:any@http://h/v1?timout=3", "did you mean timeout"),
         ("openai:@http://h/v1", "write openai:NAME@"),
