@@ -92,6 +92,31 @@ def test_several_models_share_one_table() -> None:
     assert results.value("circular_accuracy", benchmark="eyechart/exists", model="snellen:always-a") == 0.0
 
 
+def test_what_calls_return_says_in_one_line_what_it_is_how_many_and_where() -> None:
+    results = sn.evaluate(["snellen:oracle", "snellen:always-a"], ["eyechart/shape", "eyechart/exists"], limit=4)
+    first, second = (run.folder for run in results.runs)
+    counts = f"benchmarks: 2, numbers: {len(results.rows)}"
+    assert repr(results) == f"<Results: snellen:oracle in {first}, snellen:always-a in {second}; {counts}>"
+    assert repr(sn.Results(results.runs * 3)).startswith(
+        f"<Results: snellen:oracle in {first}, snellen:always-a in {second}, snellen:oracle in {first}, 3 more runs; "
+    )
+    compared = results.compare(resamples=0)
+    assert repr(compared) == (
+        "<Comparison: snellen:oracle, snellen:always-a; "
+        f"differences: {len(compared.differences)}, ranks: 0, flips: {len(compared.flips)}>"
+    )
+    assert repr(results.runs[0]) == f"<ScoredRun: snellen:oracle in {first}; benchmarks: 2>"
+    exists, _ = sorted(results.runs[0].benchmarks, key=lambda scored: scored.spec.name)
+    assert repr(exists) == f"<ScoredBenchmark: eyechart/exists; samples: 4, scores: {len(exists.scores)}>"
+    assert (
+        repr(sn.build("eyechart/shape", to="built"))
+        == "<Benchmark: eyechart/shape in built; questions: 300, pictures: 300>"
+    )
+    assert repr(sn.load_model("snellen:oracle")) == "<Oracle: snellen:oracle>"
+    assert repr(sn.load_model(Reader())) == "<ModelAdapter: reader>"
+    assert repr(sn.Scripted({}, name="two\x1blines")) == "<Scripted: two\ufffdlines>"
+
+
 class Reader:
     """A user's model: sees the stored bytes, answers in plain texts and numbers."""
 

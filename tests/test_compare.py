@@ -66,6 +66,37 @@ def test_flips_name_the_questions(compared: Results) -> None:
     assert [flip.first_value for flip in flips] == [1.0] * 10 + [0.0] * 2
 
 
+def test_runs_opened_together_are_compared_as_when_they_were_made(compared: Results) -> None:
+    folders = [run.folder for run in compared.runs]
+    opened = sn.load_run(map(str, folders))
+    assert opened.rows == compared.rows
+    assert opened.compare(resamples=50) == compared.compare(resamples=50)
+    by_folder = opened.compare(baseline=folders[1], resamples=0)
+    assert by_folder == opened.compare(baseline="late", resamples=0)
+    assert {d.first for d in by_folder.differences} == {"late"}
+    assert sn.load_run(folders[0]).rows == sn.load_run([folders[0]]).rows
+
+
+def test_a_run_named_twice_or_none_at_all_is_refused(compared: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = compared.runs[0].folder
+    monkeypatch.chdir(folder.parent)
+    with pytest.raises(sn.DataError, match=rf"{folder.name} is named more than once; name each run once"):
+        sn.load_run([folder, folder.name])
+    with pytest.raises(sn.DataError, match="given no folder; name one run or several"):
+        sn.load_run([])
+
+
+def test_runs_of_one_model_in_folders_of_the_same_name_are_told_apart(single: Benchmark, tmp_path: Path) -> None:
+    for place, wrong in (("first", 1), ("second", 2)):
+        model = answering(lambda i, wrong=wrong: i >= wrong, "m")  # type: ignore[misc]
+        sn.evaluate(model, str(single.folder), runs=tmp_path / place, name="run")
+    folders = [tmp_path / place / "run" for place in ("first", "second")]
+    opened = sn.load_run(folders)
+    assert {row.model for row in opened.rows} == {f"m ({folder})" for folder in folders}
+    [one] = [d for d in opened.compare(baseline=folders[1], resamples=0).differences if d.scope == "benchmark"]
+    assert (one.first_value, one.second_value) == (38 / 40, 39 / 40)
+
+
 def test_the_baseline_comes_first_and_other_pairs_are_left_out(folder: Path, single: Benchmark) -> None:
     models = [answering(lambda i, k=k: i % k == 0, f"every {k}") for k in (2, 3, 5)]
     results = sn.evaluate(models, str(single.folder), runs=folder / "three")

@@ -17,7 +17,8 @@ from snellen.benchmark import Benchmark
 from snellen.catalogue import select
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError, UnknownNameError
 from snellen.images import Images
-from snellen.models.base import load_model
+from snellen.models.base import load_model, parse_spec, read_options
+from snellen.models.hf.load import HfOptions
 from snellen.models.instruments import Scripted
 from snellen.records import ContinuationScore, Failure, ImageRef, Request, Response, Variant
 from snellen.runs.drivers import check_response
@@ -226,8 +227,16 @@ def test_an_object_that_is_no_model_is_refused(questions: Benchmark, tmp_path: P
         ("snelen:tiny", UnknownNameError, "unknown model 'snelen'; did you mean snellen"),
         ("snellen:orcale", UnknownNameError, "unknown embedded model 'orcale'; did you mean oracle"),
         ("snellen:biased?q=0.5", ModelError, "unknown option 'q'; known: p, seed"),
-        ("snellen:biased?p=often", ModelError, "snellen:biased.p=often: "),
-        ("snellen:biased?p=2", ModelError, "snellen:biased.p=2: Expected `float` <= 1"),
+        (
+            "snellen:biased?p=often",
+            ModelError,
+            "p='often' is not a number that is at least 0 and at most 1; write p=0.5",
+        ),
+        (
+            "snellen:biased?p=2",
+            ModelError,
+            "snellen:biased.p=2: p='2' is not a number that is at least 0 and at most 1",
+        ),
         ("snellen:oracle?p=1", ModelError, "unknown option 'p'"),
         ("snellen:always-a?x", ModelError, "unknown option 'x'"),
         ("snellen:uniform?sed=1", ModelError, "unknown option 'sed'; did you mean seed"),
@@ -239,6 +248,35 @@ def test_a_wrong_model_string_is_one_line(spec: str, kind: type[Exception], faul
     with pytest.raises(kind, match=fault) as caught:
         load_model(spec)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "fault"),
+    [
+        ("temperature=0,5", "temperature='0,5' is not a number that is at least 0; write temperature=0.5"),
+        ("temperature=-1", "temperature='-1' is not a number that is at least 0; write temperature=0.5, for example"),
+        ("top_p=0", "top_p='0' is not a number that is more than 0 and at most 1; write top_p=0.5, for example"),
+        ("top_p=1,5", "top_p='1,5' is not a number that is more than 0 and at most 1; write top_p=0.5, for example"),
+        ("seed=one", "seed='one' is not a whole number; write seed=1, for example"),
+        ("max_tokens=0", "max_tokens='0' is not a whole number that is at least 1; write max_tokens=1, for example"),
+        ("pickle=yes", "pickle='yes' is not true or false; write pickle=true, for example"),
+        ("scoring=exakt", "unknown value of scoring 'exakt'; did you mean exact?"),
+        (
+            "chat_template_kwargs=thinking",
+            "chat_template_kwargs='thinking' is not a table in JSON; "
+            'write chat_template_kwargs={"name": "value"}, for example',
+        ),
+        (
+            'stop=["a"',
+            'stop=\'["a"\' is not a text, or a list of texts in JSON; write stop=["one", "two"], for example',
+        ),
+    ],
+)
+def test_a_wrong_value_of_an_option_says_which_what_was_written_and_what_to_write(option: str, fault: str) -> None:
+    spec = parse_spec(f"hf:m?{option}")
+    with pytest.raises(ModelError) as caught:
+        read_options(spec, HfOptions)
+    assert str(caught.value) == f"hf:m?{option}: {fault}"
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ LAYERS = (
         "quantities",
         "dates",
         "formats",
+        "progress_bars",
         "worker",
         "__version__",
     ),

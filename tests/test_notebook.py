@@ -114,3 +114,20 @@ def show(state):
     assert not fault, fault
     ended, asked, later = shown[-1]["text/plain"].split()
     assert ended == "True" and int(asked) >= 5 and int(later) > 0
+
+
+def test_a_local_model_is_loaded_without_advice_on_widgets_that_are_not_there(notebook: Notebook) -> None:
+    pytest.importorskip("transformers", reason="needs transformers (pip install 'snellen[hf]')")
+    shown, fault = notebook.run("""
+import sys, warnings
+sys.modules["ipywidgets"] = None  # not installed, whatever this machine has
+import snellen as sn
+sn.load_model("snellen:tiny")
+assert not [message for _, message, *_ in warnings.filters if "IProgress" in getattr(message, "pattern", "")]
+from tqdm.auto import tqdm
+assert list(tqdm("abc")) == ["a", "b", "c"]
+""")
+    assert not fault, fault
+    text = "".join(data["text/plain"] for data in shown)
+    assert "100%|" in text and "3/3" in text, "the bar is text"
+    assert "IProgress" not in text and "Warning" not in text

@@ -107,7 +107,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     ("text", "fault", "error"),
     [
         ("ocr:tesseract", "unknown engine of ocr: 'tesseract'; known: rapidocr", UnknownNameError),
-        ("ocr:rapidocr?mode=word", "Invalid enum value 'word'", ModelError),
+        ("ocr:rapidocr?mode=word", "unknown value of mode 'word'; known: auto, line, page", ModelError),
         ("ocr:rapidocr?modes=line", "unknown option 'modes'; did you mean mode", ModelError),
     ],
 )

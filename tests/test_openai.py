@@ -37,6 +37,7 @@ from snellen.models.connections import Connections, HttpReply
 from snellen.models.faults import ServerFault
 from snellen.models.limits import AdaptiveLimit
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place, open_openai
+from snellen.models.redaction import presentable
 from snellen.models.retry import Retry, parse_retry_after
 from snellen.records import Decoding, Failure, ImagePart, ImageRef, Message, Request, Response, TextPart, Usage, Variant
 
@@ -688,6 +689,21 @@ def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -
 # Keys and model strings
 
 
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        (f"provided: Bearer {KEY}; check the API key", "provided: Bearer ***; check the API key"),
+        (f"Is Bearer {KEY}? No (see {KEY}).", "Is Bearer ***? No (see ***)."),
+        ("Bearer ab12.cd-34_~+/==, (Bearer x|y,z:1). Bearer ab12", "Bearer ***, (Bearer ***). Bearer ***"),
+        ('{"sent": "Bearer ab.12", "code": 401}', '{"sent": "Bearer ***", "code": 401}'),
+        ("not 'Bearer \"ab12\"', not Bearer <ab<12>.", "not 'Bearer ***\"', not Bearer ***>."),
+        ("keys sk-ab12-cd, sk-proj-****34: wrong", "keys ***, ***: wrong"),
+    ],
+)
+def test_what_stands_after_a_key_stays(told: str, shown: str) -> None:
+    assert presentable(told, KEY) == shown
+
+
 def test_the_key_is_sent_and_appears_nowhere_else(
     server: Server, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -752,8 +768,8 @@ def test_a_key_in_a_model_string_is_refused_without_repeating_it(text: str) -> N
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("openai:any@http://h/v1?concurrency=0", ">= 1"),
-        ("openai:any@http://h/v1?timeout=0", "> 0"),
+        ("openai:any@http://h/v1?concurrency=0", "concurrency=.0. is not a whole number that is at least 1"),
+        ("openai:any@http://h/v1?timeout=0", "timeout=.0. is not a number that is more than 0; write timeout=0.5"),
         ("openai:any@http://h/v1?prefix=maybe", "maybe"),
         ("openai:any@http://h/v1?timout=3", "did you mean timeout"),
         ("openai:@http://h/v1", "write openai:NAME@"),

@@ -70,6 +70,17 @@ def test_no_name_is_a_command_of_latex() -> None:
     assert shown.startswith(r"\textbackslash{}input\{/etc/passwd\} \$x\_1\textasciicircum{}2\$ 50\% \& \#1")
 
 
+def test_what_notes_quote_is_set_in_typewriter_and_a_lone_backtick_stays_one() -> None:
+    note = "`of parsed` leaves them out; `snellen run --judge a_b` reads `them: it's `"
+    table = Table("T", ("a", "b"), (("x", AbsentCell(note)),), notes=(note, "one ` alone --x"))
+    quoted = r"\texttt{of parsed} leaves them out; \texttt{snellen run -{}-judge a\_b} reads \texttt{them: it's }"
+    alone = r"one \textasciigrave{} alone -{}-x"
+    assert latex_table(table).splitlines()[-2] == (
+        rf"\par\smallskip\footnotesize {quoted}\\ {alone}\\ \textsuperscript{{1}}~{quoted}"
+    )
+    assert latex_text("`a` b-c — d") == r"\textasciigrave{}a\textasciigrave{} b-c --- d"
+
+
 def test_every_table_has_a_file_of_its_own_and_all_stand_in_one_report(results: Results, tmp_path: Path) -> None:
     paths = results.latex_tables(tmp_path / "tables")
     whole = results.report(tmp_path / "all.tex").read_text("utf-8")

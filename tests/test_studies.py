@@ -488,6 +488,7 @@ def test_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_study_is_a_frame_and_a_report(questions: Benchmark) -> None:
     results = sn.study(declared(questions), right_when(by_prompt))
+    assert repr(results) == f"<StudyResults: mine in studies/mine; cells: 3, numbers: {len(results.rows)}>"
     frame = results.table()
     assert frame.filter(frame["quantity"] == "mean")["value"].to_list() == [pytest.approx(7 / 12)]
     assert results.report("out.md").read_text().startswith("# Prompts")

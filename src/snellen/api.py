@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -32,6 +33,7 @@ from snellen.evaluation import check_budget, evaluate_spec, score_folders, silen
 from snellen.exports.declaration import BenchmarkJob, Exporter, ExportJob
 from snellen.exports.tracking import track
 from snellen.formats.frames import check_polars
+from snellen.formats.shown_text import object_line
 from snellen.models.base import as_model_string, load_model
 from snellen.paths import slug
 from snellen.protocols.base import parse_protocol
@@ -56,7 +58,7 @@ from snellen.runs.spec import (
 from snellen.scoring.flat_results import flat_row
 from snellen.scoring.kept_scoring import load_scoring
 from snellen.scoring.run_scoring import check_metrics
-from snellen.scoring.scored_run import ScoredRun
+from snellen.scoring.scored_run import ScoredRun, run_labels
 
 if TYPE_CHECKING:
     import polars
@@ -65,6 +67,8 @@ if TYPE_CHECKING:
     from snellen.studies.statistic import StudyRow
 
 DEFAULT_SCORING = ScoringSpec()
+SHOWN_RUNS = 3
+"""Runs that the line of several runs names."""
 NOBODY: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -77,6 +81,12 @@ class Results:
     def __init__(self, runs: Sequence[ScoredRun]) -> None:
         self.runs = tuple(runs)
         self.rows: list[Result] = results_of_all(runs)
+
+    def __repr__(self) -> str:
+        shown = [f"{run.manifest.model} in {run.folder}" for run in self.runs[:SHOWN_RUNS]]
+        more = [f"{len(self.runs) - SHOWN_RUNS} more runs"] if len(self.runs) > SHOWN_RUNS else []
+        benchmarks = {scored.spec.name for run in self.runs for scored in run.benchmarks}
+        return object_line(self, ", ".join(shown + more), benchmarks=len(benchmarks), numbers=len(self.rows))
 
     def table(self, *, slices: bool = False) -> polars.DataFrame:
         """One row a number: model, benchmark, dimension, protocol, method, metric, value, low, high,
@@ -156,7 +166,7 @@ class Results:
         self,
         *,
         metrics: str | Iterable[str] = (),
-        baseline: str = "",
+        baseline: str | Path = "",
         correction: Correction = "holm",
         resamples: int = RESAMPLES,
         seed: int = 0,
@@ -165,15 +175,17 @@ class Results:
         """The runs compared question by question: differences with intervals and p-values, ranks with intervals, and
         the questions on which they differ. `to` is a `.md`, `.csv` or `.json` file to write.
 
-        Each benchmark counts by its headline metric, or by `metrics`. All pairs are compared, or with the label of a
-        run as `baseline` that one with each other. p-values are corrected by `holm`, `bh` or not (`none`). Without
-        `resamples` there are no ranks. Raises DataError for fewer than two runs, for different builds of a benchmark,
-        or where nothing is common; UnknownNameError for a wrong label; MissingExtraError without numpy.
+        Each benchmark counts by its headline metric, or by `metrics`. All pairs are compared, or with the folder or
+        the label of a run as `baseline` that one with each other. p-values are corrected by `holm`, `bh` or not
+        (`none`). Without `resamples` there are no ranks. Raises DataError for fewer than two runs, for different builds
+        of a benchmark, or where nothing is common; UnknownNameError for a wrong baseline; MissingExtraError without
+        numpy.
         """
+        labels = {run.folder: label for run, label in zip(self.runs, run_labels(self.runs), strict=True)}
         found = compare_runs(
             self.runs,
             metrics=as_names(metrics),
-            baseline=baseline,
+            baseline=labels.get(Path(baseline), str(baseline)) if baseline else "",
             correction=correction,
             resamples=resamples,
             seed=seed,
@@ -372,6 +384,12 @@ class StudyResults:
     def __init__(self, outcome: StudyOutcome) -> None:
         self.outcome = outcome
         self.rows: list[StudyRow] = outcome.rows
+
+    def __repr__(self) -> str:
+        found = self.outcome
+        return object_line(
+            self, f"{found.study.name} in {found.folder}", cells=len(found.numbers.cells), numbers=len(self.rows)
+        )
 
     def table(self) -> polars.DataFrame:
         """One row a number: statistic, quantity, model, benchmark, metric, cell, against, value, low, high, n ..."""
@@ -581,14 +599,21 @@ def score(
     return Results(score_folders([Path(folder)], scoring, as_judge(judge), announce))
 
 
-def load_run(folder: str | Path, scoring: str | None = None) -> Results:
-    """The results of a run as they were scored; nothing is asked, read or scored again.
+def load_run(folder: str | Path | Iterable[str | Path], scoring: str | None = None) -> Results:
+    """The results of a run, or of several, as they were scored; nothing is asked, read or scored again.
 
-    `scoring` is one of the folders under the run's `scores`, "" the scoring by standard settings; unless named it is
-    that one, or else the only one. It works without the benchmark and its answers: the run has its own questions.
-    Raises StoreError for a folder that is no run, was not scored so, or was asked more since.
+    `folder` is the run's, or a list of folders for runs that share tables and can be compared. `scoring` is one of the
+    folders under each run's `scores`, "" the scoring by standard settings; unless named it is that one, or else the
+    only one. It works without the benchmark and its answers: the run has its own questions. Raises StoreError for a
+    folder that is no run, was not scored so, or was asked more since; DataError for an empty list and for a folder
+    that is named twice.
     """
-    return Results([load_scoring(Path(folder), scoring)])
+    folders = [Path(one) for one in ([folder] if isinstance(folder, (str, Path)) else folder)]
+    if not folders:
+        raise DataError("load_run was given no folder; name one run or several")
+    if repeated := [one for one, times in Counter(one.resolve() for one in folders).items() if times > 1]:
+        raise DataError(f"{repeated[0]} is named more than once; name each run once")
+    return Results([load_scoring(one, scoring) for one in folders])
 
 
 def as_judge(judge: JudgeSpec | Any) -> JudgeSpec:

@@ -18,6 +18,7 @@ from snellen.conditions import Condition
 from snellen.errors import DataError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.parquet import read_records
+from snellen.formats.shown_text import object_line
 from snellen.images import ImageStore
 from snellen.records import Example, History, IndistinguishableQuestion, Sample, SourceRows
 
@@ -135,6 +136,10 @@ class Benchmark:
                 f"{path}: built in format {self.manifest.format}, this Snellen reads {FORMAT}; build it again"
             )
         self.images = ImageStore(folder / "images")
+
+    def __repr__(self) -> str:
+        counts = self.manifest.counts
+        return object_line(self, f"{self.name} in {self.folder}", questions=counts.questions, pictures=counts.images)
 
     @property
     def spec(self) -> BenchmarkSpec:

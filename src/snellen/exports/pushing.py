@@ -6,10 +6,12 @@ from pathlib import Path
 
 from snellen.errors import DataError, MissingExtraError
 from snellen.paths import as_word
+from snellen.progress_bars import import_tqdm
 
 
 def check_pushing() -> None:
     """Raise MissingExtraError before anything is written, where nothing could be pushed."""
+    import_tqdm()
     try:
         import huggingface_hub  # noqa: F401
     except ImportError:

@@ -25,6 +25,7 @@ from snellen.errors import MissingExtraError
 from snellen.extraction.normalisation import normalise_reply
 from snellen.extraction.option_index import index_options, means, tokens
 from snellen.paths import home
+from snellen.progress_bars import import_tqdm
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,6 +137,7 @@ def model_folder() -> Path:
 
 @cache
 def _model(folder: Path) -> tuple[Any, Any]:
+    import_tqdm()
     from transformers import AutoModel, AutoTokenizer
     from transformers.utils import logging
 

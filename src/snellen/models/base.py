@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, get_origin, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
@@ -12,13 +12,24 @@ from msgspec import Struct
 
 from snellen import registry
 from snellen.errors import ModelError
+from snellen.formats.shown_text import object_line
 from snellen.images import Images
 from snellen.models.object_fingerprint import object_fingerprint
+from snellen.models.option_values import option_fault, option_value
 from snellen.records import ImageRef, Kind, Request, Response
 
 NO_CONTINUATIONS = "the request has no continuations; there is nothing to score"
 ALL_KINDS: frozenset[Kind] = frozenset({"generate", "loglikelihood"})
 """The `kinds` of a model that can do both; one that only replies has `frozenset({"generate"})`."""
+
+
+class ShownByName:
+    """A model that Python shows as its class and name: `<HFModel: hf:org/name>`."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return object_line(self, self.name)
 
 
 @runtime_checkable
@@ -188,25 +199,22 @@ def as_model_string(model: Any) -> Any:
 
 def read_options(spec: ModelSpec, form: type[OptionsT]) -> OptionsT:
     """The options of a spec as a typed record. Raises ModelError for an unknown or invalid option."""
-    fields = {field.name for field in msgspec.structs.fields(form)}  # type: ignore[arg-type]
-    for name in spec.options:
-        if name not in fields:
-            raise ModelError(f"{spec.text}: {registry.unknown('option', name, fields)}")
     types = {field.name: field.type for field in msgspec.structs.fields(form)}  # type: ignore[arg-type]
+    for name in spec.options:
+        if name not in types:
+            raise ModelError(f"{spec.text}: {registry.unknown('option', name, types)}")
+    given = {name: _option(spec, name, types[name]) for name in spec.options}
     try:
-        given = {name: _structured(text, types[name]) for name, text in spec.options.items()}
-        return msgspec.convert(given, form, strict=False)
-    except msgspec.MsgspecError as error:
+        return msgspec.convert(given, form)
+    except msgspec.ValidationError as error:
         raise ModelError(f"{spec.text}: {error}") from None
 
 
-def _structured(text: str, kind: Any) -> Any:
-    """The text of an option as its type wants it: tables as JSON, lists as JSON or as one text."""
-    if get_origin(kind) is dict:
-        return msgspec.json.decode(text)
-    if get_origin(kind) is tuple:
-        return msgspec.json.decode(text) if text.startswith("[") else [text]
-    return text
+def _option(spec: ModelSpec, name: str, kind: Any) -> Any:
+    try:
+        return option_value(spec.options[name], kind)
+    except msgspec.MsgspecError:
+        raise ModelError(f"{spec.text}: {option_fault(name, spec.options[name], kind)}") from None
 
 
 def load_model(model: str | Any) -> Model | AsyncModel:
@@ -221,7 +229,7 @@ def load_model(model: str | Any) -> Model | AsyncModel:
     return opened
 
 
-class ModelAdapter:
+class ModelAdapter(ShownByName):
     """A user's object with `generate(requests, images)` and optionally `loglikelihood`.
 
     `generate` may return texts and `loglikelihood` lists of numbers instead of Response records. Its `name`,

@@ -20,7 +20,7 @@ from msgspec import Meta, Struct
 
 from snellen.errors import DataError, ModelError
 from snellen.images import Images, decode_picture
-from snellen.models.base import NO_CONTINUATIONS, ModelSpec, read_options
+from snellen.models.base import NO_CONTINUATIONS, ModelSpec, ShownByName, read_options
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
 from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, quiet_and_single_threaded
 from snellen.records import ContinuationScore, ErrorKind, Failure, Kind, Request, Response
@@ -67,7 +67,7 @@ def _architecture(transformers: Any, target: str, common: dict[str, Any]) -> Any
     return transformers.BlipForImageTextRetrieval if kind == "blip" else transformers.AutoModel
 
 
-class ClipModel:
+class ClipModel(ShownByName):
     """Ranks options; each picture is encoded once, and so is each text in a dual encoder."""
 
     kinds: frozenset[Kind] = frozenset({"loglikelihood"})

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from snellen.errors import DataError
 from snellen.images import Images
-from snellen.models.base import ALL_KINDS, ModelSpec, read_options
+from snellen.models.base import ALL_KINDS, ModelSpec, ShownByName, read_options
 from snellen.models.object_fingerprint import digested_facts
 from snellen.records import ContinuationScore, Kind, Request, Response
 from snellen.seeds import rng_for
@@ -25,7 +25,7 @@ Chooser = Callable[[Request, int], int]
 _WORDS = ("a", "the", "picture", "of", "red", "blue", "dog", "round", "two", "left")
 
 
-class Instrument:
+class Instrument(ShownByName):
     """A model that chooses by rule: it names the label of a position, and scores that position as most likely."""
 
     kinds: frozenset[Kind] = ALL_KINDS
@@ -103,7 +103,7 @@ def biased(spec: ModelSpec) -> Instrument:
     return Instrument(spec.text, choose)
 
 
-class Scripted:
+class Scripted(ShownByName):
     """Replies from a list by sample id, or by rule: `Scripted({"q1": "(A)"})`, `Scripted(lambda request: ...)`.
 
     Its fingerprint is `fingerprint`, or a digest of its replies or rules. A list answers by sample; a rule that

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 
 from snellen.errors import DataError, MissingExtraError, ModelError
 from snellen.images import Images, decode_picture
-from snellen.models.base import ModelSpec, read_options
+from snellen.models.base import ModelSpec, ShownByName, read_options
 from snellen.records import ErrorKind, Failure, Kind, Request, Response
 from snellen.registry import unknown
 
@@ -75,7 +75,7 @@ def _weights(folder: Path, step: str) -> Path:
     return found[0]
 
 
-class OcrModel:
+class OcrModel(ShownByName):
     """Reads each picture of a request; the lines, in reading order, are joined by blanks."""
 
     kinds: frozenset[Kind] = frozenset({"generate"})

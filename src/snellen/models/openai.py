@@ -21,7 +21,7 @@ from snellen.errors import DataError, ModelError
 from snellen.images import Images
 from snellen.models import chat, served
 from snellen.models.api_keys import api_key, refuse_secrets
-from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, ReplyListener, read_options
+from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, ReplyListener, ShownByName, read_options
 from snellen.models.chat import Dialect, Wanted
 from snellen.models.chat_stream import ChatStream
 from snellen.models.client import Client, ClientOptions, Clock, answering_string, failed
@@ -127,7 +127,7 @@ def open_azure(spec: ModelSpec) -> OpenAIModel:
     return OpenAIModel(spec.text, deployment, Place((base,), True, query, {"api-key": key}, key), options)
 
 
-class OpenAIModel:
+class OpenAIModel(ShownByName):
     """An `AsyncModel` that requests chat completions.
 
     A request that fails has a typed `error` in its response, after up to `retries` further attempts.

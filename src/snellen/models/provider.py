@@ -18,7 +18,7 @@ from snellen.errors import DataError, ModelError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.images import Images
 from snellen.models.api_keys import api_key, refuse_secrets
-from snellen.models.base import ModelSpec, read_options
+from snellen.models.base import ModelSpec, ShownByName, read_options
 from snellen.models.chat import PREFIX_DROPPED, ImagePartCache, has_response_prefix
 from snellen.models.client import Client, ClientOptions, Clock, failed
 from snellen.models.connections import HttpReply, check_url
@@ -124,7 +124,7 @@ class ServiceAddress(Struct, frozen=True):
     headers: HeaderSource | None = None
 
 
-class ProviderModel:
+class ProviderModel(ShownByName):
     """An `AsyncModel` of a provider. It replies, and cannot score: no such service gives likelihoods of a prompt."""
 
     kinds: frozenset[Kind] = frozenset({"generate"})

@@ -13,13 +13,15 @@ LEAST_SECRET = 8
 """Letters of the shortest key that is taken for a secret."""
 KEY_REMOVED = "the API key was removed from the reply"
 LONGEST_DETAIL = 300
+_OTHER_KEYS = re.compile(r"\bsk-[\w*-]+|(?<=Bearer )\S*[^\s\"'<>{}()\[\].,;:!?]")
+"""What looks like a key, or part of one, without the punctuation that ends it."""
 
 
 def presentable(detail: str, key: str) -> str:
     """What a server says is wrong, in one short line without the API key."""
     if key:
         detail = detail.replace(key, HIDDEN)
-    detail = re.sub(r"\bsk-[\w*-]+|(?<=Bearer )\S+", HIDDEN, detail)
+    detail = _OTHER_KEYS.sub(HIDDEN, detail)
     detail = " ".join(detail.split())
     return detail if len(detail) <= LONGEST_DETAIL else f"{detail[: LONGEST_DETAIL - 3]}..."
 

@@ -18,12 +18,13 @@ from msgspec.structs import replace
 from snellen.errors import DataError, MissingExtraError
 from snellen.images import Images, to_plain_file
 from snellen.models import chat
-from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, read_options
+from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, ShownByName, read_options
 from snellen.models.faults import ServerFault
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
 from snellen.models.request_options import SamplingOptions
 from snellen.models.served import PromptTokens, border_scores, with_continuation
 from snellen.models.thoughts import split_thoughts
+from snellen.progress_bars import import_tqdm
 from snellen.records import Failure, ImageRef, Kind, Message, Request, Response, TextPart, Usage
 
 ADAPTER = "vllm-2"
@@ -46,6 +47,7 @@ class VllmOptions(SamplingOptions, frozen=True):
 def open_vllm(spec: ModelSpec) -> VllmModel:
     """The model of `vllm:org/name[@revision]` or `vllm:./folder`. Raises MissingExtraError without vLLM."""
     options = read_options(spec, VllmOptions)
+    import_tqdm()
     try:
         vllm = importlib.import_module("vllm")
     except ImportError as error:
@@ -66,7 +68,7 @@ def open_vllm(spec: ModelSpec) -> VllmModel:
     return VllmModel(spec, options, vllm, engine)
 
 
-class VllmModel:
+class VllmModel(ShownByName):
     """Passes whole windows to the engine, which batches requests and caches pictures and prefixes itself.
 
     The engine's tokenizer reads control tokens wherever they stand, so texts are written without them.

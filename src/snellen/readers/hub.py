@@ -8,6 +8,7 @@ from pathlib import Path
 
 from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError, MissingExtraError
+from snellen.progress_bars import import_tqdm
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -34,6 +35,7 @@ def fetch(repo: str, patterns: Sequence[str], revision: str = "") -> tuple[Path,
     `revision` is a branch, tag or commit; the head of `main` when empty. With HF_HUB_OFFLINE=1 only the cache is
     used. Raises DataError when the files cannot be fetched.
     """
+    import_tqdm()
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError

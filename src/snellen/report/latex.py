@@ -21,8 +21,9 @@ SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "|": r"\textbar{}", "`": r"\textasciigrave{}",
-    DASH: "---", "→": r"$\rightarrow$", "≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "−": "$-$",
+    "-": "-{}", DASH: "---", "→": r"$\rightarrow$", "≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "−": "$-$",
 }  # fmt: skip
+_QUOTED = re.compile(r"\\textasciigrave\{\}(.+?)\\textasciigrave\{\}")
 
 
 def latex_report(views: Sequence[RunView]) -> str:
@@ -117,8 +118,8 @@ def _figure(figure: Figure) -> str:
 
 def _notes(shown: ShownTable) -> list[str]:
     notes = [
-        *map(latex_text, shown.notes),
-        *(rf"\textsuperscript{{{number}}}~{latex_text(note)}" for number, note in shown.footnotes),
+        *map(latex_note, shown.notes),
+        *(rf"\textsuperscript{{{number}}}~{latex_note(note)}" for number, note in shown.footnotes),
     ]
     return [r"\par\smallskip\footnotesize " + r"\\ ".join(notes)] if notes else []
 
@@ -130,4 +131,10 @@ def _line(cells: Sequence[str]) -> str:
 
 def latex_text(text: str) -> str:
     """Text that LaTeX prints literally, on one line."""
-    return "".join(SPECIAL.get(letter, letter) for letter in " ".join(short_name(text).split()))
+    # Two hyphens would be printed as a dash.
+    return re.sub(r"-(?=-)|[^-]", lambda match: SPECIAL.get(match[0], match[0]), " ".join(short_name(text).split()))
+
+
+def latex_note(text: str) -> str:
+    """The same for a sentence; what stands between two backticks, a command or the name of a column, in typewriter."""
+    return _QUOTED.sub(r"\\texttt{\1}", latex_text(text))

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from snellen.images import Images
-from snellen.models.base import ALL_KINDS, ModelSpec
+from snellen.models.base import ALL_KINDS, ModelSpec, ShownByName
 from snellen.models.object_fingerprint import NOT_FINGERPRINTED
 from snellen.records import Failure, Kind, Request, Response
 from snellen.runs.journal import read_exchanges, read_manifest, request_identity
 
 
-class Replay:
+class Replay(ShownByName):
     """Answers what the earlier run was asked; anything else is a failure, counted as such."""
 
     kinds: frozenset[Kind] = ALL_KINDS

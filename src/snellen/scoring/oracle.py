@@ -7,13 +7,13 @@ from pathlib import Path
 
 from snellen.benchmark import Benchmark
 from snellen.images import Images
-from snellen.models.base import ALL_KINDS, ModelSpec, read_options
+from snellen.models.base import ALL_KINDS, ModelSpec, ShownByName, read_options
 from snellen.models.instruments import NoOptions, scores_favouring
 from snellen.records import Answer, Failure, Kind, Request, Response
 from snellen.scoring.answers import Key, open_answers
 
 
-class Oracle:
+class Oracle(ShownByName):
     """Names the label of the first correct option, finds it most likely, or says the first reference."""
 
     kinds: frozenset[Kind] = ALL_KINDS

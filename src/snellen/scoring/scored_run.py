@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.suites import AsPublished
+from snellen.formats.shown_text import object_line
 from snellen.reasons import Reason
 from snellen.records import Answer, Convention, Prediction, Result, Sample, Score
 from snellen.runs.journal import RunManifest
@@ -39,6 +40,9 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
     """The rules of its suite's tables, when it was scored by them."""
     golds_absent: bool = False
     """Whether there are answers, but not at hand: a scoring that was kept is shown without them."""
+
+    def __repr__(self) -> str:
+        return object_line(self, self.spec.name, samples=len(self.samples), scores=len(self.scores))
 
     @cached_property
     def chance_accuracy(self) -> float | None:
@@ -95,6 +99,9 @@ class ScoredRun(Struct, frozen=True):
     kept_in: Path | None = None
     """The folder in which this scoring is kept; None where it is not."""
 
+    def __repr__(self) -> str:
+        return object_line(self, f"{self.manifest.model} in {self.folder}", benchmarks=len(self.benchmarks))
+
     @property
     def convention(self) -> Convention:
         """By whose rules its numbers are."""
@@ -108,13 +115,18 @@ class ScoredRun(Struct, frozen=True):
 
 
 def run_labels(runs: Sequence[ScoredRun]) -> list[str]:
-    """What to call each run beside the others: its model's name, with its folder where several runs share the model,
-    and `as published` where other runs are not."""
+    """What to call each run beside the others: its model's name, with its folder where several runs share the model
+    (the whole path where their folders share the name, too), and `as published` where other runs are not."""
     models = Counter((run.manifest.model, run.convention) for run in runs)
+    folders = Counter((run.manifest.model, run.convention, run.folder.name) for run in runs)
     mixed = len({run.convention for run in runs}) > 1
-    return [
-        run.manifest.model
-        + (f" ({run.folder.name})" if models[run.manifest.model, run.convention] > 1 else "")
-        + (" as published" if mixed and run.convention != "standard" else "")
-        for run in runs
-    ]
+    labels = []
+    for run in runs:
+        alike = run.manifest.model, run.convention
+        folder = run.folder.name if folders[*alike, run.folder.name] == 1 else str(run.folder)
+        labels.append(
+            run.manifest.model
+            + (f" ({folder})" if models[alike] > 1 else "")
+            + (" as published" if mixed and run.convention != "standard" else "")
+        )
+    return labels

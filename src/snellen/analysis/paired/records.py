@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 from snellen.analysis.capability import ALL
 from snellen.analysis.paired.significance import Correction
 from snellen.formats.frames import check_polars
+from snellen.formats.shown_text import object_line
 from snellen.reasons import Reason
 from snellen.records import Better, Estimate, Method
 
@@ -100,6 +101,12 @@ class Comparison(Struct, frozen=True):
     resamples: int
     partial: dict[str, tuple[str, ...]]
     """Benchmarks that not every run has, with the runs that have them."""
+
+    def __repr__(self) -> str:
+        return object_line(
+            self, ", ".join(self.labels),
+            differences=len(self.differences), ranks=len(self.ranks), flips=len(self.flips),
+        )  # fmt: skip
 
     def table(self) -> polars.DataFrame:
         """One row a difference: runs, benchmark, dimension, values of both, difference with stderr, low, high, n and

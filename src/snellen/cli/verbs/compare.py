@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +103,7 @@ def command(
     narrowed = results.only(where=where, common_answered=common_answered)
     found = narrowed.compare(
         metrics=metrics,
-        baseline=_label(baseline, folders, narrowed),
+        baseline=baseline,
         correction=correction,
         resamples=resamples,
         seed=seed,
@@ -126,11 +125,3 @@ def command(
         out.print()
     flipped = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in found.flips})
     out.print(f"{flipped:,} questions on which runs differ; -o FILE.json lists them.")
-
-
-def _label(baseline: str, runs: Sequence[Path], results: Results) -> str:
-    """The label of a run that is named by its folder; any other name is a label itself."""
-    from snellen.scoring.scored_run import run_labels
-
-    labels = dict(zip(runs, run_labels(results.runs), strict=True))
-    return labels.get(Path(baseline), baseline) if baseline else ""

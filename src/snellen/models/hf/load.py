@@ -22,6 +22,7 @@ from snellen.models.base import ModelSpec
 from snellen.models.hf.devices import accelerator, input_device, kind_of
 from snellen.models.hf.text_models import TextProcessor, reads_text_alone
 from snellen.models.request_options import SamplingOptions
+from snellen.progress_bars import import_tqdm
 
 DTYPES = {"float32": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 STATE_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py")
@@ -151,6 +152,7 @@ def quiet_and_single_threaded(model: Any) -> Iterator[None]:
 
 def import_transformers() -> Any:
     """transformers, imported now. Its type annotations differ between versions, so they are not used."""
+    import_tqdm()
     return importlib.import_module("transformers")
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from snellen.errors import DataError, ModelError, SnellenError
 from snellen.images import Images
-from snellen.models.base import ALL_KINDS, ModelSpec, ReplyListener, parse_spec, read_options
+from snellen.models.base import ALL_KINDS, ModelSpec, ReplyListener, ShownByName, parse_spec, read_options
 from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import decoding_group, generate_plainly, telling, to_response, token_picker
 from snellen.models.hf.devices import Kind as DeviceKind
@@ -54,7 +54,7 @@ def open_hf(spec: ModelSpec) -> HFModel:
     return HFModel(spec.text, load_pretrained(spec, options), options)
 
 
-class HFModel:
+class HFModel(ShownByName):
     """A transformers model that generates replies and scores continuations."""
 
     def __init__(self, name: str, loaded: LoadedModel, options: HfOptions) -> None:
