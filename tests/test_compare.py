@@ -199,7 +199,8 @@ def test_single_answers_have_the_p_value_of_mcnemar(sums: list[float]) -> None:
     assert sign_flip_test(sums) == pytest.approx(expected)
 
 
-@given(st.lists(st.floats(-3, 3, allow_subnormal=False), min_size=2, max_size=8).filter(lambda v: len(set(v)) > 1))
+# Eighths have exact sums: rounding makes other ties in a sum of our order than in SciPy's.
+@given(st.lists(st.integers(-24, 24).map(lambda n: n / 8), min_size=2, max_size=8).filter(lambda v: len(set(v)) > 1))
 def test_few_groups_have_the_p_value_of_all_permutations(sums: list[float]) -> None:
     def total(values: list[float], axis: int) -> float:
         return values.sum(axis=axis)  # type: ignore[attr-defined, no-any-return]
