@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 import small
 from snellen.benchmark import Benchmark
@@ -26,7 +27,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("fuzz", settings.get_profile("snellen"), derandomize=False, max_examples=2000)
-settings.load_profile(os.environ.get("SNELLEN_TEST_PROFILE", "snellen"))
+PROFILE = os.environ.get("SNELLEN_TEST_PROFILE", "snellen")
+settings.load_profile(PROFILE)
+if PROFILE == "snellen":
+    # Constants of the modules that other tests have loaded would make the examples depend on these.
+    providers._get_local_constants = providers.Constants
 
 
 @pytest.fixture(scope="session", autouse=True)
