@@ -185,5 +185,5 @@ def test_a_page_loaded_again_goes_on_with_its_battle(tmp_path: Path) -> None:
         assert told == ["voted", "abandoned", "voted"]
         server.do(rate_arena(server.services))
         page.open(f"{server.url}/arena/ratings")
-        assert "Battles left without a vote for another: 1." in page.run("document.querySelector('main').textContent")
+        assert "Battles left for another without a vote: 1." in page.run("document.querySelector('main').textContent")
         assert len(page.complaints) == 1 and "409" in str(page.complaints)

@@ -258,9 +258,7 @@ async def follow_battle(name: str, services: ServicesDep, caller: CallerDep) -> 
     await _step(services.database.read, lambda connection: find_battle(connection, caller, name))
     progress = arena_of(services).under_way(name)
     if progress is None:
-        raise HTTPException(
-            409, "the replies have come meanwhile, or will not any more; vote on what is there, or begin another battle"
-        )
+        raise HTTPException(409, "the replies have come meanwhile, or never will; vote, or begin another battle")
     return _stream(name, progress)
 
 
