@@ -665,7 +665,8 @@ def test_replies_of_runs_are_voted_on_with_no_model_running(tmp_path: Path) -> N
 def test_a_judge_votes_on_the_same_battles_apart_from_people(tmp_path: Path, other: str) -> None:
     judge = {"name": "wombat", "model": "talker:wombat", "every_seconds": 0}
     with fighting(tmp_path, models("quokka", other), judge=judge) as running:
-        fight = Fight(running.visitor())
+        anna = running.visitor()
+        abandoned, fight = Fight(anna), Fight(anna)
         fight.vote("both bad")
         for _ in range(2):  # the second time there is nothing left to do
             running.do(judge_battles(running.services))
@@ -679,6 +680,7 @@ def test_a_judge_votes_on_the_same_battles_apart_from_people(tmp_path: Path, oth
         assert {(battle.voter_kind, battle.id) for battle in exported} == {
             ("person", fight.id),
             ("judge", f"{fight.id}/wombat"),
+            ("judge", f"{abandoned.id}/wombat"),
         }
 
 
