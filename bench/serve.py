@@ -93,7 +93,7 @@ def serve(folder: Path, database: str) -> None:
     async def prepare(count, services, caller):  # type: ignore[no-untyped-def]
         def make(connection: Any) -> list[tuple[str, str | None]]:
             names = [create_battle(connection, caller, new) for _ in range(count)]
-            return [(name, finish_turn(connection, name, [turn])) for name in names]
+            return [(name, finish_turn(connection, services.signer, name, [turn])) for name in names]
 
         return await services.database.write(make)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import io
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -61,6 +63,7 @@ from snellen.server.arena.battles import (
     create_battle,
     find_battle,
     finish_turn,
+    leave_battles,
     void_battle,
 )
 from snellen.server.arena.feature import void_late_battles
@@ -69,7 +72,7 @@ from snellen.server.arena.pairing import draw_pair, pair_probabilities
 from snellen.server.arena.running import arena_of
 from snellen.server.arena.standings import latest_standing, rate_arena
 from snellen.server.arena.tables import arena_battle, arena_vote, arena_voter
-from snellen.server.arena.vote_export import exported_votes
+from snellen.server.arena.vote_export import count_abandoned, exported_votes
 from snellen.server.hosting.callers import Caller
 from snellen.server.hosting.configuration import Configuration
 from snellen.server.hosting.database import Database
@@ -77,6 +80,7 @@ from snellen.server.hosting.features import migration_packages
 from snellen.server.hosting.migrating import migrate
 from snellen.server.hosting.personal import erase_person
 from snellen.server.hosting.services import Services
+from snellen.server.hosting.tokens import Signer
 
 MARKUP = "<b>bold</b> <img src=x onerror=document.title='run'>"
 GATES: dict[asyncio.AbstractEventLoop, asyncio.Event] = {}
@@ -485,6 +489,125 @@ def test_battles_of_a_server_that_was_killed_are_void_in_the_end(server: Running
     assert fight.vote().status_code == 409
 
 
+# --- a page that is loaded again ---------------------------------------------------------------------------------
+
+
+def on_page(browser: Browser, part: str = "") -> dict[str, Any] | None:
+    """The battle that a page of the arena shows as it is loaded."""
+    found = re.search(r'data-battle="([^"]*)"', browser.get(f"/arena{part}").text)
+    assert found
+    shown: dict[str, Any] | None = json.loads(html.unescape(found[1])) if found[1] else None
+    return shown
+
+
+def test_a_page_loaded_again_has_the_battle_and_its_vote_and_no_names_before(visitor: Browser) -> None:
+    assert on_page(visitor) is None
+    fight = Fight(visitor, "Some markup?")
+    page = visitor.get("/arena").text
+    names = r"quokka|numbat|talker"
+    assert not re.search(names, page) and MARKUP not in page
+    shown = on_page(visitor)
+    assert shown == fight.shown()
+    assert (shown["id"], shown["state"], shown["left"], shown["right"]) == (fight.id, "answered", None, None)
+    assert shown["turns"] == [{"question": "Some markup?", "left": MARKUP, "right": MARKUP}]
+    first = shown["token"]
+    fight.further()
+    fight.take()
+    again = on_page(visitor)
+    assert again and len(again["turns"]) == 2 and again["token"] == fight.token != first
+    assert not re.search(names, visitor.get("/arena").text)
+    assert fight.vote(token=first).status_code == 409
+    assert fight.vote("left", token=again["token"]).status_code == 200
+    after = on_page(visitor)
+    assert after and (after["state"], after["token"]) == ("voted", None)
+    assert {after["left"]["name"], after["right"]["name"]} == {"quokka", "numbat"}
+
+
+def test_a_page_loaded_again_gives_no_second_vote(server: RunningServer, visitor: Browser) -> None:
+    fight = Fight(visitor)
+    tabs = [on_page(visitor), on_page(visitor)]
+    first, second = (tab["token"] for tab in tabs if tab)
+    assert fight.vote("left", token=first).status_code == 200
+    refused = fight.vote("right", token=second)
+    assert refused.status_code == 409 and "has its vote already" in refused.json()["error"]["message"]
+    assert [vote.outcome for vote in votes(server, fight.id)] == ["left"]
+
+
+def test_nobody_else_is_shown_the_battle(server: RunningServer, visitor: Browser) -> None:
+    fight = Fight(visitor)
+    thief = server.visitor()
+    assert on_page(thief) is None and on_page(server.signed_in("Berta")) is None
+    assert thief.get(f"/api/v1/arena/battles/{fight.id}/events").status_code == 404
+    assert on_page(visitor, "/named") is None, "each part of the arena has its own battle"
+
+
+def test_a_page_loaded_while_the_replies_come_gets_all_of_them(server: RunningServer, visitor: Browser) -> None:
+    digest = visitor.send("/api/v1/pictures", picture()).json()["digest"]
+    headers, body = {"x-csrf-token": visitor.token()}, {"question": "wait numbat", "picture": digest}
+    with visitor.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as first:
+        lines = first.iter_lines()
+        until(lines, "event: end")
+        shown = on_page(visitor)
+        assert shown and (shown["state"], shown["token"]) == ("created", None)
+        assert shown["turns"] == [{"question": "wait numbat", "left": None, "right": None}]
+        with visitor.http.stream("GET", f"/api/v1/arena/battles/{shown['id']}/events") as second:
+            also = second.iter_lines()
+            until(also, "event: end")
+            server.do(open_gate())
+            told = [[*until(each, "event: answered"), next(each)] for each in (lines, also)]
+    token = json.loads(told[0][-1].removeprefix("data: "))["token"]
+    assert told[0][-1] == told[1][-1]
+    assert not re.search("quokka|numbat", "".join(told[1]))
+    again = on_page(visitor)
+    assert again and again["token"] == token and again["turns"][0]["left"] and again["turns"][0]["right"]
+    assert visitor.get(f"/api/v1/arena/battles/{shown['id']}/events").status_code == 409
+    cast = {"token": token, "outcome": "tie"}
+    assert visitor.ask(f"/api/v1/arena/battles/{shown['id']}/vote", cast).status_code == 200
+
+
+def test_who_begins_another_battle_has_abandoned_the_open_one(server: RunningServer, visitor: Browser) -> None:
+    named, chat = (
+        Fight(visitor, kind="named", left="numbat", right="quokka"),
+        Fight(visitor, kind="chat", left="numbat"),
+    )
+    elsewhere, first = Fight(server.visitor()), Fight(visitor)
+    before = server.services.database.read_now(count_abandoned)
+    second = Fight(visitor)
+    Fight(visitor, kind="chat", left="quokka")
+    states = [row(server, fight.id).state for fight in (first, second, named, chat, elsewhere)]
+    assert states == ["abandoned", "answered", "answered", "answered", "answered"]
+    refused = first.vote()
+    assert refused.status_code == 409 and "begun another" in refused.json()["error"]["message"]
+    assert first.further().status_code == 409 and first.shown()["left"] is None
+    assert on_page(visitor) == second.shown()
+    assert server.services.database.read_now(count_abandoned) == before + 1
+    assert 'snellen_arena_battles_total{state="abandoned"}' in visitor.get("/metrics").text
+
+
+def test_a_battle_left_while_its_replies_come_is_void(server: RunningServer, visitor: Browser) -> None:
+    digest = visitor.send("/api/v1/pictures", picture()).json()["digest"]
+    headers, body = {"x-csrf-token": visitor.token()}, {"question": "wait numbat", "picture": digest}
+    with visitor.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as answer:
+        lines = answer.iter_lines()
+        name = json.loads(until(lines, "data: ")[-1].removeprefix("data: "))["id"]
+        second = Fight(visitor)
+        server.do(open_gate())
+        told = [*until(lines, "event: voided"), next(lines)]
+    assert "you have begun another" in told[-1]
+    assert (row(server, name).state, row(server, name).fault) == ("voided", "another battle was begun")
+    assert second.vote().status_code == 200
+
+
+def test_a_vote_of_long_ago_leaves_an_empty_page(server: RunningServer, visitor: Browser) -> None:
+    fight = Fight(visitor)
+    fight.vote()
+    assert on_page(visitor)
+    long_ago = row(server, fight.id).changed.replace(year=2020)
+    change = update(arena_battle).where(arena_battle.c.id == fight.id).values(changed=long_ago)
+    server.services.database.write_now(lambda connection: connection.execute(change))
+    assert on_page(visitor) is None
+
+
 # --- other kinds -------------------------------------------------------------------------------------------------
 
 
@@ -542,7 +665,8 @@ def test_replies_of_runs_are_voted_on_with_no_model_running(tmp_path: Path) -> N
 def test_a_judge_votes_on_the_same_battles_apart_from_people(tmp_path: Path, other: str) -> None:
     judge = {"name": "wombat", "model": "talker:wombat", "every_seconds": 0}
     with fighting(tmp_path, models("quokka", other), judge=judge) as running:
-        fight = Fight(running.visitor())
+        anna = running.visitor()
+        abandoned, fight = Fight(anna), Fight(anna)
         fight.vote("both bad")
         for _ in range(2):  # the second time there is nothing left to do
             running.do(judge_battles(running.services))
@@ -556,6 +680,7 @@ def test_a_judge_votes_on_the_same_battles_apart_from_people(tmp_path: Path, oth
         assert {(battle.voter_kind, battle.id) for battle in exported} == {
             ("person", fight.id),
             ("judge", f"{fight.id}/wombat"),
+            ("judge", f"{abandoned.id}/wombat"),
         }
 
 
@@ -758,11 +883,20 @@ class BattleMachine(RuleBasedStateMachine):
     @rule(late=st.booleans())
     def finish(self, late: bool) -> None:
         turns = self.replied()[: self.turns - late]
-        token = self.database.write_now(lambda connection: finish_turn(connection, self.name, turns))
+        token = self.database.write_now(lambda connection: finish_turn(connection, SIGNER, self.name, turns))
         assert (token is not None) == (self.state == "created" and not late)
         if token:
             self.tokens.append(token)
             self.state = "answered"
+
+    @rule(by_owner=st.booleans())
+    def begin_another(self, by_owner: bool) -> None:
+        caller = self.owner if by_owner else self.other
+        left = self.database.write_now(lambda connection: leave_battles(connection, caller, self.kind))
+        is_left = by_owner and self.kind != "chat"
+        assert left == (is_left and self.state == "answered")
+        if is_left:
+            self.state = {"created": "voided", "answered": "abandoned"}.get(self.state, self.state)
 
     @rule()
     def fail(self) -> None:
@@ -808,6 +942,7 @@ class BattleMachine(RuleBasedStateMachine):
         assert (battle.token_digest is not None) == (self.state == "answered")
 
 
+SIGNER = Signer(b"key")
 OPENED: list[Database] = []
 """What a state machine cannot be given: it has no fixtures."""
 

@@ -9,11 +9,14 @@ import pytest
 pytest.importorskip("fastapi", reason="waits for fastapi")
 pytest.importorskip("polars", reason="waits for polars")
 
+from sqlalchemy import select
+
 from axe import violations
 from browser import CHROMIUM, Page, browsing
 from hosting import RunningServer
 from snellen.registry import register
 from snellen.server.arena.standings import rate_arena
+from snellen.server.arena.tables import arena_battle, arena_vote
 from test_server_arena import MARKUP, fighting, models, open_gate, open_talker, picture, settled
 
 ALL_SHOWN = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
@@ -96,3 +99,91 @@ def test_a_battle_from_the_upload_to_the_rating(tmp_path: Path, width: int) -> N
         assert "void" in page.run("document.querySelector('#status').textContent")
         assert page.complaints == []
         assert all(url.startswith(server.url) for url in page.requested)
+
+
+NAMES = "[...document.querySelectorAll('.side h2')].map(one => one.textContent)"
+STATUS = "document.querySelector('#status').textContent"
+CAN_VOTE = "!document.querySelector('#votes').hidden"
+
+
+def ask_about_the_example(page: Page, question: str) -> None:
+    page.run("document.querySelector('[data-picture]').click()")
+    fill(page, "#ask textarea", question)
+    page.run("document.querySelector('#ask > button').click()")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
+def test_a_page_loaded_again_goes_on_with_its_battle(tmp_path: Path) -> None:
+    register("models", "talker", open_talker)
+    examples = tmp_path / "examples"
+    examples.mkdir()
+    (examples / "blue.png").write_bytes(picture("blue"))
+    with (
+        fighting(tmp_path / "server", models("quokka", "numbat"), examples=[str(examples)]) as server,
+        browsing(tmp_path) as page,
+    ):
+        database = server.services.database
+        server.do(settled(server.services))
+        page.resize(390)
+        page.open(f"{server.url}/arena")
+        ask_about_the_example(page, "Wait: wait numbat")
+        page.wait_until(f"{BUSY} === 1")
+        # In the middle of the replies.
+        page.open(f"{server.url}/arena")
+        page.wait_until(f"{BUSY} === 1")
+        assert "still being written" in page.run(STATUS) and not page.run(CAN_VOTE)
+        server.do(open_gate())
+        page.wait_until(CAN_VOTE)
+        # After them.
+        page.open(f"{server.url}/arena")
+        page.wait_until(CAN_VOTE)
+        assert page.run("document.querySelector('.asked').textContent") == "Wait: wait numbat"
+        page.wait_until("document.querySelector('#picture').naturalWidth === 20")
+        assert page.run("[...document.querySelectorAll('.reply')].every(one => one.textContent)")
+        assert page.run(NAMES) == ["Left", "Right"] and page.run("document.querySelector('#ask').hidden")
+        assert not page.run("/quokka|numbat/.test(document.documentElement.innerHTML.replaceAll('wait numbat', ''))")
+        assert violations(page) == [] and page.run(ALL_SHOWN)
+        # The page is a second tab from now on: the vote is cast in the first, over the same session.
+        page.run(
+            """window.first = (() => {
+                 const shown = JSON.parse(document.querySelector('#arena').dataset.battle);
+                 return fetch(`/api/v1/arena/battles/${shown.id}`).then((answer) => answer.json()).then((battle) =>
+                   fetch(`/api/v1/arena/battles/${battle.id}/vote`, {
+                     method: 'POST',
+                     headers: { 'content-type': 'application/json',
+                                'x-csrf-token': document.querySelector('meta[name=csrf-token]').content },
+                     body: JSON.stringify({ token: battle.token, outcome: 'left' }),
+                   })).then((answer) => { document.body.dataset.first = answer.status; });
+               })(), 0"""
+        )
+        page.wait_until("document.body.dataset.first === '200'")
+        page.press("2")
+        page.wait_until("!document.querySelector('#names').hidden")
+        assert page.run(STATUS) == "this battle has its vote already" and not page.run(CAN_VOTE)
+        outcomes = database.read_now(
+            lambda connection: connection.execute(select(arena_vote.c.outcome)).scalars().all()
+        )
+        assert outcomes == ["left"]
+        # The names stay, until another battle is begun.
+        page.open(f"{server.url}/arena")
+        assert sorted(page.run(NAMES)) == ["numbat", "quokka"] and not page.run(CAN_VOTE)
+        page.run("document.querySelector('#again').click()")
+        ask_about_the_example(page, "And this?")
+        page.wait_until(CAN_VOTE)
+        # Another battle beside the open one: nothing is left before it begins.
+        page.run("document.querySelector('#again').click()")
+        assert "ends without a vote" in page.run(STATUS)
+        page.open(f"{server.url}/arena")
+        page.wait_until(CAN_VOTE)
+        page.run("document.querySelector('#again').click()")
+        ask_about_the_example(page, "And that?")
+        page.wait_until(CAN_VOTE)
+        page.run("document.querySelector('[data-outcome=tie]').click()")
+        page.wait_until("!document.querySelector('#names').hidden")
+        states = select(arena_battle.c.state).order_by(arena_battle.c.created)
+        told = database.read_now(lambda connection: connection.execute(states).scalars().all())
+        assert told == ["voted", "abandoned", "voted"]
+        server.do(rate_arena(server.services))
+        page.open(f"{server.url}/arena/ratings")
+        assert "Battles left for another without a vote: 1." in page.run("document.querySelector('main').textContent")
+        assert len(page.complaints) == 1 and "409" in str(page.complaints)

@@ -1,13 +1,14 @@
 """A battle as a state machine, as functions of a database connection.
 
     created ──both replied──▶ answered ──vote──▶ voted
-       │  ▲                      │
-       │  └────next question─────┘
-       └──either side failed──▶ voided
+       │  ▲                      │ │
+       │  └────next question─────┘ └──another battle begun──▶ abandoned
+       └──either side failed, or another battle begun──▶ voided
 
 Each step is one conditional update: of two that come at once, one finds the battle as it expects it, and the other is
 refused. A vote takes the token that came with the replies, which is worth nothing afterwards; names are shown in state
-`voted` only, so there is no vote after them. That a battle has but one vote of a person is also the table's key.
+`voted` only, so there is no vote after them. That a battle has but one vote of a person is also the table's key. The
+token is signed, not drawn, so that whoever loads the page again gets the one that the battle has.
 """
 
 from __future__ import annotations
@@ -27,14 +28,16 @@ from snellen.errors import DataError
 from snellen.server.arena.tables import arena_battle, arena_vote, arena_voter
 from snellen.server.hosting.callers import Caller
 from snellen.server.hosting.tables import utc_now
-from snellen.server.hosting.tokens import new_id, new_token, token_digest
+from snellen.server.hosting.tokens import Signer, new_id, token_digest
 
 BattleKind = Literal["anonymous", "named", "chat", "offline"]
-BattleState = Literal["created", "answered", "voted", "voided"]
+BattleState = Literal["created", "answered", "voted", "voided", "abandoned"]
 Side = Literal["left", "right"]
 HIDDEN: tuple[BattleKind, ...] = ("anonymous", "offline")
 """Kinds whose models' names are hidden until the vote."""
 VOTED_ON: tuple[BattleKind, ...] = ("anonymous", "offline", "named")
+VOTED_SHOWN_SECONDS = 3600.0
+"""How long a page that is loaded again shows a battle that was voted on."""
 
 
 class BattleConflictError(DataError):
@@ -142,6 +145,31 @@ def find_battle(connection: Connection, caller: Caller, name: str) -> Row[Any]:
     return row
 
 
+def current_battle(connection: Connection, caller: Caller, kind: BattleKind) -> Row[Any] | None:
+    """The battle of this kind that whoever asks began last: while it is open, and for a while after the vote."""
+    chosen = select(arena_battle).where(owned_by(caller), arena_battle.c.kind == kind)
+    battle = connection.execute(chosen.order_by(arena_battle.c.created.desc()).limit(1)).one_or_none()
+    if battle is None or battle.state in ("voided", "abandoned"):
+        return None
+    is_past = battle.state == "voted" and battle.changed < waiting_since(VOTED_SHOWN_SECONDS)
+    return None if is_past else battle
+
+
+def leave_battles(connection: Connection, caller: Caller, kind: BattleKind) -> int:
+    """End the open battles of this kind, since another is begun; how many had their replies and so are abandoned.
+
+    One whose replies still come is void. Chats, which nobody votes on, stay as they are.
+    """
+    if kind not in VOTED_ON:
+        return 0
+    own = update(arena_battle).where(owned_by(caller), arena_battle.c.kind == kind)
+    left = {"state": "abandoned", "token_digest": None, "changed": utc_now()}
+    abandoned = connection.execute(own.where(arena_battle.c.state == "answered").values(left)).rowcount
+    void = {"changed": utc_now(), **_voided("another battle was begun")}
+    connection.execute(own.where(arena_battle.c.state == "created").values(void))
+    return abandoned
+
+
 def check_further(battle: Row[Any], most: int) -> None:
     """Raise BattleConflictError for a battle that has no further question, whatever its state."""
     if battle.kind == "offline":
@@ -164,12 +192,17 @@ def begin_turn(connection: Connection, caller: Caller, name: str, prompt: str, m
     return find_battle(connection, caller, name)
 
 
-def finish_turn(connection: Connection, name: str, turns: Sequence[BattleTurn]) -> str | None:
+def vote_token(signer: Signer, name: str, turn_count: int) -> str:
+    """With what one votes on a battle after so many turns."""
+    return signer.signature("arena vote", f"{name}\0{turn_count}")
+
+
+def finish_turn(connection: Connection, signer: Signer, name: str, turns: Sequence[BattleTurn]) -> str | None:
     """Record the replies to the last of `turns`; the token with which one may vote.
 
     None when the battle was voided meanwhile.
     """
-    token = new_token()
+    token = vote_token(signer, name, len(turns))
     changes = {"turns": to_builtins(turns), "state": "answered", "token_digest": token_digest(token)}
     return token if _change(connection, name, len(turns), "created", changes) else None
 
@@ -278,8 +311,9 @@ def _not_votable(battle: Row[Any]) -> str:
 
 def _not_answered(state: str) -> str:
     said = {
-        "created": "the replies have not all come yet",
+        "created": "the replies have not all come yet; load the page again",
         "voted": "this battle has its vote already",
-        "voided": "this battle is void, since a model failed; begin another",
+        "voided": "this battle is void: a model failed, or you have begun another; begin a new one",
+        "abandoned": "you have begun another battle since, so this one has no vote",
     }
     return said.get(state, "another question was asked at the same time")

@@ -45,7 +45,9 @@ FEATURE = Feature(
         Job("judge battles", 30, judge_battles),
     ),
     metrics=(
-        Collector("snellen_arena_battles", "Questions that were settled, by what became of them", labels=("state",)),
+        Collector(
+            "snellen_arena_battles", "Questions settled and battles left, by what became of them", labels=("state",)
+        ),
         Collector("snellen_arena_votes", "Votes of people", labels=("kind", "outcome")),
         Collector("snellen_arena_reply_seconds", "Time of one reply", "histogram", ("model",)),
     ),

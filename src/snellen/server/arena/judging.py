@@ -105,7 +105,12 @@ def _unjudged(connection: Connection, judge: JudgeSettings) -> list[tuple[Row[An
     left_alone = (battle.state == "answered") & (battle.changed <= waiting_since(judge.every_seconds))
     chosen = (
         select(arena_battle)
-        .where(or_(battle.state == "voted", left_alone), battle.kind.in_(HIDDEN), battle.turn_count > 0, ~has_judged)
+        .where(
+            or_(battle.state.in_(("voted", "abandoned")), left_alone),
+            battle.kind.in_(HIDDEN),
+            battle.turn_count > 0,
+            ~has_judged,
+        )
         .order_by(battle.changed)
         .limit(judge.battles)
     )

@@ -16,6 +16,7 @@ from snellen.arena.battle import Outcome
 from snellen.errors import DataError
 from snellen.records import ImageRef
 from snellen.server.arena.battles import (
+    VOTED_ON,
     BattleConflictError,
     BattleKind,
     BattleState,
@@ -30,8 +31,11 @@ from snellen.server.arena.battles import (
     cast_vote,
     check_further,
     create_battle,
+    current_battle,
     find_battle,
     finish_turn,
+    leave_battles,
+    vote_token,
 )
 from snellen.server.arena.running import Arena, ReplyProgress, arena_of, contender, turns_of
 from snellen.server.arena.standings import (
@@ -42,6 +46,7 @@ from snellen.server.arena.standings import (
     frozen_ratings,
     latest_standing,
 )
+from snellen.server.arena.vote_export import count_abandoned
 from snellen.server.hosting.audit import note
 from snellen.server.hosting.callers import AdminDep, Caller, CallerDep, Limited, ServicesDep
 from snellen.server.hosting.features import NavigationEntry
@@ -119,7 +124,7 @@ class ShownBattle(BaseModel):
     left: ShownModel | None = None
     right: ShownModel | None = None
     token: str | None = None
-    """For the vote; of a battle with replies of earlier runs only, others send it in their stream."""
+    """For the vote, while the battle waits for it."""
 
 
 async def _browser(caller: CallerDep) -> Caller:
@@ -143,13 +148,15 @@ BrowserDep = Annotated[Caller, Depends(_browser)]
     dependencies=[Depends(Limited(QUESTIONS))],
 )
 async def begin_battle(wanted: BattleRequest, services: ServicesDep, caller: BrowserDep) -> StreamingResponse:
-    """Ask two models. Events: `battle` with the id, `text` of a side as it grows, at last `answered` or `voided`."""
+    """Ask two models, and leave the open battle of this kind. Events: `battle` with the id, `text` of a side as it
+    grows, at last `answered` or `voided`."""
     arena = arena_of(services)
     await _moderate(services, arena, wanted.question)
     image = await services.database.read(lambda connection: _usable_picture(connection, caller, wanted.picture))
     new = _new_battle(arena, wanted)
     with arena.reserved(new.left.name, new.right.name) as sides:
-        name = await services.database.write(lambda connection: create_battle(connection, caller, new))
+        name, abandoned = await services.database.write(lambda connection: _begin(connection, caller, new))
+    _count_abandoned(services, abandoned)
     return _stream(name, arena.answer(name, sides, [new.turn], image))
 
 
@@ -189,7 +196,7 @@ async def vote(name: str, cast: VoteRequest, services: ServicesDep, caller: Brow
     casting = Casting(name, cast.token, cast.outcome)
     battle = await _step(services.database.write, lambda connection: cast_vote(connection, caller, casting))
     services.metrics["snellen_arena_votes"].labels(battle.kind, cast.outcome).inc()
-    return _shown(battle)
+    return _shown(services, battle)
 
 
 @router.post(f"{API}/recorded", tags=["arena"], responses=CONFLICT, dependencies=[Depends(Limited(QUESTIONS))])
@@ -223,19 +230,46 @@ async def begin_recorded(services: ServicesDep, caller: BrowserDep) -> ShownBatt
         {"benchmark": asked.benchmark, "sample": asked.sample},
     )
 
-    def answered(connection: Connection) -> tuple[Row[Any], str | None]:
-        name = create_battle(connection, caller, new)
-        token = finish_turn(connection, name, [turn])
-        return find_battle(connection, caller, name), token
+    def answered(connection: Connection) -> tuple[Row[Any], int]:
+        name, abandoned = _begin(connection, caller, new)
+        finish_turn(connection, services.signer, name, [turn])
+        return find_battle(connection, caller, name), abandoned
 
-    battle, token = await services.database.write(answered)
-    return _shown(battle, token)
+    battle, abandoned = await services.database.write(answered)
+    _count_abandoned(services, abandoned)
+    return _shown(services, battle)
 
 
 @router.get(f"{API}/battles/{{name}}", tags=["arena"])
 async def show_battle(name: str, services: ServicesDep, caller: CallerDep) -> ShownBattle:
     """A battle of one's own."""
-    return _shown(await _step(services.database.read, lambda connection: find_battle(connection, caller, name)))
+    battle = await _step(services.database.read, lambda connection: find_battle(connection, caller, name))
+    return _shown(services, battle)
+
+
+@router.get(
+    f"{API}/battles/{{name}}/events",
+    tags=["arena"],
+    response_class=StreamingResponse,
+    responses={409: CONFLICT[409], 200: STREAM[200]},
+)
+async def follow_battle(name: str, services: ServicesDep, caller: CallerDep) -> StreamingResponse:
+    """The events of the last question of a battle of one's own whose replies still come, from the first event on."""
+    await _step(services.database.read, lambda connection: find_battle(connection, caller, name))
+    progress = arena_of(services).under_way(name)
+    if progress is None:
+        raise HTTPException(409, "the replies have come meanwhile, or never will; vote, or begin another battle")
+    return _stream(name, progress)
+
+
+def _begin(connection: Connection, caller: Caller, new: NewBattle) -> tuple[str, int]:
+    """The id of a new battle, and how many it leaves abandoned."""
+    abandoned = leave_battles(connection, caller, new.kind)
+    return create_battle(connection, caller, new), abandoned
+
+
+def _count_abandoned(services: Services, count: int) -> None:
+    services.metrics["snellen_arena_battles"].labels("abandoned").inc(count)
 
 
 def _new_battle(arena: Arena, wanted: BattleRequest) -> NewBattle:
@@ -284,8 +318,9 @@ def _image(connection: Connection, digest: str | None) -> ImageRef | None:
     return ImageRef(row.digest, row.media_type, row.width, row.height) if row else None
 
 
-def _shown(battle: Row[Any], token: str | None = None) -> ShownBattle:
+def _shown(services: Services, battle: Row[Any]) -> ShownBattle:
     is_named = battle.state == "voted" or battle.kind in ("named", "chat")
+    can_vote = battle.state == "answered" and battle.kind in VOTED_ON
     turns = [
         ShownTurn(
             question=turn.prompt,
@@ -302,7 +337,7 @@ def _shown(battle: Row[Any], token: str | None = None) -> ShownBattle:
         turns=turns,
         left=ShownModel(name=battle.left, version=battle.left_version) if is_named else None,
         right=ShownModel(name=battle.right, version=battle.right_version) if is_named and battle.right else None,
-        token=token,
+        token=vote_token(services.signer, battle.id, battle.turn_count) if can_vote else None,
     )
 
 
@@ -322,7 +357,7 @@ async def _events(name: str, progress: ReplyProgress) -> AsyncIterator[bytes]:
     sent: dict[Side, str] = {}
     ended: set[Side] = set()
     while True:
-        progress.changed.clear()
+        changed = progress.changed
         outcome = progress.outcome
         for side, text in progress.texts.items():
             before, sent[side] = sent.get(side, ""), text
@@ -338,7 +373,7 @@ async def _events(name: str, progress: ReplyProgress) -> AsyncIterator[bytes]:
             return
         try:
             async with asyncio.timeout(QUIET_SECONDS):
-                await progress.changed.wait()
+                await changed.wait()
         except TimeoutError:
             yield b":\n\n"
 
@@ -362,13 +397,15 @@ PARTS = (*(NavigationEntry(title, f"/arena{path}") for path, (_, title) in PAGES
 @router.get("/arena/named", include_in_schema=False)
 @router.get("/arena/chat", include_in_schema=False)
 @router.get("/arena/recorded", include_in_schema=False)
-async def battle_page(request: Request, services: ServicesDep) -> HTMLResponse:
+async def battle_page(request: Request, services: ServicesDep, caller: CallerDep) -> HTMLResponse:
     arena = arena_of(services)
     kind, title = PAGES[request.url.path.removeprefix("/arena")]
+    battle = await services.database.read(lambda connection: current_battle(connection, caller, kind))
     names = [name for name, model in arena.pool.models.items() if model.state == "ready"]
     values = {
         "kind": kind,
         "title": title,
+        "battle": _shown(services, battle).model_dump_json() if battle else "",
         "parts": PARTS,
         "models": names,
         "has_models": bool(arena.settings.models),
@@ -382,11 +419,18 @@ async def battle_page(request: Request, services: ServicesDep) -> HTMLResponse:
 
 @router.get("/arena/ratings", include_in_schema=False)
 async def ratings_page(request: Request, services: ServicesDep) -> HTMLResponse:
-    standing, frozen = await services.database.read(
-        lambda connection: (latest_standing(connection), frozen_ratings(connection))
+    standing, frozen, abandoned = await services.database.read(
+        lambda connection: (latest_standing(connection), frozen_ratings(connection), count_abandoned(connection))
     )
     elo = {one.model: one for one in standing.elo} if standing else {}
-    values = {"standing": standing, "frozen": frozen, "parts": PARTS, "matrix": _matrix(standing), "elo": elo}
+    values = {
+        "standing": standing,
+        "frozen": frozen,
+        "abandoned": abandoned,
+        "parts": PARTS,
+        "matrix": _matrix(standing),
+        "elo": elo,
+    }
     return services.pages.render(request, "arena/ratings.html", values)
 
 

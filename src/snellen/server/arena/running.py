@@ -48,21 +48,26 @@ class ExamplePicture:
 
 @dataclass
 class ReplyProgress:
-    """What has come of the replies to one question. One task writes, and one stream reads."""
+    """What has come of the replies to one question. One task writes, and any number of streams read."""
 
     texts: dict[Side, str] = field(default_factory=dict)
     ended: set[Side] = field(default_factory=set)
     outcome: dict[str, Any] | None = None
     """What became of the question: `{"state": "answered", "token": ...}`, or `{"state": "voided", "message": ...}`."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set at the next change, and another's from then on: who takes it before reading misses nothing."""
 
     def tell(self, side: Side, text: str) -> None:
         self.texts[side] = text
-        self.changed.set()
+        self._wake()
 
     def end(self, outcome: dict[str, Any]) -> None:
         self.outcome = outcome
+        self._wake()
+
+    def _wake(self) -> None:
         self.changed.set()
+        self.changed = asyncio.Event()
 
 
 class Arena:
@@ -78,6 +83,8 @@ class Arena:
         self._images = StoredImages(services.pictures)
         self._random = random.SystemRandom()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._under_way: dict[str, ReplyProgress] = {}
+        """By battle, of those whose replies still come."""
 
     # --- pairs ---------------------------------------------------------------------------------------------------
 
@@ -128,9 +135,13 @@ class Arena:
 
     def answer(self, name: str, sides: Sides, turns: Sequence[BattleTurn], image: ImageRef | None) -> ReplyProgress:
         """Have the last question of a battle answered by models that were reserved, and record what comes of it."""
-        progress = ReplyProgress()
+        progress = self._under_way[name] = ReplyProgress()
         self._run(self._settle(name, sides, turns, image, progress))
         return progress
+
+    def under_way(self, name: str) -> ReplyProgress | None:
+        """The replies to the last question of a battle, while they come."""
+        return self._under_way.get(name)
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         """Do it to its end, whoever listens: a battle is settled also when its page was closed."""
@@ -155,6 +166,9 @@ class Arena:
         except Exception as error:  # the stream that waits must hear of the end, whatever it is
             LOGGER.exception("battle not settled", extra={"facts": {"error": type(error).__name__}})
             progress.end({"state": "voided", "message": "something went wrong here; begin another battle"})
+        finally:
+            if self._under_way.get(name) is progress:  # the next question may have been asked already
+                del self._under_way[name]
 
     async def _side(
         self,
@@ -197,9 +211,11 @@ class Arena:
             await self.services.database.write(lambda connection: void_battle(connection, name, settled, fault))
             count.labels("voided").inc()
             return {"state": "voided", "message": "a model failed, so this battle is void; begin another"}
-        token = await self.services.database.write(lambda connection: finish_turn(connection, name, settled))
+        signer = self.services.signer
+        token = await self.services.database.write(lambda connection: finish_turn(connection, signer, name, settled))
         if token is None:
-            return {"state": "voided", "message": "this battle took too long and is void; begin another"}
+            message = "this battle is void: it took too long, or you have begun another; begin a new one"
+            return {"state": "voided", "message": message}
         count.labels("answered").inc()
         return {"state": "answered", "token": token}
 

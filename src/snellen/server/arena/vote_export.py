@@ -22,6 +22,13 @@ def count_votes(connection: Connection) -> int:
     return int(connection.execute(chosen).scalar_one())
 
 
+def count_abandoned(connection: Connection) -> int:
+    """Battles between hidden models whose person saw the replies and went on to another without a vote."""
+    battle = arena_battle.c
+    chosen = select(func.count()).select_from(arena_battle)
+    return int(connection.execute(chosen.where(battle.state == "abandoned", battle.kind.in_(HIDDEN))).scalar_one())
+
+
 def exported_votes(connection: Connection, *, texts: bool) -> list[Battle]:
     """Every vote by time, with prompts and replies or without. A judge's has the judge's name behind the battle's id,
     since a battle may have several."""

@@ -7,23 +7,29 @@
   const kind = arena.dataset.kind;
   const sides = kind === "chat" ? ["left"] : ["left", "right"];
   const ask = find("#ask"), more = find("#more"), votes = find("#votes"), turns = find("#turns");
-  const battle = { id: "", token: "", picture: "", isBusy: false, canVote: false };
+  const battle = { id: "", token: "", picture: "", named: {}, isBusy: false, canVote: false };
 
   const say = (text, isFault) => {
     find("#status").textContent = text;
     find("#status").classList.toggle("fault", Boolean(isFault));
   };
 
-  const send = async (address, body) => {
-    const token = document.querySelector("meta[name=csrf-token]").content;
-    const isFile = body instanceof FormData;
-    const headers = { "x-csrf-token": token, ...(isFile ? {} : { "content-type": "application/json" }) };
-    const answer = await fetch(address, { method: "POST", headers, body: isFile ? body : JSON.stringify(body) });
+  const read = async (address, request) => {
+    const answer = await fetch(address, request);
     if (answer.ok) return answer;
     let message = `the server answered ${answer.status}`;
     try { message = (await answer.json()).error.message; } catch { /* no JSON: the number has to do */ }
     throw new Error(message);
   };
+
+  const send = (address, body) => {
+    const token = document.querySelector("meta[name=csrf-token]").content;
+    const isFile = body instanceof FormData;
+    const headers = { "x-csrf-token": token, ...(isFile ? {} : { "content-type": "application/json" }) };
+    return read(address, { method: "POST", headers, body: isFile ? body : JSON.stringify(body) });
+  };
+
+  const battleAddress = (rest = "") => `/api/v1/arena/battles/${battle.id}${rest}`;
 
   const element = (name, classes, text) => {
     const made = document.createElement(name);
@@ -40,7 +46,7 @@
       const box = element("div", "side");
       box.dataset.side = side;
       box.setAttribute("aria-busy", "true");
-      const name = kind === "named" || kind === "chat" ? find(`[name=${side}]`).value : side === "left" ? "Left" : "Right";
+      const name = battle.named[side]?.name ?? (side === "left" ? "Left" : "Right");
       box.append(element("h2", "", name), element("div", "reply", ""));
       row.append(box);
     }
@@ -83,46 +89,83 @@
       if (event === "answered") return offer(said.token);
       if (event === "voided") throw new Error(said.message);
     }
-    throw new Error("the connection broke off; begin another battle");
+    throw new Error("the connection broke off; load the page again, and the battle goes on");
   };
 
   const offer = (token) => {
     battle.token = token;
     battle.canVote = kind !== "chat";
     if (votes) votes.hidden = false;
-    if (more) { more.hidden = false; more.reset(); }
+    if (more) more.hidden = false;
+    find("#again").hidden = false;
     say(kind === "chat" ? "" : "Both have replied. Vote" + (more ? ", or ask further." : "."));
+  };
+
+  const reveal = (voted, text) => {
+    for (const heading of turns.querySelectorAll("h2")) {
+      heading.textContent = voted[heading.parentElement.dataset.side].name;
+    }
+    find("#names").textContent = `Left was ${voted.left.name}, right was ${voted.right.name}.`;
+    find("#names").hidden = find("#again").hidden = false;
+    say(text);
   };
 
   const isWorking = (does) => {
     battle.isBusy = does;
-    battle.canVote = false;
     for (const button of arena.querySelectorAll("button")) button.disabled = does;
-    if (does) for (const part of [votes, more]) if (part) part.hidden = true;
+    if (!does) return;
+    battle.canVote = false;
+    for (const part of [votes, more, find("#again")]) if (part) part.hidden = true;
   };
 
-  // What is done, and what is said when it fails.
+  // What is done, and what is said when it fails: with the battle as the server has it, where it is still there.
   const attempt = async (work) => {
     if (battle.isBusy) return;
     isWorking(true);
     try {
       await work();
-      const canVote = battle.canVote;
-      isWorking(false);
-      battle.canVote = canVote;
     } catch (error) {
-      isWorking(false);
-      for (const box of turns.querySelectorAll("[aria-busy=true]")) box.setAttribute("aria-busy", "false");
-      ask.hidden = false;
+      const found = battle.id ? await read(battleAddress()).then((answer) => answer.json()).catch(() => null) : null;
+      if (found?.state === "answered" || found?.state === "voted") {
+        await show(found);
+      } else {
+        for (const box of turns.querySelectorAll("[aria-busy=true]")) box.setAttribute("aria-busy", "false");
+        ask.hidden = false;
+      }
       say(error.message, true);
+    } finally {
+      isWorking(false);
     }
   };
 
   const clear = () => {
     battle.id = battle.token = "";
+    battle.canVote = false;
     turns.replaceChildren();
     find("#names").hidden = true;
     find("#battle").hidden = true;
+  };
+
+  // A battle as the server has it: begun before the page was loaded, or changed in another tab.
+  const show = async (found) => {
+    clear();
+    battle.id = found.id;
+    battle.named = found;
+    ask.hidden = true;
+    showPicture(found.picture);
+    let sideOf;
+    for (const turn of found.turns) {
+      sideOf = showTurn(turn.question);
+      for (const side of sides) {
+        if (turn[side] === null) continue;
+        sideOf(side).querySelector(".reply").textContent = turn[side];
+        sideOf(side).setAttribute("aria-busy", "false");
+      }
+    }
+    if (found.state === "voted") return reveal(found, "You have voted on this battle.");
+    if (found.state === "answered") return offer(found.token);
+    say("The replies are still being written.");
+    await follow(await read(battleAddress("/events")), sideOf);
   };
 
   const pictureToAsk = async () => {
@@ -139,23 +182,17 @@
 
   const begin = async () => {
     clear();
-    if (kind === "offline") {
-      const found = await (await send("/api/v1/arena/recorded", {})).json();
-      battle.id = found.id;
-      showPicture(found.picture);
-      const sideOf = showTurn(found.turns[0].question);
-      for (const side of sides) {
-        sideOf(side).querySelector(".reply").textContent = found.turns[0][side];
-        sideOf(side).setAttribute("aria-busy", "false");
-      }
-      ask.hidden = true;
-      return offer(found.token);
-    }
+    if (kind === "offline") return show(await (await send("/api/v1/arena/recorded", {})).json());
     const question = ask.elements.question.value;
     const picture = await pictureToAsk();
     const body = { kind, question, picture };
-    for (const side of kind === "anonymous" ? [] : sides) body[side] = find(`[name=${side}]`).value;
+    battle.named = {};
+    for (const side of kind === "anonymous" ? [] : sides) {
+      body[side] = find(`[name=${side}]`).value;
+      battle.named[side] = { name: body[side] };
+    }
     const answer = await send("/api/v1/arena/battles", body);
+    more.reset();
     say(kind === "chat" ? "The model replies." : "Both models reply.");
     showPicture(picture);
     ask.hidden = true;
@@ -164,18 +201,14 @@
 
   const askFurther = async () => {
     const question = more.elements.question.value;
-    const answer = await send(`/api/v1/arena/battles/${battle.id}/turns`, { question });
+    const answer = await send(battleAddress("/turns"), { question });
     await follow(answer, showTurn(question));
+    more.reset();
   };
 
   const voteFor = (outcome) => attempt(async () => {
-    const voted = await (await send(`/api/v1/arena/battles/${battle.id}/vote`, { token: battle.token, outcome })).json();
-    for (const heading of turns.querySelectorAll("h2")) {
-      heading.textContent = voted[heading.parentElement.dataset.side].name;
-    }
-    find("#names p").textContent = `Left was ${voted.left.name}, right was ${voted.right.name}.`;
-    find("#names").hidden = false;
-    say(`Your vote is counted: ${outcome}.`);
+    const voted = await (await send(battleAddress("/vote"), { token: battle.token, outcome })).json();
+    reveal(voted, `Your vote is counted: ${outcome}.`);
   }).then(() => { if (!find("#names").hidden) find("#again").focus(); });
 
   ask.addEventListener("submit", (event) => { event.preventDefault(); attempt(begin); });
@@ -185,9 +218,10 @@
     if (outcome && battle.canVote) voteFor(outcome);
   });
   find("#again").addEventListener("click", () => {
+    const isOpen = battle.canVote;
     clear();
     ask.hidden = false;
-    say("");
+    say(isOpen ? "The battle before ends without a vote as soon as you begin another; load the page again to go back to it." : "");
     (ask.elements.question ?? ask.querySelector("button")).focus();
   });
   const KEYS = { 1: "left", 2: "right", 3: "tie", 4: "both bad", ArrowLeft: "left", ArrowRight: "right" };
@@ -196,6 +230,7 @@
     if (!battle.canVote || isWriting || !find("#keys")?.checked || event.ctrlKey || event.metaKey || event.altKey) return;
     if (KEYS[event.key]) { event.preventDefault(); voteFor(KEYS[event.key]); }
   });
+  if (arena.dataset.battle) attempt(() => show(JSON.parse(arena.dataset.battle)));
   for (const example of arena.querySelectorAll("[data-picture]")) {
     example.addEventListener("click", () => {
       for (const other of arena.querySelectorAll("[data-picture]")) other.setAttribute("aria-pressed", String(other === example));
