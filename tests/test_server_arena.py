@@ -80,7 +80,7 @@ from snellen.server.hosting.features import migration_packages
 from snellen.server.hosting.migrating import migrate
 from snellen.server.hosting.personal import erase_person
 from snellen.server.hosting.services import Services
-from snellen.server.hosting.tokens import Signer
+from snellen.server.hosting.tokens import Signer, new_id
 
 MARKUP = "<b>bold</b> <img src=x onerror=document.title='run'>"
 GATES: dict[asyncio.AbstractEventLoop, asyncio.Event] = {}
@@ -871,7 +871,7 @@ class BattleMachine(RuleBasedStateMachine):
     @initialize(kind=st.sampled_from(["anonymous", "named", "chat"]))
     def begin(self, kind: Any) -> None:
         self.database = OPENED[0]
-        self.owner, self.other = Caller("a" * 24, "net"), Caller("b" * 24, "net")
+        self.owner, self.other = Caller(new_id(), "net"), Caller(new_id(), "net")
         new = NewBattle(kind, Contender("x", "1"), Contender("y", "2"), BattleTurn("?"), None)
         self.kind, self.state, self.turns = kind, "created", 1
         self.tokens = list[str]()
