@@ -116,6 +116,7 @@ def show(state):
     assert ended == "True" and int(asked) >= 5 and int(later) > 0
 
 
+@pytest.mark.slow
 def test_a_local_model_is_loaded_without_advice_on_widgets_that_are_not_there(notebook: Notebook) -> None:
     pytest.importorskip("transformers", reason="needs transformers (pip install 'snellen[hf]')")
     shown, fault = notebook.run("""

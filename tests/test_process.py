@@ -14,7 +14,9 @@ import asyncio, csv, decimal, faulthandler, gc, locale, logging, os, random, res
 import threading, warnings
 
 # Imported first: what another package sets when it is imported is its own (rich draws a random number).
-for name in ("PIL.Image", "PIL.ImageFile", "rich.style", "numpy", "polars", "pyarrow", "torch", "transformers"):
+for name in (
+    "PIL.Image", "PIL.ImageFile", "rich.style", "numpy", "pandas", "polars", "pyarrow", "torch", "transformers"
+):
     try:
         __import__(name)
     except ImportError:

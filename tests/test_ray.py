@@ -135,6 +135,7 @@ def test_whatever_the_workers_and_their_batches_the_run_is_the_same(
     same_as(whole, folder)
 
 
+@pytest.mark.slow
 def test_what_is_asked_of_a_picture_is_asked_of_one_worker_together(questions: Benchmark, tmp_path: Path) -> None:
     log = tmp_path / "log"
     model, protocols = f"clustered:any?seconds=0.002&batch=6&log={log}", ["instability?m=3", "circular"]
@@ -161,6 +162,7 @@ def test_a_request_that_ends_every_worker_fails_and_no_other_does(questions: Ben
     assert failed == {f"q{number:03d}": number == 3 for number in range(12)}
 
 
+@pytest.mark.slow
 def test_a_worker_with_another_model_takes_no_part(questions: Benchmark, tmp_path: Path) -> None:
     lines: list[str] = []
     model = f"clustered:any?unlike={tmp_path / 'loaded'}&batch=1&seconds=0.02"
@@ -191,6 +193,7 @@ def test_the_page_s_command_asks_the_models_of_all_roles_on_the_cluster(
     assert {e.request.role for e in records(tmp_path / "other")} == {"", "questioner", "reasoner"}
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_be_loaded_is_the_line_that_it_is_without_a_cluster(
     questions: Benchmark, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
