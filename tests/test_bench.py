@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +28,17 @@ def test_the_rooms_of_the_mutation_bench_name_modules_and_test_files_that_exist(
     } == set()
 
 
-@pytest.fixture
-def whitebox(monkeypatch: pytest.MonkeyPatch) -> Any:
+def imported(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A module of `bench`, for one test."""
     pytest.importorskip("transformers", reason="waits for transformers")
     monkeypatch.syspath_prepend(ROOT / "bench")
-    import whitebox
+    yield importlib.import_module(name)
+    del sys.modules[name]
 
-    yield whitebox
-    del sys.modules["whitebox"]
+
+@pytest.fixture
+def whitebox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    yield from imported("whitebox", monkeypatch)
 
 
 def test_the_white_box_bench_counts_what_each_way_runs(whitebox: Any) -> None:
@@ -66,13 +71,8 @@ def test_a_picture_of_the_bench_has_the_tokens_it_says(whitebox: Any, image_toke
 
 
 @pytest.fixture
-def equality(monkeypatch: pytest.MonkeyPatch) -> Any:
-    pytest.importorskip("transformers", reason="waits for transformers")
-    monkeypatch.syspath_prepend(ROOT / "bench")
-    import equality
-
-    yield equality
-    del sys.modules["equality"]
+def equality(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    yield from imported("equality", monkeypatch)
 
 
 def test_the_table_of_registered_architectures_counts_its_own_lines(equality: Any) -> None:

@@ -191,8 +191,11 @@ class Client:
             if "CERTIFICATE_VERIFY_FAILED" in message:
                 hint = "name the certificate of its authority in SSL_CERT_FILE"
                 return ServerFault("connection", f"{server.url}: {message}; {hint}", fatal=True)
-            speaks_otherwise = "WRONG_VERSION_NUMBER" in message or isinstance(error, httpcore.ConnectTimeout)
-            doubt = "does it speak https" if server.url.startswith("https:") and speaks_otherwise else "is it running"
+            doubt = "is it running"
+            if "WRONG_VERSION_NUMBER" in message:
+                doubt = "does it speak https"
+            elif server.url.startswith("https:") and isinstance(error, httpcore.ConnectTimeout):
+                doubt = "is it running, and does it speak https"  # a handshake without an answer times out too
             return ServerFault("connection", f"{server.url}: {message}; {doubt}?", retry=True)
 
     async def close(self) -> None:
