@@ -14,6 +14,9 @@ MAKE_VENV = $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip --disable-pip-version-check -q install --no-compile
 endif
 
+# Tests start hundreds of processes: each module is compiled once, whatever the surroundings say.
+export PYTHONDONTWRITEBYTECODE :=
+
 # A process for each core, and one thread in each: tiny models are slower on two.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 

@@ -85,7 +85,15 @@ def write_table(folder: Path, pictures: int) -> None:
 
 def run_command(words: Sequence[str], sources: Path, home: Path) -> Usage:
     """Run one command in a home of its own, and what it used."""
-    environment = {**os.environ, "PYTHONPATH": str(sources), "SNELLEN_HOME": str(home), "OMP_NUM_THREADS": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(sources),
+        "SNELLEN_HOME": str(home),
+        "OMP_NUM_THREADS": "1",
+        # As where packages were installed in the usual way: modules are compiled once, in the turn that is not counted.
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(home / "compiled"),
+    }
     log = home / "log.txt"
     with log.open("wb") as output:
         process = subprocess.Popen([sys.executable, *words], cwd=home, env=environment, stdout=output, stderr=output)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from snellen.formats.late_patterns import late_pattern
+
 _MONTHS = (
     "january jan januar januari janvier enero janeiro gennaio styczeń stycznia январь января ocak tháng_1 जनवरी يناير",
     "february feb februar februari février febrero fevereiro febbraio luty lutego февраль февраля şubat फ़रवरी فبراير",
@@ -27,7 +29,7 @@ _NAMES = "|".join(sorted(map(re.escape, _MONTH_OF), key=len, reverse=True))
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|º|ª|\.)?"
 _YEAR = r"(?:,? ?(?:de |del |г\. ?)?(?P<year>\d{4}))?(?!\d)"
 _FORMS = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    late_pattern(pattern, re.IGNORECASE)
     for pattern in (
         rf"(?<!\d){_DAY} (?:de |of |d')?(?P<name>{_NAMES})(?![^\W\d_])\.?{_YEAR}",
         rf"(?<![^\W_])(?P<name>{_NAMES})\.? (?:the )?{_DAY}(?![\d]){_YEAR}",

@@ -14,6 +14,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from snellen.formats.late_patterns import late_pattern
+
 DecimalSign = Literal[",", "."]
 
 # --- LaTeX -------------------------------------------------------------------------------------------------------
@@ -24,16 +26,16 @@ _LATEX_SIGNS = {
     "Rightarrow": "→", "implies": "→", "Longrightarrow": "→", "therefore": "∴", "theta": "θ", "alpha": "α",
     "beta": "β", "gamma": "γ", "Delta": "Δ", "Omega": "Ω", "mu": "μ", "prime": "'",
 }  # fmt: skip
-_LATEX_SIGN = re.compile(rf"\\({'|'.join(sorted(_LATEX_SIGNS, key=len, reverse=True))})(?![A-Za-z])")
-_FRACTION = re.compile(r"\\[dtc]?frac\s?(?:\{([^{}]{1,80})\}|(\d))\s?(?:\{([^{}]{1,80})\}|(\d))")
-_ROOT = re.compile(r"\\sqrt\s?(?:\{([^{}]{1,80})\}|(\d))")
-_SCRIPT = re.compile(r"\^\s?\{\s?([^{}]{1,40})\}")
-_WRAPPED = re.compile(
+_LATEX_SIGN = late_pattern(rf"\\({'|'.join(sorted(_LATEX_SIGNS, key=len, reverse=True))})(?![A-Za-z])")
+_FRACTION = late_pattern(r"\\[dtc]?frac\s?(?:\{([^{}]{1,80})\}|(\d))\s?(?:\{([^{}]{1,80})\}|(\d))")
+_ROOT = late_pattern(r"\\sqrt\s?(?:\{([^{}]{1,80})\}|(\d))")
+_SCRIPT = late_pattern(r"\^\s?\{\s?([^{}]{1,40})\}")
+_WRAPPED = late_pattern(
     r"\\(?:text|textbf|textrm|textit|mathrm|mathbf|mathsf|mathbb|mathit|operatorname)\s?\{([^{}]{0,200})\}"
 )
-_LATEX_ESCAPE = re.compile(r"\\([%$#&_])")
-_LATEX_SPACE = re.compile(r"\\[,;:!]")
-_SIMPLE = re.compile(r"[\w.,√π]+")
+_LATEX_ESCAPE = late_pattern(r"\\([%$#&_])")
+_LATEX_SPACE = late_pattern(r"\\[,;:!]")
+_SIMPLE = late_pattern(r"[\w.,√π]+")
 _DEEPEST = 4
 
 
@@ -150,18 +152,18 @@ def _alternatives(words: Iterable[str]) -> str:
     return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
 
 
-_NUMBER = re.compile(r"\d{1,3}(?:[ \u00a0\u202f']\d{3})+(?![\d])(?:[.,]\d+)?|\d+(?:[.,]\d+)*|\.\d+")
+_NUMBER = late_pattern(r"\d{1,3}(?:[ \u00a0\u202f']\d{3})+(?![\d])(?:[.,]\d+)?|\d+(?:[.,]\d+)*|\.\d+")
 _NOT_LETTER_AHEAD = r"(?![^\W\d_²³])"
 _ASCII_SCALES = [scale for scale in _SCALES if ord(scale[0]) < 0x2E80]
 _DENSE_SCALES = [scale for scale in _SCALES if ord(scale[0]) >= 0x2E80]
-_SCALE = re.compile(
+_SCALE = late_pattern(
     rf" ?(?:(?P<dense>{_alternatives(_DENSE_SCALES)})|(?P<word>{_alternatives(_ASCII_SCALES)}){_NOT_LETTER_AHEAD}\.?)"
     r"(?: (?:de|di|d'))?(?= |$|\W|[^\x00-\u2e7f])",
     re.IGNORECASE,
 )
 _DENSE_UNITS = [unit for unit in _UNITS if not unit[0].isascii() and (not unit[0].isalpha() or ord(unit[0]) >= 0x2E80)]
 _WORD_UNITS = [unit for unit in _UNITS if unit not in _DENSE_UNITS and unit not in ("$", "%")]
-_UNIT = re.compile(
+_UNIT = late_pattern(
     rf"(?: {{0,3}}|-)(?:(?P<shape>square|sq\.?|cubic|квадратных|quadrat) "
     rf")?(?:(?P<phrase>{_alternatives(_PHRASES)})(?![^\W\d_])"
     rf"|(?P<dense>[$%]|{_alternatives(_DENSE_UNITS)}(?![a-z]))"
@@ -169,13 +171,13 @@ _UNIT = re.compile(
     r"(?P<power> {0,12}(?:\^ ?\(?[23]\)?|[²³]|(?<=m)[23](?!\d)))?(?P<per>/(?:h|s|min|kg|l|m)(?![a-z]))?",
     re.IGNORECASE,
 )
-_CURRENCY_BEFORE = re.compile(r"(?:[$€£¥₩₹₽]|(?:eur|usd|gbp|us\$|euro|rmb) ?)\s?\Z", re.IGNORECASE)
-_FACTOR = re.compile(r" ?(?:√ ?\(?(?P<root>\d{1,9})\)?|(?P<pi>π))")
-_OVER = re.compile(r" ?/ ?")
-_DATE_LIKE = re.compile(r"\d{1,4}([/.-])\d{1,2}\1\d{2,4}(?!\d)|\d{1,2}:\d{2}")
-_START = re.compile(r"[\d√π.]")
-_POWER_BEHIND = re.compile(r" ?\^")
-_VARIABLE_BEHIND = re.compile(r"[a-zA-Z]")
+_CURRENCY_BEFORE = late_pattern(r"(?:[$€£¥₩₹₽]|(?:eur|usd|gbp|us\$|euro|rmb) ?)\s?\Z", re.IGNORECASE)
+_FACTOR = late_pattern(r" ?(?:√ ?\(?(?P<root>\d{1,9})\)?|(?P<pi>π))")
+_OVER = late_pattern(r" ?/ ?")
+_DATE_LIKE = late_pattern(r"\d{1,4}([/.-])\d{1,2}\1\d{2,4}(?!\d)|\d{1,2}:\d{2}")
+_START = late_pattern(r"[\d√π.]")
+_POWER_BEHIND = late_pattern(r" ?\^")
+_VARIABLE_BEHIND = late_pattern(r"[a-zA-Z]")
 
 
 class Quantity(Struct, frozen=True):
@@ -345,7 +347,7 @@ def _squarefree(number: int) -> tuple[int, int]:
     return outside, number
 
 
-_FOLLOWER = re.compile(r" ?(\d[\d,.]{0,20})(?!\d)")
+_FOLLOWER = late_pattern(r" ?(\d[\d,.]{0,20})(?!\d)")
 
 
 class _Scale(Struct, frozen=True):

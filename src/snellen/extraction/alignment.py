@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,13 +13,14 @@ from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_wha
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton
 from snellen.extraction.question_words import COPULAR_STEMS, question_stems, stems, turns
+from snellen.formats.late_patterns import late_pattern
 
-_SEPARATOR = re.compile(r" (?:[,;:-]|and|while|whereas|but|however)(?= )")
-_FOREIGN_SEPARATOR = re.compile(
+_SEPARATOR = late_pattern(r" (?:[,;:-]|and|while|whereas|but|however)(?= )")
+_FOREIGN_SEPARATOR = late_pattern(
     r" (?:[,;:-]|und|während|aber|et|tandis|mais|y|mientras|pero|e|enquanto|mas|mentre|ma"
     r"|en|terwijl|maar|i|podczas|ale|a|и|а|но|sedangkan|dan|tetapi|còn|và|nhưng|ve|ama)(?= )"
 )
-_OF_OTHERS_TOO = re.compile(
+_OF_OTHERS_TOO = late_pattern(
     r"\b(?:so|neither|nor) (?:do|does|did|is|are|was|were|has|have|can|will)\b|\bas (?:do|does|did|well)\b"
     r"|\b(?:too|also|likewise|both|same|plus|besides|addition|along with|together|equally"
     r"|sowohl|sowie|außerdem|zusammen|ainsi que|en plus|avec|además|junto|tanto|além|com|inoltre|oltre|insieme|evenals"
@@ -28,14 +28,14 @@ _OF_OTHERS_TOO = re.compile(
     r"|también|também|anche|pure|ook|też"
     r"|także|również|тоже|также|juga|cũng|ayrıca)\b|也|も|도 |भी|أيضا"
 )
-_TURNS = re.compile(r"\b(?:actually|wait|no ,|instead|rather|sorry|correction|than|except|unless|otherwise)\b")
-_MENTION = re.compile(patterns.X)
+_TURNS = late_pattern(r"\b(?:actually|wait|no ,|instead|rather|sorry|correction|than|except|unless|otherwise)\b")
+_MENTION = late_pattern(patterns.X)
 _MOST_MENTIONS = 60
 _FEWEST_SHARED = 2
 _TABLE = 3
 _BRIEF = 2
-_VERBAL = re.compile(r"\b[^\W\d_]{3,}(?:ing|ed|en|wn)\b")
-_WORD = re.compile(r"[^\W\d_]{3,}|\d+")
+_VERBAL = late_pattern(r"\b[^\W\d_]{3,}(?:ing|ed|en|wn)\b")
+_WORD = late_pattern(r"[^\W\d_]{3,}|\d+")
 
 
 class _Segment(NamedTuple):
@@ -62,7 +62,7 @@ def _keys(question: str) -> frozenset[str]:
     return frozenset(content[-1:]) | verbs | (frozenset((attribute[1][:4],)) if attribute else frozenset())
 
 
-_ATTRIBUTE = re.compile(
+_ATTRIBUTE = late_pattern(
     r"what (?:colou?r|shape|size|material|type|kind) (?:is|are|was|were) (?:the |his |her |their |a |an )?([a-z]{3,})"
 )
 
@@ -125,9 +125,9 @@ def listed_option(whole: Skeleton, question: str, index: OptionIndex) -> int | N
     return telling[0] if len(telling) == len(shared) == 1 and not denies(lines[telling[0]]) else None
 
 
-_ITEM = re.compile(r"(?:[-•·*]|\d+ [.)]?)?")
-_TELLS_LATER = re.compile(r"\b(?:too|also|both|same|none|all of)\b")
-_PARTITIVE = re.compile(r" of (?:which|whom|them|these|those)\b")
+_ITEM = late_pattern(r"(?:[-•·*]|\d+ [.)]?)?")
+_TELLS_LATER = late_pattern(r"\b(?:too|also|both|same|none|all of)\b")
+_PARTITIVE = late_pattern(r" of (?:which|whom|them|these|those)\b")
 
 
 def _of_which(skeleton: Skeleton, segments: list[_Segment], offsets: list[int], keys: frozenset[str]) -> int | None:
@@ -149,10 +149,10 @@ def _counts(skeleton: Skeleton, offsets: list[int], place: int, wanted: frozense
     return any(stems(" ".join(words)) & wanted or words[:2] == ["of", "them"] for words in behind)
 
 
-_HOW_MANY = re.compile(r"how many|what is the number|wie ?viele|combien|cuánt|quant|hoeveel|ile|сколько|berapa|kaç")
+_HOW_MANY = late_pattern(r"how many|what is the number|wie ?viele|combien|cuánt|quant|hoeveel|ile|сколько|berapa|kaç")
 _NEAR = 3
-_BEGINS_LINE = re.compile(rf"\n (?:[-•·] |\d+ [.)] ?)?{patterns.X}")
-_IDENTIFIED = re.compile(
+_BEGINS_LINE = late_pattern(rf"\n (?:[-•·] |\d+ [.)] ?)?{patterns.X}")
+_IDENTIFIED = late_pattern(
     rf"(?:\b(?:so|therefore|thus|hence|it's|it is|this is|that's|this makes|which makes|making it|it must be|it was)"
     rf"(?: (?:,|a|an|the|is|be))* |[=→] ?){patterns.X}"
 )

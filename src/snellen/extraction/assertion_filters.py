@@ -11,6 +11,7 @@ from itertools import pairwise
 from snellen.extraction import foreign_patterns, patterns
 from snellen.extraction.option_mentions import Mention, Skeleton
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DENIED, DENIES_TEXT, IDLE, NO_WORDS, NOT_ONLY, STRONG, TEXT
+from snellen.formats.late_patterns import late_pattern
 
 
 def keep_asserted(whole: Skeleton, asked_of: frozenset[str] = frozenset()) -> tuple[Skeleton, bool, bool]:
@@ -209,7 +210,7 @@ def _stems_of(text: str) -> list[str]:
 
 
 _STEM = 4
-_APPEARS = re.compile(r" (?:appear|seem to be)(?: |$)")
+_APPEARS = late_pattern(r" (?:appear|seem to be)(?: |$)")
 
 
 def _denied_by(word: str, mention: Mention) -> bool:
@@ -283,13 +284,13 @@ def _is_foreign(skeleton: Skeleton) -> bool:
 
 
 # Words in a picture may order an answer; orders to ignore instructions and "gold = C" are no answers either.
-_QUOTED_ORDER = re.compile(
+_QUOTED_ORDER = late_pattern(
     r"\b(?:says?|said|reads?|states?|written|text|sign|label|caption|note|instruct\w*|tells?|"
     r"asks?)\b[^\"\n]{0,60}\"([^\"\n]{8,400})\"",
     re.IGNORECASE,
 )
-_ORDER = re.compile(r"\b(?:answer|option|choose|select|ignore|respond|output|pick|reply)\b", re.IGNORECASE)
-_GRADER = re.compile(
+_ORDER = late_pattern(r"\b(?:answer|option|choose|select|ignore|respond|output|pick|reply)\b", re.IGNORECASE)
+_GRADER = late_pattern(
     r"[^.!?\n]{0,80}\b(?:ignore|disregard|forget)\b[^.!?\n]{0,40}\b(?:instructions?|prompts?|rules|"
     r"guidelines)\b[^.!?\n]{0,300}"
     r"|\b(?:gold|ground[_ ]truth|expected|target|correct_answer)\s?=\s?\S+",

@@ -10,15 +10,16 @@ from snellen.extraction.foreign_patterns import words_pattern
 from snellen.extraction.option_mentions import Skeleton
 from snellen.extraction.phrases import DENIED, IDLE
 from snellen.extraction.question_words import question_stems, stems
+from snellen.formats.late_patterns import late_pattern
 
 _X = f"[{patterns.MENTIONS}]"
 _MEMBER = rf"(?: (?:,|{words_pattern(languages.JOINS | languages.ARTICLES)}))"
-_THAN = re.compile(
+_THAN = late_pattern(
     rf"(?<! rather)(?<! other) than(?:{_MEMBER}| that| of| in| for){{0,4}} "
     rf"(?P<group>{_X}(?:{_MEMBER}{{1,3}} {_X}){{0,30}})"
 )
-_CLAUSE = re.compile(r"[,;.!?\n:](?: |$)|(?<= )(?:but|and|while|whereas|so|because)(?= )")
-_GRADED = re.compile(r"\b(?:more|most|less|least|fewer|fewest|[^\W\d_]{2,}(?:er|est|ier|iest))\b")
+_CLAUSE = late_pattern(r"[,;.!?\n:](?: |$)|(?<= )(?:but|and|while|whereas|so|because)(?= )")
+_GRADED = late_pattern(r"\b(?:more|most|less|least|fewer|fewest|[^\W\d_]{2,}(?:er|est|ier|iest))\b")
 _UNGRADED = frozenset(
     "other rather number water paper river flower letter computer player rest west forest test best chest guest nest "
     "never over under after order corner container server her per center together another whether either neither "
@@ -50,7 +51,7 @@ def without_comparisons(skeleton: Skeleton, question: str) -> Skeleton:
     return skeleton
 
 
-_LESS_LIKELY = re.compile(
+_LESS_LIKELY = late_pattern(
     rf"{_X} (?:is|are|seems|looks|appears) (?:much |far |a lot )?less (?:likely|plausible|probable|suitable|convincing)"
     rf"|\bless {_X} than"
 )
@@ -72,8 +73,8 @@ def _without_other_measures(skeleton: Skeleton, question: str) -> Skeleton:
     return set_aside(skeleton, spans, IDLE)
 
 
-_NOT = re.compile(r"\b(?:not|no|never)\b|n't\b")
-_MENTION = re.compile(_X)
+_NOT = late_pattern(r"\b(?:not|no|never)\b|n't\b")
+_MENTION = late_pattern(_X)
 
 
 def _agree(said: frozenset[str], asked: frozenset[str]) -> bool:
@@ -99,7 +100,7 @@ def _without_foreign(skeleton: Skeleton, question: str) -> Skeleton:
     return set_aside(set_aside(skeleton, denied, DENIED), aside, IDLE)
 
 
-_GRADED_ELSEWHERE = re.compile(
+_GRADED_ELSEWHERE = late_pattern(
     r"\b(?:más|mayor|menor|plus|moins|mais|maior|più|maggiore|minore|am|nhất|paling|самый|самая|самое|najbardziej|hơn|lebih)"
     r"\b|\w{3,}(?:er|ere|erer|ste|sten|szy|sza|sze|ейший|ее)\b"
 )
@@ -130,4 +131,4 @@ def _foreign(spoken: tuple[str, ...]) -> re.Pattern[str]:
     )
 
 
-_DENSE = re.compile(rf"(?:比 ?{_X}(?=[^\n.!?]))|{_X} ?より(?! ?もっと)")
+_DENSE = late_pattern(rf"(?:比 ?{_X}(?=[^\n.!?]))|{_X} ?より(?! ?もっと)")

@@ -14,6 +14,7 @@ from snellen.extraction.foreign_patterns import DENSE, dense_pattern, words_patt
 from snellen.extraction.option_mentions import Skeleton
 from snellen.extraction.patterns import SAYS_NOTHING
 from snellen.extraction.phrases import IDLE
+from snellen.formats.late_patterns import late_pattern
 
 _CLAUSE = r"(?:^|(?<=[.,;:!?\n-] ))"
 _BEFORE = (
@@ -33,14 +34,14 @@ _BRIEF = frozenset(
     "er rather actually in_fact "
     "eigentlich en_fait plutôt en_realidad na_verdade in_realtà anzi właściwie aslında sebenarnya thực_ra".split()
 )
-_STRONG = re.compile(
+_STRONG = late_pattern(
     r"wait|hold on|hang on|scratch|strike|correction|oops|whoops|my mistake|misread|recount|second thought|"
     r"recheck|checking|"
     r"warte|moment|korrektur|attend|espera|espere|aspett|wacht|czekaj|chwila|подожд|погод|стоп|bekle|dur|"
     r"tunggu|khoan|chờ|انتظر|مهلا|"
     r"等|不对|不對|重新|再看|待って|待てよ|잠깐|다시"
 )
-_RETAINED = re.compile(
+_RETAINED = late_pattern(
     r"\b(?:stand by|stick with|sticking with|keep|keeping|still|remains|return to|back to|stay with|bleibe|"
     r"maintiens|mantengo|"
     r"mantenho|confermo|blijf|pozostaję|остаюсь)"
@@ -84,7 +85,7 @@ class Markers(NamedTuple):
 
 
 def _marker(pattern: str, words: frozenset[str], *more: str) -> Marker:
-    return Marker(re.compile(pattern), frozenset(max(word.split("_"), key=_rarity) for word in words) | set(more))
+    return Marker(late_pattern(pattern), frozenset(max(word.split("_"), key=_rarity) for word in words) | set(more))
 
 
 def _rarity(word: str) -> tuple[bool, int]:
@@ -136,7 +137,7 @@ def _markers(spoken: tuple[str, ...]) -> Markers:
     )  # fmt: skip
 
 
-_SENTENCE = re.compile(r"[.!?\n](?: |$)")
+_SENTENCE = late_pattern(r"[.!?\n](?: |$)")
 MOST_CORRECTIONS = 4
 
 
@@ -200,7 +201,7 @@ def after_correction(skeleton: Skeleton, cut: bool) -> Corrected:
 
 
 # "Actually the legend doesn't say."
-_TAKES_BACK = re.compile(
+_TAKES_BACK = late_pattern(
     r"[.!?\n] (?:but |oh |hmm? |ah |wait |well )?(?:, )?(?:actually|wait|hold on|hang on|on second thoughts?"
     r"|in fact|hmm?|scratch that"
     r"|no|looking again|on reflection|then again|come to think of it|however)(?: ,)?(?: but)? "
@@ -255,8 +256,8 @@ def concluded(skeleton: Skeleton, cut: bool) -> list[int]:
     return inside if agree else []
 
 
-_GOES_ON = re.compile(r"(?:then|next|now|also|but|however|wait|we|let|let's|second|secondly|additionally|moreover)\b")
-_IDENTIFIES = re.compile(
+_GOES_ON = late_pattern(r"(?:then|next|now|also|but|however|wait|we|let|let's|second|secondly|additionally|moreover)\b")
+_IDENTIFIES = late_pattern(
     rf"(?:it's|it is|this is|that's|c est|das ist|es ist|es handelt sich um|se trata de|trata - se de|si "
     rf"tratta di|это) (?:a |an |the |un |une |el |la |le |ein |eine |"
     rf"um |uma |il )?[{patterns.MENTIONS}] [.!\n]"

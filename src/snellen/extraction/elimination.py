@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 
 from snellen.extraction import languages, patterns
@@ -11,6 +10,7 @@ from snellen.extraction.foreign_patterns import words_pattern
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton
 from snellen.extraction.phrases import DENIED
+from snellen.formats.late_patterns import late_pattern
 
 _FEWEST = 4
 """Options that a question must have: of fewer, the others may be denied without saying which is left."""
@@ -26,7 +26,7 @@ def undenied_option(skeleton: Skeleton, index: OptionIndex) -> int | None:
 
 
 _JOIN = rf"(?: (?:,|{words_pattern(languages.JOINS | languages.ARTICLES)}|[或和与とや와과]))"
-_LISTED = re.compile(
+_LISTED = late_pattern(
     rf"{patterns.ANY}(?:{_JOIN}{{1,3}} {patterns.ANY}){{1,30}}|{patterns.ANY}(?:[和与或、] ?{patterns.ANY}){{1,30}}"
 )
 

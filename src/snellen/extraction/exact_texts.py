@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from snellen.extraction.option_index import OptionIndex, index_options
+from snellen.formats.late_patterns import late_pattern
 
-_FENCED = re.compile(r"```[\w+-]{0,20}\n(.{1,4000}?)\n?```", re.DOTALL)
+_FENCED = late_pattern(r"```[\w+-]{0,20}\n(.{1,4000}?)\n?```", re.DOTALL)
 _AROUND = " \n\t\r`\"'*$“”「」"
 _LONGEST_REPLY = 8_000
 
@@ -54,7 +55,7 @@ def _stands(option: str, reply: str, twins: list[str]) -> bool:
     return False
 
 
-_CODE_SIGN = re.compile(r"[^\w\s.,'’()-]")
+_CODE_SIGN = late_pattern(r"[^\w\s.,'’()-]")
 
 
 def verbatim_option(reply: str, index: OptionIndex) -> int | None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import msgspec
 
 from snellen.extraction.option_index import OptionIndex
 from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.late_patterns import late_pattern
 
-_BOX = re.compile(r"\s*(?:[-*+]\s+|\d+[.)]\s+)?\[(?P<tick>[ xX✓✔])\]\s*(?P<name>\S.*)")
-_SHARE = re.compile(r"\s*(?:[-*+]\s+)?(?P<name>\S.*?)\s*[:=]\s*(?:about |~|≈)?(?P<share>\d+(?:\.\d+)?)\s*%\s*[.,;]?\s*")
-_LABELLED = re.compile(r"\(?(?P<label>\w{1,4})[).:]\s+(?P<text>.+)")
+_BOX = late_pattern(r"\s*(?:[-*+]\s+|\d+[.)]\s+)?\[(?P<tick>[ xX✓✔])\]\s*(?P<name>\S.*)")
+_SHARE = late_pattern(
+    r"\s*(?:[-*+]\s+)?(?P<name>\S.*?)\s*[:=]\s*(?:about |~|≈)?(?P<share>\d+(?:\.\d+)?)\s*%\s*[.,;]?\s*"
+)
+_LABELLED = late_pattern(r"\(?(?P<label>\w{1,4})[).:]\s+(?P<text>.+)")
 _FRAME = " \t.,;:*_`\"'()"
-_ARTICLE = re.compile(r"(?:an?|the)\s+")
+_ARTICLE = late_pattern(r"(?:an?|the)\s+")
 
 
 def filled_form(reply: str, index: OptionIndex) -> tuple[int, ...] | None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from snellen.extraction import languages
 from snellen.extraction.patterns import ANY_LABEL, ANY_MENTION, END, GROUP
+from snellen.formats.late_patterns import late_pattern
 
 _LETTER = r"[^\W\d_]"
 _HANGUL_OR_WORD = r"[^\W\d_][^\s.,;:!?()\n]*"
@@ -128,21 +129,21 @@ _NOT_ONLY = (
     r"|zweifel|doute|duda|dúvida|dubbio|twijfel|wątpienia|wątpliwości|сомнения|сомнений|cabe|hay duda|há dúvida|c est))"
 )
 DENSE_DENIALS = (
-    re.compile(
+    late_pattern(
         rf"{_GROUP} ?(?:选项|選項|项|的|は|が|も|都|均|是|と){{0,3}} ?{dense_pattern(languages.DENIED_BEHIND_DENSE)}"
     ),
-    re.compile(
+    late_pattern(
         rf"{dense_pattern(languages.DENIED_BEFORE_DENSE)}(?:选项|選項|[\u3040-\u30ff\u4e00-\u9fff]|\s){{0,4}}"
         rf"(?P<group>{_X}(?: ?(?:或者|或|和|,|与|と|や) ?{_X}){{0,30}})"
     ),
 )
-DENSE_NOT_DONE = re.compile(
+DENSE_NOT_DONE = late_pattern(
     rf"(?P<group>{_X}) ?[はがも][^,.!?\n\ue000-\ue007]{{1,24}}?(?:ません|ないです|ない|なかった)(?= |$)"
 )
-KOREAN_NOT_DONE = re.compile(
+KOREAN_NOT_DONE = late_pattern(
     rf"(?P<group>{_X})(?: [^\s,.!?\ue000-\ue007]+){{0,4}} (?:[^\s,.!?\ue000-\ue007]+지 (?:않|못)|안 [^\s]+습니다|없)"
 )
-DENSE_HYPOTHESIS = re.compile(rf"{dense_pattern(languages.HYPOTHESIS_DENSE)}[^,.!?\n]{{0,60}}")
-ASIAN = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
-DENSE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
-REFUSED = re.compile(languages.REFUSED)
+DENSE_HYPOTHESIS = late_pattern(rf"{dense_pattern(languages.HYPOTHESIS_DENSE)}[^,.!?\n]{{0,60}}")
+ASIAN = late_pattern("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
+DENSE = late_pattern("[\u3040-\u30ff\u4e00-\u9fff]")
+REFUSED = late_pattern(languages.REFUSED)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from snellen.extraction import languages
 from snellen.extraction.option_index import OptionIndex, Token
 from snellen.extraction.word_boundaries import is_hangul
+from snellen.formats.late_patterns import late_pattern
 
-_PARTICLES = re.compile(rf"(?:{languages.KOREAN_PARTICLES})+")
-_TURKISH = re.compile(rf"'?(?:{languages.TURKISH_ENDINGS})(?:{languages.TURKISH_ENDINGS})?")
-_ARABIC_BEFORE = re.compile("^(?:[وف])?(?:[بكل])?(?:ال|ل)?")
+_PARTICLES = late_pattern(rf"(?:{languages.KOREAN_PARTICLES})+")
+_TURKISH = late_pattern(rf"'?(?:{languages.TURKISH_ENDINGS})(?:{languages.TURKISH_ENDINGS})?")
+_ARABIC_BEFORE = late_pattern("^(?:[وف])?(?:[بكل])?(?:ال|ل)?")
 _LATIN, _CYRILLIC = (frozenset(["", *endings.split()]) for endings in languages.ENDINGS)
 _ENGLISH_ENDINGS = frozenset(["", *languages.ENGLISH_ENDINGS.split()])
 _DEVANAGARI = frozenset(["", "ा", "े", "ी", "ो", "ों", "ें", "ियों", "ियाँ", "यों"])
@@ -93,7 +93,7 @@ def _is_verb_form(token: str, word: str, verb_endings: frozenset[str]) -> bool:
     return False
 
 
-_INFLECTED = re.compile(r"(?:ies|(?<=[sxzh])es|(?<!s)s|ing|ed)$")
+_INFLECTED = late_pattern(r"(?:ies|(?<=[sxzh])es|(?<!s)s|ing|ed)$")
 
 
 @lru_cache(maxsize=16384)
@@ -111,7 +111,7 @@ def english_stem(word: str) -> str:
     return stem.removesuffix("e") if len(stem) > _SHORTEST_STEM else stem
 
 
-_VOWEL = re.compile("[aeiouy]")
+_VOWEL = late_pattern("[aeiouy]")
 
 
 def _common(one: str, other: str) -> int:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from snellen.extraction import phrases
 from snellen.extraction.inflections import english_stem
 from snellen.extraction.normalisation import normalise_reply
+from snellen.formats.late_patterns import late_pattern
 
 
 class Interval(NamedTuple):
@@ -32,24 +33,24 @@ _NUMBER = rf"(?:{_DIGITS}|\b(?:{_WORDS})\b)"
 _SIGN = r"[$€£]?\s?"
 _UNIT = r"(?:\s?(?:%|°\s?[cf]?|[a-z]+))?"
 _BETWEEN = rf"{_SIGN}(?P<low>{_NUMBER}){_UNIT}\s?(?:-|to|through|and)\s?{_SIGN}(?P<high>{_NUMBER})"
-_RANGE = re.compile(
+_RANGE = late_pattern(
     rf"(?:\bbetween |\bfrom )?(?<![\d.,/-])(?<!\d )(?<!- ){_SIGN}(?P<low>{_NUMBER}){_UNIT}\s?(?:-|\bto\b"
     rf"|\bthrough\b)\s?"
     rf"{_SIGN}(?P<high>{_NUMBER})(?![\d/-])|\bbetween {_BETWEEN.replace('low', 'low2').replace('high', 'high2')}"
 )
-_BELOW = re.compile(
+_BELOW = late_pattern(
     rf"(?:(?P<open>(?:fewer|less|lower|smaller|younger|shorter) than|under|below|before|<)|(?:up to|at most"
     rf"|no more than"
     rf"|not more than|≤|maximum)) {_SIGN}(?P<n>{_NUMBER})"
     rf"|{_SIGN}(?P<m>{_NUMBER}){_UNIT} (?:or|and) (?:fewer|less|under|younger|below|lower|earlier)"
 )
-_ABOVE = re.compile(
+_ABOVE = late_pattern(
     rf"(?:(?P<open>(?:more|greater|higher|larger|older|longer) than|over|above|after|>)|(?:at least|no less than|≥|from"
     rf"|minimum)) {_SIGN}(?P<n>{_NUMBER})"
     rf"|{_SIGN}(?P<m>{_NUMBER})(?:\s?\+|{_UNIT} (?:or|and) (?:more|over|older|above|up|higher|greater|later))"
 )
-_DECADE = re.compile(r"(?:the )?(?P<n>\d{3}0)'?s")
-_OTHER_WORDS = re.compile(r"[a-z]{3,}")
+_DECADE = late_pattern(r"(?:the )?(?P<n>\d{3}0)'?s")
+_OTHER_WORDS = late_pattern(r"[a-z]{3,}")
 
 
 def _value(shown: str) -> Fraction:
@@ -94,8 +95,8 @@ def _intervals(options: tuple[str, ...]) -> tuple[Interval | None, ...]:
     return found if len(some) >= max(2, len(options) - 1) and len(set(some)) == len(some) else ()
 
 
-_HOW_MANY = re.compile(r"\bhow many ([a-z]{3,})")
-_NONE_OF_THEM = re.compile(r"\b(?:no|zero|not any|n't any|not see any|not a single)(?: [a-z]+){0,2}? ([a-z]{3,})\b")
+_HOW_MANY = late_pattern(r"\bhow many ([a-z]{3,})")
+_NONE_OF_THEM = late_pattern(r"\b(?:no|zero|not any|n't any|not see any|not a single)(?: [a-z]+){0,2}? ([a-z]{3,})\b")
 
 
 def none_of_them(text: str, question: str, options: tuple[str, ...]) -> int | None:
@@ -108,13 +109,13 @@ def none_of_them(text: str, question: str, options: tuple[str, ...]) -> int | No
     return zeros[0] if english_stem(found[1]) == english_stem(asked[1]) else None
 
 
-_DENIES_NONE = re.compile(r"\d|\b(?:if|but|or|more|fewer|less|other|doubt|way|idea)\b|\?")
+_DENIES_NONE = late_pattern(r"\d|\b(?:if|but|or|more|fewer|less|other|doubt|way|idea)\b|\?")
 _SHORT = 200
-_ANY_NUMBER = re.compile(rf"(?<![\w.,:/-])(?<!\w )?(?:{_DIGITS}|(?:{_WORDS}))(?![\w:/])(?!,\d)(?!\.\d)")
-_DENIES = re.compile(r"\b(?:not|no|never|if|would|could|might|except|without|or)\b|n't\b|\?")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
-_NEXT = re.compile(r"\s?(?P<sign>[%°$€£])?\s?(?P<word>[a-z]+)?")
-_TOTAL = re.compile(
+_ANY_NUMBER = late_pattern(rf"(?<![\w.,:/-])(?<!\w )?(?:{_DIGITS}|(?:{_WORDS}))(?![\w:/])(?!,\d)(?!\.\d)")
+_DENIES = late_pattern(r"\b(?:not|no|never|if|would|could|might|except|without|or)\b|n't\b|\?")
+_SENTENCE = late_pattern(r"(?<=[.!?])\s+|\n")
+_NEXT = late_pattern(r"\s?(?P<sign>[%°$€£])?\s?(?P<word>[a-z]+)?")
+_TOTAL = late_pattern(
     rf"(?:total(?: of| is|:)?|altogether|in all|sum(?: of| is)?|=|makes|so|therefore|thus) (?:is |are "
     rf"|there are |it's )?"
     rf"(?:{_SIGN})(?P<x>{_NUMBER})|(?P<y>{_NUMBER})(?: [a-z]+)? (?:in total|altogether|in all|overall)"

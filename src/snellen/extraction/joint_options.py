@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from snellen.extraction import patterns, phrases
 from snellen.extraction.assertion_filters import (
     mentioned,
@@ -14,9 +12,10 @@ from snellen.extraction.assertion_filters import (
 )
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton
+from snellen.formats.late_patterns import late_pattern
 
-_BOTH = re.compile(r"both(?: (?:of (?:them|these|the above|the two)|(?:the )?[a-z]+))?")
-_APART = re.compile(
+_BOTH = late_pattern(r"both(?: (?:of (?:them|these|the above|the two)|(?:the )?[a-z]+))?")
+_APART = late_pattern(
     r"\b(?:or|either|neither|nor|but|if|might|may|could|would|maybe|not|instead|rather|unlike|except|without|than|either|only)\b|n't\b|\?"
 )
 
@@ -66,11 +65,11 @@ def _stands_for_none(words: tuple[str, ...]) -> bool:
     return not words or words[0] in ("none", "neither", "both", "all", "cannot", "no", "unknown", "nothing")
 
 
-_OF_TWO = re.compile(
+_OF_TWO = late_pattern(
     r"\b(?:so|therefore|hence|thus|with|for|choose|pick|select|say|answer :|answer is|towards?|prefer|be|it's|on)"
     r"(?: (?:,|it's|it is|for|is))* the (?P<which>former|latter)(?: (?:one|option|choice))?(?= [.!\n]|$)"
 )
-_DENIED = re.compile(r"\b(?:not|no|never|than|unlike|if|neither)\b|n't\b")
+_DENIED = late_pattern(r"\b(?:not|no|never|than|unlike|if|neither)\b|n't\b")
 
 
 def of_two(whole: Skeleton) -> int | None:
@@ -87,8 +86,8 @@ def of_two(whole: Skeleton) -> int | None:
     return named[found[0]["which"] == "latter"][0]
 
 
-_TICK = re.compile(r"[✓✔✅☑←]|< ?-|\b(?:correct|selected|chosen)\b(?! ?\?)")
-_NO_TICK = re.compile(r"[✗✘❌✕❎✖☒]|\b(?:incorrect|not|no|wrong)\b|n't\b")
+_TICK = late_pattern(r"[✓✔✅☑←]|< ?-|\b(?:correct|selected|chosen)\b(?! ?\?)")
+_NO_TICK = late_pattern(r"[✗✘❌✕❎✖☒]|\b(?:incorrect|not|no|wrong)\b|n't\b")
 
 
 def ticked_option(whole: Skeleton, index: OptionIndex) -> int | None:

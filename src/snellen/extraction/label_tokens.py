@@ -9,10 +9,11 @@ from snellen.extraction.option_index import OptionIndex, Token
 from snellen.extraction.option_texts import text_at
 from snellen.extraction.phrases import BARE, STRONG
 from snellen.extraction.word_boundaries import runs_on
+from snellen.formats.late_patterns import late_pattern
 
 OPENING = "([{<【〔〈《"
 CLOSING = ")]}>】〕〉》"
-GLUED = re.compile(r"(?:option|choice|answer)([A-Z])", re.IGNORECASE)
+GLUED = late_pattern(r"(?:option|choice|answer)([A-Z])", re.IGNORECASE)
 # Signs that make a letter beside them part of something else: C++, 20 °C, x_a, @b.
 _BINDS = ("+", "#", "@", "°", "^", "_", "%", "=")
 
@@ -22,7 +23,7 @@ _ANNOUNCES = frozenset(
     word.rpartition("_")[2] for word in languages.union(languages.ANSWER, languages.OPTION) if not word.isascii()
 )
 """Nouns of other languages than English behind which A is no article: "đáp án A nhé"."""
-_TURKISH = re.compile(r"'(?:d[ıiuü]r|t[ıiuü]r|n[ıiuü]n|y[ıiuüea]|d[ae]n?(?![a-z])|[ıiuüea](?![a-z]))")
+_TURKISH = late_pattern(r"'(?:d[ıiuü]r|t[ıiuü]r|n[ıiuü]n|y[ıiuüea]|d[ae]n?(?![a-z])|[ıiuüea](?![a-z]))")
 _LOOKALIKES = str.maketrans("АВСЕНΑΒΕΗавсе", "ABCEHABEHabce")
 
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from snellen.extraction import patterns, phrases
 from snellen.extraction.option_index import OptionIndex, tokens
+from snellen.formats.late_patterns import late_pattern
 
 _LONGEST_REPLY = 80
 _SHORTEST_MISSPELT = 6
-_INITIALS = re.compile(r"(?<![^\W_])(?:[A-Z]\.?){2,6}(?![^\W_])")
+_INITIALS = late_pattern(r"(?<![^\W_])(?:[A-Z]\.?){2,6}(?![^\W_])")
 _SMALL_WORDS = frozenset("of the and for in on de la le du des y und der die".split())
 
 

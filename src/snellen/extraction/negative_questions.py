@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from snellen.extraction.option_mentions import Skeleton
 from snellen.extraction.phrases import DENIED
+from snellen.formats.late_patterns import late_pattern
 
 LONGEST_QUESTION = 2_000
 """Characters of a question that are looked at."""
-_NEGATIVE = re.compile(
+_NEGATIVE = late_pattern(
     r"\b(?:not|except|isn't|aren't|doesn't|don't|can't|cannot|false|incorrect|wrong|untrue|missing|absent|"
     r"lacks?|odd one|odd man|does not belong|different from the|nicht|kein|keine|keinen"
     r"|keines|falsch|fehlt|pas|aucun|absente?|manque|incorrecte|fausse|no|ningún|falta|ausente|não|nenhum|"
@@ -50,7 +50,7 @@ def tells_what_is_so(skeleton: Skeleton, offsets: list[int], asked_of: frozenset
     return False
 
 
-_WORD = re.compile(r"[^\W\d_]{3,}")
+_WORD = late_pattern(r"[^\W\d_]{3,}")
 _SMALL = frozenset(
     "the are was were all also both clearly indeed una eine ein une des les los las sind est het een jest это".split()
 )
@@ -64,8 +64,8 @@ def _identified(skeleton: Skeleton, offset: int) -> bool:
     return not behind and before not in _ABSENT and _IDENTIFIES.fullmatch(before) is not None
 
 
-_CLAUSE = re.compile(r" [,.;:!?\n-](?= |$)|^[,.;:!?\n-] ")
-_IDENTIFIES = re.compile(
+_CLAUSE = late_pattern(r" [,.;:!?\n-](?= |$)|^[,.;:!?\n-] ")
+_IDENTIFIES = late_pattern(
     r"(?:(?:it's|it|is|isn't|this|that|that's|the|a|an|not|answer|option|would|be|wouldn't|correct|one|right|"
     r"es|ist|das|der|die|ein|nicht|kein|keine|c|ce|n|est|pas|un|une|le|la|no|el|la|una|não|é|o|um|uma|non|è|il|"
     r"het|niet|geen|de|to|nie|jest|это|не|bukan|itu|không|phải|là|đây|不是|这不是|答案不是)(?: |$))+"

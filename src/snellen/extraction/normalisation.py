@@ -10,6 +10,7 @@ import unicodedata
 
 from msgspec import Struct
 
+from snellen.formats.late_patterns import late_pattern
 from snellen.quantities import plain_latex
 
 
@@ -55,16 +56,16 @@ _ONE_TO_ONE = {
 }
 _SUPERSCRIPTS = {sign: f"^{digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")} | {"⁄": "/"}
 _ASCII_BLANKS = str.maketrans("*`\t\r\x0b\x0c", "      ")
-_FORMATTING = re.compile(
+_FORMATTING = late_pattern(
     r"</?s>|</?(?:em|strong|p|br|hr|span|center|code|pre|mark|eos|bos|unk|pad|end_of_turn|end_of_utterance)\s?/?>"
     r"|<\|[A-Za-z_]{1,30}\|>"
     r"|\\(?:text|textbf|textrm|textit|mathrm|mathbf|mathsf|mathbb|bf|rm|displaystyle|left|right|quad)(?![A-Za-z])"
     r"|\\[,;!()\[\]]",
     re.IGNORECASE,
 )
-_ARROW = re.compile(r"(?<![<\w-])[-=]>(?![>=])")
-_PAIRED = re.compile(r"<([biu])>([^<>\n]{0,200})</\1>", re.IGNORECASE)
-_EDGE_UNDERSCORES = re.compile(r"(?<![^\W_])_+|_+(?![^\W_])")
+_ARROW = late_pattern(r"(?<![<\w-])[-=]>(?![>=])")
+_PAIRED = late_pattern(r"<([biu])>([^<>\n]{0,200})</\1>", re.IGNORECASE)
+_EDGE_UNDERSCORES = late_pattern(r"(?<![^\W_])_+|_+(?![^\W_])")
 
 
 def normalise_reply(reply: str) -> NormalisedReply:
@@ -111,16 +112,16 @@ def _compatible(reply: str) -> tuple[str, tuple[int, ...] | None]:
 
 
 _REASONING = r"(?:think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad)"
-_OPENED = re.compile(rf"[<◁]{_REASONING}[>▷]", re.IGNORECASE)
-_CLOSED = re.compile(rf"[<◁]/{_REASONING}[>▷]", re.IGNORECASE)
-_FRAME_OPENS = re.compile(r"<(answer|final|final_answer|choice|option|conclusion)>", re.IGNORECASE)
-_FRAME_CLOSES = re.compile(r"</(?:answer|final|final_answer|choice|option|conclusion)>", re.IGNORECASE)
-_BOX = re.compile(r"\\(?:boxed|fbox)\s?\{|<\|begin_of_box\|>")
+_OPENED = late_pattern(rf"[<◁]{_REASONING}[>▷]", re.IGNORECASE)
+_CLOSED = late_pattern(rf"[<◁]/{_REASONING}[>▷]", re.IGNORECASE)
+_FRAME_OPENS = late_pattern(r"<(answer|final|final_answer|choice|option|conclusion)>", re.IGNORECASE)
+_FRAME_CLOSES = late_pattern(r"</(?:answer|final|final_answer|choice|option|conclusion)>", re.IGNORECASE)
+_BOX = late_pattern(r"\\(?:boxed|fbox)\s?\{|<\|begin_of_box\|>")
 _BOX_REACH = 400
-_WORD = re.compile(r"[^\W_]")
-_TEMPLATE = re.compile(r"(?:\s|</?s>|\[/?INST\]|<\|[A-Za-z_]{1,30}\|>){1,40}")
+_WORD = late_pattern(r"[^\W_]")
+_TEMPLATE = late_pattern(r"(?:\s|</?s>|\[/?INST\]|<\|[A-Za-z_]{1,30}\|>){1,40}")
 """What of a chat template may stand before a reply."""
-_NEXT_TURN = re.compile(
+_NEXT_TURN = late_pattern(
     r"\n\s{0,8}(?:(?:#{2,4} ?)?(?:human|user|question|q|instruction|image) ?:|#{2,4} ?(?:human|user|instruction)\b)"
     r"|#{2,4} ?(?:human|user|instruction) ?:|<\|im_start\|>|\[INST\]",
     re.IGNORECASE,

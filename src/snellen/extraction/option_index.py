@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -15,6 +14,7 @@ from snellen.extraction.normalisation import normalise_reply
 from snellen.extraction.option_aliases import aliases
 from snellen.extraction.quantity_mentions import DateOptions, QuantityOptions, date_options, quantity_options
 from snellen.extraction.word_boundaries import ELISIONS
+from snellen.formats.late_patterns import late_pattern
 
 CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _HANGUL = "\uac00-\ud7a3\u1100-\u11ff\u3131-\u318e"
@@ -25,7 +25,7 @@ _ON_LETTER = (
     "\u0e47-\u0e4e"
 )
 _LETTER = rf"(?:(?![{CJK}{_HANGUL}])[^\W\d_][{_ON_LETTER}]*)"
-_TOKEN = re.compile(
+_TOKEN = late_pattern(
     r"(?P<number>(?<![\w).])-?\.?\d+(?:[.,:/-]\d+)*|\d+(?:[.,:/-]\d+)*)"
     rf"|(?P<cjk>[{CJK}])"
     rf"|(?P<word>(?:[A-Z]\.){{2,}}(?![A-Za-z])|[{_HANGUL}]+|(?:{ELISIONS})(?='{_LETTER}{{2}})|[A-HJ-Z](?='{_LETTER}{{2}})|"
@@ -33,15 +33,15 @@ _TOKEN = re.compile(
     r"|(?P<newline>\n)"
     r"|(?P<sign>[^\s])"
 )
-_ASCII_TOKEN = re.compile(
+_ASCII_TOKEN = late_pattern(
     r"(?P<number>(?<![\w).])-?\.?\d+(?:[.,:/-]\d+)*|\d+(?:[.,:/-]\d+)*)"
     r"|(?P<word>(?:[A-Z]\.){2,}(?![A-Za-z])|[A-Za-z]+(?:'[A-Za-z]+)*(?:\+\+|\#(?!\w))?)"
     r"|(?P<newline>\n)"
     r"|(?P<sign>[^\s])"
 )
-_ELIDED = re.compile(rf"\b(?:{ELISIONS}|[A-HJ-Z])'[A-Za-z]{{2}}")
-_THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_ZEROS = re.compile(r"(-?\d+)\.0+")
+_ELIDED = late_pattern(rf"\b(?:{ELISIONS}|[A-HJ-Z])'[A-Za-z]{{2}}")
+_THOUSANDS = late_pattern(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_ZEROS = late_pattern(r"(-?\d+)\.0+")
 _ARTICLES = frozenset({"a", "an", "the"})
 
 
@@ -77,7 +77,7 @@ def spelt_out(word: str) -> tuple[str, ...]:
     return (word.removesuffix("n't"), "not") if word.endswith("n't") and len(word) > 3 else (word,)
 
 
-_UNVOWELLED = re.compile("[\u064b-\u065f\u0670\u0640]")  # Arabic writes them or not
+_UNVOWELLED = late_pattern("[\u064b-\u065f\u0670\u0640]")  # Arabic writes them or not
 
 
 def _number(digits: str) -> str:
@@ -331,7 +331,7 @@ def _bare(options: Sequence[str], words: Sequence[tuple[str, ...]]) -> dict[str,
     return found
 
 
-_PLAIN_TEXT = re.compile(r"[A-Za-z0-9]+(?: [A-Za-z0-9]+)*")
+_PLAIN_TEXT = late_pattern(r"[A-Za-z0-9]+(?: [A-Za-z0-9]+)*")
 
 
 def _short(

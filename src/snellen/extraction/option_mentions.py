@@ -19,6 +19,7 @@ from snellen.extraction.option_texts import TextMatch, text_at
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DOUBTFUL, IDLE, STRONG, TEXT
 from snellen.extraction.quantity_mentions import QuantityMatch, date_matches, quantity_matches
 from snellen.extraction.word_boundaries import is_cjk
+from snellen.formats.late_patterns import late_pattern
 
 
 class Mention(Struct, frozen=True):
@@ -57,8 +58,8 @@ class Skeleton(NamedTuple):
 Item = Token | Mention
 
 _UNSAID = frozenset("\"'()[]{}<>【】〔〕〈〉《》$\\#")
-_GAP = re.compile(r"[^\w\n]{0,6}(?:(?:a|an|the)[^\S\n])?", re.IGNORECASE)
-_OPENS_BRACKET = re.compile(r"[^\S\n]?[(\[][^\S\n]?")
+_GAP = late_pattern(r"[^\w\n]{0,6}(?:(?:a|an|the)[^\S\n])?", re.IGNORECASE)
+_OPENS_BRACKET = late_pattern(r"[^\S\n]?[(\[][^\S\n]?")
 _CLOSES = frozenset(".,;:!?")
 
 

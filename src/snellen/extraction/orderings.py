@@ -10,8 +10,9 @@ from snellen.extraction.exact_texts import exact_option
 from snellen.extraction.normalisation import normalise_reply
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton
+from snellen.formats.late_patterns import late_pattern
 
-_SPLIT = re.compile(r"\s*(?:,?\s*\b(?:and then|then|and)\b|->|[,;→>]|(?<=\w)\s?-\s?(?=\w))\s*")
+_SPLIT = late_pattern(r"\s*(?:,?\s*\b(?:and then|then|and)\b|->|[,;→>]|(?<=\w)\s?-\s?(?=\w))\s*")
 _FEWEST = 3
 
 
@@ -29,8 +30,8 @@ def _orders(options: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     return orders if same and all(len(set(order)) == len(order) >= _FEWEST for order in orders) else ()
 
 
-_SENTENCE = re.compile(r"[.!?](?:\s|$)|\n")
-_OTHERWISE = re.compile(
+_SENTENCE = late_pattern(r"[.!?](?:\s|$)|\n")
+_OTHERWISE = late_pattern(
     r"\b(?:not|never|reverse\w*|backwards?|before|after|follow\w*|preced\w*|or|last to first|if)\b|n't\b"
 )
 
@@ -53,7 +54,7 @@ def ordered_option(text: str, options: tuple[str, ...]) -> int | None:
 
 
 _LOOKED_AT = 4_000
-_LEAST = re.compile(r"\b(?:least|smallest|lowest|fewest|shortest|last|worst|slowest|youngest|weakest|cheapest|not)\b")
+_LEAST = late_pattern(r"\b(?:least|smallest|lowest|fewest|shortest|last|worst|slowest|youngest|weakest|cheapest|not)\b")
 
 
 def ranked_first(text: str, question: str, index: OptionIndex) -> int | None:
@@ -66,8 +67,8 @@ def ranked_first(text: str, question: str, index: OptionIndex) -> int | None:
     return places[0] if None not in places and len(set(places)) == index.count else None
 
 
-_BEHIND = re.compile(rf"(?P<x>{patterns.LABEL})(?: [:=-])? (?P<share>\d[\d.]* %|[01]\.\d+)")
-_BEFORE = re.compile(rf"(?P<share>\d[\d.]* %)(?: (?:for|on|that it's|:|-|likely))? (?P<x>{patterns.LABEL})")
+_BEHIND = late_pattern(rf"(?P<x>{patterns.LABEL})(?: [:=-])? (?P<share>\d[\d.]* %|[01]\.\d+)")
+_BEFORE = late_pattern(rf"(?P<share>\d[\d.]* %)(?: (?:for|on|that it's|:|-|likely))? (?P<x>{patterns.LABEL})")
 _MORE_THAN_HALF = 50.0
 
 

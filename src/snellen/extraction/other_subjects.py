@@ -11,6 +11,7 @@ from snellen.extraction.foreign_patterns import words_pattern
 from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_what_is_not
 from snellen.extraction.option_mentions import Skeleton
 from snellen.extraction.question_words import NAMELESS, question_stems, stems
+from snellen.formats.late_patterns import late_pattern
 
 _OPPOSITES = (
     (
@@ -44,7 +45,7 @@ _OPPOSITES = (
     ),
 )
 _SIDES = tuple((frozenset(one.split()), frozenset(other.split())) for one, other in _OPPOSITES)
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = late_pattern(r"[^\W\d_]+")
 
 
 def says_of_another(skeleton: Skeleton, question: str) -> bool:
@@ -61,7 +62,7 @@ def said_of_others_too(skeleton: Skeleton) -> bool:
     return _AS_DOES.search(skeleton.text) is not None
 
 
-_AS_DOES = re.compile(
+_AS_DOES = late_pattern(
     r"\b(?:so|as|neither|nor) (?:do|does|did|is|are|was|were|has|have|can) (?:the|a|an|both|its|his|her)\b"
 )
 
@@ -124,15 +125,15 @@ def of_another_thing(skeleton: Skeleton, question: str) -> bool:
     )
 
 
-_OF_ONE_THING = re.compile(
+_OF_ONE_THING = late_pattern(
     r"(?:where|what (?:colou?r|shape|size)|how (?!many\b|much\b)\w+) (?:is|are|was|were) (?:the|his|her|their) "
 )
 
 
-_HOW_MANY = re.compile(
+_HOW_MANY = late_pattern(
     r"how many|what (?:is the )?number of|wie ?viele?|combien|cuánt[ao]s|quant[aoie]s?|hoeveel|ile|сколько|berapa|kaç"
 )
-_COUNTED = re.compile(
+_COUNTED = late_pattern(
     r"\b(?:\d+|" + "|".join(word for word in phrases.NUMBER_WORDS if word.isalpha()) + r")\b(?! of\b)"
 )
 
@@ -146,4 +147,4 @@ def counts_in_parts(skeleton: Skeleton, question: str) -> bool:
     return parts or (bool(offsets) and (_COUNTED.search(skeleton.text) or _BOUND.search(skeleton.text)) is not None)
 
 
-_BOUND = re.compile(rf"\b(?:at least|at most|up to|more than|fewer than|less than|over|under) [{patterns.MENTIONS}]")
+_BOUND = late_pattern(rf"\b(?:at least|at most|up to|more than|fewer than|less than|over|under) [{patterns.MENTIONS}]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
@@ -13,6 +12,7 @@ from snellen.extraction.foreign_patterns import words_pattern
 from snellen.extraction.inflections import english_stem
 from snellen.extraction.option_index import CJK, OptionIndex, OptionPhrase, spelt_out, tokens
 from snellen.extraction.option_mentions import Skeleton
+from snellen.formats.late_patterns import late_pattern
 
 _NEGATIONS = frozenset("not no never without nor cannot".split()) | languages.union(
     languages.NEGATION, languages.NEGATION_BEHIND
@@ -102,9 +102,9 @@ def partial_index(options: tuple[str, ...], labels: tuple[str, ...], question: s
     return index if any(index.telling) else None
 
 
-_DENSE = re.compile(f"[{CJK}]")
-_CLAUSE_END = re.compile(r" [,.;:!?\n-](?= |$)| (?:but|and|because|since|while|so|however|although|that|which)(?= )")
-_DENYING = re.compile(rf"(?:{words_pattern(_NEGATIONS)})|n't\b|\b(?:hardly|neither|nobody|nothing|too|instead)\b")
+_DENSE = late_pattern(f"[{CJK}]")
+_CLAUSE_END = late_pattern(r" [,.;:!?\n-](?= |$)| (?:but|and|because|since|while|so|however|although|that|which)(?= )")
+_DENYING = late_pattern(rf"(?:{words_pattern(_NEGATIONS)})|n't\b|\b(?:hardly|neither|nobody|nothing|too|instead)\b")
 
 
 def supported_option(skeleton: Skeleton, text: str, asked: PartialIndex, stated: int | None) -> int | None:
@@ -150,7 +150,7 @@ def _reversed(text: str, words: tuple[str, ...], asked: PartialIndex) -> bool:
     )
 
 
-_WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_WORDS = late_pattern(r"[^\W_]+(?:'[^\W_]+)*")
 
 
 def _enough(total: int) -> int:

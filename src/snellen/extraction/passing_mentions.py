@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from snellen.extraction import patterns, phrases
 from snellen.extraction.assertion_filters import mentioned, sentences, without_denials
 from snellen.extraction.inflections import english_stem
@@ -12,6 +10,7 @@ from snellen.extraction.option_index import OptionIndex, tokens
 from snellen.extraction.option_mentions import Mention, Skeleton, skeleton
 from snellen.extraction.partial_texts import partial_index
 from snellen.extraction.question_words import COPULAS, FILL, question_stems, stems
+from snellen.formats.late_patterns import late_pattern
 
 _MOST_MENTIONS = 200
 
@@ -39,12 +38,12 @@ def _sentence_behind(skeleton: Skeleton, offset: int) -> str:
     return patterns.SENTENCE_END.split(skeleton.text[offset + 1 : offset + 300])[0]
 
 
-_WHOSE_DOING = re.compile(r"(?:who|which (?!of\b|one\b|best\b)\w+) (?:is|are|was|were) \w+ing\b")
-_DOING = re.compile(r" (?:is|are|was|were) ([a-z]+ing)\b")
-_WHOSE_DEED = re.compile(
+_WHOSE_DOING = late_pattern(r"(?:who|which (?!of\b|one\b|best\b)\w+) (?:is|are|was|were) \w+ing\b")
+_DOING = late_pattern(r" (?:is|are|was|were) ([a-z]+ing)\b")
+_WHOSE_DEED = late_pattern(
     r"(?:who|which (?!of\b|one\b|best\b)\w+) (?!(?:is|are|was|were|has|have|had|can|could|would|will)\b)\w+"
 )
-_DEED = re.compile(r" ([a-z]{3,})(?= |$)")
+_DEED = late_pattern(r" ([a-z]{3,})(?= |$)")
 _NO_DEEDS = phrases.AUXILIARIES | phrases.PREPOSITIONS | frozenset(("and", "because", "since", "indeed", "clearly"))
 
 
@@ -52,16 +51,16 @@ _ARTICLE = (
     r"(?:(?:the|a|an|this|der|die|das|ein|eine|el|la|los|las|un|una|le|les|l|une|o|os|as|um|uma|il|lo|i|gli|de|het|een)"
     r" )?"
 )
-_SUBJECT = re.compile(
+_SUBJECT = late_pattern(
     rf"(?:^|(?<=[.!?\n;] )|(?<=, and )|(?<=, but )){_ARTICLE}(?P<x>[{patterns.MENTIONS}]) (?P<said>[^\W\d_]+ [^.!?\n]+)"
 )
-_IN_GENERAL = re.compile(
+_IN_GENERAL = late_pattern(
     r"(?:occurs?|happens?|forms?|appears?|is|are|means?|refers?)\b[^.!?\n,]* (?:when|whenever|where|used to"
     r"|defined|known as)\b"
 )
 
 
-_JUDGES = re.compile(r"\bthan\b|^(?:is|are|seems|looks) (?:the )?(?:right|correct|best|answer|odd|only|one)\b")
+_JUDGES = late_pattern(r"\bthan\b|^(?:is|are|seems|looks) (?:the )?(?:right|correct|best|answer|odd|only|one)\b")
 
 
 def tells_of_itself(skeleton: Skeleton, question: str, index: OptionIndex) -> bool:
@@ -121,12 +120,12 @@ def in_passing(skeleton: Skeleton, question: str) -> bool:
     )
 
 
-_ELSEWHERE = re.compile(
+_ELSEWHERE = late_pattern(
     r" ?(?:in the background|(?:behind|next to) (?:him|her|them|it)|nearby|meanwhile|elsewhere|another|daneben"
     r"|im hintergrund|à l arrière-plan|à côté|al fondo|ao fundo|sullo sfondo|op de achtergrond|w tle|на заднем плане"
     r"|рядом)\b"
 )
-_IDENTIFIES = re.compile(
+_IDENTIFIES = late_pattern(
     rf"\b(?:it's|that's|(?:it|this|that|he|she|they|these|c|das|es|dit|dat|to|это|questo|isso|esto) {COPULAS})"
     rf"(?: {FILL})* [{patterns.MENTIONS}]"
 )

@@ -18,16 +18,17 @@ from snellen.extraction.reading import ExtractedChoice
 from snellen.extraction.second_looks import ANOTHER_IN_PART, PlainReply, doubted, hinted, read_part, read_unmentioned
 from snellen.extraction.settling import Settled, no_option, settle
 from snellen.extraction.word_forms import with_own_words
+from snellen.formats.late_patterns import late_pattern
 
 _CUT_OFF = "cut off before an answer"
 
 
-_DISREGARDED = re.compile(
+_DISREGARDED = late_pattern(
     r"\b(?:disregard|ignore|forget|discard)\b[^.!?\n]{0,20}\b(?:first|previous|earlier|initial|original)\b"
     r"[^.!?\n]{0,20}\b(?:answer|reply|response|guess|choice)\b",
     re.IGNORECASE,
 )
-_BOTH = re.compile(r"\bboth (?:\w+ )?(\w{1,3}) and (?:\w+ )?(\w{1,3})\b", re.IGNORECASE)
+_BOTH = late_pattern(r"\bboth (?:\w+ )?(\w{1,3}) and (?:\w+ )?(\w{1,3})\b", re.IGNORECASE)
 
 
 def read_plain(reply: PlainReply) -> ExtractedChoice:

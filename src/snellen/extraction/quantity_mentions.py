@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from snellen.dates import Date, dates, days_come_first, whole_date
+from snellen.formats.late_patterns import late_pattern
 from snellen.quantities import DecimalSign, Quantity, decimal_sign, quantities, whole_quantity
 
 
@@ -40,10 +41,10 @@ def quantity_options(options: Sequence[str]) -> QuantityOptions | None:
 
 
 _LONGEST = 200
-_OPERATOR_BEHIND = re.compile(
+_OPERATOR_BEHIND = late_pattern(
     r"\s{0,12}(?:[+×÷·*/^=≈]|[-−]\s?[\d√π]|x\s?\d|(?:plus|minus|times|divided by|of the|out of|von)\b)", re.IGNORECASE
 )
-_OPERATOR_BEFORE = re.compile(
+_OPERATOR_BEFORE = late_pattern(
     r"(?:[+×÷·*/^√(]|[\d%)π]\s?[-−]|\bx|\b(?:plus|minus|times|by|out of))\s{0,3}\Z", re.IGNORECASE
 )
 

@@ -14,6 +14,7 @@ from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_wha
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton
 from snellen.extraction.phrases import CONFLICT, DOUBTFUL
+from snellen.formats.late_patterns import late_pattern
 
 _STOP = frozenset(
     "the and are was were what which who whom whose what where when why how does did has have had this that "
@@ -24,7 +25,7 @@ _STOP = frozenset(
     "más plus più mais mehr meer bardziej самый самая самое paling nhất est son per que del der die das den dem ein "
     "eine una les des het een van dan mit con pour dans sur por para pada yang adalah".split()
 )
-_WORD = re.compile(r"[^\W\d_]{3,}|\d+|\b[a-z](?= ?- ?axis)")
+_WORD = late_pattern(r"[^\W\d_]{3,}|\d+|\b[a-z](?= ?- ?axis)")
 _STEM = 4
 _MOST_MENTIONS = 200
 """So many mentions are looked at one by one; more are no sentence that says one thing of another."""
@@ -57,7 +58,7 @@ def predicates(question: str) -> frozenset[str]:
     return question_stems(question) | ({"have"} if has else frozenset()) | (_DO if does else frozenset())
 
 
-_WHO_DOES = re.compile(r"(?:who|which(?: \w+)?) (?!is\b|are\b|was\b|were\b|of\b|one\b|best\b)\w+")
+_WHO_DOES = late_pattern(r"(?:who|which(?: \w+)?) (?!is\b|are\b|was\b|were\b|of\b|one\b|best\b)\w+")
 _DO = frozenset(("do", "does", "did"))
 
 
@@ -93,8 +94,8 @@ def without_reversed_relations(skeleton: Skeleton, question: str, index: OptionI
     return set_aside(skeleton, spans, phrases.IDLE)
 
 
-_NOUN_BEHIND = re.compile(r" ([a-z]{3,})\b(?! (?:car|one)\b)")
-_BESIDE = re.compile(
+_NOUN_BEHIND = late_pattern(r" ([a-z]{3,})\b(?! (?:car|one)\b)")
+_BESIDE = late_pattern(
     r"\b(?:next to|near|beside|behind|by|with|against|under|above|below|between|towards?|past|"
     r"across from|in front of|of)(?: (?:a|an|the|some|two|its|his|her))? $"
 )
@@ -109,18 +110,18 @@ FILL = words_pattern(
     languages.union(languages.FILL, languages.OPTION)
     | set("clearly probably most likely therefore thus definitely a an the number that".split())
 )
-_SUBJECT = re.compile(
+_SUBJECT = late_pattern(
     rf"(?P<subject>(?:[^\W\d_][^\s.,;:!?\n]*(?: ,)? ){{1,14}}?){COPULAS}"
     rf"(?: (?:{FILL}|:)){{0,4}} "
     rf"(?P<x>[{patterns.MENTIONS}]){patterns.END.pattern}"
 )
-_CLEFT = re.compile(
+_CLEFT = late_pattern(
     rf"(?:(?:so|and|but|thus|therefore|hence)(?: ,)? )?(?:it's|it is|it was) (?:a |an "
     rf"|the )?(?P<x>[{patterns.MENTIONS}])"
     r" (?:that|who|which) (?P<deed>[^.!?\n,;]*)"
 )
-_THE_ONE = re.compile(r"\b(?:one|option|thing|choice|item|answer|only|statement) (?:that|which|who|to)\b")
-NAMELESS = re.compile(r"\b(?:it|this|that|there|he|she|they|these|those|here|i|we|you|if|not)\b")
+_THE_ONE = late_pattern(r"\b(?:one|option|thing|choice|item|answer|only|statement) (?:that|which|who|to)\b")
+NAMELESS = late_pattern(r"\b(?:it|this|that|there|he|she|they|these|those|here|i|we|you|if|not)\b")
 
 
 def answers_in_its_words(skeleton: Skeleton, question: str) -> list[int]:
@@ -161,7 +162,7 @@ _APART = (
 )
 _TOGETHER = r"[,:-]|and|und|et|y|e|en|i|и|тогда|ve|dan|và"
 _BOUNDARIES = tuple(
-    re.compile(rf" (?:{words})(?= |$)") for words in (rf"{_APART}|{_TOGETHER}", rf"{_APART}|,(?= (?:and )?)", _APART)
+    late_pattern(rf" (?:{words})(?= |$)") for words in (rf"{_APART}|{_TOGETHER}", rf"{_APART}|,(?= (?:and )?)", _APART)
 )
 
 
@@ -190,13 +191,13 @@ _LONGEST_CLAUSE = 600
 _FEWEST_SHARED = 2
 _ENOUGH = 0.6
 # "and so does B", "B too": what is said of one is said of another.
-_OF_OTHERS_TOO = re.compile(
+_OF_OTHERS_TOO = late_pattern(
     r"\b(?:so|neither|nor) (?:do|does|did|is|are|was|were|has|have|can|will)\b"
     r"|\bas (?:do|does|did)\b"
     r"|\b(?:too|also|as well|likewise|both|auch|ebenfalls|ebenso|aussi|également|también|também|anche|pure|ook|też"
     r"|także|również|тоже|также|juga|cũng|ayrıca|de igual modo)\b|也|も|도 |भी|أيضا"
 )
-_CLAUSES = re.compile(rf" (?:{_APART}|,|{_TOGETHER.partition('|')[2]}|so|because|since)(?= |$)")
+_CLAUSES = late_pattern(rf" (?:{_APART}|,|{_TOGETHER.partition('|')[2]}|so|because|since)(?= |$)")
 
 
 def _says_just_that(skeleton: Skeleton, offsets: list[int], place: int, wanted: frozenset[str]) -> bool:
@@ -232,8 +233,8 @@ def _identified(skeleton: Skeleton, offset: int) -> bool:
     return _IS_BEHIND.search(before) is not None or _IS_BEFORE.match(behind) is not None
 
 
-_IS_BEHIND = re.compile(rf"(?<!there) {COPULAS}(?: (?:{FILL}))* $")
-_IS_BEFORE = re.compile(rf" {COPULAS}(?= )")
+_IS_BEHIND = late_pattern(rf"(?<!there) {COPULAS}(?: (?:{FILL}))* $")
+_IS_BEFORE = late_pattern(rf" {COPULAS}(?= )")
 
 
 def _clause_around(skeleton: Skeleton, offset: int) -> str:

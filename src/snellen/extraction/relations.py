@@ -8,15 +8,16 @@ from typing import NamedTuple
 
 from snellen.extraction import languages
 from snellen.extraction.question_words import stems
+from snellen.formats.late_patterns import late_pattern
 
 _RELATIONS = {
-    name: re.compile(rf"(?<![\w-])(?:{'|'.join(forms)})(?![\w-])") for name, forms in languages.RELATIONS.items()
+    name: late_pattern(rf"(?<![\w-])(?:{'|'.join(forms)})(?![\w-])") for name, forms in languages.RELATIONS.items()
 }
-_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
+_WORD = late_pattern(r"[a-z]+(?:'[a-z]+)?")
 _SMALL = frozenset(
     "it its it's the a an to of is are on in at and him her them this that his their side directly right just".split()
 )
-_DENIES = re.compile(r"\b(?:not|no|never|or|if|either|neither|rather|than|would|could|might)\b|n't\b|\?")
+_DENIES = late_pattern(r"\b(?:not|no|never|or|if|either|neither|rather|than|would|could|might)\b|n't\b|\?")
 _LONGEST = 200
 _LONGEST_QUESTION = 2_000
 
@@ -69,7 +70,7 @@ def _things(text: str) -> frozenset[str]:
     return frozenset(word for word in _WORD.findall(text) if word not in _SMALL)
 
 
-_IN_THE_PICTURE = re.compile(
+_IN_THE_PICTURE = late_pattern(
     r"\b(?:in|on|from|at|of) (?:the|this) (?:image|picture|photo|photograph|scene|background|foreground|diagram"
     r"|figure|drawing)"
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -16,6 +15,7 @@ from snellen.extraction.option_mentions import Mention, Skeleton
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DENIED, DOUBTFUL, TEXT
 from snellen.extraction.question_words import answers_in_its_words
 from snellen.extraction.reading import ExtractedChoice, RuleMethod
+from snellen.formats.late_patterns import late_pattern
 from snellen.reasons import NoChoiceReason
 
 Found = Literal["certain", "likely"]
@@ -68,7 +68,7 @@ def settle(asserted: Skeleton, start: int, cut: bool, question: str = "") -> Set
     return _remaining(asserted)
 
 
-_BOTH_ARE = re.compile(rf"{patterns.X} (?:are|is) both (?:right|correct|true|valid|possible|right answers)\b")
+_BOTH_ARE = late_pattern(rf"{patterns.X} (?:are|is) both (?:right|correct|true|valid|possible|right answers)\b")
 
 
 def _behind(settled: Settled, offset: int) -> bool:
@@ -122,7 +122,7 @@ def _verdict(asserted: Skeleton) -> ExtractedChoice | None:
     return last
 
 
-_FINAL = re.compile(r"\bfinal (?:answer|choice|verdict)(?: (?:is|:|=|-))*(?: (?:option|a|an|the))* $")
+_FINAL = late_pattern(r"\bfinal (?:answer|choice|verdict)(?: (?:is|:|=|-))*(?: (?:option|a|an|the))* $")
 
 
 _REASONED = 80
@@ -284,7 +284,7 @@ def _counts(asserted: Skeleton, start: int, end: int) -> bool:
 
 
 _NEAR = 5
-_CJK_NEXT = re.compile(r" ?[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
+_CJK_NEXT = late_pattern(r" ?[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 
 
 def agreed_option(named: Sequence[Mention], confidence: Found, detail: str) -> ExtractedChoice:

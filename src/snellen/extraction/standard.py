@@ -8,7 +8,6 @@ last the single option that is still mentioned.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -23,6 +22,7 @@ from snellen.extraction.plain_reading import read_plain
 from snellen.extraction.reading import ExtractedChoice
 from snellen.extraction.second_looks import PlainReply
 from snellen.extraction.settling import STATED, no_option
+from snellen.formats.late_patterns import late_pattern
 
 VERSION = "snellen-choice-5"
 """Stored with every prediction; any change that can change a reading changes it."""
@@ -51,7 +51,7 @@ def read_choice(
 
 
 # What most replies look like: a label, with its text or not, behind "The answer is" or not.
-_SHORT = re.compile(
+_SHORT = late_pattern(
     r"[ \n]*(The answer is:? |The correct answer is:? )?(?:\(([A-Za-z]|\d{1,2})\)|([A-Za-z]|\d{1,2}))"
     r"(?:(?:(?<=\))[.:]?|(?<!\))[.:]) ([A-Za-z0-9]+(?: [A-Za-z0-9]+)*))?\.?[ \n]*"
 )
@@ -131,8 +131,8 @@ def read_in_full(
 
 # Neither a blank nor the end of a sentence: what was cut must not become a sentence of its own.
 _GAP = " ~ "
-_HALF_WORD_BEFORE = re.compile(r"\s\S{0,60}\Z")
-_HALF_WORD_AFTER = re.compile(r"\S{0,60}\s")
+_HALF_WORD_BEFORE = late_pattern(r"\s\S{0,60}\Z")
+_HALF_WORD_AFTER = late_pattern(r"\S{0,60}\s")
 
 
 def _looked_at(reply: str) -> tuple[str, int]:

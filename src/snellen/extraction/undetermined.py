@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from snellen.extraction.assertion_filters import mentioned
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton
+from snellen.formats.late_patterns import late_pattern
 
 _TELL = r"(?:tell|know|determine|say|infer|conclude|establish|deduce|judge|decide|be sure|be certain)"
 _TOLD = r"(?:told|known|determined|said|inferred|concluded|established|deduced|judged|decided|answered)"
@@ -15,22 +15,22 @@ _NOT_ABLE = (
     r"(?:can't|cannot|can not|couldn't|could not|unable to|not able to|impossible to|not possible to|isn't possible to"
     r"|no way (?:to|of)|no telling)"
 )
-_CANNOT_BE_TOLD = re.compile(
+_CANNOT_BE_TOLD = late_pattern(
     rf"\b{_NOT_ABLE} (?:\w+ ){{0,3}}?(?:{_TELL}|(?:telling|knowing|determining)|be {_TOLD})\b"
     r"|\b(?:not enough|insufficient|too little) (?:information|evidence|detail|details|context|data)\b"
     r"|\b(?:unknown|unclear|undetermined|indeterminate|undeterminable|indeterminable|inconclusive)\b"
     rf"|\bnot {_TOLD}\b|\b(?:isn't|is not|not) clear\b|\bnot sure\b"
 )
-_OF_THE_MODEL = re.compile(
+_OF_THE_MODEL = late_pattern(
     r"\b(?:sorry|apolog\w+|as an? (?:ai|language)|language model|assist|help|please|upload\w*|attach\w*|provided?"
     r"|guidelines|polic(?:y|ies)|access|view|load|process|images|open the|blank|privacy|personal)\b"
     r"|\b(?:see|have|receive|without) (?:\w+ ){0,2}(?:image|picture|photo)s?\b|\bno (?:image|picture|photo)\b"
 )
-_GOES_ON = re.compile(
+_GOES_ON = late_pattern(
     r"\b(?:but|however|though|although|yet|still|probably|likely|perhaps|maybe|appears?|seems?|suggests?|guess|lean\w*"
     r"|most|best|pick|choose|would|might|if|assum\w+|rather)\b"
 )
-_WHETHER = re.compile(r"\b(?:whether|which|who|what|how|where|when|if)\b[^.,;!?\n]*")
+_WHETHER = late_pattern(r"\b(?:whether|which|who|what|how|where|when|if)\b[^.,;!?\n]*")
 
 
 @lru_cache(maxsize=4096)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+from snellen.formats.late_patterns import late_pattern
+
 ELISIONS = r"[ldcnjstLDCNJST]|[Qq]u|[Uu]n|[Dd]ell|[Aa]ll|[Nn]ell|[Ss]ull|[Dd]all|[Jj]usqu|[Ll]orsqu|[Pp]uisqu|[Qq]uest"
 """What stands before the apostrophe of a French or Italian elision."""
-_ELIDED = re.compile(rf"(?<![^\W\d_])(?:{ELISIONS})\Z", re.IGNORECASE)
+_ELIDED = late_pattern(rf"(?<![^\W\d_])(?:{ELISIONS})\Z", re.IGNORECASE)
 
 
 def is_cjk(piece: str) -> bool:

@@ -10,8 +10,9 @@ from functools import lru_cache
 
 from snellen.extraction import languages
 from snellen.extraction.option_index import OptionIndex
+from snellen.formats.late_patterns import late_pattern
 
-_WORD = re.compile(r"(?<![\w'])(?:[A-Z]\.){2,5}|(?<![\w'])[A-Za-z]+(?:-[A-Za-z]+)?(?:'s)?(?![\w])")
+_WORD = late_pattern(r"(?<![\w'])(?:[A-Z]\.){2,5}|(?<![\w'])[A-Za-z]+(?:-[A-Za-z]+)?(?:'s)?(?![\w])")
 _SUFFIXES = sorted(
     "iness ness fulness ful fully ily ly ed ing ion ment ic ical y e er ry s es".split(), key=len, reverse=True
 )
@@ -54,7 +55,7 @@ def _with_synonyms(text: str, index: OptionIndex) -> str:
 
 
 _MEANINGS = tuple(
-    (meaning, re.compile(rf"\b(?:{'|'.join(sorted(meaning, key=len, reverse=True))})\b", re.IGNORECASE))
+    (meaning, late_pattern(rf"\b(?:{'|'.join(sorted(meaning, key=len, reverse=True))})\b", re.IGNORECASE))
     for meaning in languages.SYNONYMS
 )
 

@@ -10,15 +10,16 @@ from snellen.extraction.inflections import english_stem
 from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_what_is_not
 from snellen.extraction.option_index import OptionIndex, tokens
 from snellen.extraction.question_words import question_stems, stems
+from snellen.formats.late_patterns import late_pattern
 
 _YES, _NO = languages.YES, languages.NO
-_SAYS_YES = re.compile(
+_SAYS_YES = late_pattern(
     r"(?:well , )?(?:(?:most )?(?:likely|probably)|i (?:think|believe|guess|suppose) so|it (?:is|does|has|"
     r"was|can)|(?:they|there) (?:are|is|do)|he (?:is|does)|she (?:is|does)"
     r"|absolutely|certainly|definitely|of course|sure|indeed|correct|that's (?:right|correct|true)|"
     r"affirmative|true)(?: , .*)?[ .!]*"
 )
-_SAYS_NO = re.compile(
+_SAYS_NO = late_pattern(
     r"(?:well , )?(?:(?:most |very )?(?:likely|probably|certainly|definitely|absolutely|of course|obviously|"
     r"clearly|perhaps) not|i don't (?:think|believe) so"
     r"|not (?:really|at all|that i can see|quite|likely)|(?:it|he|she) (?:is not|isn't|does not|doesn't|has "
@@ -29,9 +30,9 @@ _DENIES = words_pattern(
     languages.union(languages.NEGATION, languages.NEGATION_BEHIND)
     | set("not no isn't aren't doesn't don't wasn't can't cannot never nothing nobody none without".split())
 )
-_DENYING = re.compile(rf"{_DENIES}|n't\b|不|没|沒|ない|ません|않|없|아닙니다")
-_DOUBTS = re.compile(rf"{_DENYING.pattern}|\bor\b")
-_BREAK = re.compile(r"[.!?\n,;]")
+_DENYING = late_pattern(rf"{_DENIES}|n't\b|不|没|沒|ない|ません|않|없|아닙니다")
+_DOUBTS = late_pattern(rf"{_DENYING.pattern}|\bor\b")
+_BREAK = late_pattern(r"[.!?\n,;]")
 
 
 def yes_or_no(text: str, question: str, index: OptionIndex) -> int | None:
@@ -84,8 +85,8 @@ def _affirmed(spoken: str, question: str) -> bool:
     return (stretch > 1 or there_is) and said[:stretch] == wanted
 
 
-_POLAR = re.compile(r"(?:is|are|was|were|does|do|did|has|have|can|will) ")
-_PRONOUN = re.compile(r"(?:it|they|he|she|this|that|both|the two)(?:'s|'re)? ")
+_POLAR = late_pattern(r"(?:is|are|was|were|does|do|did|has|have|can|will) ")
+_PRONOUN = late_pattern(r"(?:it|they|he|she|this|that|both|the two)(?:'s|'re)? ")
 _SIDES = tuple(pair for one, other in languages.OPPOSITES for pair in ((one, other), (other, one)))
 
 
@@ -120,19 +121,19 @@ def _is_just_so(spoken: str, question: str) -> bool:
     return english_stem(match[1]) == wanted[-1] and not _DENYING.search(first) and not _HALF.search(first)
 
 
-_IS_SO = re.compile(
+_IS_SO = late_pattern(
     r"(?:they|it|he|she|these|both|the two)(?:'re|'s| are| is| were| was)(?: (?:indeed|all|both|clearly"
     r"|definitely|exactly"
     r"|certainly|perfectly))* ([a-z]+)\b"
 )
-_HALF = re.compile(
+_HALF = late_pattern(
     r"\b(?:if|or|but|would|could|might|may|almost|nearly|half|partly|usually|often|instead|rather|only)\b"
 )
-_REASON = re.compile(r"(?: ,)? (?:since|because|as|so|given)\b")
-_WHEN = re.compile(
+_REASON = late_pattern(r"(?: ,)? (?:since|because|as|so|given)\b")
+_WHEN = late_pattern(
     r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekends?|weekdays?|\d+|mornings?|evenings?|nights?|today|tomorrow)\b"
 )
-_ON_THE_ONE = re.compile(
+_ON_THE_ONE = late_pattern(
     r"\b(?:if|or|and|but|while|would|could|might|may|almost|nearly|half|partly|one|some|other|usually|often)\b"
 )
 
@@ -151,9 +152,9 @@ def _words(text: str) -> list[str]:
     return [english_stem(t.text) for t in tokens(text) if t.kind in ("word", "number") and t.text not in _SMALL]
 
 
-_NO_DOUBT = re.compile(r"^no (?:doubt|question|problem|worries)(?: (?:,|that|about it))* ")
-_IS_THERE = re.compile(r"(?:is|are) there\b")
-_THERE_IS = re.compile(r"(?:well , )?there(?:'s| is| are)\b")
+_NO_DOUBT = late_pattern(r"^no (?:doubt|question|problem|worries)(?: (?:,|that|about it))* ")
+_IS_THERE = late_pattern(r"(?:is|are) there\b")
+_THERE_IS = late_pattern(r"(?:well , )?there(?:'s| is| are)\b")
 _SIGN = r"(?:[a-z]+ )?(?:sign|signs|evidence|trace|traces|indication)s? of(?: an?| the)?"
 _SIGNS = frozenset(english_stem(word) for word in ("sign", "evidence", "trace", "indication", "any"))
 _NONE = r"(?:no|without|without any|kein|keine|keinen|ohne|sans|pas de|sin|sem|senza|geen|zonder|bez|без)"
@@ -174,7 +175,7 @@ def contradicts_itself(text: str, question: str, choice: int | None, index: Opti
     return other is not None and other != choice
 
 
-_CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
+_CJK = late_pattern("[\u3040-\u30ff\u4e00-\u9fff]")
 
 
 def _place(index: OptionIndex, words: frozenset[str]) -> int | None:

@@ -9,23 +9,24 @@ from typing import Literal
 from msgspec import Struct
 
 from snellen.errors import DataError
+from snellen.formats.late_patterns import late_pattern
 from snellen.metrics.normalise import standard_normalise
 
 YesNo = Literal["yes", "no"]
 
 # These match normalised clauses: no punctuation, one case, "isn't" as "isn t".
-_IDIOM = re.compile(r"\bno (?:doubt|question|problem|wonder)\b|\bwithout (?:a |any )?doubt\b|\bnot only\b")
-_YES = re.compile(r"\b(?:yes|yeah|yep)\b")
-_NO = re.compile(r"^(?:no|nope)\b|\b(?:yes|or|and|is|be|answer|say|says|said) no$|\bno or yes\b")
-_REFUSED = re.compile(
+_IDIOM = late_pattern(r"\bno (?:doubt|question|problem|wonder)\b|\bwithout (?:a |any )?doubt\b|\bnot only\b")
+_YES = late_pattern(r"\b(?:yes|yeah|yep)\b")
+_NO = late_pattern(r"^(?:no|nope)\b|\b(?:yes|or|and|is|be|answer|say|says|said) no$|\bno or yes\b")
+_REFUSED = late_pattern(
     r"\b(?:sorry|unable|cannot|can t|could not|couldn t|do not|don t|not (?:sure|clear|possible|able))\b"
     r"(?! (?:be )?(?:see (?:a|an|any|the)|have|contain|show|seen|found)\b)"
 )
-_DENIED = re.compile(
+_DENIED = late_pattern(
     r"\b(?:not|never|without|neither|nor|cannot|none|nothing|[a-z]+n t)\b"
     r"|\b(?:is|are|was|were|there s|has|have|had|see|sees|contains?|shows?|with) no\b"
 )
-_ASSERTED = re.compile(
+_ASSERTED = late_pattern(
     r"\bthere (?:is|are|was|were|s)\b|\bi (?:can )?see\b|\b(?:contains?|features?)\b"
     r"|\b(?:is|are) (?:\w+ )?(?:present|visible|shown|seen|depicted|in the)\b"
 )

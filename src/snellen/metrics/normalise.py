@@ -7,14 +7,15 @@ import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 
+from snellen.formats.late_patterns import late_pattern
 from snellen.registry import unknown
 
 Normaliser = Callable[[str], str]
 
 # Han and Kana are written without blanks, so each character is a word of its own.
 _UNSPACED = "\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
-_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
-_WORD = re.compile(
+_THOUSANDS = late_pattern(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+_WORD = late_pattern(
     rf"[{_UNSPACED}]|(?:[^\s.,+#{_UNSPACED}]|(?<=\d)[.,](?=\d)|(?<=[^\W\d_{_UNSPACED}])[+#]++(?!\w))+",
 )
 

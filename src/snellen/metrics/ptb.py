@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from snellen.formats.late_patterns import late_pattern
+
 _DROPPED = frozenset(("''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";"))
 
 # Letters: word characters without numerals that are no digits, and the marks that the program joins to them.
@@ -108,9 +110,9 @@ def _written(match: re.Match[str]) -> list[str]:
 # Stand after a full stop for what follows the next blank; the patterns read them, no token holds them.
 _NUMBER_FOLLOWS, _SENTENCE_FOLLOWS = "\x01", "\x02"
 _CLITIC = r"['\u2019](?i:[msd]|re|ve|ll)(?![A-Za-z])"
-_SMILEY = re.compile(r"[<>]?[:;=][-o*']{0,2}[()DPdpO\\{@|\[\]](?![A-Za-z])|[-^=~<>']_[-^=~<>']")
-_BEFORE_NUMBER = re.compile(rf"(?i)(\b(?:{_NUMBERED})\.) (?=\d)")
-_BEFORE_SENTENCE = re.compile(rf"(?<=\b[A-Za-z])(?<![\w.].)\. (?=(?:{_SENTENCE_STARTS})(?!\S))")
+_SMILEY = late_pattern(r"[<>]?[:;=][-o*']{0,2}[()DPdpO\\{@|\[\]](?![A-Za-z])|[-^=~<>']_[-^=~<>']")
+_BEFORE_NUMBER = late_pattern(rf"(?i)(\b(?:{_NUMBERED})\.) (?=\d)")
+_BEFORE_SENTENCE = late_pattern(rf"(?<=\b[A-Za-z])(?<![\w.].)\. (?=(?:{_SENTENCE_STARTS})(?!\S))")
 
 
 def _compile() -> tuple[re.Pattern[str], ...]:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from snellen.extraction.normalisation import find_final_answer, normalise_reply
 from snellen.extraction.reading import NamedExtractor
+from snellen.formats.late_patterns import late_pattern
 
 
 class ReadConclusion(Struct, frozen=True):
@@ -48,18 +49,18 @@ class ReasoningParser(Struct, frozen=True):
 # --- sub-questions -------------------------------------------------------------------------------------------------
 
 _NAMES = r"(?:sub[\s_-]*questions?|questions?|q)"
-_MARKER = re.compile(
+_MARKER = late_pattern(
     rf"(?:[-+*•·▪◦‣–—>#]+\s+|\d{{1,2}}\s*\|\s*|\(?\d{{1,2}}[.):]\s*|\(?[a-z][.)]\s+|{_NAMES}\s*(?:no\.?\s*|#\s*)?\d{{0,2}}\s*[:.)-]+\s*)",
     re.IGNORECASE,
 )
-_BETWEEN = re.compile(rf"(?<=[?？])[\"'”’)\]*_]*[,;/|]*\s*|\b(?={_NAMES}\s*\d{{1,2}}\s*[:.)])", re.IGNORECASE)
-_LEAD = re.compile(
+_BETWEEN = late_pattern(rf"(?<=[?？])[\"'”’)\]*_]*[,;/|]*\s*|\b(?={_NAMES}\s*\d{{1,2}}\s*[:.)])", re.IGNORECASE)
+_LEAD = late_pattern(
     rf"^[^?]*\b{_NAMES}[^?:]*:\s+(?=\S)|^[^?]*!\s+(?=\S)|^(?:sure|okay|ok|certainly|of course)[,.]\s+",
     re.IGNORECASE,
 )
 _QUOTES = " \t\"'“”‘’`*_[]{},;|"
-_MARKUP = re.compile(r"```[a-z]*|</?[a-z]+>|`+|\*{2,}|(?<=\S)\*|\*(?=\S)", re.IGNORECASE)
-_QUESTION_KEYS = re.compile(rf"{_NAMES}$|items?$|list$", re.IGNORECASE)
+_MARKUP = late_pattern(r"```[a-z]*|</?[a-z]+>|`+|\*{2,}|(?<=\S)\*|\*(?=\S)", re.IGNORECASE)
+_QUESTION_KEYS = late_pattern(rf"{_NAMES}$|items?$|list$", re.IGNORECASE)
 
 
 def standard_sub_questions(reply: str) -> list[str]:
@@ -120,14 +121,14 @@ def bare_words(text: str) -> str:
 
 # --- conclusion ----------------------------------------------------------------------------------------------------
 
-_ANSWER = re.compile(
+_ANSWER = late_pattern(
     r"\b(?:final|most likely|more likely|likely|best|correct|right|my|our|the)?\s*(?:answer|conclusion|verdict)"
     r"(?:\s+(?:number|no\.?))?[\"'*_\s]{0,6}(?:\bis\b\s*:?|would be\b\s*:?|:|=|->|：)[\"'*_\s]*"
     r"(?:(?:number|no\.|#)\s*(?=\d))?",
     re.IGNORECASE,
 )
-_ANALYSIS = re.compile(r"^[\W_]*(?:the\s+)?(?:analysis|reasoning|explanation)\s*[:：]\s*", re.IGNORECASE)
-_DOUBT = re.compile(
+_ANALYSIS = late_pattern(r"^[\W_]*(?:the\s+)?(?:analysis|reasoning|explanation)\s*[:：]\s*", re.IGNORECASE)
+_DOUBT = late_pattern(
     r"\b(?:(?:we|i)(?:\s*'re|\s*'m|\s+are|\s+am)?\s+)?(?:still\s+)?"
     r"(?:not\s+(?:\w+\s+){0,2}(?:sure|certain|confident|determinable|possible to (?:say|tell|determine|decide)|enough)"
     r"|unsure|uncertain|undecided|undetermined|unknown|inconclusive"
