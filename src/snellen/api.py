@@ -23,7 +23,7 @@ from snellen.building.builder import DEFAULT as DEFAULT_RECIPE
 from snellen.building.builder import Progress
 from snellen.building.builder import build_benchmark as build_spec
 from snellen.building.recipe import Recipe
-from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, entries, select, suites
+from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, entries, select, suite_members
 from snellen.catalogue.choices import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.hooks import params_with
@@ -535,8 +535,8 @@ def build_table(
         raise unknown("dimension", dimension, dimension_titles())
     check_metrics(metrics)
     own_name = name or path.stem
-    if to is None and own_name in {*entries(), *suites()}:
-        kind = "suite" if own_name in suites() else "benchmark"
+    if to is None and own_name in {*entries(), *suite_members()}:
+        kind = "suite" if own_name in suite_members() else "benchmark"
         raise DataError(
             f"{own_name} is a {kind} of the catalogue, which your questions would hide; choose another name (--name)"
         )

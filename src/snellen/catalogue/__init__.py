@@ -1,7 +1,7 @@
 """The catalogue: suites and their benchmarks, one TOML file per benchmark."""
 
 from snellen.catalogue.entries import BenchmarkSpec, Expected, SourceSpec
-from snellen.catalogue.finding import select, suites
+from snellen.catalogue.finding import select, suite_members, suites
 from snellen.catalogue.loading import (
     add_suites,
     aggregation_of,
@@ -26,5 +26,6 @@ __all__ = [
     "select",
     "study_files",
     "suite_facts",
+    "suite_members",
     "suites",
 ]

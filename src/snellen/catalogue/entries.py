@@ -179,9 +179,8 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
 
 def parse_entry(content: Mapping[str, Any], where: str) -> BenchmarkSpec:
     """One benchmark's facts from the tables of its file. Raises DataError naming it for a wrong or unknown field."""
-    fields = {field.name for field in msgspec.structs.fields(BenchmarkSpec)}
-    if extra := set(content) - fields:
-        raise DataError(f"{where}: {registry.unknown('field', min(extra), fields)}")
+    if extra := set(content).difference(BenchmarkSpec.__struct_fields__):
+        raise DataError(f"{where}: {registry.unknown('field', min(extra), BenchmarkSpec.__struct_fields__)}")
     try:
         return msgspec.convert(content, BenchmarkSpec)
     except msgspec.ValidationError as error:

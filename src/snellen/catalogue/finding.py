@@ -11,8 +11,18 @@ from snellen.catalogue.loading import entries, suite_facts
 
 
 def suites() -> dict[str, tuple[BenchmarkSpec, ...]]:
-    names = dict.fromkeys(spec.suite for spec in entries().values() if spec.suite)
-    return {name: tuple(spec for spec in entries().values() if spec.suite == name) for name in names}
+    catalogue = entries()
+    return {suite: tuple(catalogue[name] for name in names) for suite, names in suite_members().items()}
+
+
+def suite_members() -> dict[str, list[str]]:
+    """The names of each suite's benchmarks; their files are not read for it."""
+    members: dict[str, list[str]] = {}
+    catalogue = entries()
+    for name in catalogue:
+        if suite := catalogue.suite_of(name):
+            members.setdefault(suite, []).append(name)
+    return members
 
 
 def select(pattern: str) -> tuple[BenchmarkSpec, ...]:
@@ -20,27 +30,30 @@ def select(pattern: str) -> tuple[BenchmarkSpec, ...]:
 
     Raises UnknownNameError with similar names when there are none.
     """
-    catalogue, groups = entries(), suites()
+    catalogue, groups = entries(), suite_members()
     if pattern in catalogue:
         return (catalogue[pattern],)
     if pattern in groups:
-        return groups[pattern]
+        return tuple(catalogue[name] for name in groups[pattern])
     suite, _, part = pattern.partition(":")
     if suite in groups and part:
-        folded_part = part.casefold()
-        named_parts = suite_facts()[suite].parts if suite in suite_facts() else {}
-        if named := named_parts.get(folded_part):
-            seen = {seen_benchmark.benchmark for seen_benchmark in benchmarks_seen(groups[suite], named.held_out_for)}
-            return tuple(spec for spec in groups[suite] if spec.name not in seen)
-        chosen = tuple(
-            spec for spec in groups[suite] if folded_part in (spec.dimension.casefold(), spec.task.casefold())
-        )
-        if chosen:
-            return chosen
-        parts = dict.fromkeys(name.casefold() for spec in groups[suite] for name in (spec.dimension, spec.task) if name)
-        parts |= dict.fromkeys(named_parts)
-        raise registry.unknown(f"part of the suite {suite}", part, parts)
-    chosen = tuple(spec for name, spec in catalogue.items() if fnmatch.fnmatchcase(name, pattern))
+        return _suite_part(suite, part)
+    chosen = tuple(catalogue[name] for name in catalogue if fnmatch.fnmatchcase(name, pattern))
     if chosen:
         return chosen
     raise registry.unknown("benchmark", pattern, [*catalogue, *groups])
+
+
+def _suite_part(suite: str, part: str) -> tuple[BenchmarkSpec, ...]:
+    """The benchmarks of a suite's named part, of a dimension or of a task."""
+    members, folded_part = [entries()[name] for name in suite_members()[suite]], part.casefold()
+    named_parts = suite_facts()[suite].parts if suite in suite_facts() else {}
+    if named := named_parts.get(folded_part):
+        seen = {seen_benchmark.benchmark for seen_benchmark in benchmarks_seen(members, named.held_out_for)}
+        return tuple(spec for spec in members if spec.name not in seen)
+    chosen = tuple(spec for spec in members if folded_part in (spec.dimension.casefold(), spec.task.casefold()))
+    if chosen:
+        return chosen
+    parts = dict.fromkeys(name.casefold() for spec in members for name in (spec.dimension, spec.task) if name)
+    parts |= dict.fromkeys(named_parts)
+    raise registry.unknown(f"part of the suite {suite}", part, parts)

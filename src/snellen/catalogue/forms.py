@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from snellen import registry
-from snellen.catalogue.finding import suites
+from snellen.catalogue.finding import suite_members
 from snellen.catalogue.hooks import PredictionForm, SubmissionWriter, TableForm
 from snellen.catalogue.loading import suite_facts
 from snellen.errors import DataError
@@ -81,4 +81,4 @@ def prediction_form(name: str, path: Path, benchmark: str) -> tuple[str, Predict
 
 
 def _suites_of(benchmarks: Sequence[str]) -> list[str]:
-    return [name for name, specs in suites().items() if {spec.name for spec in specs} & set(benchmarks)]
+    return [suite for suite, names in suite_members().items() if not set(names).isdisjoint(benchmarks)]

@@ -1,7 +1,8 @@
 """Where suites and entries come from: Snellen's own, those of installed packages, and folders that a user names.
 
 All load the same way. A suite is a folder with `suite.toml`; its benchmarks are the files `entries/*.toml` in it,
-its studies the files `studies/*.toml`, its analyses the files `analyses/*.toml`.
+its studies the files `studies/*.toml`, its analyses the files `analyses/*.toml`. A benchmark of a package is called
+`SUITE/FILE` without `.toml`, or `SUITE` if the file is called so too: thus its name is known before its file is read.
 Packages are named in the registry's group `suites` (third parties: by an entry point in the group `snellen.suites`),
 folders by `add_suites`, `snellen --suites` or $SNELLEN_SUITES. A named folder is a suite or contains suites; TOML
 files directly in it are benchmarks without a suite, and those in its folders `studies` and `analyses` are
@@ -11,8 +12,8 @@ studies and analyses without one.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -69,6 +70,47 @@ class LoadedEntry(Struct, frozen=True):
     """Where its own files are when no source is named; None where the user must supply official files."""
 
 
+class Entries(Mapping[str, BenchmarkSpec]):
+    """The facts of all benchmarks by name, sorted by name; those of packages are read when they are asked for.
+
+    An item raises DataError naming the file when that is invalid.
+    """
+
+    def __init__(self, loaded: Mapping[str, LoadedEntry], late: Mapping[str, _LateEntry]) -> None:
+        self._loaded = dict(loaded)
+        self._late = late
+        self._names = sorted({**loaded, **late})
+
+    def __getitem__(self, name: str) -> BenchmarkSpec:
+        return self.loaded(name).spec
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._loaded or name in self._late
+
+    def loaded(self, name: str) -> LoadedEntry:
+        """Facts and file. Raises KeyError for a name that no benchmark has."""
+        if name not in self._loaded:
+            self._loaded[name] = self._late[name].load(name)
+        return self._loaded[name]
+
+    def suite_of(self, name: str) -> str:
+        """The suite of a benchmark, "" if it has none; no file is read for it."""
+        return self._late[name].suite if name in self._late else self._loaded[name].spec.suite
+
+
+class _LateEntry(Struct, frozen=True):
+    """A benchmark of a package whose file is not read yet."""
+
+    suite: str
+    load: Callable[[str], LoadedEntry]
+
+
 def add_suites(path: str | Path) -> None:
     """Add the suites and entries of a folder, for this process and its child processes.
 
@@ -105,9 +147,9 @@ def suite_folders() -> Mapping[str, Traversable]:
     return {folder.suite.name: folder.folder for folder in _folders(_named_folders()) if folder.suite}
 
 
-def entries() -> Mapping[str, BenchmarkSpec]:
+def entries() -> Entries:
     """All benchmarks of the catalogue, by name."""
-    return _specs(_named_folders())
+    return _entries(_named_folders())
 
 
 def study_files() -> Mapping[str, Traversable]:
@@ -122,8 +164,10 @@ def analysis_files() -> Mapping[str, Traversable]:
 
 def entry_folder(spec: BenchmarkSpec) -> Path | None:
     """The folder of a benchmark's entry if its files lie beside it, else None."""
-    loaded = _entries(_named_folders()).get(spec.name)
-    return loaded.folder if loaded and loaded.spec.source == spec.source else None
+    if spec.name not in entries():
+        return None
+    loaded = entries().loaded(spec.name)
+    return loaded.folder if loaded.spec.source == spec.source else None
 
 
 def dimension_titles() -> Mapping[str, str]:
@@ -206,21 +250,35 @@ def _hooks(named: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
 
 
 @cache
-def _entries(named: tuple[str, ...]) -> Mapping[str, LoadedEntry]:
-    """All benchmarks, sorted by name. Raises DataError for an invalid file or when two have the same name."""
+def _entries(named: tuple[str, ...]) -> Entries:
+    """Raises DataError when two benchmarks have the same name, and for an invalid file of a named folder."""
     places: dict[str, str] = {}
     loaded: dict[str, LoadedEntry] = {}
+    late: dict[str, _LateEntry] = {}
     for folder in _folders(named):
         for file in folder.entries:
-            entry = _entry(file, folder, named)
-            _claim(places, "benchmark", entry.spec.name, entry.where)
-            loaded[entry.spec.name] = entry
-    return MappingProxyType(dict(sorted(loaded.items())))
+            if folder.suite and not folder.named:
+                name = _name_by_file(file, folder.suite)
+                late[name] = _LateEntry(folder.suite.name, partial(_entry_called, file, folder, named))
+            else:
+                entry = _entry(file, folder, named)
+                name = entry.spec.name
+                loaded[name] = entry
+            _claim(places, "benchmark", name, str(file))
+    return Entries(loaded, late)
 
 
-@cache
-def _specs(named: tuple[str, ...]) -> Mapping[str, BenchmarkSpec]:
-    return MappingProxyType({name: entry.spec for name, entry in _entries(named).items()})
+def _name_by_file(file: Traversable, suite: Suite) -> str:
+    stem = file.name.removesuffix(".toml")
+    return stem if stem == suite.name else f"{suite.name}/{stem}"
+
+
+def _entry_called(file: Traversable, home: SuiteFolder, named: tuple[str, ...], name: str) -> LoadedEntry:
+    """Load the file of a package's benchmark. Raises DataError when it has another name than its file says."""
+    entry = _entry(file, home, named)
+    if entry.spec.name != name:
+        raise DataError(f"{entry.where}: name = {entry.spec.name!r}; a benchmark in this file is called {name!r}")
+    return entry
 
 
 @cache

@@ -99,9 +99,8 @@ def parse_suite(text: str, where: str) -> Suite:
     """A suite's facts. Raises DataError naming the file for a wrong or unknown field."""
     try:
         content = parse_toml(text, where)
-        fields = {field.name for field in msgspec.structs.fields(Suite)}
-        if strange := set(content) - fields:
-            raise DataError(f"{where}: {unknown('field', min(strange), fields)}")
+        if strange := set(content).difference(Suite.__struct_fields__):
+            raise DataError(f"{where}: {unknown('field', min(strange), Suite.__struct_fields__)}")
         hooks = content.get("hooks", {})
         if isinstance(hooks, dict) and (strange := set(hooks) - set(HOOK_GROUPS)):
             raise DataError(f"{where}: {unknown('group of hooks', min(strange), HOOK_GROUPS)}")

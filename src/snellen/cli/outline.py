@@ -109,7 +109,7 @@ def _names() -> dict[str, list[str]]:
     """Names by kind: those of the registry's groups, of the catalogue, and of the models that ship."""
     from snellen import registry
     from snellen.analyses.declaration import analyses
-    from snellen.catalogue import entries, suites
+    from snellen.catalogue import entries, suite_members
     from snellen.catalogue.cards import model_cards
     from snellen.models.embedded import NAMES
     from snellen.runs.plan import own_benchmarks
@@ -123,8 +123,8 @@ def _names() -> dict[str, list[str]]:
     return {
         **groups,
         "models": [*(f"{snellen.__name__}:{name}" for name in NAMES), *schemes],
-        "benchmarks": [*suites(), *entries(), *own_benchmarks()],
-        "suites": [*suites()],
+        "benchmarks": [*suite_members(), *entries(), *own_benchmarks()],
+        "suites": [*suite_members()],
         "studies": [*studies()],
         "analyses": [*analyses()],
         "cards": [*model_cards()],

@@ -123,7 +123,7 @@ def labelled_declaration(label: str) -> Declaration:
 def _settings(form: Any) -> set[str]:
     """Names of the settings of a protocol's class; a plain class has none."""
     if isinstance(form, type) and issubclass(form, Struct):
-        return {field.name for field in msgspec.structs.fields(form)}
+        return set(form.__struct_fields__)
     return {field.name for field in dataclasses.fields(form)} if dataclasses.is_dataclass(form) else set()
 
 

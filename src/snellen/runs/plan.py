@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.benchmark import MANIFEST, Benchmark, RandomPart, Selection
 from snellen.building.builder import build_benchmark
-from snellen.catalogue import BenchmarkSpec, entries, select, suites
+from snellen.catalogue import BenchmarkSpec, entries, select, suite_members
 from snellen.catalogue.cards import benchmarks_seen, load_cards
 from snellen.conditions import Condition
 from snellen.errors import DataError, UnknownNameError
@@ -215,7 +215,7 @@ def _open(
     try:
         chosen = select(pattern)
     except UnknownNameError:
-        if pattern.partition(":")[0] in suites():
+        if pattern.partition(":")[0] in suite_members():
             raise
         raise registry.unknown("benchmark", pattern, [*entries(), *own_benchmarks()]) from None
     specs = [spec for spec in chosen if spec.name not in without and _may_hold(condition, spec)]
