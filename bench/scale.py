@@ -29,7 +29,7 @@ from snellen.evaluation import Cast, carry_out, score_folders
 from snellen.images import Images
 from snellen.models.base import ALL_KINDS
 from snellen.records import Request, Response
-from snellen.report import write_report
+from snellen.report.write import write_report
 from snellen.runs.plan import plan_run
 from snellen.runs.progress import ignore_progress
 from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec

@@ -31,9 +31,9 @@ from snellen.metrics.declaration import (
     reply_metric,
 )
 from snellen.records import Answer, Better, Failure, Prediction, Request, Response
-from snellen.report import capability_table, other_tables
 from snellen.report.run_view import CHOICE_ROWS, method_rows, run_views
 from snellen.report.summary import absence_reason
+from snellen.report.terminal import capability_table, other_tables
 from test_docs import ROOT
 
 # --- a stranger's metrics, three lines each ----------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -73,14 +74,17 @@ NOBODY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Results:
-    """What one or several runs found. `rows` are Result records; frames are made when asked for.
+    """What one or several runs found. `rows` are Result records; they and frames are made when asked for.
 
     Runs of the same model are told apart by their folders: `model` is then `name (folder)`. Several runs have their
     `average_rank` among the rows."""
 
     def __init__(self, runs: Sequence[ScoredRun]) -> None:
         self.runs = tuple(runs)
-        self.rows: list[Result] = results_of_all(runs)
+
+    @cached_property
+    def rows(self) -> list[Result]:
+        return results_of_all(self.runs)
 
     def __repr__(self) -> str:
         shown = [f"{run.manifest.model} in {run.folder}" for run in self.runs[:SHOWN_RUNS]]
@@ -120,7 +124,7 @@ class Results:
 
     def _repr_html_(self) -> str:
         """The summary, as notebooks show it."""
-        from snellen.report import html_summary
+        from snellen.report.notebook import html_summary
 
         return html_summary(self.runs, self.rows)
 
@@ -195,7 +199,7 @@ class Results:
                 "these runs have no benchmark, protocol and metric in common; run the models on the same benchmarks"
             )
         if to is not None:
-            from snellen.report import write_comparison
+            from snellen.report.write_comparison import write_comparison
 
             write_comparison(found, Path(to))
         return found
@@ -223,7 +227,7 @@ class Results:
 
     def report(self, path: str | Path) -> Path:
         """Write one report: `.html` (self-contained), `.md`, `.tex`, `.csv`, `.json` or `.parquet`."""
-        from snellen.report import write_report
+        from snellen.report.write import write_report
 
         return write_report(self.runs, self.rows, Path(path))
 
@@ -232,13 +236,13 @@ class Results:
 
         Raises DataError for another form, MissingExtraError where `snellen[figures]` is needed, StoreError.
         """
-        from snellen.report import write_figures
+        from snellen.report.figure_files import write_figures
 
         return write_figures(self.runs, self.rows, Path(folder), form)
 
     def latex_tables(self, folder: str | Path) -> list[Path]:
         """Write each table of the report as a file to be read with `\\input`, for a paper that uses booktabs."""
-        from snellen.report import write_latex_tables
+        from snellen.report.latex import write_latex_tables
 
         return write_latex_tables(self.runs, self.rows, Path(folder))
 

@@ -213,7 +213,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "tiny-lvlm-ehub": "snellen.suites.tiny_lvlm_ehub",
         "visdial": "snellen.suites.visdial",
     },
-    "extractors": {"standard": "snellen.extraction:STANDARD", "strict": "snellen.extraction:STRICT"},
+    "extractors": {"standard": "snellen.extraction.standard:STANDARD", "strict": "snellen.extraction.standard:STRICT"},
     "judge_prompts": {},
     "matching_prompts": {"delimited": "snellen.protocols.judge_matching:DELIMITED"},
     "reasoning_prompts": {},

@@ -37,7 +37,8 @@ def ask_both(
         for one in found.differences:
             out.out(msgspec.json.encode(one).decode())
     else:
-        from snellen.report import decision_table, plain_table
+        from snellen.report.sequential_tables import decision_table
+        from snellen.report.terminal import plain_table
 
         out.print(plain_table(decision_table(found.differences)))
         for run in found.runs:

@@ -21,8 +21,6 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from snellen.benchmark import Benchmark
-from snellen.building.builder import Progress as Built
 from snellen.formats.shown_text import short_name
 from snellen.paths import as_word
 from snellen.report.live_progress import progress_lines
@@ -30,6 +28,8 @@ from snellen.runs.progress import ProgressListener, RunProgress
 
 if TYPE_CHECKING:
     from snellen.api import Results
+    from snellen.benchmark import Benchmark
+    from snellen.building.builder import Progress as Built
 
 MOST_OF_A_LINE = 120
 """A terminal with fewer columns has a shorter bar in its line of progress."""
@@ -115,7 +115,7 @@ def show_results(results: Results, as_json: bool) -> None:
         for row in results.rows:
             out.out(msgspec.json.encode(flat_row(row)).decode())
         return
-    from snellen.report import (
+    from snellen.report.terminal import (
         both_conventions,
         capability_table,
         common_tables,

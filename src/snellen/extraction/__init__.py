@@ -5,14 +5,23 @@ The rules behind published numbers stand beside the suites whose papers printed 
 
 from __future__ import annotations
 
-from functools import partial
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from snellen import registry
 from snellen.extraction.reading import Confidence, ExtractedChoice, Extractor, NamedExtractor, RuleMethod
-from snellen.extraction.standard import VERSION, read_choice
 
-STANDARD = NamedExtractor(VERSION, read_choice, "standard")
-STRICT = NamedExtractor(f"{VERSION}-strict", partial(read_choice, mode="strict"), "strict")
+if TYPE_CHECKING:
+    from snellen.extraction.standard import STANDARD, STRICT, VERSION, read_choice
+
+_OF_THE_STANDARD = ("STANDARD", "STRICT", "VERSION", "read_choice")
+
+
+def __getattr__(name: str) -> Any:
+    """The reference extractor is imported when it is used: it is large, and whoever reads no reply goes without."""
+    if name not in _OF_THE_STANDARD:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("snellen.extraction.standard"), name)
 
 
 def find_extractor(name: str) -> NamedExtractor:

@@ -9,6 +9,7 @@ last the single option that is still mentioned.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from snellen.extraction.filled_forms import filled_form
 from snellen.extraction.normalisation import find_final_answer, normalise_reply
 from snellen.extraction.option_index import OptionIndex, index_options
 from snellen.extraction.plain_reading import read_plain
-from snellen.extraction.reading import ExtractedChoice
+from snellen.extraction.reading import ExtractedChoice, NamedExtractor
 from snellen.extraction.second_looks import PlainReply
 from snellen.extraction.settling import STATED, no_option
 from snellen.formats.late_patterns import late_pattern
@@ -154,3 +155,7 @@ def _readable(spoken: str) -> tuple[str, int]:
     tail = tail[other_half.end() :] if other_half else tail
     shown = head.ljust(READ_AT_MOST // 4) + _GAP + tail
     return shown, len(spoken) - len(shown)
+
+
+STANDARD = NamedExtractor(VERSION, read_choice, "standard")
+STRICT = NamedExtractor(f"{VERSION}-strict", partial(read_choice, mode="strict"), "strict")

@@ -172,13 +172,12 @@ def _shared(values: list[Any], shared: dict[Any, Any]) -> list[Any]:
     if len(shared) > MOST_SHARED:
         shared.clear()
 
-    def one(text: Any) -> Any:
-        return shared.setdefault(text, text)
+    intern = shared.setdefault
 
     def of(value: Any) -> Any:
         if isinstance(value, dict):
-            return {one(name): one(text) for name, text in value.items()}
-        return list(map(one, value)) if isinstance(value, (list, tuple)) else one(value)
+            return {intern(name, name): intern(text, text) for name, text in value.items()}
+        return list(map(intern, value, value)) if isinstance(value, (list, tuple)) else intern(value, value)
 
     return list(map(of, values))
 

@@ -77,7 +77,7 @@ def _tokens(chunk: str) -> tuple[str, ...]:
     tokens: list[str] = []
     place = 0
     while place < len(chunk):
-        match = max((pattern.match(chunk, place) for pattern in _PATTERNS), key=_length)
+        match = max((pattern.match(chunk, place) for pattern in _patterns()), key=_length)
         if match is None:  # a sign that the program calls untokenizable, and drops
             place += 1
         else:
@@ -115,7 +115,8 @@ _BEFORE_NUMBER = late_pattern(rf"(?i)(\b(?:{_NUMBERED})\.) (?=\d)")
 _BEFORE_SENTENCE = late_pattern(rf"(?<=\b[A-Za-z])(?<![\w.].)\. (?=(?:{_SENTENCE_STARTS})(?!\S))")
 
 
-def _compile() -> tuple[re.Pattern[str], ...]:
+@lru_cache(maxsize=1)
+def _patterns() -> tuple[re.Pattern[str], ...]:
     letter = rf"(?:[^\W\d_{_NO_LETTER}]|[{_MARKS}])"
     sign = rf"(?:[^\W_{_NO_LETTER}]|[{_MARKS}])"  # letter or digit
     apostrophe = "['\u2019]"
@@ -166,6 +167,3 @@ def _compile() -> tuple[re.Pattern[str], ...]:
         f"[{_SYMBOLS}]",
     )
     return (_SMILEY, *(re.compile(pattern, re.IGNORECASE) for pattern in patterns))
-
-
-_PATTERNS = _compile()

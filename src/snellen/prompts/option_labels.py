@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import random
 import string
 from collections.abc import Sized
 from typing import Literal
+
+from snellen.seeds import rng_for
 
 LabelStyle = Literal["upper", "lower", "number", "random"]
 """The alphabet that labels are of; `random` draws one of the three for each question."""
 LABEL_STYLES: tuple[LabelStyle, ...] = ("upper", "lower", "number", "random")
 
 
-def labels_for(style: LabelStyle, count: int, rng: random.Random) -> tuple[str, ...]:
-    """`count` labels in order of place; "random" draws one of the three alphabets. Above 26 options all are numbers."""
+def labels_for(style: LabelStyle, count: int, *names: str | int) -> tuple[str, ...]:
+    """`count` labels in order of place; "random" draws one of the three alphabets, by a generator that `names` seed.
+
+    Above 26 options all are numbers.
+    """
     if style == "random":
-        style = rng.choice(("upper", "lower", "number"))
+        style = rng_for(*names).choice(("upper", "lower", "number"))
     return _alphabet(style, count)
 
 

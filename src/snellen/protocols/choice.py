@@ -80,7 +80,7 @@ def present(
         test=test,
         template=prompt.template_ids(settings.by)[0],
         order=tuple(range(count)) if order is None else order,
-        labels=labels_for(settings.labels, count, rng_for(sample.benchmark, sample.id, "labels", test)),
+        labels=labels_for(settings.labels, count, sample.benchmark, sample.id, "labels", test),
         in_context=settings.in_context and count > 0,
     )
 
@@ -194,7 +194,7 @@ class Instability(ProtocolSettings, frozen=True):
             test=test,
             template=templates[test % len(templates)] if "template" in changes else templates[0],
             order=order,
-            labels=labels_for(style, count, rng_for(sample.benchmark, sample.id, f"labels {test}", self.seed)),
+            labels=labels_for(style, count, sample.benchmark, sample.id, f"labels {test}", self.seed),
             in_context=self.in_context and count > 0,
             seed=self.seed + test,
             wording=test % (1 + len(sample.rewordings)) if "template" in changes else 0,

@@ -11,7 +11,6 @@ from snellen.protocols.base import ProtocolSettings, RequestGenerator, check_pre
 from snellen.protocols.declaration import Declaration
 from snellen.protocols.prediction import check_extractor, predict
 from snellen.records import Method, Request, Response, Sample, Turn, Variant
-from snellen.seeds import rng_for
 
 
 class Dialogue(ProtocolSettings, frozen=True):
@@ -76,7 +75,7 @@ class Dialogue(ProtocolSettings, frozen=True):
             turn=number,
             template=templates[test % len(templates)],
             order=tuple(range(count)),
-            labels=labels_for(self.labels, count, rng_for(sample.benchmark, sample.id, f"labels {test}", self.seed)),
+            labels=labels_for(self.labels, count, sample.benchmark, sample.id, f"labels {test}", self.seed),
             in_context=self.in_context and count > 0,
             seed=self.seed + test,
         )

@@ -26,7 +26,6 @@ from snellen.protocols.reasoning_parsing import STANDARD_PARSER, ReadConclusion,
 from snellen.protocols.reasoning_requests import ANALYSIS, CONCLUSION, ReasoningRequests, SubAnswer, reply_text
 from snellen.protocols.verdict import ask_twice
 from snellen.records import Exchange, Method, Request, Response, Sample, Variant
-from snellen.seeds import rng_for
 
 ROLES = ("questioner", "reasoner")
 Talk = Generator[list[Request], list[Response], "_RoundEnd | None"]
@@ -138,7 +137,7 @@ class Reasoning(ProtocolSettings, frozen=True):
         """How the options are shown to the other models."""
         count, numeric = len(sample.options), any(option.strip().isdigit() for option in sample.options)
         style: LabelStyle = "upper" if numeric and self.labels == "number" else self.labels
-        labels = labels_for(style, count, rng_for(sample.benchmark, sample.id, "labels"))
+        labels = labels_for(style, count, sample.benchmark, sample.id, "labels")
         return Variant(order=tuple(range(count)), labels=labels)
 
     def conclude(self, sample: Sample, steps: Sequence[Exchange]) -> Conclusion | None:

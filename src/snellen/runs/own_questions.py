@@ -9,6 +9,7 @@ That is a built benchmark without its answers, and without pictures unless `snel
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from snellen.benchmark import MANIFEST, SAMPLES, Benchmark, Selection, file_digest
+from snellen.benchmark import ALL, MANIFEST, SAMPLES, Benchmark, BenchmarkCounts, Selection, file_digest
 from snellen.errors import DataError, StoreError
 from snellen.formats.parquet import RecordWriter
 from snellen.images import ImageStore, JoinedImages
@@ -44,16 +45,10 @@ def keep_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> 
         kept = Benchmark(folder).manifest
         if kept.version == benchmark.manifest.version and kept.made.recipe.get(ASKED) == asked:
             return
-    samples = questions = 0
-    images: set[str] = set()
     part = folder / f"{SAMPLES}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with RecordWriter(part, Sample) as writer:
-            for sample in benchmark.samples(selection):
-                writer.write(sample)
-                samples, questions = samples + 1, questions + len(sample.rounds)
-                images.update(image.digest for image in sample.images)
+        counts = _write_samples(benchmark, selection, part)
         part.replace(folder / SAMPLES)
     except OSError as error:
         part.unlink(missing_ok=True)
@@ -61,11 +56,27 @@ def keep_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> 
     manifest = benchmark.manifest
     own = replace(
         manifest,
-        counts=replace(manifest.counts, samples=samples, questions=questions, images=len(images)),
+        counts=counts,
         made=replace(manifest.made, recipe={**manifest.made.recipe, ASKED: asked}),
         files={**manifest.files, SAMPLES: file_digest(folder / SAMPLES)},
     )
     write_atomically(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(own), indent=1))
+
+
+def _write_samples(benchmark: Benchmark, selection: Selection, path: Path) -> BenchmarkCounts:
+    """Write the chosen samples, and count them; all of them are copied as they were built."""
+    counts, whole = benchmark.manifest.counts, benchmark.part(SAMPLES)
+    if selection == ALL and not counts.examples and whole:
+        shutil.copyfile(whole, path)
+        return counts
+    samples = questions = 0
+    images: set[str] = set()
+    with RecordWriter(path, Sample) as writer:
+        for sample in benchmark.samples(selection):
+            writer.write(sample)
+            samples, questions = samples + 1, questions + len(sample.rounds)
+            images.update(image.digest for image in sample.images)
+    return replace(counts, samples=samples, questions=questions, images=len(images))
 
 
 def reopen_benchmark(use: BenchmarkUse, run: Path) -> Benchmark:

@@ -108,7 +108,9 @@ def command(
         resamples=resamples,
         seed=seed,
     )
-    from snellen.report import comparison_tables, plain_table, write_comparison
+    from snellen.report.paired_tables import comparison_tables
+    from snellen.report.terminal import plain_table
+    from snellen.report.write_comparison import write_comparison
 
     for path in outputs:
         announce(f"wrote {write_comparison(found, path)}")

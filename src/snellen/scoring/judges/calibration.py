@@ -42,7 +42,7 @@ def calibrate(
 
 def as_unparsed(hard: HardReply) -> UnparsedReply:
     """A labelled reply as scoring would find it."""
-    labels = labels_for("upper", len(hard.options), rng_for())
+    labels = labels_for("upper", len(hard.options))
     variant = Variant(order=tuple(range(len(hard.options))), labels=labels)
     prediction = Prediction("calibration", "generation", "calibration", hard.id, variant, "", reason="no match")
     return UnparsedReply(prediction, Turn(hard.question, hard.options), hard.reply)
