@@ -18,13 +18,12 @@ import pytest
 
 import small
 from snellen import registry
-from snellen.benchmark import Benchmark, Selection
+from snellen.benchmark import Benchmark, Selection, own_benchmarks
 from snellen.building.builder import ANSWERS, build_benchmark
 from snellen.catalogue import BenchmarkSpec, Expected, SourceSpec, select
 from snellen.drafts import Draft, QuestionDraft
 from snellen.errors import DataError, UnknownNameError
 from snellen.records import Answer, Turn
-from snellen.runs.plan import own_benchmarks
 from snellen.scoring.answers import open_answers
 
 

@@ -8,19 +8,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
-from snellen.catalogue import BenchmarkSpec
+from snellen.catalogue import BenchmarkSpec, entries
 from snellen.conditions import Condition
 from snellen.errors import DataError
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.formats.parquet import read_records
 from snellen.formats.shown_text import object_line
 from snellen.images import ImageStore
+from snellen.paths import home
 from snellen.records import Example, History, IndistinguishableQuestion, Sample, SourceRows
+
+if TYPE_CHECKING:
+    from snellen.formats.parquet import RecordT
 
 FORMAT = 2
 MANIFEST = "benchmark.json"
@@ -111,6 +114,13 @@ class Selection(Struct, frozen=True):
 ALL = Selection()
 
 
+def _read(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
+    # Arrow takes 0.08 s to load, and many commands read a benchmark's manifest alone.
+    from snellen.formats.parquet import read_records
+
+    return read_records(path, kind)
+
+
 def picture_order(groups: Iterable[str], seed: int) -> list[str]:
     """The distinct groups (pictures) in a random order: that of another seed is another, that of fewer groups the same
     without the others."""
@@ -169,7 +179,7 @@ class Benchmark:
 
     def _samples(self) -> Iterator[Sample]:
         path = self.part(SAMPLES)
-        return read_records(path, Sample) if path else iter(())
+        return _read(path, Sample) if path else iter(())
 
     def samples(self, selection: Selection = ALL) -> Iterator[Sample]:
         """The chosen samples; those of one group (picture) are consecutive."""
@@ -218,7 +228,7 @@ class Benchmark:
         path = self.part(HISTORY)
         if path is None:
             raise DataError(f"{self.name} has no published dialogue history; use history=online")
-        return {history.sample_id: history.replies for history in read_records(path, History)}
+        return {history.sample_id: history.replies for history in _read(path, History)}
 
     def examples(self) -> list[Example]:
         """The questions set apart to be shown with their answers. Raises DataError where there are none."""
@@ -228,17 +238,17 @@ class Benchmark:
                 f"{self.name} was built without examples; build it again with some of its questions set apart "
                 "(--examples 20), or name a benchmark that has some with --few-shot-from"
             )
-        return list(read_records(path, Example))
+        return list(_read(path, Example))
 
     def indistinguishable(self) -> list[IndistinguishableQuestion]:
         """The questions that nothing tells apart from another one with another answer, group by group."""
         path = self.part(INDISTINGUISHABLE)
-        return list(read_records(path, IndistinguishableQuestion)) if path else []
+        return list(_read(path, IndistinguishableQuestion)) if path else []
 
     def origins(self) -> dict[str, SourceRows]:
         """For each sample the file rows it was built from; empty for a benchmark that does not store them."""
         path = self.part(ORIGINS)
-        return {origin.sample_id: origin for origin in read_records(path, SourceRows)} if path else {}
+        return {origin.sample_id: origin for origin in _read(path, SourceRows)} if path else {}
 
 
 @lru_cache(maxsize=4096)
@@ -255,3 +265,12 @@ def file_digest(path: Path) -> str:
 
 def _place(sample_id: str) -> bytes:
     return hashlib.blake2b(sample_id.encode(), digest_size=8).digest()
+
+
+def own_benchmarks() -> list[str]:
+    """Names of built benchmarks that are not in the catalogue."""
+    root = home() / "benchmarks"
+    built = (path.parent.relative_to(root) for path in root.glob("**/" + MANIFEST))
+    # A folder that a build has not put in its place yet begins with a dot.
+    names = (str(path) for path in built if not any(part.startswith(".") for part in path.parts))
+    return sorted(name for name in names if name not in entries())

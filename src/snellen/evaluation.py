@@ -29,7 +29,6 @@ from snellen.runs.journal import read_manifest
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import Announce, RunPlan, plan_run, with_parts
 from snellen.runs.progress import ProgressListener, ignore_progress, progress_of
-from snellen.runs.ray_cluster import run_on_ray
 from snellen.runs.rounds import next_parts, no_parts, summed_outcome
 from snellen.runs.run_folder import is_read_only, locked_share
 from snellen.runs.runner import RunOutcome, run_plan
@@ -212,7 +211,11 @@ def _announce_changed_answers(folder: Path, benchmarks: Iterable[Benchmark], ann
 
 def _ask_elsewhere(plan: RunPlan, update: ProgressCallback, announce: Announce) -> RunOutcome:
     """Ask through the processes that the spec names, which load the models themselves."""
-    return run_on_ray(plan, update, announce) if plan.spec.ray else run_workers(plan, update)
+    if not plan.spec.ray:
+        return run_workers(plan, update)
+    from snellen.runs.ray_cluster import run_on_ray
+
+    return run_on_ray(plan, update, announce)
 
 
 @contextmanager

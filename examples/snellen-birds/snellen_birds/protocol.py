@@ -12,7 +12,6 @@ from snellen.extending import (
     Sample,
     Variant,
     labels_for,
-    rng_for,
 )
 
 
@@ -38,7 +37,7 @@ class Mirrored(ProtocolSettings, frozen=True):
         """Both presentations in one wave; the replies decide nothing."""
         count = len(sample.options)
         forwards = tuple(range(count))
-        labels = labels_for(self.labels, count, rng_for(sample.benchmark, sample.id, "labels"))
+        labels = labels_for(self.labels, count, sample.benchmark, sample.id, "labels")
         template = prompt.template_ids("generation")[0]
         yield [
             prompt.generate(sample, Variant(test=test, template=template, order=order, labels=labels))

@@ -383,10 +383,15 @@ def _content(file: Traversable, folder: Traversable) -> dict[str, Any]:
     if not (isinstance(name, str) and name.startswith(SHARED) and Path(name).name == name):
         raise DataError(f"{file}: include = {name!r}; name a file beside it whose name begins with {SHARED!r}")
     beside = folder.joinpath(name)
-    shared = parse_toml(_read(beside), str(beside))
+    return merged(_included(_read(beside), str(beside)), own)
+
+
+@cache
+def _included(text: str, where: str) -> Mapping[str, Any]:
+    shared = parse_toml(text, where)
     if "include" in shared:
-        raise DataError(f"{beside}: an included file cannot include another")
-    return merged(shared, own)
+        raise DataError(f"{where}: an included file cannot include another")
+    return shared
 
 
 def _check_dimension(spec: BenchmarkSpec, suite: Suite | None, named: tuple[str, ...], where: str) -> None:

@@ -109,10 +109,10 @@ def _names() -> dict[str, list[str]]:
     """Names by kind: those of the registry's groups, of the catalogue, and of the models that ship."""
     from snellen import registry
     from snellen.analyses.declaration import analyses
+    from snellen.benchmark import own_benchmarks
     from snellen.catalogue import entries, suite_members
     from snellen.catalogue.cards import model_cards
     from snellen.models.embedded import NAMES
-    from snellen.runs.plan import own_benchmarks
     from snellen.studies.declaration import studies
 
     groups: dict[str, list[str]] = {

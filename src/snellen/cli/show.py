@@ -23,13 +23,12 @@ from rich.text import Text
 
 from snellen.formats.shown_text import short_name
 from snellen.paths import as_word
-from snellen.report.live_progress import progress_lines
-from snellen.runs.progress import ProgressListener, RunProgress
 
 if TYPE_CHECKING:
     from snellen.api import Results
     from snellen.benchmark import Benchmark
     from snellen.building.builder import Progress as Built
+    from snellen.runs.progress import ProgressListener, RunProgress
 
 MOST_OF_A_LINE = 120
 """A terminal with fewer columns has a shorter bar in its line of progress."""
@@ -59,6 +58,8 @@ def run_progress() -> Iterator[ProgressListener]:
             listener(state)
 
         return listen
+
+    from snellen.report.live_progress import progress_lines
 
     try:
         lines = progress_lines(partial(err.print, soft_wrap=True))

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.benchmark import MANIFEST, Benchmark, RandomPart, Selection
+from snellen.benchmark import MANIFEST, Benchmark, RandomPart, Selection, own_benchmarks
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, entries, select, suite_members
 from snellen.catalogue.cards import benchmarks_seen, load_cards
@@ -21,7 +21,7 @@ from snellen.conditions import Condition
 from snellen.errors import DataError, UnknownNameError
 from snellen.images import Images, JoinedImages
 from snellen.models.base import answers_as
-from snellen.paths import as_word, benchmark_folder, home, slug
+from snellen.paths import as_word, benchmark_folder, slug
 from snellen.prompts.rendering import PromptRenderer
 from snellen.prompts.templates import Templates, named_templates
 from snellen.protocols.base import Protocol, parse_protocol
@@ -280,15 +280,6 @@ def _built(spec: BenchmarkSpec, announce: Announce) -> Benchmark:
     else:
         announce(f"building {spec.name}")
     return build_benchmark(spec)
-
-
-def own_benchmarks() -> list[str]:
-    """Names of built benchmarks that are not in the catalogue."""
-    root = home() / "benchmarks"
-    built = (path.parent.relative_to(root) for path in root.glob("**/" + MANIFEST))
-    # A folder that a build has not put in its place yet begins with a dot.
-    names = (str(path) for path in built if not any(part.startswith(".") for part in path.parts))
-    return sorted(name for name in names if name not in entries())
 
 
 def work_items(plan: RunPlan) -> Iterator[SampleItem]:

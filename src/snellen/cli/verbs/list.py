@@ -28,13 +28,12 @@ def command(what: str, where: str, as_json: bool) -> None:
 
 
 def _benchmarks(where: str) -> tuple[tuple[str, ...], Rows]:
-    from snellen.benchmark import MANIFEST, Benchmark
+    from snellen.benchmark import MANIFEST, Benchmark, own_benchmarks
     from snellen.catalogue import dimension_titles, entries
     from snellen.cli.show import announce
     from snellen.conditions import Condition
     from snellen.errors import DataError
     from snellen.paths import benchmark_folder
-    from snellen.runs.plan import own_benchmarks
 
     condition = Condition(where) if where else None
     own_specs = []

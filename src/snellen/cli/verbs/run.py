@@ -7,11 +7,9 @@ from typing import Any, get_args
 
 import click
 
-from snellen.api import Results
 from snellen.cli.flags import flags_given, json_flag, parse_price, parse_seconds, scoring_flags
 from snellen.cli.show import announce, out, run_progress, show_results
 from snellen.errors import DataError
-from snellen.evaluation import ask_share, check_budget, evaluate_spec, forecasts
 from snellen.protocols.control import Picture
 from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read_run_spec, run_spec
 
@@ -147,6 +145,9 @@ def command(
     Every answer is stored as it arrives; the same command again asks only what is missing. A TOML file in place of
     MODEL may set everything that flags set, under the same names; flags take precedence (docs/runs.md).
     """
+    from snellen.api import Results
+    from snellen.evaluation import check_budget, evaluate_spec, forecasts
+
     spec = _spec(model, benchmarks, flags)
     if dry_run:
         for forecast in forecasts(spec, announce):
@@ -164,6 +165,8 @@ def command(
 
 def _ask_share(spec: RunSpec, share: str) -> None:
     """Ask one share, and say what is left to do."""
+    from snellen.evaluation import ask_share, check_budget
+
     with run_progress() as progress:
         outcomes = ask_share(spec, share, progress=progress, announce=announce)
     for outcome in outcomes:
