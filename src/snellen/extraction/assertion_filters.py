@@ -87,7 +87,7 @@ def without_lists(skeleton: Skeleton) -> Skeleton:
             run = []
         if offset >= 0 and len(skeleton.at[offset].places) == 1:
             run = [*run, offset]
-    return set_aside(skeleton, spans + _enumeration(skeleton) + _shares(skeleton), IDLE)
+    return set_aside(skeleton, spans + _enumeration(skeleton) + _walked_through(skeleton) + _shares(skeleton), IDLE)
 
 
 def _shares(skeleton: Skeleton) -> list[Span]:
@@ -107,6 +107,42 @@ def _enumeration(skeleton: Skeleton, kinds: tuple[str, ...] = (STRONG,)) -> list
     if len(begins) < 2 or counted != [(place,) for place in range(len(counted))]:
         return []
     return [(offset, offset + 1) for offset in begins]
+
+
+def _walked_through(skeleton: Skeleton) -> list[Span]:
+    """Labels that begin lines behind a preamble, each with a word about its option: "Here's why: A. A ball. There is
+    none. B. ...". What is said of each option is no answer, however many of them a cut reply has; a line that calls
+    its option right is one."""
+    text = skeleton.text
+    items = [
+        offset
+        for offset in mentioned(skeleton)
+        if text[offset] in (STRONG, BOTH) and text[:offset].endswith(("\n ", ": "))
+    ]
+    if not items or mentioned(skeleton)[0] == 0 or _announced(text, items[0]):
+        return []
+    items = [offset for offset in items if not _announced(text, offset)]
+    places = [skeleton.at[offset].places for offset in items]
+    if len(items) < 2 or places != sorted(set(places)) or not any(text[offset] == BOTH for offset in items):
+        return []
+    lines = [(offset, text.find("\n", offset)) for offset in items]
+    return [
+        (offset, offset + 1)
+        for offset, end in lines
+        if not _CALLED_RIGHT.search(text, offset, end if end >= 0 else len(text))
+    ]
+
+
+def _announced(text: str, offset: int) -> bool:
+    """Whether a mention stands behind a colon that announces an answer, or all that are right."""
+    sentence = patterns.SENTENCE_END.split(text[max(0, offset - 300) : offset])[-1]
+    return text[:offset].endswith(": ") and _ANNOUNCES.search(sentence) is not None
+
+
+_CALLED_RIGHT = late_pattern(r"\b(?:answer|correct|right|true|matches|best|accurate|accurately|fits)\b|[✓✔✅☑]")
+_ANNOUNCES = late_pattern(
+    r"\b(?:answers?|choices?|choose|pick|select|correct|best|right|final|conclusion|is|are|be|following|include)\b"
+)
 
 
 def _begins_line(skeleton: Skeleton, offset: int) -> bool:

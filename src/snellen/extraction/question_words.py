@@ -80,8 +80,11 @@ def of_other_things(skeleton: Skeleton, question: str, index: OptionIndex) -> Sk
 
 def without_reversed_relations(skeleton: Skeleton, question: str, index: OptionIndex) -> Skeleton:
     """Without "right" of "the cube is right of the ball", where the question asks where the ball is from the cube."""
+    if not question:
+        return skeleton
+    skeleton = _without_other_party(skeleton, question, index)
     relations = phrases.RELATIONS | phrases.PREPOSITIONS
-    if not question or not all(words and words[0] in relations for words in index.words):
+    if not all(words and words[0] in relations for words in index.words):
         return skeleton
     order = {word[:_STEM]: at for at, word in enumerate(_WORD.findall(question[:LONGEST_QUESTION].casefold()))}
     wanted = question_stems(question)
@@ -94,6 +97,27 @@ def without_reversed_relations(skeleton: Skeleton, question: str, index: OptionI
     return set_aside(skeleton, spans, phrases.IDLE)
 
 
+def _without_other_party(skeleton: Skeleton, question: str, index: OptionIndex) -> Skeleton:
+    """Without "taller" of "the woman is taller", where the question is whether the man is taller than she."""
+    asked = " ".join(re.findall(r"\w+", question[:LONGEST_QUESTION].casefold()))
+    found = [match for words in index.words if (match := re.search(rf"\b{re.escape(' '.join(words))}\b", asked))]
+    if len(found) < _FEWEST_NAMED or any(not words for words in index.words):
+        return skeleton
+    first, last = min(match.start() for match in found), max(match.end() for match in found)
+    subject = stems(asked[:first])
+    other = stems(asked[last:]) - subject
+    if not subject or not other or " or " not in asked[first:last]:
+        return skeleton
+    spans = []
+    for offset in mentioned(skeleton)[:_MOST_MENTIONS]:
+        sentence = patterns.SENTENCE_END.split(skeleton.text[max(0, offset - 300) : offset])[-1]
+        before = stems(patterns.CLAUSE_START.split(sentence)[-1])
+        if before & other and not before & subject:
+            spans.append((offset, offset + 1))
+    return set_aside(skeleton, spans, phrases.IDLE)
+
+
+_FEWEST_NAMED = 2
 _NOUN_BEHIND = late_pattern(r" ([a-z]{3,})\b(?! (?:car|one)\b)")
 _BESIDE = late_pattern(
     r"\b(?:next to|near|beside|behind|by|with|against|under|above|below|between|towards?|past|"

@@ -105,7 +105,8 @@ def _verdict(asserted: Skeleton) -> ExtractedChoice | None:
     last = readings[-1]
     if last.choice is None:
         return last
-    if any(last.choice not in mention.places for mention in _labels_alone(asserted, stated[-1])):
+    alone = _labels_alone(asserted, stated[-1], explained=named[stated[-1]])
+    if any(last.choice not in mention.places for mention in alone):
         return no_option("ambiguous", "another label follows the answer")
     others = [
         offset
@@ -182,13 +183,21 @@ def _hypothetical(text: str, at: int) -> bool:
     return bool(patterns.HYPOTHETICAL.search(sentence)) and not patterns.FORCED_CHOICE.search(sentence)
 
 
-def _labels_alone(asserted: Skeleton, after: int) -> Iterator[Mention]:
-    """Labels that are a sentence of their own, beyond an offset."""
+def _labels_alone(asserted: Skeleton, after: int, *, explained: bool) -> Iterator[Mention]:
+    """Labels that are a sentence of their own, beyond an offset; those with their texts do not count where an
+    answer that is called so is `explained`: "The answer is C. Here's why: A. A ball. There is none."."""
+    reasons = _EXPLAINS.search(asserted.text, after) if explained else None
     for start, end, _ in sentences(asserted):
         if start > after and patterns.DECLARED.fullmatch(asserted.text[start:end].strip(" ")):
             group = group_at(asserted, mentioned(asserted, start, end)[0])
-            if all(mention.kind != TEXT for mention in group):
+            told = reasons is not None and start >= reasons.start()
+            if all(mention.kind != TEXT and not (told and mention.kind == BOTH) for mention in group):
                 yield from group
+
+
+_EXPLAINS = late_pattern(
+    r"\b(?:why|because|reasons?|reasoning|explanation|explained|analysis|breakdown|others?|incorrect)\b"
+)
 
 
 def _declared(asserted: Skeleton) -> Settled | None:

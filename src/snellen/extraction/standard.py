@@ -25,7 +25,7 @@ from snellen.extraction.second_looks import PlainReply
 from snellen.extraction.settling import STATED, no_option
 from snellen.formats.late_patterns import late_pattern
 
-VERSION = "snellen-choice-5"
+VERSION = "snellen-choice-6"
 """Stored with every prediction; any change that can change a reading changes it."""
 
 Mode = Literal["standard", "strict"]
@@ -48,7 +48,33 @@ def read_choice(
     Never raises; the same arguments always give the same reading.
     """
     asked = index_options(tuple(options), tuple(labels))
+    if _BLANKS.search(reply):
+        return _read_without_blanks(reply, asked, mode, finish, question)
     return _read_short(reply, asked) or read_in_full(reply, asked, mode, finish=finish, question=question)
+
+
+# Patterns may look at a run of blanks from each of its places: of a long one they see a few.
+_BLANKS = late_pattern(r"\s{40,}")
+
+
+def _read_without_blanks(
+    reply: str, index: OptionIndex, mode: Mode, finish: str | None, question: str
+) -> ExtractedChoice:
+    """The reading of a reply in which each long run of blanks is a paragraph's end or one blank."""
+    pieces: list[str] = []
+    places: list[int] = []
+    last = 0
+    for run in _BLANKS.finditer(reply):
+        blank = "\n\n" if "\n" in run[0] else " "
+        pieces += [reply[last : run.start()], blank]
+        places += [*range(last, run.start()), *[run.start()] * len(blank)]
+        last = run.end()
+    places += range(last, len(reply) + 1)
+    text = "".join([*pieces, reply[last:]])
+    reading = _read_short(text, index) or read_in_full(text, index, mode, finish=finish, question=question)
+    return (
+        reading if reading.span is None else replace(reading, span=(places[reading.span[0]], places[reading.span[1]]))
+    )
 
 
 # What most replies look like: a label, with its text or not, behind "The answer is" or not.

@@ -52,6 +52,9 @@ def yes_or_no(text: str, question: str, index: OptionIndex) -> int | None:
     )
     if first in _YES or first in _NO:
         return yes if first in _YES else no
+    judged = _verdict_on_statement(spoken)
+    if judged is not None:
+        return yes if judged else no
     if not asks_for_what_is_not(question):
         if _lacks(spoken, question):
             return no
@@ -60,20 +63,77 @@ def yes_or_no(text: str, question: str, index: OptionIndex) -> int | None:
             return yes if side else no
         if _is_just_so(spoken, question):
             return yes
-        if _affirmed(spoken, question) and not _DOUBTS.search(_BREAK.split(spoken, maxsplit=1)[0]):
+        first, _, behind = _split_first(spoken)
+        if _affirmed(spoken, question) and not _DOUBTS.search(first) and not _TAKES_BACK.search(behind):
             return yes
-    sentence = _BREAK.split(spoken, maxsplit=1)[0]
+    return _by_statement(spoken, question, yes, no)
+
+
+def _by_statement(spoken: str, question: str, yes: int, no: int) -> int | None:
+    """What a statement of the very thing that is asked, or its denial, means; its words have to stand in the order of
+    the question's, since "the cat chases the dog" says nothing of a dog that chases a cat."""
+    sentence, _, behind = _split_first(spoken)
     said, wanted = stems(_DENYING.sub(" ", sentence)), question_stems(question)
+    shared = said & wanted
     if (
-        not said
-        or len(said & wanted) < max(1, 0.75 * len(said))
+        not shared
+        or len(shared) < 0.75 * len(said)
         or asks_for_what_is_not(question)
         or len(_BREAK.findall(spoken)) > 2
+        or _TAKES_BACK.search(behind)
+        or not _in_order_of(question, _relational(_DENYING.sub(" ", sentence)))
     ):
         return None
     if _DENYING.search(sentence):
         return no
     return yes if said <= wanted and len(said) > 1 else None
+
+
+def _split_first(spoken: str) -> tuple[str, str, str]:
+    """The first clause, what ends it, and what stands behind."""
+    end = _BREAK.search(spoken)
+    return (spoken[: end.start()], end[0], spoken[end.end() :]) if end else (spoken, "", "")
+
+
+def _relational(text: str) -> list[str]:
+    """The words of a text that say what stands in which relation to what, in order: all but articles, auxiliaries and
+    where it is seen."""
+    shown = _SHOWN_IN.sub(" ", text.lower())
+    return [
+        english_stem(token.text)
+        for token in tokens(shown)
+        if token.kind in ("word", "number") and token.text not in _UNRELATED
+    ]
+
+
+def _in_order_of(question: str, said: list[str]) -> bool:
+    """Whether words are some of the question's, in its order; only a verb that opens a question stands anywhere in an
+    answer ("Brennt die Lampe?")."""
+    wanted = _relational(question)
+    if wanted and _POLAR.match(question.lower().strip()) is None:
+        said, wanted = [word for word in said if word != wanted[0]], wanted[1:]
+    rest = iter(wanted)
+    return all(word in rest for word in said)
+
+
+_UNRELATED = phrases.DETERMINERS | phrases.AUXILIARIES | frozenset("there and so yes also indeed".split())
+_SHOWN_IN = late_pattern(r"\b(?:in|on) (?:the|this) (?:image|picture|photo|photograph|scene)\b")
+_TAKES_BACK = late_pattern(
+    rf"{_DENYING.pattern}|\b(?:false|wrong|incorrect|untrue|inaccurate|opposite|reverse|contrary|but|however|instead"
+    r"|rather|actually|though|although|whereas|unlike)\b"
+)
+_VERDICT = late_pattern(
+    r"\b(?:the|this|that|your)(?: (?:given|above))? (?:statement|claim|caption|description|sentence|assertion|premise)"
+    r" (?:is|was|seems|appears)(?: (?:therefore|thus|clearly|indeed|also|actually|to be))*(?P<not> not)? "
+    r"(?P<said>true|correct|right|accurate|false|incorrect|wrong|untrue|inaccurate)\b"
+)
+_RIGHT = frozenset("true correct right accurate".split())
+
+
+def _verdict_on_statement(spoken: str) -> bool | None:
+    """Whether a reply calls the statement that it judges true, or false: "..., so the statement is false"."""
+    verdicts = {(found["said"] in _RIGHT) != bool(found["not"]) for found in _VERDICT.finditer(spoken)}
+    return verdicts.pop() if len(verdicts) == 1 else None
 
 
 def _affirmed(spoken: str, question: str) -> bool:
@@ -87,6 +147,8 @@ def _affirmed(spoken: str, question: str) -> bool:
 
 _POLAR = late_pattern(r"(?:is|are|was|were|does|do|did|has|have|can|will) ")
 _PRONOUN = late_pattern(r"(?:it|they|he|she|this|that|both|the two)(?:'s|'re)? ")
+_PASSIVE = late_pattern(r"\b(?:is|are|was|were|been) [a-z]+ed\b(?! by\b)")
+"""Who is acted upon stands first: "bicycles are prohibited" of a sign that prohibits them."""
 _SIDES = tuple(pair for one, other in languages.OPPOSITES for pair in ((one, other), (other, one)))
 
 
@@ -101,6 +163,8 @@ def _side(spoken: str, question: str) -> bool | None:
     of, said = frozenset(re.findall(r"[a-z]+", asked)), frozenset(re.findall(r"[a-z]+", spoken))
     words, wanted = _words(spoken), _words(question)
     if (not words or words[0] not in wanted) and _PRONOUN.match(spoken) is None:
+        return None
+    if not _in_order_of(question, [word for word in words if word in wanted]) and not _PASSIVE.search(spoken):
         return None
     pairs = [(one, other) for one, other in _SIDES if of & one and not of & other]
     if any(said & other and not said & one for one, other in pairs):

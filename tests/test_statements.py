@@ -1,0 +1,136 @@
+"""Statements as answers: what a reply says of the things that a question asks about, in which order."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from snellen.extraction import read_choice
+
+YES_NO = ("yes", "no")
+THINGS = ("dog", "cat", "boy", "robot")
+RELATIONS = (
+    "chasing",
+    "behind",
+    "feeding",
+    "on top of",
+    "to the left of",
+    "taller than",
+    "looking at",
+    "under",
+    "inside",
+    "holding",
+    "pulling",
+)
+SENTENCES = (
+    "A red ball lies on the grass.",
+    "A blue ball lies on the grass.",
+    "A dog runs on the beach.",
+    "A cat sits.",
+)
+LABELS = ("A", "B", "C", "D")
+
+
+def said(reply: str, question: str, options: tuple[str, ...] = YES_NO, **more: str) -> str | None:
+    labels = LABELS if options == SENTENCES else ()
+    choice = read_choice(reply, options, labels, question=question, **more).choice
+    return None if choice is None else options[choice]
+
+
+SWAPS = [(one, relation, other) for relation in RELATIONS for one, other in permutations(THINGS, 2)]
+
+
+def test_a_statement_about_the_same_things_in_the_other_order_is_no_yes() -> None:
+    assert len(SWAPS) == 132
+    for one, relation, other in SWAPS:
+        question = f"Is the {one} {relation} the {other}?"
+        assert said(f"The {one} is {relation} the {other}.", question) == "yes"
+        assert said(f"The {other} is {relation} the {one}.", question) is None
+        assert said(f"The {one} is not {relation} the {other}.", question) == "no"
+        assert said(f"The {other} is not {relation} the {one}.", question) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("The laptop is behind the cat, so the statement is false.", "no"),
+        ("The laptop is behind the cat, so the statement is not correct.", "no"),
+        ("The laptop is behind the cat. This statement is true.", "yes"),
+        ("The laptop is behind the cat, but only from the left.", None),
+        ("The laptop is behind the cat in the image.", "yes"),
+        ("The laptop is in front of the cat.", None),
+        ("The statement is true. The statement is false.", None),
+    ],
+)
+def test_a_verdict_on_the_statement_counts_for_more_than_its_words(reply: str, answer: str | None) -> None:
+    assert said(reply, "Is the laptop behind the cat?") == answer
+
+
+@pytest.mark.parametrize(
+    ("reply", "question", "answer"),
+    [
+        ("Auf dem Bild ist kein Hund zu sehen.", "Ist auf dem Bild ein Hund zu sehen?", "no"),
+        ("De lamp brandt niet.", "Brandt de lamp?", "no"),
+        ("Die Katze jagt den Hund.", "Jagt der Hund die Katze?", None),
+    ],
+)
+def test_the_verb_that_opens_a_question_may_stand_elsewhere(reply: str, question: str, answer: str | None) -> None:
+    assert said(reply, question) == answer
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("The man is taller.", "taller"),
+        ("The man is shorter than the woman.", "shorter"),
+        ("Compared to the woman, the man is taller.", "taller"),
+        ("The woman is taller.", None),
+        ("The woman is taller than the man.", None),
+        ("The woman is shorter, so the man is taller.", "taller"),
+    ],
+)
+def test_a_comparison_is_of_the_one_that_the_question_asks_about(reply: str, answer: str | None) -> None:
+    assert said(reply, "Is the man taller or shorter than the woman?", ("taller", "shorter")) == answer
+
+
+WALK = "\n".join(f"* **{label}. {text}** There is none." for label, text in zip(LABELS, SENTENCES, strict=True))
+
+
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("gap", [" ", "\n\n"])
+def test_an_answer_is_not_taken_back_by_a_word_about_each_option_that_ends_in_a_full_stop(place: int, gap: str) -> None:
+    reply = f"The correct answer is **{LABELS[place]}. {SENTENCES[place]}**{gap}Here's why:\n\n{WALK}"
+    for end in (len(reply), len(reply) - 3, len(reply) - 20, len(reply) // 2 + 30):
+        assert said(reply[:end], "", SENTENCES) == SENTENCES[place]
+    in_a_line = reply.replace("* ", "").replace("\n", " ")
+    assert said(in_a_line, "", SENTENCES) == SENTENCES[place]
+
+
+@pytest.mark.parametrize("opening", ["Let's look at each option:", "Looking at the picture, step by step:"])
+def test_a_walk_through_the_options_that_is_cut_off_names_none(opening: str) -> None:
+    reply = f"{opening}\n{WALK}"
+    second, last = reply.index("* **B."), reply.index("* **D.")
+    for end in (second + 20, second + 40, last + 12, last + 22):
+        assert said(reply[:end], "", SENTENCES) is None
+        assert said(reply[:end], "", SENTENCES, finish="length") is None
+
+
+def test_a_line_that_calls_its_option_right_is_an_answer() -> None:
+    walk = WALK.replace(f"{SENTENCES[2]}** There is none.", f"{SENTENCES[2]}** This is the correct answer.")
+    assert said(f"Let's look at each option:\n{walk}", "", SENTENCES) == SENTENCES[2]
+
+
+@pytest.mark.parametrize("blanks", [" " * 64_000, "\n" * 64_000, "\t \n" * 20_000, "\u3000" * 64_000])
+def test_long_runs_of_blanks_say_nothing(blanks: str) -> None:
+    for reply in ("{}B", "B{}", "taxi:{}\nbus:{}", "The answer is{}B.", "{}The answer is B.{}Not A."):
+        short, long = (reply.replace("{}", gap) for gap in ("\n\n" if "\n" in blanks else " ", blanks))
+        readings = [read_choice(text, ("taxi", "bus"), ("A", "B")) for text in (short, long)]
+        assert readings[0].choice == readings[1].choice
+        if readings[0].span and readings[1].span:
+            shown = [
+                text[reading.span[0] : reading.span[1]]
+                for text, reading in zip((short, long), readings, strict=True)
+                if reading.span
+            ]
+            assert shown[0].split() == shown[1].split()
