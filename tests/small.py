@@ -70,8 +70,12 @@ def write(rows: list[dict[str, Any]], path: Path) -> Path:
     return path
 
 
+MEANT = {"no_pictures": True, "hidden_answers": True}
+"""That what is missing from a table is meant to be."""
+
+
 def spec_of(path: Path, name: str = "mine", images: str = "", **facts: Any) -> BenchmarkSpec:
-    source = SourceSpec("table", {"file": path.name, "images": images})
+    source = SourceSpec("table", {"file": path.name, "images": images, **MEANT})
     return BenchmarkSpec(**{"name": name, "title": name, "formulation": "choice", "source": source, **facts})
 
 

@@ -11,15 +11,19 @@ from statistics import fmean
 import pytest
 from click.testing import CliRunner
 
+import mmbench_rows
 import snellen as sn
 from snellen.analyses.declaration import analyses, find_analysis
 from snellen.analyses.groups import number_class
 from snellen.analyses.outcome import AnalysisOutcome, compute_analysis, write_analysis
-from snellen.catalogue import add_suites
+from snellen.building.builder import build_benchmark
+from snellen.catalogue import add_suites, entries
 from snellen.catalogue.papers import paper_of
 from snellen.cli import cli
 from snellen.errors import DataError, UnknownNameError
+from snellen.report.drawing import Group, PathLine
 from snellen.report.run_view import RunView, run_views
+from snellen.suites.mmbench import taxonomy
 
 MEASURED = ("reform-eval/number-of-options", "reform-eval/option-preference")
 """What only runs have."""
@@ -187,6 +191,33 @@ MOST = AnalysisStatistic("Most", most)
     add_suites("zoo")
     [row] = compute_analysis(find_analysis("asked"), views_of("snellen:oracle", "vanilla", limit=5)).rows
     assert row.estimate.value == 5
+
+
+def test_the_radar_of_mmbench_has_the_printed_leaves_and_an_outline_for_each_run(tmp_path: Path) -> None:
+    leaves = [(leaf.l2, leaf.name) for leaf in taxonomy.shipped().leaf]
+    rows = [
+        mmbench_rows.row(number, gold=number % 2, category=leaf, **{"l2-category": l2})
+        for number, (l2, leaf) in enumerate(leaves * 2)
+    ]
+    file = mmbench_rows.write(mmbench_rows.rotated(*rows), tmp_path / "dev.tsv")
+    build_benchmark(entries()["mmbench/dev-en"], source=file, to=tmp_path / "dev")
+    oracle = sn.evaluate("snellen:oracle", "./dev", name="o", scoring=sn.ScoringSpec(as_published=True))
+    first = sn.evaluate("snellen:always-a", "./dev", "circular", name="a", scoring=sn.ScoringSpec(as_published=True))
+    views = run_views([*oracle.runs, *first.runs], [*oracle.rows, *first.rows])
+    outcome = compute_analysis(find_analysis("mmbench/abilities-dev"), views)
+    value = {(row.groups[0], row.quantity): row.estimate.value for row in outcome.rows}
+    assert value["Shikra", "Image Topic"] == 80.6 and value["Kosmos-2", "Future Prediction"] == 52.4  # Tables 8, 12
+    assert len(outcome.series) == 6 + 2 and len(value) == 8 * 20
+    assert {value["snellen:oracle", quantity] for _, quantity in value} == {100.0}
+    assert {value["snellen:always-a", quantity] for _, quantity in value} == {0.0}
+
+    [panel] = outcome.charts
+    outlines = [shape for shape in panel.drawing.shapes if isinstance(shape, Group)]
+    assert [shape.series for shape in outlines] == list(range(8))
+    lines = [line for shape in outlines for line in shape.shapes if isinstance(line, PathLine)]
+    assert [len(line.points) for line in lines] == [20] * 8
+    assert len(set(lines[outcome.series.index("snellen:always-a")].points)) == 1  # in the middle
+    assert "Shikra" in write_analysis(outcome, tmp_path / "x.svg").read_text("utf-8")
 
 
 # --- files and faults ----------------------------------------------------------------------------------------------

@@ -177,9 +177,62 @@ def test_a_toml_file_says_what_flags_say_and_flags_win(capsys: pytest.CaptureFix
     assert "exam.toml: unknown field 'modles'; did you mean models or roles?" in run(capsys, "run", "exam.toml")[2]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["../../x", "/x", "a/../b", "..", ".x", "-x", "a//b", " ", "a ", "e\x1b[31mred", "a\nb", "\u202ea", "a\x00b"],
+)
+def test_a_name_that_leads_elsewhere_or_cannot_be_printed_is_refused_at_every_door(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine.tsv").write_text("question\tA\tB\tanswer\nWhich?\tcat\tdog\tA\n")
+    before = sorted(tmp_path.parent.iterdir())
+    code, _, err = run(capsys, "build", "mine.tsv", "--no-pictures", "--name", name)
+    assert code == 2 and err.count("\n") == 1 and "\x1b" not in err and "use letters, digits, dots and dashes" in err
+    assert run(capsys, "build", "mine.tsv", "--no-pictures", "--to", "mine")[0] == 0
+    assert run(capsys, "sample", "./mine", "--count", "1", "--name", name)[0] == 2
+    # A folder from elsewhere: its name is where a run would keep its questions.
+    manifest = Path("mine/benchmark.json")
+    manifest.write_text(manifest.read_text().replace('"name": "mine"', f'"name": {json.dumps(name)}'))
+    code, _, err = run(capsys, "run", "snellen:oracle", "./mine")
+    assert code == 2 and "\x1b" not in err and not Path("runs").exists()
+    assert sorted(tmp_path.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["[/bold]x", "a[red]b", "x<script>", "größe", "suite/part", "a.b-c_d"])
+def test_a_name_with_markup_is_a_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.tsv").write_text("question\tA\tB\tanswer\nWhich?\tcat\tdog\tA\n")
+    code, out, _ = run(capsys, "build", "mine.tsv", "--no-pictures", "--name", name)
+    assert code == 0 and f"built {name} version" in out
+    assert run(capsys, "run", "snellen:oracle", name)[0] == 0
+    assert name in run(capsys, "list")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        (["mine.tsv", "--writer", "snellen:uniform"], "--writer"),
+        (["mine.tsv", "--distractors", "pool"], "--distractors"),
+        (["mine.tsv", "--options", "4"], "--options"),
+        (["mine.tsv", "--ratio", "0.5"], "--ratio"),
+        (["mine.tsv", "--source", "."], "--source"),
+        (["mine.tsv", "--hub"], "--hub"),
+        (["mine.tsv", "--param", "a=b"], "--param"),
+        (["eyechart/colour", "--images", "."], "--images"),
+        (["eyechart/colour", "--metric", "anls"], "--metric"),
+        (["eyechart/colour", "--no-pictures"], "--no-pictures"),
+    ],
+)
+def test_a_flag_of_build_without_an_effect_is_refused(
+    words: list[str], flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine.tsv").write_text("question\tA\tB\tanswer\nWhich?\tcat\tdog\tA\n")
+    code, _, err = run(capsys, "build", *words)
+    assert code == 2 and err.count("\n") == 1 and f"{flag}: for " in err and "leave it out" in err
+
+
 def test_own_questions_become_a_benchmark_with_one_command(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.tsv").write_text("question\tA\tB\tanswer\nIs NA an option?\tNA\tNone\tA\nAnd 5.0?\t5.0\t5\tB\n")
-    code, out, _ = run(capsys, "build", "mine.tsv", "--to", "mine")
+    code, out, _ = run(capsys, "build", "mine.tsv", "--to", "mine", "--no-pictures")
     assert code == 0 and "2 questions" in out
     code, out, _ = run(capsys, "run", "snellen:oracle", "./mine", "--json", "--no-report")
     assert code == 0

@@ -24,6 +24,7 @@ from snellen.metrics.declaration import class_mean
 from snellen.metrics.ocr import contains_answer
 from snellen.metrics.vqa import typed_match
 from snellen.registry import register
+from snellen.scoring.answers import open_answers
 from snellen.suites.lvlm_ehub.metrics import class_match, vqa_match
 
 WRONG, RIGHT = 0.0, 1.0
@@ -263,6 +264,22 @@ def test_part_of_a_pool_is_no_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 # --- both conventions ----------------------------------------------------------------------------------------------
 
 
+def test_a_set_without_a_match_is_part_of_its_mean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("sroie", "funsd"):
+        made(name, tmp_path, monkeypatch)
+    names = ["lvlm-ehub/sroie", "lvlm-ehub/funsd"]
+    golds = {
+        (spec, answer.sample_id): answer.texts[0]
+        for spec in names[:1]
+        for answer in open_answers(tmp_path / "home" / "benchmarks" / spec).values()
+    }
+    sn.evaluate(Says(lambda request: golds.get((request.benchmark, request.sample_id), "zzz")), names, name="half")
+    results = sn.score("runs/half", as_published=True)
+    assert values(results, "lvlm-ehub/sroie")["legacy_kie_word_f1"] == 100.0
+    assert values(results, "lvlm-ehub/funsd")["legacy_kie_word_f1"] == 0.0
+    assert values(results, "*")["legacy_kie_word_f1"] == 50.0
+
+
 def test_one_results_file_and_one_table_have_both_conventions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -283,7 +300,7 @@ def test_one_results_file_and_one_table_have_both_conventions(
     assert one["standard", "lvlm-ehub/vsr", "unparsed_rate"] == 1.0
     assert one["as-published", "lvlm-ehub/vsr", "legacy_option_match"] == 100.0
     assert one["standard", "lvlm-ehub/sroie", "entity_f1"] == 0.0
-    assert one["as-published", "lvlm-ehub/sroie", "legacy_kie_word_f1"] is None
+    assert one["as-published", "lvlm-ehub/sroie", "legacy_kie_word_f1"] == 0.0
     code, shown, _ = small.command(capsys, "score", "runs/both", "--as-published")
     assert code == 0
     table = shown.partition("Standard and as published")[2]

@@ -17,7 +17,7 @@ from snellen.metrics.ocr import (
     exact_match,
     word_accuracy,
 )
-from snellen.suites.lvlm_ehub.metrics import class_match, kie_word_f1
+from snellen.suites.lvlm_ehub.metrics import WordF1, class_match, kie_word_f1
 from snellen.suites.reform_eval.metrics import ocr_match
 
 PER_SAMPLE = [word_accuracy, contains_answer, exact_match, anls, edit_similarity, word_f1]
@@ -172,8 +172,8 @@ def test_word_f1_by_hand():
     assert word_f1("", ["b"]) == 0.0
 
 
-def test_legacy_word_f1_keeps_case_and_is_undefined_without_a_match():
+def test_legacy_word_f1_keeps_case_and_is_zero_without_a_match():
     score = kie_word_f1(["ABC ltd", "12.50"], ["ABC Ltd", "12.50 EUR"])
     assert (score.precision, score.recall) == (pytest.approx(2 / 3), pytest.approx(2 / 4))
     assert score.f1 == pytest.approx(2 * (2 / 3) * 0.5 / (2 / 3 + 0.5))
-    assert kie_word_f1(["abc"], ["ABC"]).f1 is None
+    assert kie_word_f1(["abc"], ["ABC"]).f1 == 0.0

@@ -616,9 +616,11 @@ def test_a_spec_with_an_unknown_parameter_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "is_so"),
     [
-        ("index question A B image", True),
+        ("index question A B image", False),
+        ("index question A B image category", True),
+        ("index question A B image answer split", True),
         ("index question hint A B C D answer category image l2-category split", True),
-        ("index question A B image_path answer", True),
+        ("index question A B image_path answer", False),
         ("question A B image g_index", True),
         ("question A B L2-category", True),
         ("index question A B answer", False),
@@ -634,6 +636,14 @@ def test_the_form_is_recognised_by_its_columns(columns: str, is_so: bool, tmp_pa
     assert recognises(path) is is_so
     assert not recognises(tmp_path / "no.tsv")
     assert not recognises(path.rename(tmp_path / "t.jsonl"))
+
+
+def test_an_index_alone_is_an_id_unless_rows_are_rotations(tmp_path: Path) -> None:
+    rows = "index\tquestion\tA\tB\timage\tanswer\n7\tWhich?\tcat\tdog\tx.png\tA\n{}\tWhich?\tdog\tcat\tx.png\tB\n"
+    for second, is_so in (("8", False), ("1000008", False), ("1000007", True)):
+        path = tmp_path / f"{second}.tsv"
+        path.write_text(rows.format(second))
+        assert recognises(path) is is_so
 
 
 def test_a_file_of_ones_own_is_built_written_and_run(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.provisional import urls
 
 import small
+from snellen.api import build_table
 from snellen.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.drafts import Draft
@@ -28,7 +29,7 @@ HARD_TEXTS = ("NA", "None", "null", "NaN", "5.0", "1e5", "007", "true", "-", "#N
 def drafts(content: str | bytes, path: Path) -> list[Draft]:
     """The drafts of a file with this content."""
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return list(read({"file": path.name}, path.parent))
+    return list(read({"file": path.name, **small.MEANT}, path.parent))
 
 
 def one(row: dict[str, Any], folder: Path) -> Draft:
@@ -52,7 +53,7 @@ def test_cells_stay_the_texts_they_are(suffix: str, tmp_path: Path) -> None:
     with path.open("w", newline="") as file:
         table = csv.writer(file, delimiter="," if suffix == ".csv" else "\t")
         table.writerows([names, *([row[name] for name in names] for row in rows)])
-    read_back = list(read({"file": path.name}, tmp_path))
+    read_back = list(read({"file": path.name, **small.MEANT}, tmp_path))
     assert [options(draft)[0] for draft in read_back] == list(HARD_TEXTS)
     assert [draft.rounds[0].question for draft in read_back] == list(HARD_TEXTS)
 
@@ -77,7 +78,7 @@ def test_any_texts_come_through_all_three_forms(
     folder = tmp_path_factory.getbasetemp()
     for suffix in (".jsonl", ".tsv", ".csv"):
         path = small.write([row], folder / f"any{suffix}")
-        [draft] = read({"file": path.name}, folder)
+        [draft] = read({"file": path.name, **small.MEANT}, folder)
         assert draft.rounds[0].question == question
         assert options(draft) == tuple(texts)
         assert draft.rounds[0].gold == (gold,)
@@ -168,7 +169,7 @@ def test_quoted_cells_may_hold_tabs_quotes_and_line_breaks(tmp_path: Path) -> No
     table = 'question\tA\tB\tanswer\n"a\tb\n""c"""\tcat\tdog\tA\nWhich?\tcat\t\tA\n'
     path = tmp_path / "t.tsv"
     path.write_text(table)
-    rows = read({"file": path.name}, tmp_path)
+    rows = read({"file": path.name, **small.MEANT}, tmp_path)
     first = next(rows)
     assert first.rounds[0].question == 'a\tb\n"c"'
     assert next(rows).where == f"{path}:4"
@@ -363,7 +364,7 @@ def test_a_file_that_is_not_there_or_no_file_is_refused(tmp_path: Path) -> None:
 def test_ten_wrong_rows_are_named_at_once_and_the_others_counted(tmp_path: Path) -> None:
     path = small.write([{**TWO, "id": str(i), "answer": "C"} for i in range(3)], tmp_path / "t.jsonl")
     with pytest.raises(DataError):
-        list(read({"file": path.name}, tmp_path))
+        list(read({"file": path.name, **small.MEANT}, tmp_path))
     path = small.write([{**TWO, "id": "same", "A": "cat" * (i + 1)} for i in range(30)], path)
     with pytest.raises(DataError) as caught:
         build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
@@ -381,7 +382,7 @@ def test_any_text_is_rows_or_a_data_error(tmp_path_factory: pytest.TempPathFacto
     path = tmp_path_factory.getbasetemp() / f"random{suffix}"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
-        assert all(draft.rounds[0].question.strip() for draft in read({"file": path.name}, path.parent))
+        assert all(draft.rounds[0].question.strip() for draft in read({"file": path.name, **small.MEANT}, path.parent))
     except DataError as error:
         assert "random" in str(error)
 
@@ -390,10 +391,8 @@ def test_any_text_is_rows_or_a_data_error(tmp_path_factory: pytest.TempPathFacto
     ("wrong", "right"),
     [
         ("anwser", "answer"),
-        ("Answer", "answer"),
-        ("answers", "answer"),
         ("imgae", "image"),
-        ("Hint", "hint"),
+        ("hintt", "hint"),
         ("a", "A"),
     ],
 )
@@ -404,6 +403,80 @@ def test_a_column_that_is_nearly_a_known_one_is_refused(suffix: str, wrong: str,
     path = small.write([renamed], tmp_path / f"t{suffix}")
     with pytest.raises(DataError, match=rf":1: unknown column '{wrong}'; did you mean '{right}'\?"):
         build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
+
+
+NAMES = {
+    "image": "img picture Pic photo path File_Name filename image_url IMAGE_FILE img-path file images".split(),
+    "answer": "label gold Ground_Truth correct target answer_idx gt Answer ANSWERS solution correct-option".split(),
+    "hint": ["Hint", " hint "],
+    "question": ["Question", "QUESTION"],
+}
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".tsv", ".csv"])
+@pytest.mark.parametrize(("known", "name"), [(known, name) for known, names in NAMES.items() for name in names])
+def test_a_column_may_have_another_usual_name(known: str, name: str, suffix: str, tmp_path: Path) -> None:
+    row = {**TWO, "image": small.cell(), "hint": "look"}
+    expected = built_from([row], tmp_path / f"plain{suffix}", tmp_path / "plain")
+    renamed = {name if column == known else column: value for column, value in row.items()}
+    made = built_from([renamed], tmp_path / f"renamed{suffix}", tmp_path / "renamed")
+    assert made.manifest.version == expected.manifest.version
+    assert made.manifest.counts.answers == made.manifest.counts.images == 1
+
+
+def built_from(rows: list[dict[str, Any]], path: Path, to: Path, **meant: bool) -> Benchmark:
+    return build_table(small.write(rows, path), name="t", to=to, **meant)
+
+
+LOOKS = {
+    "a path": "pictures/1.PNG",
+    "a data URL": "data:image/png;base64,iVBORw0KGgo=",
+    "base64": "/9j/4AAQSkZJRgABAQ",
+    "a URL": "https://example.org/a/b.jpg?size=2",
+    "a list": ["1.webp", "2.webp"],
+    "bytes with a path": {"bytes": None, "path": "1.gif"},
+}
+
+
+@pytest.mark.parametrize("cell", LOOKS.values(), ids=LOOKS)
+def test_a_file_without_pictures_names_the_column_that_may_hold_them(cell: Any, tmp_path: Path) -> None:
+    row = {**TWO, "scan": cell, "notes": "see page 3"}
+    with pytest.raises(
+        DataError, match="no question has a picture; call 'scan' 'image', which looks like pictures"
+    ) as e:
+        built_from([row], tmp_path / "t.jsonl", tmp_path / "made")
+    assert "--no-pictures" in str(e.value) and "notes" not in str(e.value) and "\n" not in str(e.value)
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_file_without_pictures_or_answers_takes_a_word(tmp_path: Path) -> None:
+    row = {"question": "Which?", "A": "cat", "B": "dog"}
+    pictured = {**row, "image": small.cell(), "which_one": "dog", "second": "x"}
+    with pytest.raises(
+        DataError, match="no question has a picture; to build it so, say that it is meant: --no-pictures"
+    ):
+        built_from([{**row, "answer": "A"}], tmp_path / "a.csv", tmp_path / "a")
+    with pytest.raises(
+        DataError, match="no question has an answer; call 'which_one' 'answer', which looks like answers"
+    ):
+        built_from([pictured], tmp_path / "b.csv", tmp_path / "b")
+    assert built_from([{**row, "answer": "A"}], tmp_path / "a.csv", tmp_path / "a", no_pictures=True).count() == 1
+    hidden = built_from([pictured], tmp_path / "b.csv", tmp_path / "b", hidden_answers=True)
+    assert hidden.manifest.counts.answers == 0 and hidden.count() == 1
+
+
+def test_two_columns_that_may_be_the_same_are_refused(tmp_path: Path) -> None:
+    row = {"question": "Which?", "A": "cat", "B": "dog", "image": small.cell(), "label": "A", "gold": "B"}
+    with pytest.raises(DataError, match="the columns 'label' and 'gold' may all be 'answer'; rename the one that is"):
+        built_from([row], tmp_path / "t.csv", tmp_path / "made")
+    made = built_from([{**row, "answer": "B"}], tmp_path / "u.csv", tmp_path / "made")
+    assert made.manifest.counts.answers == 1  # the name itself goes before the others
+
+
+def test_pictures_behind_urls_are_not_fetched(tmp_path: Path) -> None:
+    row = {**TWO, "image": "https://example.org/1.png"}
+    with pytest.raises(DataError, match="is a URL, and nothing is fetched here; download it"):
+        built_from([row], tmp_path / "t.csv", tmp_path / "made")
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
@@ -456,7 +529,7 @@ def test_all_kinds_of_wrong_rows_are_named_at_once_in_order(tmp_path: Path) -> N
 def test_a_json_list_has_the_same_rows_as_json_lines(tmp_path: Path) -> None:
     rows = [{**TWO, "id": i, "options": ["cat", "dog"], "A": None, "B": None} for i in range(3)]
     [small.write(rows, tmp_path / "t.jsonl"), (tmp_path / "t.json").write_text(json.dumps(rows))]
-    listed, lines = (list(read({"file": f"t.{form}"}, tmp_path)) for form in ("json", "jsonl"))
+    listed, lines = (list(read({"file": f"t.{form}", **small.MEANT}, tmp_path)) for form in ("json", "jsonl"))
     assert [(draft.id, draft.rounds) for draft in listed] == [(draft.id, draft.rounds) for draft in lines]
     assert [draft.where for draft in listed] == [f"{tmp_path / 't.json'}: record {i}" for i in (1, 2, 3)]
     (tmp_path / "t.json").write_text('{"question": "What?"}')

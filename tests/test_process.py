@@ -81,7 +81,7 @@ CALLS = """
 import snellen
 from snellen.api import build_table
 
-made = build_table("mine.tsv", to="mine")
+made = build_table("mine.tsv", to="mine", no_pictures=True)
 snellen.build("eyechart/shape", to="shape")
 class Served:
     name, kinds, concurrency = "served", frozenset({"generate"}), 2

@@ -22,7 +22,7 @@ from snellen.records import Box
 from snellen.reformulation.answer_equality import opposite_yes_no, same_answer
 from snellen.reformulation.distractors import ENOUGH, to_multiple_choice
 from snellen.reformulation.regions import PALETTE, from_corners, render_picture
-from snellen.reformulation.sampling import Sampling, draw_sample
+from snellen.reformulation.sampling import Rule, Sampling, draw_sample, inclusion_probabilities
 
 # --- sampling --------------------------------------------------------------------------------------------------
 
@@ -120,6 +120,50 @@ def test_every_sample_is_drawn_as_often_as_any_other() -> None:
         counts.update(draw_sample(list("aab" * 4), Sampling("balanced", count=3), seed))
     # 12 samples, 3 of them each time: 500 of 2000 for each, give or take 4.5 standard errors (19.4).
     assert all(abs(counts[place] - 500) < 88 for place in range(12))
+
+
+SPATIAL = [f"relation {n}" for n in range(66) for _ in range(1 + 200 // (n + 1))]
+"""As many relations as VSR has, few of them frequent."""
+SMALL = ["yes"] * 50 + ["no"] * 30 + [f"rare {n}" for n in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("strata", "sampling"),
+    [
+        ([f"answer {n}" for n in range(300)], Sampling("balanced", ratio=0.1)),
+        (SMALL, Sampling("balanced", ratio=0.1)),
+        (SPATIAL, Sampling("balanced", ratio=0.02)),
+        (SMALL, Sampling("equal", count=11)),
+        (SMALL, Sampling("equal", count=31)),
+        (SMALL, Sampling("equal", each=3)),
+        (SMALL, Sampling("random", count=7)),
+        (SMALL, Sampling("equidistant", step=7)),
+    ],
+)
+def test_every_sample_is_drawn_with_the_probability_that_is_stated(strata: list[str], sampling: Sampling) -> None:
+    draws = 1500
+    chances = inclusion_probabilities(strata, sampling)
+    counts: Counter[int] = Counter()
+    for seed in range(draws):
+        counts.update(draw_sample(strata, sampling, "b", seed))
+    assert min(chances.values()) > 0
+    for place, name in enumerate(strata):
+        chance = chances[name]
+        # Of 1,000 samples none may be off by five standard errors of a binomial share.
+        assert abs(counts[place] / draws - chance) <= 5 * (chance * (1 - chance) / draws) ** 0.5 + 1e-9
+    # The mean number drawn is the sum of the probabilities.
+    assert sum(counts.values()) / draws == pytest.approx(sum(chances[name] for name in strata), rel=1e-9)
+
+
+@given(data=st.data(), strata=strata)
+def test_probabilities_add_up_to_what_is_drawn(data: st.DataObject, strata: list[str]) -> None:
+    count = data.draw(st.integers(1, len(strata)))
+    rules: list[Rule] = ["random", "balanced", "equal"]
+    sampling = Sampling(data.draw(st.sampled_from(rules)), count=count)
+    chances = inclusion_probabilities(strata, sampling)
+    assert sum(chances[name] for name in strata) == pytest.approx(count)
+    assert all(0 < chance <= 1 + 1e-12 for chance in chances.values())
+    assert len(draw_sample(strata, sampling, "b")) == count
 
 
 @given(strata=strata, sampling=st.sampled_from([Sampling("random", ratio=0.1, keep_below=121)]))

@@ -149,7 +149,7 @@ def test_build_lint_and_run_say_it_on_the_command_line(
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     small.write(captions(), tmp_path / "captions.jsonl")
-    code, _, told = small.command(capsys, "build", "captions.jsonl")
+    code, _, told = small.command(capsys, "build", "captions.jsonl", "--no-pictures")
     assert code == 0
     assert "warning: 6 of 6 questions show a model just what others show it" in " ".join(told.split())
     _, lines, _ = small.command(capsys, "lint", "captions", "--json")

@@ -523,6 +523,8 @@ def build_table(
     metrics: Sequence[str] = (),
     answers: str | Path | None = None,
     lenient: bool = False,
+    no_pictures: bool = False,
+    hidden_answers: bool = False,
     examples: int | str = "",
     progress: Progress | None = None,
 ) -> Benchmark:
@@ -530,9 +532,10 @@ def build_table(
 
     `images` is the folder that image paths are relative to (default: the file's own). A table of a suite's
     form is read as such (MMBench's: docs/mmbench.md): `answers` is a file with the answers it hides, and `lenient`
-    leaves its wrong questions out, counted. `examples` are set apart to be shown before others: a number of questions,
-    a condition on tags, or "all" (docs/few-shot.md). Raises DataError naming file and line of wrong rows; nothing
-    half-built is left.
+    leaves its wrong questions out, counted. A file of Snellen's own form in which no question has a picture, or none
+    an answer, is refused unless that is meant: `no_pictures`, `hidden_answers`. `examples` are set apart to be shown
+    before others: a number of questions, a condition on tags, or "all" (docs/few-shot.md). Raises DataError naming
+    file and line of wrong rows; nothing half-built is left.
     """
     path = Path(file)
     if dimension and dimension not in dimension_titles():
@@ -547,7 +550,11 @@ def build_table(
     form = recognised_form(path)
     if (answers or lenient) and not form:
         raise DataError(f"{path}: answers apart and lenient reading are for files of {titles_of_forms()}")
-    params = {"images": str(images or ""), **({"files": [path.name]} if form else {"file": path.name})}
+    if form and (no_pictures or hidden_answers):
+        raise DataError(f"{path} is of {form.title}, which needs no word about missing pictures or answers")
+    meant = {"no_pictures": no_pictures, "hidden_answers": hidden_answers}
+    own = {"file": path.name, **{name: True for name, is_meant in meant.items() if is_meant}}
+    params = {"images": str(images or ""), **({"files": [path.name]} if form else own)}
     spec = BenchmarkSpec(
         name=own_name,
         title=path.name,

@@ -19,7 +19,7 @@ from snellen.errors import DataError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.shown_text import object_line
 from snellen.images import ImageStore
-from snellen.paths import home
+from snellen.paths import check_benchmark_name, home
 from snellen.records import Example, History, IndistinguishableQuestion, Sample, SourceRows
 
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ class BuildInfo(Struct, frozen=True, omit_defaults=True):
     """The model that wrote distractors."""
     rejected: dict[str, int] = {}
     """Rejected distractor candidates, by reason."""
+    chance: tuple[float, float] | None = None
+    """The lowest and the highest probability with which a question of the complete benchmark was drawn; None where all
+    were taken."""
 
 
 class BenchmarkManifest(Struct, frozen=True):
@@ -141,6 +144,7 @@ class Benchmark:
             self.manifest = msgspec.json.decode(raw, type=BenchmarkManifest)
         except JSON_FAULTS as error:
             raise DataError(f"{path}: {error}; build the benchmark again") from None
+        check_benchmark_name(self.manifest.spec.name, f"{path}: ")
         if self.manifest.format != FORMAT:
             raise DataError(
                 f"{path}: built in format {self.manifest.format}, this Snellen reads {FORMAT}; build it again"

@@ -87,6 +87,8 @@ if TYPE_CHECKING:
     from snellen.prompts.option_labels import labels_for as labels_for
     from snellen.prompts.rendering import EarlierReply as EarlierReply
     from snellen.prompts.rendering import PromptRenderer as PromptRenderer
+    from snellen.prompts.templates import Templates as Templates
+    from snellen.prompts.templates import packaged_templates as packaged_templates
     from snellen.protocols.base import Protocol as Protocol
     from snellen.protocols.base import ProtocolSettings as ProtocolSettings
     from snellen.protocols.base import RequestGenerator as RequestGenerator
@@ -200,6 +202,7 @@ _HOMES = {
     "snellen.models.provider": ("AskedModel", "Provider"),
     "snellen.predictions.rows": ("PredictedRow", "PredictionFile"),
     "snellen.prompts.judge_prompts": ("JudgePrompt",),
+    "snellen.prompts.templates": ("Templates", "packaged_templates"),
     "snellen.prompts.option_labels": ("LabelStyle", "labels_for"),
     "snellen.prompts.rendering": ("EarlierReply", "PromptRenderer"),
     "snellen.protocols.base": ("Protocol", "ProtocolSettings", "RequestGenerator"),

@@ -36,6 +36,20 @@ def check_folder_name(name: str, where: str = "") -> None:
         raise DataError(f"{where}{name[:40]!r}... is longer than {LONGEST_NAME} bytes; give a shorter one")
 
 
+def check_benchmark_name(name: str, where: str = "") -> None:
+    """Raise DataError, which begins with `where`, for a name that does not name a place under a folder of benchmarks.
+
+    A name is one or several names of folders, with `/` between them; none begins with a dot or a dash.
+    """
+    for part in name.split("/"):
+        if not part or part[0] in ".-" or part != part.strip():
+            raise DataError(
+                f"{where}{name!r} does not name a benchmark; use letters, digits, dots and dashes, and / between a "
+                "suite and its parts"
+            )
+        check_folder_name(part, where)
+
+
 def as_word(name: str | Path) -> str:
     """A name or path as one word of a command for a shell, in quotes where it needs them."""
     return shlex.quote(str(name))

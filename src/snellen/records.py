@@ -420,6 +420,11 @@ class Score(Struct, frozen=True, gc=False, omit_defaults=True):
     detail: str = ""
     n_presentations: int = 1
     """Number of presentations that the value is the mean of."""
+    steps: int = 0
+    """Answers in a row that it takes, where that depends on the replies or the round: those that decided the value or,
+    of a row that is `broken`, those before the first one that never came."""
+    broken: bool = False
+    """Whether there is no value because a row of answers broke off (`snellen.analysis.censoring`)."""
 
     @property
     def never_answered(self) -> bool:
@@ -446,15 +451,32 @@ class Estimate(Struct, frozen=True, gc=False):
     """Questions that never got an answer."""
     groups: int = 0
     """Pictures, or dialogues, that the scored questions are about: the independent units."""
+    least: float | None = None
+    most: float | None = None
+    """The value if every question without an answer had the least value that there is, and the greatest; None where all
+    were answered, and for a metric without bounds or that is no mean over questions."""
 
     @property
     def note(self) -> str:
-        """What to know before the interval is trusted, or why there is none; empty when nothing."""
+        """What to know before the number and its interval are trusted, or why there is none; empty when nothing."""
+        return "; ".join(filter(None, (self._interval_note, self._errors_note)))
+
+    @property
+    def _interval_note(self) -> str:
         if self.value is None or not self.groups:
             return ""
         if self.low is None or self.high is None:
             return "no interval: one picture or dialogue alone, or no two different values of a metric without bounds"
         return FEW_GROUPS_NOTE if self.groups < FEW_GROUPS else ""
+
+    @property
+    def _errors_note(self) -> str:
+        if self.value is None or not self.errors:
+            return ""
+        lost = f"{self.errors:,} of {self.n + self.errors:,} questions were not answered in full"
+        if self.least is None or self.most is None:
+            return f"{lost}, which is taken to be chance"
+        return f"{lost}, which is taken to be chance; at worst the value is from {self.least:.3g} to {self.most:.3g}"
 
 
 class Result(Struct, frozen=True, gc=False, omit_defaults=True):

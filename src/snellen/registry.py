@@ -34,6 +34,7 @@ SuiteGroup = Literal[
     "judge_prompts",
     "matching_prompts",
     "reasoning_prompts",
+    "templates",
     "table_forms",
     "submission_forms",
     "prediction_forms",
@@ -217,6 +218,8 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "judge_prompts": {},
     "matching_prompts": {"delimited": "snellen.protocols.judge_matching:DELIMITED"},
     "reasoning_prompts": {},
+    # How questions are asked by the code of their papers, as a `Templates`: `snellen.prompts.templates`.
+    "templates": {},
     "table_forms": {},
     "submission_forms": {},
     "prediction_forms": {
@@ -293,8 +296,11 @@ def find(group: Group, name: str) -> Any:
 
 def load_target(target: str) -> Any:
     """The object `module:attribute`, imported now; the module may also be a file (`FOLDER/name.py`)."""
-    module, _, attribute = target.rpartition(":")
-    return getattr(_module_of(Path(module)) if module.endswith(".py") else importlib.import_module(module), attribute)
+    name, _, attribute = target.rpartition(":")
+    module = sys.modules.get(name)  # asked for with every reply, and `import_module` takes 20 times as long
+    if module is None:
+        module = _module_of(Path(name)) if name.endswith(".py") else importlib.import_module(name)
+    return getattr(module, attribute)
 
 
 def unknown(what: str, name: str, candidates: Iterable[str]) -> UnknownNameError:

@@ -22,7 +22,7 @@ from snellen.records import Method
 
 MODEL = "model"
 """What models are grouped by so that each stands alone."""
-Plot = Literal["heat", "intervals", "scatter", "none"]
+Plot = Literal["heat", "intervals", "radar", "scatter", "none"]
 
 
 class AnalysisSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

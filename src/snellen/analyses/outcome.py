@@ -14,7 +14,7 @@ from snellen import registry
 from snellen.analyses.declaration import AnalysisSpec
 from snellen.analyses.groups import group_of, why_no_group
 from snellen.analyses.observations import Observation, ObservedValues, observe
-from snellen.analyses.plots import analysis_charts
+from snellen.analyses.plots import analysis_charts, series_of
 from snellen.analyses.statistics import DIGITS, AnalysisRow, AnalysisStatistic, Member, by_quantity, pooled
 from snellen.catalogue.cards import ModelCard, model_cards
 from snellen.catalogue.papers import PrintedValue, paper_of
@@ -24,6 +24,7 @@ from snellen.records import METHODS
 from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
 from snellen.report.document import offline_document, stand_alone
 from snellen.report.drawing import ChartPanel
+from snellen.report.figure_files import with_legend
 from snellen.report.formatting import decimal_text
 from snellen.report.markdown import escape, markdown_tables
 from snellen.report.run_view import RunView
@@ -62,6 +63,11 @@ class AnalysisOutcome(Struct, frozen=True):
     """The paper's models alone, beside what it prints."""
     notes: tuple[str, ...]
     charts: tuple[ChartPanel, ...]
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """What the colours of its charts stand for; of most charts the labels say it."""
+        return tuple(series_of(self.rows)) if self.spec.plot == "radar" else ()
 
     @property
     def unexplained(self) -> list[PrintedBeside]:
@@ -218,7 +224,7 @@ def _tables(outcome: AnalysisOutcome) -> list[Table]:
 def _page(outcome: AnalysisOutcome) -> str:
     spec = outcome.spec
     head = Head(f"Snellen analysis · {spec.name}", (spec.title,), lines=(*filter(None, (spec.about,)), *outcome.notes))
-    charts = (ChartBlock(tuple(outcome.charts), INTERVALS),) if outcome.charts else ()
+    charts = (ChartBlock(outcome.charts, INTERVALS, outcome.series),) if outcome.charts else ()
     found: tuple[Block, ...] = (*charts, *(TableBlock(table) for table in _tables(outcome)))
     return offline_document(f"Snellen analysis: {spec.title}", head, [Section("analysis", spec.title, found)])
 
@@ -242,7 +248,7 @@ def _json(outcome: AnalysisOutcome) -> str:
 def _svg(outcome: AnalysisOutcome) -> str:
     if not outcome.charts:
         raise DataError(f"{outcome.spec.name} declares no plot; write .html, .md, .csv or .json")
-    return stand_alone(outcome.charts[0].drawing)
+    return stand_alone(with_legend(outcome.charts[0].drawing, outcome.series))
 
 
 FORMS: dict[str, Callable[[AnalysisOutcome], str]] = {

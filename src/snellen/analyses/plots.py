@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from snellen.analyses.declaration import AnalysisSpec
 from snellen.analyses.statistics import DIGITS, AnalysisRow, Member, mean_over_models
+from snellen.analysis.statistics import scaled_estimate
 from snellen.records import Estimate
-from snellen.report.charts import Axis, IntervalRow, PlotPoint, ScatterPoint, interval_chart, scatter_chart
+from snellen.report.charts import Axis, IntervalRow, PlotPoint, ScatterPoint, interval_chart, radar_chart, scatter_chart
 from snellen.report.drawing import ChartDrawing, ChartPanel
 from snellen.report.heat_map import Scale, heat_map
 
@@ -28,6 +29,13 @@ def analysis_charts(spec: AnalysisSpec, rows: Sequence[AnalysisRow], members: Se
             yield ChartPanel(title, _heat(f"{spec.title}, {title}", of, unit))
         elif spec.plot == "intervals":
             yield ChartPanel(title, _intervals(f"{spec.title}, {title}", of, unit))
+        elif spec.plot == "radar":
+            yield ChartPanel(title, _radar(f"{spec.title}, {title}", of, series_of(rows)))
+
+
+def series_of(rows: Sequence[AnalysisRow]) -> list[str]:
+    """The groups, each a series of a radar."""
+    return list(dict.fromkeys(map(_name, rows)))
 
 
 def _name(row: AnalysisRow) -> str:
@@ -54,6 +62,18 @@ def _intervals(title: str, rows: Sequence[AnalysisRow], unit: str) -> ChartDrawi
         for label in [f"{_name(row)}, {row.quantity}" if len(quantities) > 1 else _name(row)]
     ]
     return interval_chart(title, lines, _axis(rows[0].statistic, unit, [row.estimate for row in rows]))
+
+
+def _radar(title: str, rows: Sequence[AnalysisRow], series: Sequence[str]) -> ChartDrawing:
+    """An axis for each quantity, of per cents, and an outline for each group."""
+    quantities = list(dict.fromkeys(row.quantity for row in rows))
+    points: dict[str, dict[str, PlotPoint]] = defaultdict(dict)
+    for row in rows:
+        label = f"{_name(row)}, {row.quantity}"
+        share = scaled_estimate(row.estimate, 0.01)
+        points[_name(row)][row.quantity] = PlotPoint(series.index(_name(row)), label, share)
+    polygons = [(series.index(name), [of.get(quantity) for quantity in quantities]) for name, of in points.items()]
+    return radar_chart(title, quantities, polygons, [None] * len(quantities))
 
 
 def _axis(title: str, unit: str, estimates: Sequence[Estimate]) -> Axis:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from snellen.analysis.as_published import as_printed
 from snellen.analysis.capability import ALL, bounded_mean, capability_rows
-from snellen.analysis.coverage import counted_alike, member_names, missing_words
+from snellen.analysis.coverage import counted_alike, member_names, missing_words, without_words
 from snellen.analysis.linearisation import (
     FIELD_TAG,
     corpus_estimates,
@@ -222,7 +222,8 @@ def _means(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
         over = counted_alike(specs[result.benchmark] for result in results)
         pooled = mean_over_questions(run, results) if over == "questions" else None
         value = pooled or bounded_mean([result.estimate for result in results], declaration)
-        suites, names = {result.suite for result in results}, [result.benchmark for result in results]
+        suites = {result.suite for result in results}
+        names = [result.benchmark for result in results if result.estimate.value is not None]
         scope = "" if dimension == ALL else dimension
         yield Result(
             run.manifest.model, ALL, protocol, method, metric, value,
@@ -231,5 +232,5 @@ def _means(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
             members=member_names(run, names),
             partial=missing_words(run, names, value, with_options=True, dimension=scope)
             if isinstance(metric_of(metric), ChoiceMetric)
-            else "",
+            else without_words({result.benchmark for result in results}.difference(names)),
         )  # fmt: skip

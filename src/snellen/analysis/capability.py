@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from snellen.analysis.coverage import counted_alike, member_names, missing_dimensions, missing_words
 from snellen.analysis.question_means import mean_over_questions
-from snellen.analysis.statistics import mean_of_estimates
+from snellen.analysis.statistics import mean_of_estimates, scaled_estimate
 from snellen.catalogue import BenchmarkSpec
 from snellen.metrics.declaration import Metric, MetricRow, declared
 from snellen.protocols.base import labelled_declaration
@@ -165,10 +165,7 @@ def _prints_sum(run: ScoredRun) -> bool:
 
 
 def _summed(row: Result, dimensions: int) -> Result:
-    numbers = (row.estimate.value, row.estimate.stderr, row.estimate.low, row.estimate.high)
-    value, stderr, low, high = (None if number is None else dimensions * number for number in numbers)
-    summed = replace(row.estimate, value=value, stderr=stderr, low=low, high=high)
-    return replace(row, estimate=summed, detail=f"sum over {dimensions} dimensions")
+    return replace(row, estimate=scaled_estimate(row.estimate, dimensions), detail=f"sum over {dimensions} dimensions")
 
 
 def _why_no_mean(rows: Sequence[Result]) -> Reason | None:

@@ -38,7 +38,7 @@ def missing_words(
     missing = [spec for spec in named if spec.name not in names]
     words = []
     if missing and dimension:
-        words.append(f"without {_listed(spec.name.rpartition('/')[2] for spec in missing)}")
+        words.append(without_words(spec.name for spec in missing))
     elif missing:
         words.append(f"{len(names)} of {len(names) + len(missing)} benchmarks")
     if partly := [name.rpartition("/")[2] for name, _ in _asked_parts(run) if name in names]:
@@ -47,6 +47,12 @@ def missing_words(
     if estimate.n < asked:
         words.append(f"{estimate.n:,} of {asked:,} questions have a value")
     return "; ".join(words)
+
+
+def without_words(names: Iterable[str]) -> str:
+    """`without sroie, funsd`: benchmarks that a number of several does not hold; empty for none."""
+    listed = _listed(name.rpartition("/")[2] for name in names)
+    return f"without {listed}" if listed else ""
 
 
 def missing_dimensions(run: ScoredRun, there: Collection[str], *, with_options: bool) -> str:

@@ -24,9 +24,10 @@ def mean(values: Sequence[Decimal]) -> Decimal:
     return sum(values, Decimal(0)) / len(values)
 
 
-def _f1(precision_recall: Sequence[Decimal], positives: Decimal) -> Decimal | None:
+def _f1(precision_recall: Sequence[Decimal], positives: Decimal) -> Decimal:
+    """2 true positives / (predicted + positive), which is 0 where precision and recall are."""
     precision, recall = precision_recall
-    return 2 * precision * recall / (precision + recall) if precision + recall else None
+    return 2 * precision * recall / (precision + recall) if precision + recall else Decimal(0)
 
 
 def _yes_rate(precision_recall: Sequence[Decimal], positives: Decimal) -> Decimal | None:

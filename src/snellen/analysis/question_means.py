@@ -6,7 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from snellen.analysis.statistics import Bounds, estimate_mean
+from msgspec.structs import replace
+
+from snellen.analysis.censoring import censored_mean, is_censored
+from snellen.analysis.statistics import SAME, Bounds, estimate_mean, group_spread, interval_of
 from snellen.metrics.declaration import MetricRow, ReplyMetric, declared, metric_of
 from snellen.records import Estimate, Result, Score
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
@@ -22,7 +25,10 @@ def mean_estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str)
 
 
 def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
-    """The mean of one metric over the questions of several benchmarks; those about one picture stay one group."""
+    """The mean of one metric over the questions of several benchmarks; those about one picture stay one group.
+
+    Where answers in a row broke off it is what the mean would be without that (`snellen.analysis.censoring`).
+    """
     row, values, groups, errors, asked = declared(metric), [], [], 0, 0
     kinds: Counter[tuple[int, int]] = Counter()
     for scored, scores in parts:
@@ -39,8 +45,42 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
                 kinds[
                     score.n_presentations, len(sample.turns[score.turn].options if sample.turns else sample.options)
                 ] += 1
-    unscored = asked - len(values) - errors
-    return estimate_mean(values, groups, bounds=_bounds(kinds, row), unscored=unscored, errors=errors)
+    bounds = _bounds(kinds, row)
+    estimate = estimate_mean(values, groups, bounds=bounds)
+    if any(is_censored(scores) for _, scores in parts):
+        estimate = _censored_estimate(parts, bounds, estimate)
+    if errors:
+        estimate = _with_worst_cases(estimate, math.fsum(values), errors, bounds)
+    return replace(estimate, unscored=asked - len(values) - errors, errors=errors)
+
+
+def _censored_estimate(parts: Sequence[Part], bounds: Bounds, plain: Estimate) -> Estimate:
+    """The mean without the bias of rows of answers that broke off; `plain` is that of the values alone."""
+    mean = censored_mean([scores for _, scores in parts])
+    if mean is None:
+        return plain
+    all_scores = ((scored.samples[score.sample_id].group, score) for scored, scores in parts for score in scores)
+    counted = [
+        (group, shift)
+        for (group, score), shift in zip(all_scores, mean.deviations, strict=True)
+        if score.value is not None or abs(shift) > SAME
+    ]
+    groups, shifts = [group for group, _ in counted], [shift for _, shift in counted]
+    spread = group_spread(shifts, groups)
+    low, high = interval_of(mean.value, spread, bounds)
+    if mean.unknown and low is not None and high is not None:
+        apart = [-math.inf < bound < math.inf for bound in bounds]
+        low = low + mean.unknown * (bounds[0] - low) if apart[0] else None
+        high = high + mean.unknown * (bounds[1] - high) if apart[1] else None
+    return replace(plain, value=mean.value, stderr=spread.error, low=low, high=high, groups=spread.groups)
+
+
+def _with_worst_cases(estimate: Estimate, total: float, errors: int, bounds: Bounds) -> Estimate:
+    """With what the mean is if all questions without an answer had the least value, and the greatest."""
+    if math.isinf(bounds[0]) or math.isinf(bounds[1]):
+        return estimate
+    least, most = ((total + errors * bound) / (estimate.n + errors) for bound in bounds)
+    return replace(estimate, least=least, most=most)
 
 
 def mean_over_questions(run: ScoredRun, rows: Sequence[Result]) -> Estimate | None:

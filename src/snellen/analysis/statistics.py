@@ -299,11 +299,8 @@ def _cosine_integral(x: float, power: float) -> float:
 
 def scaled_estimate(estimate: Estimate, factor: float) -> Estimate:
     """The estimate in another unit: value, error and interval times a positive factor."""
-    value, stderr, low, high = (
-        None if number is None else factor * number
-        for number in (estimate.value, estimate.stderr, estimate.low, estimate.high)
-    )
-    return replace(estimate, value=value, stderr=stderr, low=low, high=high)
+    numbers = {name: getattr(estimate, name) for name in ("value", "stderr", "low", "high", "least", "most")}
+    return replace(estimate, **{name: None if number is None else factor * number for name, number in numbers.items()})
 
 
 def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
@@ -320,8 +317,22 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
     if not valued:
         return Estimate(None, None, None, None, n, unscored, errors, groups)
     mean = math.fsum(estimate.value or 0.0 for estimate in valued) / len(valued)
+    least, most = _mean_worst_cases(valued)
     se = math.hypot(*(estimate.stderr or 0.0 for estimate in valued)) / len(valued)
     if any(estimate.low is None or estimate.high is None for estimate in valued):
-        return Estimate(mean, se, None, None, n, unscored, errors, groups)
+        return Estimate(mean, se, None, None, n, unscored, errors, groups, least, most)
     below, above = (math.hypot(*side) / len(valued) for side in zip(*map(margins, valued), strict=True))
-    return Estimate(mean, se, mean - below, mean + above, n, unscored, errors, groups)
+    return Estimate(mean, se, mean - below, mean + above, n, unscored, errors, groups, least, most)
+
+
+def _mean_worst_cases(valued: Sequence[Estimate]) -> Interval:
+    """The mean of the worst cases; an estimate without errors is its own, and one with them may have none."""
+    lost = [estimate for estimate in valued if estimate.errors]
+    if not lost or any(estimate.least is None or estimate.most is None for estimate in lost):
+        return None, None
+    ends = (
+        [getattr(estimate, end) if estimate.errors else estimate.value for estimate in valued]
+        for end in ("least", "most")
+    )
+    least, most = (math.fsum(end) / len(valued) for end in ends)
+    return least, most

@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.conditions import Condition
 from snellen.errors import DataError
+from snellen.protocols.base import labelled_declaration
+from snellen.protocols.declaration import UNDECLARED
 from snellen.reasons import Reason
 from snellen.records import Prediction
 from snellen.scoring.scored_run import ExcludedQuestion, ScoredBenchmark, ScoredRun
@@ -111,8 +113,11 @@ def _noted(run: ScoredRun, note: str) -> ScoredRun:
 def _reasons(run: ScoredRun) -> dict[Key, Shortfall]:
     """For each question asked, why it counts as not answered."""
     shortfalls: dict[Key, Shortfall] = {}
+    declared = {label: labelled_declaration(label) for label in run.manifest.protocols}
     for scored in run.benchmarks:
         for prediction in scored.predictions:
+            if not declared.get(prediction.protocol, UNDECLARED).is_unbiased(prediction.variant):
+                continue  # asked, or not, because of earlier replies: to leave its question out would choose by these
             key = scored.spec.name, prediction.sample_id
             shortfalls[key] = shortfalls.get(key) or _reason(prediction)
     return shortfalls

@@ -41,7 +41,7 @@ from snellen.drafts import Draft, ImageFile, LazyImage, PictureSpec, QuestionDra
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.parquet import RecordWriter, sort_by_group
 from snellen.images import ImageStore
-from snellen.paths import benchmark_folder
+from snellen.paths import benchmark_folder, check_benchmark_name
 from snellen.records import (
     Answer,
     Example,
@@ -78,6 +78,7 @@ def build_benchmark(
     distractors. Raises DataError naming file and line of the wrong rows; nothing is left behind in that
     case, and an earlier build stays as it was.
     """
+    check_benchmark_name(spec.name)
     reader = registry.find("readers", spec.source.reader)
     target = to or benchmark_folder(spec.name)
     if target.exists() and not target.is_dir():
@@ -96,7 +97,12 @@ def build_benchmark(
             manifest,
             warnings=(*manifest.warnings, *stats.notes),
             made=BuildInfo(
-                stats.read, stats.complete, _settings(recipe), writer.name if writer else "", stats.rejected
+                stats.read,
+                stats.complete,
+                _settings(recipe),
+                writer.name if writer else "",
+                stats.rejected,
+                stats.chance,
             ),
         )
         (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))

@@ -15,7 +15,7 @@ from snellen.drafts import Draft, QuestionDraft
 from snellen.errors import DataError, WrongRowsError
 from snellen.reformulation.answer_equality import opposite_yes_no
 from snellen.reformulation.distractors import Rejected, to_multiple_choice
-from snellen.reformulation.sampling import Sampling, draw_sample
+from snellen.reformulation.sampling import Sampling, draw_sample, inclusion_probabilities
 from snellen.seeds import rng_for
 
 DistractorSource = Literal["written", "pool"]
@@ -58,6 +58,8 @@ class BuildStats(Struct):
     rejected: Rejected = msgspec.field(default_factory=Counter)
     notes: list[str] = []
     """Notes about the source carried by drafts that were not chosen."""
+    chance: tuple[float, float] | None = None
+    """The lowest and the highest probability with which a question of the complete benchmark was drawn."""
 
 
 def reformulate(
@@ -103,9 +105,13 @@ def _sampled(spec: BenchmarkSpec, read: Drafts, recipe: Recipe, stats: BuildStat
     stats.read = len(strata)
     complete = draw_sample(strata, select, spec.draw, "select", recipe.seed)
     stats.complete = len(complete)
-    chosen = draw_sample([strata[place] for place in complete], sample, spec.draw, "sample", recipe.seed)
+    of_complete = [strata[place] for place in complete]
+    chosen = draw_sample(of_complete, sample, spec.draw, "sample", recipe.seed)
+    if chosen and sample.rule != "all":
+        chances = inclusion_probabilities(of_complete, sample).values()
+        stats.chance = (min(chances), max(chances))
     places = iter([complete[place] for place in chosen])
-    del strata, complete, chosen
+    del strata, complete, of_complete, chosen
     next_place = next(places, None)
     for place, draft in enumerate(read()):
         if place == next_place:

@@ -11,6 +11,7 @@ from snellen.catalogue.loading import (
     entry_folder,
     study_files,
     suite_facts,
+    suite_of,
 )
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "study_files",
     "suite_facts",
     "suite_members",
+    "suite_of",
     "suites",
 ]

@@ -1,6 +1,7 @@
 """Types of the hooks that suites add to the registry's groups.
 
 The types of the other groups are defined where they are used: extractors are `snellen.extraction.NamedExtractor`,
+templates `snellen.prompts.templates.Templates`,
 judge prompts `snellen.prompts.judge_prompts.JudgePrompt` (and `matching_prompts` their versions), report tables
 `snellen.report.suite_tables.SuiteTables`, metrics as described in `snellen.registry`. A source counter is a function
 like `snellen.building.source_counts.count_source`, registered under the name of its suite; a rating study is a

@@ -142,6 +142,14 @@ def suite_facts() -> Mapping[str, Suite]:
     return _suites(_named_folders())
 
 
+def suite_of(spec: BenchmarkSpec) -> Suite | None:
+    """The suite of a benchmark; of a user's own table in a suite's form, the suite that reads the form."""
+    if spec.suite:
+        return suite_facts().get(spec.suite)
+    with_forms = (suite for suite in suite_facts().values() if "table_forms" in suite.hooks)
+    return next((suite for suite in with_forms if spec.source.reader in suite.hooks.get("readers", {})), None)
+
+
 def suite_folders() -> Mapping[str, Traversable]:
     """The folder of each suite, by the suite's name."""
     return {folder.suite.name: folder.folder for folder in _folders(_named_folders()) if folder.suite}

@@ -50,6 +50,8 @@ class Aggregation(Struct, frozen=True, forbid_unknown_fields=True):
 class AsPublished(Struct, frozen=True, forbid_unknown_fields=True):
     """By what rules the tables of a suite's paper were made."""
 
+    templates: str = ""
+    """How its questions are asked: a name of the group `templates`; as any others when empty."""
     extractor: str = "standard"
     """Who reads the replies: a name of the registry's group `extractors`."""
     judge_prompt: str = ""

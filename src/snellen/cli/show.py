@@ -176,8 +176,8 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]],
 @contextmanager
 def build_progress(name: str) -> Iterator[Built]:
     """A status line on the terminal that counts the questions built."""
-    with err.status(f"building {name}") as status:
-        yield lambda count: status.update(f"building {name}: {count:,} questions") if count % 100 == 0 else None
+    with err.status(Text(f"building {name}")) as status:
+        yield lambda count: status.update(Text(f"building {name}: {count:,} questions")) if count % 100 == 0 else None
 
 
 def print_built(benchmark: Benchmark) -> None:

@@ -51,6 +51,21 @@ class Extractor(Protocol):
         ...
 
 
+def no_limit(labels: Sequence[str]) -> str:
+    """A rule that reads replies by label and by text."""
+    return ""
+
+
+def labels_alone(labels: Sequence[str]) -> str:
+    """The limit of a rule that reads no texts."""
+    return "" if labels else "finds labels alone, and options were listed without any"
+
+
+def texts_alone(labels: Sequence[str]) -> str:
+    """The limit of a rule that reads no labels."""
+    return "finds the texts of options alone, and options were shown with labels to answer by" if labels else ""
+
+
 class NamedExtractor(Struct, frozen=True):
     """An extractor of the registry's group `extractors`."""
 
@@ -59,6 +74,8 @@ class NamedExtractor(Struct, frozen=True):
     read: Extractor
     column: str = ""
     """Heading of its column in the table of all conformance cases; it has none when empty."""
+    limit: Callable[[Sequence[str]], str] = no_limit
+    """Why a right reply may go unread where options are shown with these labels, or none; empty where it is read."""
 
 
 def no_choice(reason: NoChoiceReason) -> ExtractedChoice:

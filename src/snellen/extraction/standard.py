@@ -20,7 +20,7 @@ from snellen.extraction.filled_forms import filled_form
 from snellen.extraction.normalisation import find_final_answer, normalise_reply
 from snellen.extraction.option_index import OptionIndex, index_options
 from snellen.extraction.plain_reading import read_plain
-from snellen.extraction.reading import ExtractedChoice, NamedExtractor
+from snellen.extraction.reading import ExtractedChoice, NamedExtractor, labels_alone
 from snellen.extraction.second_looks import PlainReply
 from snellen.extraction.settling import STATED, no_option
 from snellen.formats.late_patterns import late_pattern
@@ -184,4 +184,4 @@ def _readable(spoken: str) -> tuple[str, int]:
 
 
 STANDARD = NamedExtractor(VERSION, read_choice, "standard")
-STRICT = NamedExtractor(f"{VERSION}-strict", partial(read_choice, mode="strict"), "strict")
+STRICT = NamedExtractor(f"{VERSION}-strict", partial(read_choice, mode="strict"), "strict", labels_alone)

@@ -142,7 +142,7 @@ def table_rows(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]
                 raise DataError(f"{path}:{line}: {error}") from None
 
 
-def unknown_columns(names: Sequence[str], allowed: Collection[str], where: str) -> list[str]:
+def unknown_columns(names: Sequence[str], allowed: Collection[str], where: str = "") -> list[str]:
     """The columns that have no meaning here.
 
     Raises DataError for one that looks like a misspelling of a missing column: it would otherwise go
@@ -158,7 +158,8 @@ def unknown_columns(names: Sequence[str], allowed: Collection[str], where: str) 
     strange = [name for name in names if name not in allowed]
     for name in strange:
         if near := difflib.get_close_matches(_plain(name), missing, n=1, cutoff=0.8):
-            raise DataError(f"{where}: unknown column {name!r}; did you mean {missing[near[0]]!r}? Rename it")
+            place = f"{where}: " if where else ""
+            raise DataError(f"{place}unknown column {name!r}; did you mean {missing[near[0]]!r}? Rename it")
     return strange
 
 

@@ -246,5 +246,6 @@ def _arrays(purpose: str) -> ModuleType:
     return _caption_arrays
 
 
-CIDER = corpus_metric(cider, title="CIDEr", unit="CIDEr", low=0.0, high=10.0, scale="cider")
+UNLIKE = "10 needs a caption like every reference, and so references that are all alike"
+CIDER = corpus_metric(cider, title="CIDEr", unit="CIDEr", low=0.0, high=10.0, scale="cider", limit=UNLIKE)
 ROUGE_L = corpus_metric(rouge_l, title="ROUGE-L", unit="share", scale="rouge_l")

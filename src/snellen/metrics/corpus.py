@@ -53,6 +53,9 @@ def pooled_row(name: str, title: str, **declared: Any) -> MetricRow:
     return share(name, title, interval="linearised", **declared)
 
 
+_SHORT = "captions with fewer words than its n-grams have none that could match"
+
+
 def pooled_bleu(order: int, tokens: captions.Tokens = "standard") -> CorpusCountMetric:
     """BLEU of n-grams up to `order`, named `bleu_N`, or `legacy_bleu_N` on legacy tokens."""
     name_prefix, title_prefix = ("legacy_", "legacy ") if tokens == "legacy" else ("", "")
@@ -60,7 +63,7 @@ def pooled_bleu(order: int, tokens: captions.Tokens = "standard") -> CorpusCount
     token_note = "words between blanks, case and punctuation kept" if title_prefix else "0 to 1"
     return CorpusCountMetric(
         what=f"BLEU-{order} (Papineni et al. 2002): n-gram precisions pooled over all captions, {token_note}",
-        rows=(pooled_row(name, f"{title_prefix}BLEU-{order}", scale=name),),
+        rows=(pooled_row(name, f"{title_prefix}BLEU-{order}", scale=name, limit=_SHORT if order > 1 else ""),),
         count=partial(captions.bleu_counts, tokens=tokens),
         compute=lambda sums: (captions.bleu_from_sums(sums)[order - 1],),
         per_question=(name,),
@@ -111,6 +114,7 @@ _POPE_QUANTITIES = ("accuracy", "precision", "recall", "F1", "yes-rate", "unpars
 
 
 def _pope_metric_rows(name_prefix: str = "") -> tuple[MetricRow, ...]:
+    undefined = {"precision": "no reply is yes"}
     directions: dict[str, Better] = {"yes-rate": "neither", "unparsed rate": "lower"}
     return tuple(
         pooled_row(
@@ -119,6 +123,7 @@ def _pope_metric_rows(name_prefix: str = "") -> tuple[MetricRow, ...]:
             better=directions.get(quantity, "higher"),
             scale="" if quantity in directions else SHARE,
             unparsed="wrong",
+            undefined=undefined.get(quantity, ""),
         )
         for quantity in _POPE_QUANTITIES
     )

@@ -67,6 +67,7 @@ def _rows(name_prefix: str, title_prefix: str) -> tuple[MetricRow, ...]:
         return metric_row(
             f"{name_prefix}{name}", title=f"{title_prefix}{title}", unit="objects", low=0.0, better="lower",
             interval="linearised", scale=f"{name_prefix}{name}", unparsed="left out",
+            undefined="no reply has just one number",
         )  # fmt: skip
 
     def rate(name: str, title: str, **declared: object) -> MetricRow:

@@ -54,9 +54,13 @@ class MetricRow(Struct, frozen=True, kw_only=True):
     scale: str = ""
     """Rows on the same scale may be averaged over benchmarks; empty if such a mean makes no sense."""
     unparsed: UnparsedRule = "as text"
+    undefined: str = ""
+    """When replies alone can leave it without a value; empty where they cannot."""
     secondary_to: str = ""
     """The headline row beside which it is shown, under the short name `label`."""
     label: str = ""
+    limit: str = ""
+    """Why a right reply need not have the best value; empty where it has."""
     absent_reasons: Mapping[str, str] = {}
     """Why a run has no such row, by method, or under an empty key for any method."""
 

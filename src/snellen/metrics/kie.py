@@ -26,7 +26,7 @@ class F1(Struct, frozen=True):
 
     @property
     def precision(self) -> float:
-        """right / predicted; 0 when nothing was predicted."""
+        """right / predicted; 0 when nothing was predicted, as in SROIE's script."""
         return self.right / self.predicted if self.predicted else 0.0
 
     @property

@@ -47,4 +47,9 @@ def _line(text: str) -> str:
     return text.replace("\n", " ").replace("\t", " ").strip()
 
 
-LEGACY_VQA_ACCURACY = reply_metric(legacy_vqa_accuracy, unit="share", title="legacy VQA accuracy")
+LEGACY_VQA_ACCURACY = reply_metric(
+    legacy_vqa_accuracy,
+    unit="share",
+    title="legacy VQA accuracy",
+    limit="full marks need an answer that four annotators gave",
+)

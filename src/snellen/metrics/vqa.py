@@ -128,6 +128,8 @@ def check_annotators(references: Sequence[str]) -> None:
         )
 
 
-VQA_ACCURACY = reply_metric(vqa_accuracy, unit="share", title="VQA accuracy")
+VQA_ACCURACY = reply_metric(
+    vqa_accuracy, unit="share", title="VQA accuracy", limit="full marks need an answer that four annotators gave"
+)
 GQA_ACCURACY = reply_metric(gqa_accuracy, unit="share", title="GQA accuracy")
 TYPED_MATCH = reply_metric(typed_match, unit="share")

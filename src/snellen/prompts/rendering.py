@@ -47,6 +47,11 @@ class PromptRenderer(Struct, frozen=True):
     """Shown before the question, each with its pictures and its answer as a reply; they replace the in-context
     sample."""
 
+    @property
+    def response_prefix(self) -> str:
+        """The words that open a reply to a question with options; empty where nothing does."""
+        return self.templates.layout.response_prefix if self.prefix else ""
+
     def template_ids(self, method: Method) -> tuple[str, ...]:
         count = len(self.templates.instructions(self.family, method))
         return tuple(f"{self.family}.{method}.{i}" for i in range(count))
@@ -56,8 +61,8 @@ class PromptRenderer(Struct, frozen=True):
         variant = self._presented(variant)
         messages = self._conversation(sample, variant, history)
         turn = sample.rounds[variant.turn]
-        if turn.options and self.prefix:
-            messages = (*messages, _said("assistant", self.templates.layout.response_prefix))
+        if turn.options and self.response_prefix:
+            messages = (*messages, _said("assistant", self.response_prefix))
         return self._request(sample, variant, messages)
 
     def loglikelihood(self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...] = ()) -> Request:
@@ -67,12 +72,14 @@ class PromptRenderer(Struct, frozen=True):
         """
         variant = self._presented(variant)
         turn = sample.rounds[variant.turn]
-        messages = self._conversation(sample, replace(variant, labels=()), history)
+        messages = self._conversation(sample, replace(variant, labels=()), history, listed=False)
         return self._request(sample, variant, messages, turn.options)
 
     def _presented(self, variant: Variant) -> Variant:
-        """The variant as it is shown: examples show the format already, without the in-context sample."""
-        return replace(variant, in_context=False) if self.examples and variant.in_context else variant
+        """The variant as it is shown: examples show the format already, without the in-context sample; a layout may
+        list options without labels."""
+        in_context = variant.in_context and not self.examples
+        return replace(variant, in_context=in_context, labels=variant.labels if self.templates.layout.label else ())
 
     def _request(
         self, sample: Sample, variant: Variant, messages: tuple[Message, ...], continuations: tuple[str, ...] = ()
@@ -98,25 +105,26 @@ class PromptRenderer(Struct, frozen=True):
             stop=self.decoding.stop,
         )
 
-    def _conversation(self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...]) -> tuple[Message, ...]:
+    def _conversation(
+        self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...], *, listed: bool = True
+    ) -> tuple[Message, ...]:
         """The instruction opens the first user turn, and the image the first one that is no example, even when that is
         the in-context sample.
 
-        Options of earlier rounds stand in their stored order. Without labels no options are shown.
+        Options of earlier rounds stand in their stored order. Unless they are `listed` no options are shown.
         """
         *past, now = sample.rounds[: variant.turn + 1]
-        questions = [self._question(turn, (), alphabet_of(variant.labels, turn.options)) for turn in past]
+        questions = [self._question(turn, (), alphabet_of(variant.labels, turn.options), listed) for turn in past]
         if variant.wording:
             now = replace(now, question=sample.rewordings[variant.wording - 1])
-        questions.append(self._question(now, variant.order, variant.labels))
-        if sample.context:
-            questions[0] = f"{sample.context}\n{questions[0]}"
+        questions.append(self._question(now, variant.order, variant.labels, listed))
+        questions[0] = self._introduced(sample.context, questions[0])
         replies = [reply.text for reply in history[: len(past)]]
         pairs: list[tuple[str, str | None]] = list(zip(questions, [*replies, None], strict=True))
-        if variant.in_context and variant.labels:
+        if variant.in_context and listed:
             pairs.insert(0, self._in_context(variant))
         asked = [(() if place else sample.images, *pair) for place, pair in enumerate(pairs)]
-        shown = [(example.images, *self._answered(example, variant.labels)) for example in self.examples]
+        shown = [(example.images, *self._answered(example, variant.labels, listed)) for example in self.examples]
         messages: list[Message] = []
         for images, question, reply in (*shown, *asked):
             instruction = "" if messages else self.templates.named(variant.template)
@@ -126,33 +134,34 @@ class PromptRenderer(Struct, frozen=True):
                 messages.append(_said("assistant", reply))
         return tuple(messages)
 
-    def _question(self, turn: Turn, order: tuple[int, ...], labels: tuple[str, ...]) -> str:
-        """The question, and its options where there are labels to show them with."""
+    def _question(self, turn: Turn, order: tuple[int, ...], labels: tuple[str, ...], listed: bool) -> str:
+        """The question, and its options where they are listed."""
         question = self.templates.worded(turn.question)
-        if not (turn.options and labels):
+        if not (turn.options and listed):
             return question
         options = tuple(turn.options[i] for i in order) if order else turn.options
-        return f"{question} {lay_out(self.templates.layout, options, labels)}"
+        return lay_out(self.templates.layout, question, options, labels)
 
-    def _answered(self, example: Example, labels: tuple[str, ...]) -> tuple[str, str]:
+    def _introduced(self, context: str | None, question: str) -> str:
+        return self.templates.layout.context.format(context=context) + question if context else question
+
+    def _answered(self, example: Example, labels: tuple[str, ...], listed: bool) -> tuple[str, str]:
         """An example's question and its answer in the form asked for; of several reference texts the most frequent."""
         own = alphabet_of(labels, example.options)
-        question = self._question(example.rounds[0], (), own)
-        if example.context:
-            question = f"{example.context}\n{question}"
+        question = self._introduced(example.context, self._question(example.rounds[0], (), own, listed))
         if not example.options:
             [(text, _)] = Counter(example.texts).most_common(1)
             return question, text
         right = example.gold[0]
         option = example.options[right]
-        return question, write_reply(self.templates.layout, own[right], option) if own else option
+        return question, write_reply(self.templates.layout, own[right] if own else "", option) if listed else option
 
     def _in_context(self, variant: Variant) -> tuple[str, str]:
         """The question that shows the format, with options of its own and labels like those of the real one."""
         sample, layout = self.templates.in_context, self.templates.layout
         labels = alphabet_of(variant.labels, sample.options)
-        options_text = lay_out(layout, sample.options, labels)
-        return f"{sample.question} {options_text}", write_reply(layout, labels[0], sample.options[0])
+        reply = write_reply(layout, labels[0] if labels else "", sample.options[0])
+        return lay_out(layout, sample.question, sample.options, labels), reply
 
 
 def place_images(images: tuple[ImageRef, ...], text: str) -> tuple[Part, ...]:
@@ -169,12 +178,12 @@ def place_images(images: tuple[ImageRef, ...], text: str) -> tuple[Part, ...]:
     return tuple(part for part in parts if not isinstance(part, TextPart) or part.text)
 
 
-def lay_out(layout: Layout, options: tuple[str, ...], labels: tuple[str, ...]) -> str:
-    """`Options: (A) Yes; (B) No.`"""
-    listed = layout.separator.join(
-        f"{layout.label.format(label=label)} {option}" for label, option in zip(labels, options, strict=False)
-    )
-    return f"{layout.heading} {listed}{layout.stop}"
+def lay_out(layout: Layout, question: str, options: tuple[str, ...], labels: tuple[str, ...]) -> str:
+    """`Can you see it? Options: (A) Yes; (B) No.`"""
+    marks = [f"{layout.label.format(label=label)} " for label in labels] or [""] * len(options)
+    listed = layout.separator.join(mark + option for mark, option in zip(marks, options, strict=False))
+    gap = " " if layout.heading and not layout.heading[-1].isspace() else ""
+    return f"{layout.question.format(question=question)}{layout.heading}{gap}{listed}{layout.stop}"
 
 
 def write_reply(layout: Layout, label: str, option: str) -> str:

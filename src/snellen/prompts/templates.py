@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import re
 import string
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen import registry
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.decoding import parse_toml
 from snellen.prompts.reasoning_prompts import ReasoningPrompts, parse_reasoning_prompts
@@ -32,11 +35,18 @@ class Layout(Struct, frozen=True):
     """How a question with options is written, and how a reply to it looks."""
 
     heading: str
+    """A blank parts it from the options, unless it is empty or ends with white space."""
     label: str
+    """Empty where options are listed without labels: a reply then names one by its text."""
     separator: str
     stop: str
     response_prefix: str
+    """Empty where the reply is not opened."""
     reply: str
+    context: str = "{context}\n"
+    """What the first question of a sample with a context opens with."""
+    question: str = "{question} "
+    """What stands before the heading."""
 
 
 class Instructions(Struct, frozen=True):
@@ -56,6 +66,8 @@ class Templates(Struct, frozen=True):
     """Whether the instructions in a benchmark's own data, if any, replace Snellen's."""
     prompt: str = ""
     """What is asked in place of every instruction and question; `{question}` in it stands for the question."""
+    by_suite: dict[str, Templates] = {}
+    """Instead of these, for the benchmarks of a suite whose paper says how it asks."""
 
     def instructions(self, family: str, method: Method) -> tuple[str, ...]:
         """The instructions of a family under a method. Raises UnknownNameError."""
@@ -80,10 +92,8 @@ class Templates(Struct, frozen=True):
 
         Raises DataError for a field in braces other than `{question}`.
         """
-        if not prompt:
+        if not checked_prompt(prompt):
             return self
-        if fields := [field for field in re.findall(r"\{\w*\}", prompt) if field != QUESTION]:
-            raise DataError(f"prompt {prompt!r}: {fields[0]} stands for nothing; the one field is {QUESTION}")
         digest = hashlib.sha256(prompt.encode()).hexdigest()[:12]
         return replace(self, id=f"{self.id}, prompt {digest}", prompt=prompt)
 
@@ -99,6 +109,13 @@ class Templates(Struct, frozen=True):
         return self.families[family][cast(Method, method)].instructions[int(number)]
 
 
+def checked_prompt(prompt: str) -> str:
+    """The prompt itself. Raises DataError for a field in braces other than `{question}`."""
+    if fields := [field for field in re.findall(r"\{\w*\}", prompt) if field != QUESTION]:
+        raise DataError(f"prompt {prompt!r}: {fields[0]} stands for nothing; the one field is {QUESTION}")
+    return prompt
+
+
 @cache
 def default_templates() -> Templates:
     return parse_templates(files("snellen.prompts").joinpath("templates.toml").read_text("utf-8"), "templates.toml")
@@ -106,16 +123,37 @@ def default_templates() -> Templates:
 
 DATA = "data"
 """Stands for the instructions in a benchmark's own data; Snellen's own if there are none."""
+AS_PUBLISHED = "as-published"
+"""Stands for the prompts of the papers of suites that say so (`templates` of `[as_published]`), else Snellen's own."""
 
 
-def named_templates(name: str | Path) -> Templates:
-    """Snellen's own templates for no name, those of the data for `data`, else those of a file. Raises DataError."""
+def named_templates(name: str | Path, by_suite: Mapping[str, str] = MappingProxyType({})) -> Templates:
+    """Snellen's own templates for no name, those of the data for `data`, those that a suite brings, or of a file.
+
+    For `as-published` also those named `by_suite`. Raises DataError for a file that is none, UnknownNameError for a
+    name that nobody has.
+    """
     if not name:
         return default_templates()
+    own = default_templates()
     if name == DATA:
-        own = default_templates()
         return replace(own, id=f"{DATA}, else {own.id}", of_data=True)
+    if name == AS_PUBLISHED:
+        of_suites = {suite: named_templates(set_name) for suite, set_name in by_suite.items()}
+        ids = ", ".join(f"{suite} {templates.id}" for suite, templates in sorted(of_suites.items()))
+        return replace(own, id=f"{AS_PUBLISHED} ({ids}), else {own.id}", by_suite=of_suites)
+    sets = registry.targets("templates")
+    if name in sets:
+        found: Templates = registry.find("templates", str(name))
+        return found
+    if not Path(name).suffix and not Path(name).exists():
+        raise registry.unknown("set of templates", str(name), [DATA, AS_PUBLISHED, *sets])
     return load_templates(Path(name))
+
+
+def packaged_templates(package: str, file: str) -> Templates:
+    """Templates of a TOML file in a package, for the hook `templates` of its suite."""
+    return parse_templates(files(package).joinpath(file).read_text("utf-8"), file, default_templates())
 
 
 def load_templates(path: Path) -> Templates:
@@ -134,6 +172,7 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
     try:
         in_context, layout = content.pop("in_context", None), content.pop("layout", None)
         reasoning = parse_reasoning_prompts(content.pop("reasoning", {}), where)
+        prompt = msgspec.convert(content.pop("prompt", ""), str)
         own = msgspec.convert(content, dict[str, dict[Method, Instructions]])
         families = {name: dict(methods) for name, methods in (base.families if base else {}).items()}
         for family, methods in own.items():
@@ -144,6 +183,7 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
             in_context=msgspec.convert(in_context, InContext) if in_context or not base else base.in_context,
             layout=msgspec.convert(layout, Layout) if layout or not base else base.layout,
             reasoning=reasoning,
+            prompt=checked_prompt(prompt),
         )
     except msgspec.ValidationError as error:
         raise DataError(
@@ -161,12 +201,18 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
 
 
 def _check_layout(layout: Layout, where: str) -> None:
-    for name, form, fields in (("label", layout.label, {"label"}), ("reply", layout.reply, {"label", "option"})):
+    no_fields: set[str] = set()
+    forms = (
+        ("label", layout.label, {"label"}, {"label"} if layout.label else no_fields),
+        ("reply", layout.reply, {"label", "option"}, {"label"} if layout.label else {"option"}),
+        ("context", layout.context, {"context"}, no_fields),
+        ("question", layout.question, {"question"}, {"question"}),
+    )
+    for name, form, fields, needed in forms:
         try:
             used = {field for _, field, _, _ in string.Formatter().parse(form) if field is not None}
         except ValueError as error:
             raise DataError(f"{where}: [layout] {name} = {form!r}: {error}") from None
-        if "label" not in used or not used <= fields:
-            raise DataError(
-                f"{where}: [layout] {name} = {form!r} must hold {{label}}, and nothing but {sorted(fields)}"
-            )
+        if not needed <= used <= fields:
+            must = f"hold {{{min(needed)}}}, and " if needed else "hold "
+            raise DataError(f"{where}: [layout] {name} = {form!r} must {must}nothing but {sorted(fields)}")

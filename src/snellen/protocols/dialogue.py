@@ -94,8 +94,7 @@ class Dialogue(ProtocolSettings, frozen=True):
         ]
         votes = Counter(choice for choice in choices if choice is not None)
         if not votes:
-            prefixed = prompt.prefix and self.by == "generation"
-            prefix = prompt.templates.layout.response_prefix if prefixed else ""
+            prefix = prompt.response_prefix if self.by == "generation" else ""
             return EarlierReply(_continued(prefix, responses[0].text or ""))
         winner, _ = votes.most_common(1)[0]
         return self._as_reply(prompt, requests[0].variant, turn, turn.options[winner])
@@ -104,8 +103,8 @@ class Dialogue(ProtocolSettings, frozen=True):
         """The reply in the form that was asked for: label and text, or the bare text under likelihood."""
         if self.by == "likelihood" or text not in turn.options:
             return EarlierReply(text)
-        labels = alphabet_of(variant.labels, turn.options)
-        return EarlierReply(write_reply(prompt.templates.layout, labels[turn.options.index(text)], text))
+        labels = dict(zip(turn.options, alphabet_of(variant.labels, turn.options), strict=False))
+        return EarlierReply(write_reply(prompt.templates.layout, labels.get(text, ""), text))
 
 
 def _continued(prefix: str, text: str) -> str:

@@ -11,12 +11,17 @@ Fields of a row (TSV/CSV: columns):
 - `answer` may be missing from the whole file: a split with hidden answers;
 - `relevance` (JSON): how right each option is, a list of numbers from 0 up, for NDCG;
 - any other column named `tag_...` becomes a tag.
+A column may have another usual name for the same thing, in any case (`img`, `file_name`, `label`, `ground_truth` ...:
+`SYNONYMS`). A file in which no question has a picture, or none an answer, is refused unless that is said to be meant.
 Every cell is text: "NA", "None" and "5.0" stay as they are. An empty cell or a JSON null counts as missing.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +48,20 @@ OWN = ("id", "context", "group", "options", "relevance")
 """Columns that have a meaning here but none in MMBench's format."""
 FURTHER = tuple(f"image_{number}" for number in range(2, 33))
 """Columns of the second picture and those after it."""
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "image": tuple(
+        "images img imgs picture pictures pic photo path file file_name filename file_path filepath image_url "
+        "image_file image_name image_filename image_file_name img_path img_file img_name picture_path "
+        "photo_path".split()
+    ),
+    "answer": tuple(
+        "answers label gold gt gold_answer gold_label ground_truth groundtruth correct target correct_answer "
+        "correct_option correct_choice right_answer solution answer_idx answer_index reference "
+        "reference_answer".split()
+    ),
+}
+"""Other names for columns, which mean these where there is none of the name itself."""
+_MEANT = {other: name for name, others in SYNONYMS.items() for other in others}
 KNOWN = ("question", "index", "hint", "image", "image_path", "answer", *FURTHER, *OWN, *LETTERS)
 _KNOWN = frozenset(KNOWN)
 TAG, ANSWER_TAG = "tag_", "answer_tag_"
@@ -54,6 +73,10 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     file: str
     images: str = ""
     """Folder that image paths are relative to, and that holds all of them; the file's folder when empty."""
+    no_pictures: bool = False
+    """Whether it is meant that no question has a picture."""
+    hidden_answers: bool = False
+    """Whether it is meant that no question has an answer."""
 
 
 class _Row(NamedTuple):
@@ -75,6 +98,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     if not images.is_dir():
         raise DataError(f"{images}: there is no such folder of pictures (--images)")
     faults, strange, pictures, letters = list[str](), dict[str, None](), _PictureCells(), list[int]()
+    missing = _Missing(pictures=not chosen.no_pictures, answers=not chosen.hidden_answers)
     last: Draft | None = None  # kept back, since notes on the whole file go with it
     for row in _rows(path):
         if last is not None:
@@ -86,14 +110,64 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             strange |= dict.fromkeys(row.strange)
             last = _draft(row.cells, row.where, row.number, images)
             pictures.count(row.number, bool(last.images))
+            missing.look_at(last, row)
             if _is_letter_and_text(row.cells):
                 letters.append(row.number)
         except DataError as error:
             faults.append(str(error))
     if last is not None:
+        if not faults:
+            missing.check(path)
         yield replace(last, notes=(*_notes(path, list(strange)), *pictures.notes(path), *_letter_notes(path, letters)))
     if faults:
         raise WrongRowsError(faults)
+
+
+class _Missing:
+    """Whether a whole file lacks pictures or answers, and which column that means nothing here may hold them."""
+
+    def __init__(self, *, pictures: bool, answers: bool) -> None:
+        self._wanted = {"pictures": pictures, "answers": answers}
+        self._looks: dict[str, Counter[str]] = {"pictures": Counter(), "answers": Counter()}
+
+    def look_at(self, draft: Draft, row: _Row) -> None:
+        [question] = draft.rounds
+        there = {"pictures": bool(draft.images), "answers": bool(question.gold or question.texts)}
+        for what, wanted in self._wanted.items():
+            self._wanted[what] = wanted and not there[what]
+        if any(self._wanted.values()):
+            for name in row.strange:
+                cell = row.cells.get(name)
+                self._looks["pictures"][name] += _looks_like_picture(cell)
+                self._looks["answers"][name] += _looks_like_answer(cell, question.options)
+
+    def check(self, path: Path) -> None:
+        """Raise DataError where something is missing from all questions."""
+        for what, (one, column, option) in _WORDS.items():
+            if self._wanted[what]:
+                likely = " or ".join(repr(name) for name, count in self._looks[what].most_common() if count)
+                way_out = f"call {likely} {column!r}, which looks like {what}, or " if likely else "to build it so, "
+                raise DataError(f"{path}: no question has {one}; {way_out}say that it is meant: {option}")
+
+
+_WORDS = {"pictures": ("a picture", "image", "--no-pictures"), "answers": ("an answer", "answer", "--hidden-answers")}
+"""Of what may be missing: one of it, the column that holds it, and the flag by which it is meant to be missing."""
+_PICTURE_FILE = re.compile(r"\S.{0,500}\.(?:png|jpe?g|webp|gif|bmp|tiff?)(?:\?\S*)?", re.IGNORECASE)
+_ENCODED = ("data:image/", "iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
+"""How data URLs and the base64 of PNG, JPEG, GIF and WebP begin."""
+
+
+def _looks_like_picture(cell: Any) -> bool:
+    if isinstance(cell, list):
+        return bool(cell) and all(map(_looks_like_picture, cell))
+    if isinstance(cell, dict):
+        return any(map(_looks_like_picture, cell.values()))
+    return isinstance(cell, str) and (cell.startswith(_ENCODED) or _PICTURE_FILE.fullmatch(cell.strip()) is not None)
+
+
+def _looks_like_answer(cell: Any, options: Sequence[str]) -> bool:
+    text = _text(cell).strip() if cell is not None else ""
+    return bool(options) and (text in options or (len(text) == 1 and text.upper() in LETTERS[: len(options)]))
 
 
 class _PictureCells:
@@ -175,29 +249,61 @@ def _row_of(record: Any, where: str, number: int) -> _Row:
     if not isinstance(record, dict):
         shown = msgspec.json.encode(record).decode()[:40]
         return _Row(where, number, {}, fault=f"{where}: a row must be an object with a question, not {shown}")
-    try:
-        strange = _strangers(list(record), where)
-    except DataError as error:
-        return _Row(where, number, {}, fault=str(error))
-    return _Row(where, number, {name: value for name, value in record.items() if value is not None}, strange)
+    columns = _columns_of(tuple(record))
+    if columns.fault:
+        return _Row(where, number, {}, fault=f"{where}: {columns.fault}")
+    cells = {columns.names.get(name, name): value for name, value in record.items() if value is not None}
+    return _Row(where, number, cells, columns.strange)
 
 
 def _table(table: DelimitedTable) -> Iterator[_Row]:
-    if "question" not in table.header:
+    columns = _columns_of(tuple(table.header))
+    if "question" not in table.header and "question" not in columns.names.values():
         named = ", ".join(table.header) or "nothing"
         separator = "a comma" if table.path.suffix.lower() == ".csv" else "a tab"
         hint = f"; {separator} separates columns" if len(table.header) == 1 else ""
         raise DataError(f"{table.path}:1: the header has no column 'question'; it has {named}{hint}")
-    strange = _strangers(table.header, f"{table.path}:1")
+    if columns.fault:
+        raise DataError(f"{table.path}:1: {columns.fault}")
     for line, _, cells in table:
-        yield _Row(f"{table.path}:{line}", line, cells, strange)
+        known = {columns.names.get(name, name): cell for name, cell in cells.items()}
+        yield _Row(f"{table.path}:{line}", line, known, columns.strange)
 
 
-def _strangers(names: Sequence[str], where: str) -> tuple[str, ...]:
-    """The columns that mean nothing. Raises DataError for one that is nearly a known one."""
-    if _KNOWN.issuperset(names):
-        return ()
-    return tuple(name for name in unknown_columns(names, KNOWN, where) if not name.startswith((TAG, ANSWER_TAG)))
+class _Columns(NamedTuple):
+    """What the columns of a row mean."""
+
+    names: dict[str, str]
+    """The known name of each that has another."""
+    strange: tuple[str, ...] = ()
+    """Those that mean nothing here."""
+    fault: str = ""
+    """Why one may mean several things, or nearly has a known name."""
+
+
+@lru_cache(maxsize=1024)
+def _columns_of(given: tuple[str, ...]) -> _Columns:
+    """What columns mean by their names; the same for all rows of most files."""
+    if _KNOWN.issuperset(given):
+        return _Columns({})
+    others: dict[str, list[str]] = {}
+    for name in given:
+        folded = re.sub(r"[-_\s]+", "_", name.strip().casefold())
+        known = _MEANT.get(folded, folded)
+        if name not in _KNOWN and known in _KNOWN and known not in given:
+            others.setdefault(known, []).append(name)
+    if "image_path" in given:
+        others.pop("image", None)
+    for known, names in others.items():
+        if len(names) > 1:
+            several = " and ".join(map(repr, names))
+            return _Columns({}, fault=f"the columns {several} may all be {known!r}; rename the one that is")
+    renamed = {name: known for known, [name] in others.items()}
+    try:
+        strange = unknown_columns([renamed.get(name, name) for name in given], KNOWN)
+    except DataError as error:
+        return _Columns({}, fault=str(error))
+    return _Columns(renamed, tuple(name for name in strange if not name.startswith((TAG, ANSWER_TAG))))
 
 
 def _draft(row: dict[str, Any], where: str, line: int, images: Path) -> Draft:
@@ -318,6 +424,10 @@ def _images(row: dict[str, Any], where: str, folder: Path) -> tuple[bytes | Path
 def _image(cell: Any, where: str, folder: Path) -> bytes | Path:
     if not isinstance(cell, str) or not cell:
         raise DataError(f"{where}: image must be a path or base64 text, or in JSONL a list of them")
+    if cell.startswith(("http://", "https://")):
+        raise DataError(f"{where}: the image {cell[:60]!r} is a URL, and nothing is fetched here; download it")
+    if cell.startswith("data:"):
+        return decode_base64(cell.partition(",")[2], where, "a data URL")
     if len(cell) <= 1024 and (file := _path(folder, cell, where)).suffix:
         return file
     return decode_base64(cell, where, "a file name")

@@ -2,13 +2,19 @@
 
 A stratum is whatever a reader balances by: the answer, the object category, the question's type. Rules take
 the strata in the source's order and return positions in it, ascending.
+
+Every sample has a chance to be drawn that is known beforehand (`inclusion_probabilities`) and never 0: seats that do
+not come out even among strata are drawn by systematic sampling of the remainders (Madow, Annals of Mathematical
+Statistics 20, 1949), which gives each stratum its exact share in the mean and never more than one seat beside it.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Literal
 
 from msgspec import Struct
@@ -24,7 +30,7 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
 
     - `all`: everything.
     - `random`: `count` samples, or the share `ratio`, whatever their stratum.
-    - `balanced`: `count` or `ratio`, strata as frequent as in the source (ReForm-Eval E.1).
+    - `balanced`: `count` or `ratio`, strata as frequent as in the source (ReForm-Eval E.1); each sample is as likely.
     - `equal`: `each` samples of every stratum, or `count` in total, as evenly as the strata allow.
     - `equidistant`: shuffled, then every `step`-th (ReForm-Eval A.1, TDIUC).
     """
@@ -72,18 +78,32 @@ def draw_sample(strata: Sequence[str], sampling: Sampling, *names: str | int) ->
     match sampling.rule:
         case "random":
             places = rng.sample(range(count), sample_size)
-        case "balanced":
-            sizes = Counter(strata)
-            places = _draw(strata, _proportional(sizes, sample_size), rng)
-        case "equal":
-            sizes = Counter(strata)
-            shares = dict.fromkeys(sizes, sampling.each) if sampling.each else _even(sizes, sample_size)
-            places = _draw(strata, {name: min(share or 0, sizes[name]) for name, share in shares.items()}, rng)
+        case "balanced" | "equal":
+            # Of its own, so that a draw without remainders is the same whatever becomes of them.
+            seats = _seats(_expected_seats(Counter(strata), sampling, sample_size), rng_for(*names, "remainders"))
+            places = _draw(strata, seats, rng)
         case _:
             shuffled = list(range(count))
             rng.shuffle(shuffled)
             places = shuffled[:: sampling.step]
     return sorted(places)
+
+
+def inclusion_probabilities(strata: Sequence[str], sampling: Sampling) -> dict[str, float]:
+    """How likely each sample of a stratum is to be drawn, by the stratum's name.
+
+    Raises DataError when more samples are requested than there are.
+    """
+    count, sizes = len(strata), Counter(strata)
+    if sampling.rule == "all" or count < sampling.keep_below:
+        return dict.fromkeys(sizes, 1.0)
+    sample_size = _wanted(sampling, count)
+    if sampling.rule in ("balanced", "equal"):
+        expected = _expected_seats(sizes, sampling, sample_size)
+        return {name: float(expected[name] / size) for name, size in sizes.items()}
+    if sampling.step is not None:
+        sample_size = math.ceil(count / sampling.step)
+    return dict.fromkeys(sizes, sample_size / count)
 
 
 def _wanted(sampling: Sampling, count: int) -> int:
@@ -98,25 +118,34 @@ def _wanted(sampling: Sampling, count: int) -> int:
     return sample_size
 
 
-def _proportional(sizes: Counter[str], sample_size: int) -> dict[str, int]:
-    """Shares of `wanted` in proportion to the sizes, by largest remainder; ties go to the larger stratum."""
-    total = sum(sizes.values())
-    shares = {name: sample_size * size // total for name, size in sizes.items()}
-    remainders = sorted(sizes, key=lambda name: (-(sample_size * sizes[name] % total), -sizes[name], name))
-    for name in remainders[: sample_size - sum(shares.values())]:
-        shares[name] += 1
-    return shares
+def _expected_seats(sizes: Counter[str], sampling: Sampling, sample_size: int) -> dict[str, Fraction]:
+    """How many samples of each stratum are drawn in the mean over seeds."""
+    if sampling.each is not None:
+        return {name: Fraction(min(sampling.each, size)) for name, size in sizes.items()}
+    if sampling.rule == "balanced":
+        total = sum(sizes.values())
+        return {name: Fraction(sample_size * size, total) for name, size in sizes.items()}
+    expected: dict[str, Fraction] = {}
+    remaining = Fraction(sample_size)
+    for taken, (name, size) in enumerate(sorted(sizes.items(), key=lambda stratum: stratum[1])):
+        # What a small stratum cannot provide goes to the larger ones.
+        expected[name] = min(Fraction(size), remaining / (len(sizes) - taken))
+        remaining -= expected[name]
+    return expected
 
 
-def _even(sizes: Counter[str], sample_size: int) -> dict[str, int]:
-    """Equal shares for all strata; what a stratum is too small to provide goes to the others."""
-    shares: dict[str, int] = {}
-    remaining = sample_size
-    ordered = sorted(sizes, key=lambda name: (sizes[name], name))
-    for place, name in enumerate(ordered):
-        shares[name] = min(sizes[name], remaining // (len(ordered) - place))
-        remaining -= shares[name]
-    return shares
+def _seats(expected: dict[str, Fraction], rng: random.Random) -> dict[str, int]:
+    """Whole numbers that are as expected in the mean, each off by less than one, and with the same sum."""
+    order = sorted(expected)
+    rng.shuffle(order)
+    unit = math.lcm(*(share.denominator for share in expected.values()))
+    # A comb with one tooth per unit falls on the strata laid end to end; only its start is random.
+    end = unit - 1 - rng.randrange(unit)
+    seats = {}
+    for name in order:
+        begin, end = end, end + int(expected[name] * unit)
+        seats[name] = end // unit - begin // unit
+    return seats
 
 
 def _draw(strata: Sequence[str], shares: dict[str, int], rng: random.Random) -> list[int]:

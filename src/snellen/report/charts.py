@@ -225,8 +225,10 @@ def radar_chart(
     chance: Sequence[float | None],
 ) -> ChartDrawing:
     """One axis per share, one polygon per series; chance is dotted. Values are cut at the rim, which is 1."""
-    size, middle, radius = 390.0, (WIDTH / 2, 192.0), 128.0
     count = len(axes)
+    # So that neighbouring names of two lines each stand clear of one another.
+    zoom = 1.0 if count <= 12 else 1.35
+    width, size, middle, radius = zoom * WIDTH, zoom * 390.0, (zoom * WIDTH / 2, zoom * 192.0), zoom * 128.0
 
     def at(i: int, share: float) -> Point:
         angle = 2 * math.pi * i / count - math.pi / 2
@@ -251,7 +253,7 @@ def radar_chart(
             if point and place
         ]
         shapes.append(Group((*_outline("polygon", places), *marks), series))
-    return ChartDrawing(title, WIDTH, size, tuple(shapes))
+    return ChartDrawing(title, width, size, tuple(shapes))
 
 
 def _outline(style: str, places: Sequence[Point | None]) -> list[Shape]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.capability import headlines_of, protocol_preference
+from snellen.metrics.declaration import declared
 from snellen.records import Method, Result
 from snellen.report.formatting import DASH, metric_title
 from snellen.report.run_view import RunView
@@ -31,8 +32,14 @@ def _tables(view: RunView, standard: ScoredRun) -> list[Table]:
     if not rows:
         return []
     header = ("benchmark", "method", "standard metric", "standard", "published metric", "as published")
-    notes = ("Each benchmark's headline number by both conventions, of the same replies.",)
+    limits = (f"{metric_title(name)}: {limit}." for name in _metrics(view) if (limit := declared(name).limit))
+    notes = ("Each benchmark's headline number by both conventions, of the same replies.", *limits)
     return [Table(f"Standard and as published: {view.label}", header, tuple(rows), label_columns=2, notes=notes)]
+
+
+def _metrics(view: RunView) -> list[str]:
+    """The metrics that stand in the column of those published."""
+    return list(dict.fromkeys(headlines_of(one)[-1] for one in view.run.benchmarks if one.published))
 
 
 def _cells(scored: ScoredBenchmark, rows: Sequence[Result], method: Method) -> tuple[Cell, Cell]:

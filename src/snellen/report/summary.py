@@ -20,7 +20,7 @@ from snellen.report.run_view import (
     run_views,
 )
 from snellen.report.table import AbsentCell, NumberCell, Table
-from snellen.scoring.scored_run import ScoredRun
+from snellen.scoring.scored_run import ScoredRun, reading_limits
 
 COLUMNS = ("accuracy", "circular_accuracy", "instability", "hit_rate", "unparsed_rate")
 """The metric rows of the summary."""
@@ -73,6 +73,7 @@ def summary(views: Sequence[RunView]) -> Table:
             f"value [95% interval] n questions; {_how_taken(views)}; instability in nats.",
             *_coverage_notes(views),
             *_convention_notes(views),
+            *_reading_notes(views),
             *_bound_notes(rows),
             *_chance_notes(views),
             *_source_notes(views),
@@ -104,7 +105,8 @@ def summary_cell(
     if number is None:
         return AbsentCell(absence_reason(line, metric))
     if number.estimate.value is None:
-        return AbsentCell(number.reason or _why_unscored(line, number.estimate, benchmark))
+        undefined = declared(metric).undefined if number.estimate.n else ""
+        return AbsentCell(number.reason or undefined or _why_unscored(line, number.estimate, benchmark))
     return NumberCell(number.unit, number.estimate, number.secondary)
 
 
@@ -171,6 +173,19 @@ def _convention_notes(views: Sequence[RunView]) -> list[str]:
             )
             notes.append(f"As published: replies are read by {' and '.join(view.run.extractors)}{instead}.")
     return list(dict.fromkeys(notes))
+
+
+def _reading_notes(views: Sequence[RunView]) -> list[str]:
+    """Which rules cannot read a right reply to what was asked, and why."""
+    unread: dict[str, set[str]] = defaultdict(set)
+    for view in views:
+        for scored in view.run.benchmarks:
+            for limit in reading_limits(view.run, scored):
+                unread[limit].add(scored.spec.name)
+    return [
+        f"Right replies may go unread: {limit} ({min(names)}{f' and {len(names) - 1} more' if len(names) > 1 else ''})."
+        for limit, names in unread.items()
+    ]
 
 
 def _bound_notes(rows: Sequence[SummaryRow]) -> list[str]:

@@ -50,7 +50,7 @@ def parquet_report(views: Sequence[RunView]) -> bytes:
     import pyarrow.parquet as pq
 
     kinds = {"n": pa.int64(), "unscored": pa.int64(), "errors": pa.int64(), "groups": pa.int64()}
-    kinds |= dict.fromkeys(("value", "stderr", "low", "high"), pa.float64())
+    kinds |= dict.fromkeys(("value", "stderr", "low", "high", "least", "most"), pa.float64())
     names = [*(name for name in Result.__struct_fields__ if name != "estimate"), *Estimate.__struct_fields__]
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in names])
     rows = [flat_row(row) for view in views for row in view.rows]

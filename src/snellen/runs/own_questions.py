@@ -22,7 +22,7 @@ from snellen.benchmark import ALL, MANIFEST, SAMPLES, Benchmark, BenchmarkCounts
 from snellen.errors import DataError, StoreError
 from snellen.formats.parquet import RecordWriter
 from snellen.images import ImageStore, JoinedImages
-from snellen.paths import benchmark_folder
+from snellen.paths import benchmark_folder, check_benchmark_name
 from snellen.records import Sample
 from snellen.runs.journal import BenchmarkUse, write_atomically
 
@@ -32,7 +32,8 @@ ASKED = "asked"
 
 
 def questions_folder(run: Path, benchmark: str) -> Path:
-    """Where a run keeps the questions of a benchmark."""
+    """Where a run keeps the questions of a benchmark. Raises DataError for a name that leads out of the run."""
+    check_benchmark_name(benchmark, f"{run}: ")
     return run / QUESTIONS / benchmark
 
 

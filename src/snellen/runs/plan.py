@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.benchmark import MANIFEST, Benchmark, RandomPart, Selection, own_benchmarks
 from snellen.building.builder import build_benchmark
-from snellen.catalogue import BenchmarkSpec, entries, select, suite_members
+from snellen.catalogue import BenchmarkSpec, entries, select, suite_members, suite_of
 from snellen.catalogue.cards import benchmarks_seen, load_cards
 from snellen.conditions import Condition
 from snellen.errors import DataError, UnknownNameError
@@ -23,7 +23,7 @@ from snellen.images import Images, JoinedImages
 from snellen.models.base import answers_as
 from snellen.paths import as_word, benchmark_folder, slug
 from snellen.prompts.rendering import PromptRenderer
-from snellen.prompts.templates import Templates, named_templates
+from snellen.prompts.templates import AS_PUBLISHED, Templates, named_templates
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.protocols.control import with_controls
 from snellen.protocols.declaration import declaration_of
@@ -82,9 +82,12 @@ def plan_run(spec: RunSpec, announce: Announce = lambda line: None) -> RunPlan:
     if not spec.benchmarks:
         raise DataError("name a benchmark to run; `snellen list` shows all")
     protocols = tuple(parse_protocol(text) for text in spec.protocols)
-    templates = named_templates(spec.templates).with_prompt(spec.prompt)
     without = held_out_benchmarks(spec.benchmarks, spec.held_out_for, spec.cards, announce)
     benchmarks = find_benchmarks(spec.benchmarks, spec.where, spec.limit, announce, without=without, partial=True)
+    published = _published_templates(benchmarks)
+    if published and spec.scoring.as_published and not (spec.templates or spec.prompt):
+        spec = replace(spec, templates=AS_PUBLISHED)
+    templates = named_templates(spec.templates, published).with_prompt(spec.prompt)
     check_roles(RunPlan(spec, tuple(benchmarks), protocols, templates), dict(spec.roles))
     _check_temperature(RunPlan(spec, tuple(benchmarks), protocols, templates))
     check_examples(RunPlan(spec, tuple(benchmarks), protocols, templates))
@@ -95,6 +98,16 @@ def plan_run(spec: RunSpec, announce: Announce = lambda line: None) -> RunPlan:
         )
         spec = replace(spec, name=default_name(question))
     return RunPlan(spec, tuple(benchmarks), protocols, templates)
+
+
+def _published_templates(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, str]:
+    """By suite: the templates that its paper's questions were asked by, where it names some."""
+    found = (suite_of(use.benchmark.spec) for use in benchmarks)
+    return {
+        suite.name: suite.as_published.templates
+        for suite in found
+        if suite and suite.as_published and suite.as_published.templates
+    }
 
 
 def default_name(spec: RunSpec) -> str:
@@ -342,12 +355,15 @@ def _published(sample: Sample, histories: dict[str, tuple[str, ...]]) -> tuple[s
 
 
 def protocols_of(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
-    """The protocols that a benchmark is asked by: those of the run, else its own, else vanilla; and their controls."""
+    """The protocols that a benchmark is asked by: those of the run, else its own (a user's table asked as published has
+    those of the suite of its form), else vanilla; and their controls."""
     return with_controls(plan.protocols or _own_protocols(spec, plan), plan.spec.controls)
 
 
 def _own_protocols(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
-    own: dict[Method, tuple[str, ...]] = {"generation": spec.generation, "likelihood": spec.likelihood}
+    suite = suite_of(spec)
+    asked = suite if suite and not spec.suite and suite.name in plan.templates.by_suite else spec
+    own: dict[Method, tuple[str, ...]] = {"generation": asked.generation, "likelihood": asked.likelihood}
     plain: dict[Method, tuple[str, ...]] = {
         "generation": ("vanilla",),
         "likelihood": () if spec.formulation == "text" else ("likelihood",),
@@ -382,7 +398,8 @@ def few_shot_of(asked: Benchmark, plan: RunPlan) -> FewShot:
 
 
 def prompt_of(spec: BenchmarkSpec, formulation: Formulation, plan: RunPlan) -> PromptRenderer:
-    family, templates = spec.family or formulation, plan.templates
+    family, suite = spec.family or formulation, suite_of(spec)
+    templates = plan.templates.by_suite.get(suite.name, plan.templates) if suite else plan.templates
     if templates.of_data and spec.instructions:
         templates = templates.with_instructions(family, spec.instructions)
     limit = plan.spec.max_new_tokens or spec.max_new_tokens

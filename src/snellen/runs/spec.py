@@ -108,7 +108,8 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Folder of the run within `runs`; made from what is asked unless given."""
     runs: str = "runs"
     templates: str = ""
-    """A TOML file with your own wording, or `data` for that of the benchmarks' own data."""
+    """A TOML file with your own wording; `data` for that of the benchmarks' own data; the name of a suite's set; or
+    `as-published` for each suite's as its paper asked, the default where runs are scored as published."""
     prompt: str = ""
     """Asked in place of every instruction and question; `{question}` in it stands for the question."""
     prefix: bool = True

@@ -74,9 +74,14 @@ def circular_upper(predictions: Sequence[Prediction], answer: Answer, rotations:
 
 def consistency(predictions: Sequence[Prediction], rotations: int) -> float | None:
     """1 when all rotations name one option, right or wrong, 0 when two disagree or one names none; else None."""
-    if len({p.choice for p in predictions}) > 1 or any(p.choice is None for p in predictions):
+    if settles(predictions):
         return 0.0
     return 1.0 if _all_parsed(predictions, rotations) else None
+
+
+def settles(predictions: Sequence[Prediction]) -> bool:
+    """Whether one names no option or two disagree, so that the question has failed whatever its answer is."""
+    return len({p.choice for p in predictions}) > 1 or any(p.choice is None for p in predictions)
 
 
 def _all_parsed(predictions: Sequence[Prediction], rotations: int) -> bool:
@@ -132,7 +137,12 @@ def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[Metri
     return (
         share(name, words, unparsed="wrong", absent_reasons=absent),
         share(
-            f"{name}_of_parsed", f"{words} of parsed replies", unparsed="left out", secondary_to=name, label="of parsed"
+            f"{name}_of_parsed",
+            f"{words} of parsed replies",
+            unparsed="left out",
+            undefined="no reply names an option",
+            secondary_to=name,
+            label="of parsed",
         ),
         share(f"{name}_upper", f"{words}, unparsed as right", unparsed="right", secondary_to=name, label="at most"),
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import takewhile
 
 from snellen.metrics.declaration import ChoiceMetric
-from snellen.records import Score
+from snellen.records import Prediction, Score
 from snellen.scoring import choice_metrics, repeat_metrics
 from snellen.scoring.questions import (
     HIDDEN_ANSWER,
     NOT_ASKED,
     NOT_ROTATED,
+    AnswersInARow,
     AskedQuestion,
     Unscored,
     has_baseline,
@@ -18,13 +20,16 @@ from snellen.scoring.questions import (
     why_unparsed,
 )
 
+Passes = tuple[Prediction, ...]
+Verdict = Callable[[Passes], float | None]
+
 
 def score_choice(question: AskedQuestion) -> Iterator[Score]:
     """All choice metrics of one question that its protocol gives."""
     answer, declared = question.answer, question.declaration
     tests = tuple(filter(has_baseline, question.came))
     read = tuple(filter(has_baseline, question.unbiased))
-    count, unanswered = len(read) or 1, why_unanswered(question)
+    n, unanswered = len(read) or 1, why_unanswered(question)
     names = choice_metrics.ACCURACY.names
     if answer is None or not read:
         lost = HIDDEN_ANSWER if answer is None and tests else unanswered
@@ -32,16 +37,18 @@ def score_choice(question: AskedQuestion) -> Iterator[Score]:
     else:
         headline, of_parsed, upper = names
         parsed = choice_metrics.accuracy_of_parsed(read, answer)
-        yield question.score(headline, choice_metrics.accuracy(read, answer), count)
-        yield question.score(of_parsed, why_unparsed(read) if parsed is None else parsed, count)
-        yield question.score(upper, choice_metrics.accuracy_upper(read, answer), count)
-    yield question.score("unparsed_rate", choice_metrics.unparsed_rate(read) if read else unanswered, count)
+        yield question.score(headline, choice_metrics.accuracy(read, answer), n)
+        yield question.score(of_parsed, why_unparsed(read) if parsed is None else parsed, n)
+        yield question.score(upper, choice_metrics.accuracy_upper(read, answer), n)
+    yield question.score("unparsed_rate", choice_metrics.unparsed_rate(read) if read else unanswered, n)
     if declared.circular:
         yield from _circular_scores(question)
     if question.protocol.method == "generation":
-        yield question.score("hit_rate", choice_metrics.hit_rate(read) if read else unanswered, count)
+        labelled = not read or any(p.variant.labels for p in read)
+        hits = choice_metrics.hit_rate(read) if read else unanswered
+        yield question.score("hit_rate", hits if labelled else NO_LABELS, n)
     else:
-        yield question.score("tie_rate", choice_metrics.tie_rate(read) if read else unanswered, count)
+        yield question.score("tie_rate", choice_metrics.tie_rate(read) if read else unanswered, n)
     if declared.repeated_for:
         yield from _repeat_scores(question)
     if declared.instability:
@@ -50,8 +57,12 @@ def score_choice(question: AskedQuestion) -> Iterator[Score]:
             yield question.score(name, entropy(tests) if whole else unanswered, len(tests) or 1)
 
 
+NO_LABELS = Unscored("metric undefined", "options were listed without labels")
+
+
 def _repeat_scores(question: AskedQuestion) -> Iterator[Score]:
-    """Of a question that was asked several times; failed replies are left out where enough came."""
+    """Of a question that was asked several times; failed replies are left out where that changes no expectation: the
+    majority of fewer replies is less often right."""
     came, answer, k = question.came, question.answer, question.declaration.repeated_for
     passes, voted, agrees = repeat_metrics.REPEATS.names
     few = why_unanswered(question) if len(came) < len(question.predictions) else NOT_ASKED
@@ -61,7 +72,8 @@ def _repeat_scores(question: AskedQuestion) -> Iterator[Score]:
     else:
         right = sum(p.choice in answer.options for p in came)
         yield question.score(passes, repeat_metrics.pass_at(k, len(came), right), len(came))
-    yield question.score(voted, repeat_metrics.majority(came, answer) if answer and came else lost, len(came) or 1)
+    whole = answer is not None and len(came) == question.declaration.n_presentations(question.sample)
+    yield question.score(voted, repeat_metrics.majority(came, answer) if answer and whole else lost, len(came) or 1)
     yield question.score(agrees, repeat_metrics.agreeing_pairs(came) if len(came) > 1 else few, len(came) or 1)
 
 
@@ -82,28 +94,45 @@ def score_choice_metric(question: AskedQuestion, metric: ChoiceMetric) -> Iterat
 
 
 def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
-    rotations, answer = question.declaration.n_presentations(question.sample), question.answer
+    declared, answer = question.declaration, question.answer
+    rotations = declared.n_presentations(question.sample)
     names = (*choice_metrics.CIRCULAR_ACCURACY.names, "circular_drop")
     if rotations < 2:
         yield from (question.score(name, NOT_ROTATED) for name in (*names, "consistency"))
         return
     failed = why_unanswered(question) if len(question.came) < len(question.predictions) else NOT_ASKED
+    came = tuple(takewhile(lambda p: p.error is None, question.predictions))
+    ended = len(came) == rotations or (declared.stops_early and choice_metrics.settles(came))
 
-    def score(name: str, value: float | None, otherwise: Unscored = failed) -> Score:
-        return question.score(name, otherwise if value is None else value, rotations)
+    def score(name: str, verdict: Verdict) -> Score:
+        """By the first passes alone that settle it, lest what failed after them decide which questions count."""
+        for steps in range(1, len(came) + 1):
+            if (value := verdict(came[:steps])) is not None:
+                return question.score(name, value, rotations, AnswersInARow(steps))
+        lost = why_unparsed(came) if ended else failed
+        return question.score(name, lost, rotations, AnswersInARow(len(came), broken=not ended))
 
-    yield score("consistency", choice_metrics.consistency(question.came, rotations) if question.came else None)
-    if answer is None or not question.came:
-        hidden = HIDDEN_ANSWER if question.came else why_unanswered(question)
-        yield from (question.score(name, hidden) for name in names)
+    yield score("consistency", lambda passes: choice_metrics.consistency(passes, rotations))
+    if answer is None:
+        yield from (question.score(name, HIDDEN_ANSWER if question.came else failed) for name in names)
         return
     headline, of_parsed, upper, drop = names
-    verdict = choice_metrics.circular(question.came, answer, rotations)
-    unparsed = any(p.choice is None for p in question.came)
-    yield score(headline, verdict)
-    parsed = choice_metrics.circular_of_parsed(question.came, answer, rotations)
-    yield score(of_parsed, parsed, why_unparsed(question.came) if unparsed else failed)
-    yield score(upper, choice_metrics.circular_upper(question.predictions, answer, rotations))
-    first = question.unbiased
-    lost_by_turning = choice_metrics.accuracy(first, answer) - verdict if first and verdict is not None else None
+
+    def whole(passes: Passes) -> float | None:
+        return choice_metrics.circular(passes, answer, rotations)
+
+    def parsed(passes: Passes) -> float | None:
+        return choice_metrics.circular_of_parsed(passes, answer, rotations)
+
+    def at_most(passes: Passes) -> float | None:
+        is_all = ended and len(passes) == len(came)
+        return choice_metrics.circular_upper(passes, answer, rotations) if is_all else parsed(passes)
+
+    def lost_by_turning(passes: Passes) -> float | None:
+        verdict = whole(passes)
+        return None if verdict is None else choice_metrics.accuracy(passes[:1], answer) - verdict
+
+    yield score(headline, whole)
+    yield score(of_parsed, parsed)
+    yield score(upper, at_most)
     yield score(drop, lost_by_turning)

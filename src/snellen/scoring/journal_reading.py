@@ -21,6 +21,7 @@ from snellen.records import Prediction, Sample, Turn, Variant
 from snellen.runs.journal import JournalReader, RunManifest, numbered_journals, read_entries
 from snellen.runs.mending import check_fits
 from snellen.scoring.baselines import Baselines
+from snellen.scoring.questions import AnswersInARow
 from snellen.scoring.request_costs import CostTally, RequestCost
 from snellen.scoring.role_uses import RoleTally, RoleUse
 from snellen.scoring.talks import TalkCost, Talks
@@ -60,6 +61,8 @@ class PartRead(Struct):
     """Replies that the rules left open, or read as likely, by the id of their prediction."""
     costs: dict[Question, TalkCost]
     """What the answers took that several steps led to."""
+    rows: dict[Question, AnswersInARow]
+    """How many of these steps were answered one after the other."""
 
 
 def look_through(folder: Path, manifest: RunManifest, parts: Mapping[str, Mapping[str, int]]) -> Asked:
@@ -99,7 +102,7 @@ class PartReader:
 
         Raises StoreError for an exchange that is not about its sample, DataError for two presentations that are alike.
         """
-        read = PartRead({}, {}, {})
+        read = PartRead({}, {}, {}, {})
         talks, shared = Talks(self._protocols), _Shared()
         with JournalReader(self._journals) as journal:
             for place in places:
@@ -139,6 +142,7 @@ class PartReader:
             read.presented[key] = {prediction.variant: prediction}
             if _is_doubtful(prediction, question):
                 read.doubtful[id(prediction)] = UnparsedReply(prediction, question, text)
+            read.rows[key] = talk.row
             if talk.conclusion.response.error is None:
                 read.costs[key] = talk.cost
         return read

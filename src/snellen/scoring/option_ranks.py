@@ -65,7 +65,10 @@ RANKING = OptionRanking(
         ),
         *(share(f"recall_at_{k}", f"recall at {k}", unparsed="left out") for k in RECALLS),
         metric_row("mean_rank", unit="rank", low=1.0, better="lower", scale="rank", unparsed="left out"),
-        share("ndcg", "NDCG", scale="ndcg", unparsed="left out"),
+        share(
+            "ndcg", "NDCG", scale="ndcg", unparsed="left out",
+            limit="annotators may find another option better than the right one, and the order of all of them counts",
+        ),
     ),
 )  # fmt: skip
 

@@ -14,7 +14,8 @@ from snellen.scoring.answers import Key, open_answers
 
 
 class Oracle(ShownByName):
-    """Names the label of the first correct option, finds it most likely, or says the first reference."""
+    """Names the first correct option by its label, or by its text where no labels are shown; finds it most likely; or
+    says the first reference."""
 
     kinds: frozenset[Kind] = ALL_KINDS
     batch_size = 1024
@@ -23,12 +24,15 @@ class Oracle(ShownByName):
     def __init__(self, name: str) -> None:
         self.name = name
         self._answers: dict[str, Mapping[Key, Answer]] = {}
+        self._folders: dict[str, Path] = {}
+        self._options: dict[str, dict[Key, tuple[str, ...]]] = {}
 
     def fingerprint(self) -> dict[str, str]:
-        return {"instrument": "oracle", "version": "1"}
+        return {"instrument": "oracle", "version": "2"}
 
     def prepare(self, benchmarks: Sequence[Path]) -> None:
-        self._answers = {Benchmark(folder).name: open_answers(folder) for folder in benchmarks}
+        self._folders = {Benchmark(folder).name: folder for folder in benchmarks}
+        self._answers = {name: open_answers(folder) for name, folder in self._folders.items()}
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
         return [self._reply(request) for request in requests]
@@ -50,8 +54,19 @@ class Oracle(ShownByName):
             return _UNKNOWN
         if not answer.options:
             return Response(text=answer.texts[0], finish="stop")
-        place = request.variant.order.index(answer.options[0])
-        return Response(text=f"({request.variant.labels[place]})", finish="stop")
+        variant, right = request.variant, answer.options[0]
+        if variant.labels:
+            return Response(text=f"({variant.labels[variant.order.index(right)]})", finish="stop")
+        return Response(text=self._options_of(request.benchmark)[request.sample_id, variant.turn][right], finish="stop")
+
+    def _options_of(self, benchmark: str) -> dict[Key, tuple[str, ...]]:
+        """The texts of the options of each question, read once a question shows them without labels."""
+        if benchmark not in self._options:
+            samples = Benchmark(self._folders[benchmark]).samples()
+            self._options[benchmark] = {
+                (sample.id, number): turn.options for sample in samples for number, turn in enumerate(sample.rounds)
+            }
+        return self._options[benchmark]
 
 
 _UNKNOWN = Response(error=Failure("model", "the oracle has no answer to this question"))

@@ -24,6 +24,17 @@ Value = float | Unscored
 """What a metric made of a question, or why it could not."""
 
 
+class AnswersInARow(Struct, frozen=True, gc=False):
+    """How many answers came, one after the other, that a value takes; or came before the first that did not."""
+
+    steps: int = 0
+    broken: bool = False
+
+
+AT_ONCE = AnswersInARow()
+"""Of a value that takes no more answers than any other."""
+
+
 class AskedQuestion(Struct, frozen=True, gc=False):
     """One question under one protocol, with its gold and what was predicted, by presentation."""
 
@@ -32,6 +43,8 @@ class AskedQuestion(Struct, frozen=True, gc=False):
     number: int
     answer: Answer | None
     predictions: tuple[Prediction, ...]
+    before: AnswersInARow = AT_ONCE
+    """Answers that had to come before the question was asked: rounds of a dialogue, steps of a talk."""
 
     @property
     def declaration(self) -> Declaration:
@@ -63,9 +76,9 @@ class AskedQuestion(Struct, frozen=True, gc=False):
         """The answers published beside an open question; its reference texts where there are no others."""
         return (self.answer.candidates if self.answer else ()) or self.golds
 
-    def score(self, metric: str, value: Value, n_presentations: int = 1) -> Score:
-        """The record of a value, or of why there is none."""
-        lost = value if isinstance(value, Unscored) else None
+    def score(self, metric: str, value: Value, n_presentations: int = 1, row: AnswersInARow | None = None) -> Score:
+        """The record of a value, or of why there is none; `row` where it takes answers in a row itself."""
+        lost, row = value if isinstance(value, Unscored) else None, row or self.before
         return Score(
             self.protocol.label,
             self.protocol.method,
@@ -77,6 +90,8 @@ class AskedQuestion(Struct, frozen=True, gc=False):
             lost.reason if lost else None,
             lost.detail if lost else "",
             n_presentations,
+            row.steps,
+            row.broken,
         )
 
 

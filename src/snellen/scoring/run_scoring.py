@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.catalogue import BenchmarkSpec, suite_facts
+from snellen.catalogue import BenchmarkSpec, suite_of
 from snellen.catalogue.suites import AsPublished
 from snellen.errors import DataError
 from snellen.extraction import find_extractor
@@ -42,7 +42,7 @@ from snellen.scoring.judges.ensemble import JudgeEnsemble
 from snellen.scoring.judges.marking import JudgedMetric
 from snellen.scoring.option_ranks import OptionRanking, score_ranks
 from snellen.scoring.picture_means import PictureMean, count_over_pictures
-from snellen.scoring.questions import AskedQuestion
+from snellen.scoring.questions import AnswersInARow, AskedQuestion
 from snellen.scoring.score_table import ScoreTable, Section
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.stored_records import LineRange, RecordSpool, StoredRecords
@@ -142,7 +142,7 @@ def check_metrics(names: Iterable[str]) -> None:
 
 def rules_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> AsPublished | None:
     """The rules of its suite's tables, if a benchmark is scored by them."""
-    suite = suite_facts().get(spec.suite) if scoring.as_published else None
+    suite = suite_of(spec) if scoring.as_published else None
     return suite.as_published if suite else None
 
 
@@ -227,11 +227,18 @@ class _Scored:
 
     def __init__(self, benchmark: str, spool: RecordSpool | None) -> None:
         self._spool = spool
-        self.scores = ScoreTable(benchmark)
+        self._sections: dict[Section, list[Score]] = defaultdict(list)
+        self._table = ScoreTable(benchmark)
         self._predictions: list[Prediction] = []
         self._tallies: dict[Section, list[QuestionCounts]] = defaultdict(list)
         self._prediction_lines: list[LineRange] = []
         self._tally_lines: dict[Section, list[LineRange]] = defaultdict(list)
+
+    def add_scores(self, section: Section, scores: Iterable[Score]) -> None:
+        if self._spool:
+            self._table.add(section, scores)
+        else:
+            self._sections[section].extend(scores)
 
     def add_predictions(self, predictions: Iterable[Prediction]) -> None:
         if self._spool:
@@ -248,14 +255,13 @@ class _Scored:
     def of(self, one: _Scorable) -> ScoredBenchmark:
         """The benchmark with all that was added."""
         predictions: Collection[Prediction] = tuple(self._predictions)
-        scores: Collection[Score] = self.scores
+        scores: Collection[Score] = tuple(score for key in sorted(self._sections) for score in self._sections[key])
         tallies: Collection[QuestionCounts] = tuple(t for key in sorted(self._tallies) for t in self._tallies[key])
         if self._spool:
             lines = [line for key in sorted(self._tally_lines) for line in self._tally_lines[key]]
             predictions = StoredRecords(self._spool.file, Prediction, self._prediction_lines)
             tallies = StoredRecords(self._spool.file, QuestionCounts, lines) if lines else ()
-        else:
-            scores = tuple(scores)
+            scores = self._table
         return ScoredBenchmark(one.spec, one.samples, predictions, scores, one.answers, tallies, one.rules)
 
 
@@ -272,30 +278,37 @@ def _score_part(
                 turn,
                 one.answers.get((sample.id, turn)),
                 in_order(presented.get((protocol.label, sample.id, turn), {})),
+                read.rows.get((protocol.label, sample.id, turn)) or _rounds_before(presented, protocol, sample, turn),
             )
             for sample in part.samples.values()
             if protocol.applies(sample)
             for turn in range(len(sample.rounds))
         ]
-        scored.scores.add((number, 0), _choice_scores(questions, read.costs))
+        scored.add_scores((number, 0), _choice_scores(questions, read.costs))
         open_questions = [question for question in questions if not question.turn.options]
         for place, name in enumerate(_metrics_of(one.spec, metrics), 1):
             section, metric = (number, place), find_metric(name)
             if isinstance(metric, ChoiceMetric):
                 chosen = (s for q in questions if q.turn.options for s in score_choice_metric(q, metric))
-                scored.scores.add(section, chosen)
+                scored.add_scores(section, chosen)
             elif isinstance(metric, OptionRanking):
-                scored.scores.add(section, score_ranks(questions, metric))
+                scored.add_scores(section, score_ranks(questions, metric))
             elif isinstance(metric, (PictureMean, CorpusCountMetric)):
                 if isinstance(metric, PictureMean):
                     counted = count_over_pictures(questions, name, metric, one.spec.pictures_share)
                 else:
                     counted = count_questions(questions, name, metric)
                 scored.add_tallies(section, counted)
-                scored.scores.add(section, own_scores(counted))
+                scored.add_scores(section, own_scores(counted))
             elif isinstance(metric, (ReplyMetric, CorpusMetric, JudgedMetric)):
-                scored.scores.add(section, score_texts(open_questions, metric, panel))
+                scored.add_scores(section, score_texts(open_questions, metric, panel))
     scored.add_predictions(_in_sample_order(part, presented))
+
+
+def _rounds_before(presented: Presented, protocol: Protocol, sample: Sample, turn: int) -> AnswersInARow:
+    """The rounds that a round of a dialogue follows; one that was never asked broke off with the last one asked."""
+    asked = sum(1 for _ in takewhile(lambda n: (protocol.label, sample.id, n) in presented, range(turn + 1)))
+    return AnswersInARow(turn) if not 0 < asked <= turn else AnswersInARow(asked - 1, broken=True)
 
 
 def _choice_scores(questions: Sequence[AskedQuestion], costs: Mapping[Question, TalkCost]) -> Iterator[Score]:

@@ -1,4 +1,4 @@
-"""Scores in columns: 22 bytes each instead of a record, for millions of them."""
+"""Scores in columns: 24 bytes each instead of a record, for millions of them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,14 @@ class _Columns:
         self.values = array("d")
         self.reasons = array("I")
         self.presentations = array("H")
+        self.steps = array("h")
+        """Those of a broken row as -1 - steps."""
         self.known_rows: dict[int, None] = {}
 
-    def __iter__(self) -> Iterator[tuple[int, int, int, float, int, int]]:
-        return zip(self.rows, self.samples, self.turns, self.values, self.reasons, self.presentations, strict=True)
+    def __iter__(self) -> Iterator[tuple[int, int, int, float, int, int, int]]:
+        return zip(
+            self.rows, self.samples, self.turns, self.values, self.reasons, self.presentations, self.steps, strict=True
+        )
 
 
 class ScoreTable(Collection[Score]):
@@ -55,6 +59,7 @@ class ScoreTable(Collection[Score]):
             columns.values.append(0.0 if score.value is None else score.value)
             columns.reasons.append(self._reasons.setdefault(said, len(self._reasons)))
             columns.presentations.append(score.n_presentations)
+            columns.steps.append(-1 - score.steps if score.broken else score.steps)
 
     def __len__(self) -> int:
         return sum(len(columns.rows) for columns in self._sections.values())
@@ -84,7 +89,7 @@ class ScoreTable(Collection[Score]):
         for columns in self._ordered:
             if only is not None and only not in columns.known_rows:
                 continue
-            for row, sample, turn, number, said, presentations in columns:
+            for row, sample, turn, number, said, presentations, steps in columns:
                 if only is not None and row != only:
                     continue
                 has_value, reason, detail = reasons[said]
@@ -101,6 +106,8 @@ class ScoreTable(Collection[Score]):
                     reason,
                     detail,
                     presentations,
+                    -1 - steps if steps < 0 else steps,
+                    steps < 0,
                 )
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from snellen import registry
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.suites import AsPublished
+from snellen.extraction import find_extractor
 from snellen.formats.shown_text import object_line
 from snellen.reasons import Reason
 from snellen.records import Answer, Convention, Prediction, Result, Sample, Score
@@ -62,6 +64,12 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
         ]
         return math.fsum(shares) / len(shares) if shares else None
 
+    @cached_property
+    def labels_shown(self) -> frozenset[tuple[str, ...]]:
+        """The labels that options were shown with where a reply was asked for; an empty tuple for none."""
+        asked = (p.variant for p in self.predictions if p.method == "generation" and p.variant.order)
+        return frozenset(variant.labels for variant in asked)
+
 
 class ExcludedQuestion(Struct, frozen=True):
     """A question that is left out of a comparison; there is no `reason` for a run that did answer it."""
@@ -107,11 +115,23 @@ class ScoredRun(Struct, frozen=True):
         """By whose rules its numbers are."""
         return "as-published" if self.scoring.as_published else "standard"
 
+    def extractor_of(self, one: ScoredBenchmark) -> str:
+        """Who read the replies of a benchmark: as published, its suite's own."""
+        return one.published.extractor if one.published else self.scoring.extractor
+
     @property
     def extractors(self) -> tuple[str, ...]:
-        """Who read the replies: as published, each suite's own."""
-        names = (one.published.extractor if one.published else self.scoring.extractor for one in self.benchmarks)
-        return tuple(dict.fromkeys(names)) or (self.scoring.extractor,)
+        """Who read the replies."""
+        return tuple(dict.fromkeys(map(self.extractor_of, self.benchmarks))) or (self.scoring.extractor,)
+
+
+def reading_limits(run: ScoredRun, one: ScoredBenchmark) -> list[str]:
+    """Why the rules that read a benchmark's replies may not read a right one to what was asked; empty where they do."""
+    name = run.extractor_of(one)
+    if name not in registry.targets("extractors"):  # kept by a package that is gone
+        return []
+    limits = (find_extractor(name).limit(labels) for labels in sorted(one.labels_shown))
+    return [f"{name} {limit}" for limit in dict.fromkeys(limits) if limit]
 
 
 def run_labels(runs: Sequence[ScoredRun]) -> list[str]:

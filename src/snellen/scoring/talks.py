@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -10,7 +11,7 @@ from snellen.metrics.declaration import Metric, metric_row
 from snellen.protocols.base import labelled_declaration
 from snellen.protocols.declaration import Conclude, Conclusion
 from snellen.records import Exchange, Response, Sample, Score, Variant
-from snellen.scoring.questions import AskedQuestion, Unscored, why_unanswered
+from snellen.scoring.questions import AnswersInARow, AskedQuestion, Unscored, why_unanswered
 from snellen.scoring.token_counts import sum_usage
 
 
@@ -30,6 +31,7 @@ class Talk(Struct, frozen=True):
     sample: Sample
     conclusion: Conclusion
     cost: TalkCost
+    row: AnswersInARow
 
 
 class Talks:
@@ -51,7 +53,7 @@ class Talks:
             steps, sample = steps_in_order(found.values()), samples[benchmark][sample_id]
             conclusion = self._conclude[protocol](sample, steps) if protocol in self._conclude else None
             if conclusion is not None:
-                yield Talk(protocol, sample, conclusion, _cost(steps))
+                yield Talk(protocol, sample, conclusion, _cost(steps), _answers_in_a_row(steps))
 
 
 def with_conclusions(
@@ -80,6 +82,11 @@ def steps_in_order(exchanges: Iterable[Exchange]) -> list[Exchange]:
 def _number(exchange: Exchange) -> int:
     step = exchange.request.variant.step
     return step.number if step else 0
+
+
+def _answers_in_a_row(steps: Sequence[Exchange]) -> AnswersInARow:
+    came = sum(1 for _ in takewhile(lambda step: step.response.error is None, steps))
+    return AnswersInARow(came, broken=came < len(steps))
 
 
 def _cost(steps: Sequence[Exchange]) -> TalkCost:

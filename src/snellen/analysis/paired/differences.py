@@ -64,7 +64,7 @@ def _estimate(
     deviations: Sequence[float],
 ) -> Estimate:
     bounds = difference_bounds(first.row)
-    if not first.counted_by:
+    if not (first.counted_by or first.censored or second.censored):
         return estimate_mean([first.values[key] - second.values[key] for key in keys], groups, bounds=bounds)
     spread = group_spread(deviations, groups)
     low, high = interval_of(gap, spread, bounds)
@@ -78,7 +78,8 @@ def _counted(
     if first.counted_by:
         return None, None
     sign = -1 if first.row.better == "lower" else 1
-    gaps = [sign * (first.values[key] - second.values[key]) for key in keys]
+    both = (key for key in keys if key in first.values and key in second.values)
+    gaps = [sign * (first.values[key] - second.values[key]) for key in both]
     return sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
 
 
@@ -86,7 +87,7 @@ def flips(labels: tuple[str, str], first: QuestionMeasures, second: QuestionMeas
     """The common questions on which two runs have different values."""
     if first.counted_by:
         return
-    for key in sorted(first.keys & second.keys):
+    for key in sorted(first.values.keys() & second.values.keys()):
         if first.values[key] != second.values[key]:
             yield QuestionFlip(
                 *labels, first.scored.spec.name, *key, first.protocol, first.method, first.metric,

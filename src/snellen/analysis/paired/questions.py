@@ -10,11 +10,12 @@ from functools import cached_property
 from msgspec import Struct
 
 from snellen.analysis.capability import protocol_preference
+from snellen.analysis.censoring import censored_mean
 from snellen.analysis.linearisation import linearised_deviations
 from snellen.analysis.statistics import NO_BOUNDS, Bounds
 from snellen.metrics.corpus import Counts, summed_metric
 from snellen.metrics.declaration import MetricRow, ReplyMetric, declared, metric_of
-from snellen.records import Method
+from snellen.records import Method, Score
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.scoring.text_scoring import rows_of
 
@@ -30,6 +31,8 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
     method: Method
     metric: str
     values: Mapping[QuestionKey, float] = {}
+    censored: Mapping[QuestionKey, Score] = {}
+    """All scores of a metric of which some rows of answers broke off (`snellen.analysis.censoring`)."""
     counts: Mapping[QuestionKey, Counts] = {}
     counted_by: str = ""
     """The metric that made the counts, of which `metric` is a row."""
@@ -40,7 +43,7 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
 
     @cached_property
     def keys(self) -> frozenset[QuestionKey]:
-        return frozenset(self.counts if self.counted_by else self.values)
+        return frozenset(self.counts if self.counted_by else self.censored or self.values)
 
     def group(self, key: QuestionKey) -> str:
         """The picture or dialogue of a question: questions of one group may depend on each other."""
@@ -58,6 +61,9 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
             return linearised_deviations(
                 [self.counts[key] for key in keys], lambda sums: (metric.compute(sums)[place],), 1
             )[0]
+        if self.censored:
+            mean = censored_mean([[self.censored[key] for key in keys]])
+            return mean and (mean.value, mean.deviations)
         if not keys:
             return None
         values = [self.values[key] for key in keys]
@@ -83,19 +89,25 @@ def by_group(deviations: Iterable[float], groups: Iterable[str]) -> dict[str, fl
 def measures_of(scored: ScoredBenchmark) -> Iterator[QuestionMeasures]:
     """Every metric of a benchmark under every protocol, on the questions that have a value."""
     values: dict[tuple[str, Method, str], dict[QuestionKey, float]] = defaultdict(dict)
+    broken = {(score.protocol, score.method, score.metric) for score in scored.scores if score.broken}
+    censored: dict[tuple[str, Method, str], dict[QuestionKey, Score]] = defaultdict(dict)
     counts: dict[tuple[str, Method, str], dict[QuestionKey, Counts]] = defaultdict(dict)
     for tally in scored.tallies:
         if tally.counts:
             counts[tally.protocol, tally.method, tally.metric][tally.sample_id, tally.turn] = tally.counts
     from_counts = {row for _, _, metric in counts for row in rows_of(metric)}
     for score in scored.scores:
+        row, key = (score.protocol, score.method, score.metric), (score.sample_id, score.turn)
         if score.value is not None and score.metric not in from_counts:
-            values[score.protocol, score.method, score.metric][score.sample_id, score.turn] = score.value
+            values[row][key] = score.value
+        if row in broken and (score.value is not None or score.steps or score.broken):
+            censored[row][key] = score
     for (protocol, method, metric), by_question in values.items():
         declaring = metric_of(metric)
         if isinstance(declaring, ReplyMetric) and declaring.mean_over == "answers":
             continue  # no mean over questions, which is what is compared
-        yield QuestionMeasures(scored, protocol, method, metric, values=by_question)
+        rows = censored.get((protocol, method, metric), {})
+        yield QuestionMeasures(scored, protocol, method, metric, values=by_question, censored=rows)
     for (protocol, method, metric), by_counts in counts.items():
         for row in rows_of(metric):
             yield QuestionMeasures(scored, protocol, method, row, counts=by_counts, counted_by=metric)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from snellen.analysis.question_means import mean_estimate
 from snellen.analysis.sequential.confidence_sequence import DrawnPicture, PopulationCounts, sequence_interval
 from snellen.analysis.sequential.rule import StoppingRule, rule_of
 from snellen.benchmark import RandomPart, picture_order
@@ -73,7 +74,7 @@ def _estimates(scored: ScoredBenchmark, part: RandomPart) -> Iterator[Sequential
         low, high = sequence_interval(draws, population_of(part), aims)
         yield SequentialEstimate(
             scored.spec.name, protocol, method, rule.metric, rule.row.unit,
-            sum(values) / len(values) if values else None,
+            mean_estimate(scored, list(scores.values()), rule.metric).value,
             _unscaled(low, rule), _unscaled(high, rule), len(values), part, asked,
         )  # fmt: skip
 

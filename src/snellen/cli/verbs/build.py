@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from msgspec.structs import replace
 
 from snellen.api import build, build_table
@@ -42,6 +43,8 @@ from snellen.reformulation.sampling import Sampling
     "--answers", type=click.Path(path_type=Path), help="File with the answers that a table of a suite's form hides."
 )
 @click.option("--lenient", is_flag=True, help="Leave out wrong questions of such a table, counted by kind.")
+@click.option("--no-pictures", is_flag=True, help="It is meant that no question of your own file has a picture.")
+@click.option("--hidden-answers", is_flag=True, help="It is meant that no question of your own file has an answer.")
 @click.option("--writer", default="", help="Model that writes distractors, where the paper had a model write them.")
 @click.option(
     "--distractors",
@@ -70,8 +73,8 @@ from snellen.reformulation.sampling import Sampling
 @click.option("--force", is_flag=True, help="Build again what is built already.")
 def command(
     what: tuple[str, ...], source: Path | None, hub: bool, revision: str, name: str, images: Path | None,
-    to: Path | None, dimension: str, metrics: tuple[str, ...], answers: Path | None, lenient: bool, writer: str,
-    params: tuple[str, ...], force: bool, **recipe_options: Any,
+    to: Path | None, dimension: str, metrics: tuple[str, ...], answers: Path | None, lenient: bool,
+    no_pictures: bool, hidden_answers: bool, writer: str, params: tuple[str, ...], force: bool, **recipe_options: Any,
 ) -> None:  # fmt: skip
     """Make benchmarks.
 
@@ -94,6 +97,7 @@ def command(
         raise DataError("--revision is of the hub's dataset; name --hub too")
     if (to or name) and len(what) > 1:
         raise DataError("--to and --name are for one benchmark at a time")
+    _check_flags(tables=bool(files), catalogued=len(files) < len(what))
     recipe = _recipe(**recipe_options)
     for file in files:
         if form := recognised_form(file):
@@ -101,7 +105,8 @@ def command(
         with build_progress(name or file.stem) as progress:
             benchmark = build_table(
                 file, name=name, images=images, to=to, dimension=dimension, metrics=metrics, answers=answers,
-                lenient=lenient, examples=recipe.examples, progress=progress,
+                lenient=lenient, no_pictures=no_pictures, hidden_answers=hidden_answers, examples=recipe.examples,
+                progress=progress,
             )  # fmt: skip
         print_built(benchmark)
     catalogued = [spec for target in what if Path(target).suffix not in SUFFIXES for spec in _select(target)]
@@ -129,6 +134,27 @@ def command(
         print_built(benchmark)
     if refused:
         raise DataError(f"{len(refused)} of {len(specs)} benchmarks were not built; the lines above say why")
+
+
+_OF_CATALOGUE = ("source", "hub", "revision", "writer", "distractors", "options", "ratio", "params")
+_OF_TABLES = ("images", "dimension", "metrics", "no_pictures", "hidden_answers", "name")
+
+
+def _check_flags(*, tables: bool, catalogued: bool) -> None:
+    """Raise DataError for a flag that would have no effect: one of entries beside a table, or the other way round."""
+    context = click.get_current_context()
+    flags = {parameter.name: parameter.opts[0] for parameter in context.command.params}
+    given = [name for name in flags if context.get_parameter_source(str(name)) is ParameterSource.COMMANDLINE]
+    for names, applies, of in (
+        (
+            _OF_CATALOGUE,
+            catalogued,
+            "benchmarks of the catalogue; a table of your own has its options and rows as they are",
+        ),
+        (_OF_TABLES, tables, "tables of your own; an entry of the catalogue says this itself"),
+    ):
+        if not applies and (lost := [flags[name] for name in given if name in names]):
+            raise DataError(f"{', '.join(lost)}: for {of}; leave it out")
 
 
 def _asked(spec: BenchmarkSpec, answers: Path | None, lenient: bool) -> BenchmarkSpec:

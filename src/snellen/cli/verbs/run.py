@@ -61,7 +61,11 @@ from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read
 )
 @click.option("--name", help="Name of the run's folder.  [from what is asked]")
 @click.option("--runs", help="Folder of runs.  [runs]")
-@click.option("--templates", help="A TOML file with your own wording, or `data` for the benchmarks' own wording.")
+@click.option(
+    "--templates",
+    help="A TOML file with your own wording; `data` for the benchmarks' own; the name of a suite's set; or "
+    "`as-published`, each suite's as its paper asked.",
+)
 @click.option("--prompt", help="Text to ask in place of every question; '{question}' in it stands for the question.")
 @click.option("--prefix/--no-prefix", default=None, help="Open the reply with 'The answer is'.  [yes]")
 @click.option(

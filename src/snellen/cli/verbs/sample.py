@@ -75,6 +75,14 @@ def command(
         f"{subset.name} version {subset.manifest.version}\n  {subset.folder}",
         soft_wrap=True,
     )
+    if subset.manifest.made.chance is not None:
+        out.print(f"  {_chances(*subset.manifest.made.chance)}")
+
+
+def _chances(lowest: float, highest: float) -> str:
+    if lowest == highest:
+        return f"each sample had a chance of {percent(lowest)}"
+    return f"samples had chances of {percent(lowest)} to {percent(highest)}, by their strata"
 
 
 def _ratios(text: str) -> tuple[float, ...]:

@@ -39,7 +39,11 @@ MOST_ROWS = 30
 )
 @click.option("--where", help="Only samples for which this holds, e.g. \"level == 'easy'\".")
 @click.option("--limit", type=click.IntRange(1), help="Most samples per benchmark.")
-@click.option("--templates", help="A TOML file with your own wording, or `data` for the benchmarks' own wording.")
+@click.option(
+    "--templates",
+    help="A TOML file with your own wording; `data` for the benchmarks' own; the name of a suite's set; or "
+    "`as-published`, each suite's as its paper asked.",
+)
 @click.option("--temperature", type=click.FloatRange(0), help="Sampling temperature.  [the study's]")
 @click.option("--top-p", type=click.FloatRange(0, 1), help="Nucleus sampling.  [the study's]")
 @click.option("--seed", type=int, help="Seed of sampled replies.  [the study's]")

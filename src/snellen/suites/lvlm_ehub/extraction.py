@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from snellen.extraction.reading import ExtractedChoice, NamedExtractor, no_choice, published_rule
+from snellen.extraction.reading import ExtractedChoice, NamedExtractor, no_choice, published_rule, texts_alone
 from snellen.suites.lvlm_ehub.metrics import vqa_match
 
 
@@ -22,4 +22,4 @@ def ehub_word_match(reply: str, options: Sequence[str], labels: Sequence[str]) -
     return no_choice("no match" if reply.strip() else "empty")
 
 
-WORD_MATCH = NamedExtractor("lvlm-ehub-word-match", published_rule(ehub_word_match), "lvlm-ehub")
+WORD_MATCH = NamedExtractor("lvlm-ehub-word-match", published_rule(ehub_word_match), "lvlm-ehub", texts_alone)

@@ -60,11 +60,14 @@ def visdial_reciprocal_rank(reply: str, options: Sequence[str]) -> float:
 
 
 class WordF1(Struct, frozen=True):
-    """Word-level precision, recall and F1 over a whole set; None where the original divides by zero."""
+    """Word-level precision, recall and F1 over a whole set."""
 
     precision: float | None
+    """None where nothing was said: the original divides by zero."""
     recall: float | None
+    """None where no gold has a word."""
     f1: float | None
+    """0 without a match, where the original divides by zero too; None only where golds and replies have no word."""
 
 
 def kie_word_f1(replies: Sequence[str], golds: Sequence[str]) -> WordF1:
@@ -88,7 +91,7 @@ def kie_word_of(sums: Sequence[float]) -> WordF1:
     return WordF1(
         matched / said if said else None,
         matched / wanted if wanted else None,
-        2 * matched / (said + wanted) if matched else None,
+        2 * matched / (said + wanted) if said + wanted else None,
     )
 
 
@@ -116,9 +119,10 @@ def _word_rows(sums: Counts) -> tuple[float | None, ...]:
     return score.f1, score.precision, score.recall
 
 
-CLASS_MATCH = reply_metric(class_match, name="legacy_class_match", unit="share")
+_WORDLESS = "a gold without a letter or digit matches no reply without one"
+CLASS_MATCH = reply_metric(class_match, name="legacy_class_match", unit="share", limit=_WORDLESS)
 CLASS_MATCH_MEAN = class_mean(class_match, name="legacy_class_match_mean", title="legacy mean per-class accuracy")
-VQA_MATCH = reply_metric(vqa_match, name="legacy_vqa_match", unit="share", title="legacy VQA match")
+VQA_MATCH = reply_metric(vqa_match, name="legacy_vqa_match", unit="share", title="legacy VQA match", limit=_WORDLESS)
 OPTION_MATCH = ChoiceMetric(
     what="word matching of choices: right if the right option's text occurs in the reply, whatever else does",
     rows=(share("legacy_option_match", unparsed="wrong"),),
@@ -134,10 +138,13 @@ VISDIAL_RECIPROCAL_RANK = replace(
         high=1.0,
         interval="proportion",
         scale="legacy reciprocal rank",
+        limit="the gold is not read: a shorter candidate that stands earlier in the file wins",
     ),
     references="candidates",
 )
-CIDER = corpus_metric(legacy_cider, title="legacy CIDEr", unit="CIDEr", low=0.0, high=10.0, scale="legacy_cider")
+CIDER = corpus_metric(
+    legacy_cider, title="legacy CIDEr", unit="CIDEr", low=0.0, high=10.0, scale="legacy_cider", limit=captions.UNLIKE
+)
 ROUGE_L = corpus_metric(legacy_rouge_l, title="legacy ROUGE-L", unit="share", scale="legacy_rouge_l")
 BLEU_1, BLEU_2, BLEU_3, BLEU_4 = (pooled_bleu(order, "legacy") for order in (1, 2, 3, 4))
 METEOR = pooled_meteor("legacy")
@@ -160,10 +167,10 @@ PICTURE_MEAN = picture_mean(
     of_shares=False,
 )
 KIE_WORD_F1 = CorpusCountMetric(
-    what="F1 of the set's white-space words, case kept, which LVLM-eHub prints as entity F1; None without a match",
+    what="F1 of the set's white-space words, case kept, which LVLM-eHub prints as entity F1; 0 without a match",
     rows=tuple(
-        pooled_row(f"legacy_kie_word_{part.lower()}", f"legacy KIE word {part}")
-        for part in ("F1", "precision", "recall")
+        pooled_row(f"legacy_kie_word_{part.lower()}", f"legacy KIE word {part}", undefined=undefined)
+        for part, undefined in (("F1", ""), ("precision", "no reply has a word"), ("recall", ""))
     ),
     count=_count_words,
     compute=_word_rows,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from snellen.extraction.reading import ExtractedChoice, NamedExtractor, no_choice, published_rule
+from snellen.extraction.reading import ExtractedChoice, NamedExtractor, labels_alone, no_choice, published_rule
 
 
 def mmbench_step1(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
@@ -73,9 +73,17 @@ def _letter(place: int) -> ExtractedChoice:
     return ExtractedChoice(place, "label", "certain", follows_format=True)
 
 
-STEP_1 = NamedExtractor("mmbench-step1", published_rule(mmbench_step1), "mmbench")
-TOOLKIT_2024_01 = NamedExtractor("mmbench-toolkit-2024-01", published_rule(mmbench_toolkit))
-TOOLKIT_2025_08 = NamedExtractor("mmbench-toolkit-2025-08", published_rule(partial(mmbench_toolkit, date="2025-08")))
-TOOLKIT_2026_06 = NamedExtractor(
-    "mmbench-toolkit-2026-06", published_rule(partial(mmbench_toolkit, date="2026-06")), "toolkit 2026-06"
-)
+STEP_1 = NamedExtractor("mmbench-step1", published_rule(mmbench_step1), "mmbench", labels_alone)
+
+
+def _toolkit(date: ToolkitDate, column: str = "") -> NamedExtractor:
+    rule = published_rule(partial(mmbench_toolkit, date=date))
+    return NamedExtractor(f"mmbench-toolkit-{date}", rule, column, _substrings)
+
+
+def _substrings(labels: Sequence[str]) -> str:
+    return "" if labels else "finds texts as substrings, so that an option which holds another one is open"
+
+
+TOOLKIT_2024_01, TOOLKIT_2025_08 = _toolkit("2024-01"), _toolkit("2025-08")
+TOOLKIT_2026_06 = _toolkit("2026-06", "toolkit 2026-06")

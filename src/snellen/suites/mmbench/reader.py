@@ -19,16 +19,19 @@ from snellen.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.delimited import TABLES, DelimitedTable, open_text
 from snellen.formats.locate import locate
-from snellen.readers.own_table import ANSWER_TAG, OWN, TAG
+from snellen.readers.own_table import ANSWER_TAG, KNOWN, OWN, TAG
 from snellen.suites.mmbench import taxonomy
 from snellen.suites.mmbench.answer_table import read_answers
 from snellen.suites.mmbench.groups import CircularGroup, assemble_groups, count_repeated, incomplete_groups
 from snellen.suites.mmbench.pictures import check_pictures, row_pictures
 from snellen.suites.mmbench.survey import (
+    FORM_COLUMNS,
     L2_COLUMNS,
     Faults,
+    base_index,
     check_header,
     has_form,
+    normal_index,
     question_count_text,
     row_location,
     survey,
@@ -188,13 +191,23 @@ def _digest(path: Path) -> str:
 def recognises(path: Path) -> bool:
     """Whether a file is of MMBench's form and not of Snellen's own (`snellen.readers.own_table`).
 
-    It is a table with the least columns of that form (index, question, A, B and image or image_path), or
-    with one that nothing else has (g_index, l2-category), and without a column that only Snellen's form has.
+    It is a table with the least columns of that form (index, question, A, B and image or image_path) and one that
+    Snellen's own has no use for (category, split ...) or circular copies, or with a column that nothing else has
+    (g_index, l2-category); and without a column that only Snellen's form has. A column `index` alone is an id.
     """
     if path.suffix.lower() not in TABLES or not path.is_file():
         return False
     with open_text(path) as file:
-        header = DelimitedTable(file, path).header
-    if any(name in OWN or name.startswith((TAG, ANSWER_TAG)) for name in header):
-        return False
-    return has_form(header) or not {"g_index", *L2_COLUMNS}.isdisjoint(header)
+        table = DelimitedTable(file, path)
+        header = set(table.header)
+        if any(name in OWN or name.startswith((TAG, ANSWER_TAG)) for name in header):
+            return False
+        if not {"g_index", *L2_COLUMNS}.isdisjoint(header):
+            return True
+        return has_form(header) and (not header.isdisjoint({*FORM_COLUMNS} - {*KNOWN}) or _has_rotations(table))
+
+
+def _has_rotations(table: DelimitedTable) -> bool:
+    """Whether an index stands there again as a rotation's: 7 and 1000007."""
+    indexes = {normal_index(cells.get("index", "")) for _, _, cells in table}
+    return any((base := base_index(index, "", grouped=False)) != index and base in indexes for index in indexes)

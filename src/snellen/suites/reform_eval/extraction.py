@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from snellen.extraction.reading import ExtractedChoice, NamedExtractor, no_choice, published_rule
+from snellen.extraction.reading import ExtractedChoice, NamedExtractor, labels_alone, no_choice, published_rule
 
 _LABEL = re.compile(r"\(([1-9A-Za-z])\)")
 
@@ -27,4 +27,11 @@ def reform_eval_first_label(reply: str, options: Sequence[str], labels: Sequence
     return ExtractedChoice(place, "label", "certain", "", match.span(1), follows_format=True)
 
 
-FIRST_LABEL = NamedExtractor("reform-eval-first-label", published_rule(reform_eval_first_label), "reform-eval")
+def _single_characters(labels: Sequence[str]) -> str:
+    long = any(len(label) > 1 for label in labels)
+    return "finds labels of one character alone, and some shown were longer" if long else labels_alone(labels)
+
+
+FIRST_LABEL = NamedExtractor(
+    "reform-eval-first-label", published_rule(reform_eval_first_label), "reform-eval", _single_characters
+)

@@ -18,4 +18,11 @@ def ocr_match(reply: str, references: Sequence[str]) -> float:
     return float(contains_words(legacy_ocr_normalise(reply), legacy_ocr_normalise(" ".join(references))))
 
 
-OCR_MATCH = reply_metric(ocr_match, name="legacy_ocr_match", unit="share", title="legacy OCR match")
+OCR_MATCH = reply_metric(
+    ocr_match,
+    name="legacy_ocr_match",
+    unit="share",
+    title="legacy OCR match",
+    limit="where several answers are accepted a reply has to hold all of them, and a gold without a letter or digit "
+    "matches no reply without one",
+)
