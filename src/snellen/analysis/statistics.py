@@ -327,12 +327,10 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
 
 def _mean_worst_cases(valued: Sequence[Estimate]) -> Interval:
     """The mean of the worst cases; an estimate without errors is its own, and one with them may have none."""
-    lost = [estimate for estimate in valued if estimate.errors]
-    if not lost or any(estimate.least is None or estimate.most is None for estimate in lost):
+    ends = [
+        (estimate.least, estimate.most) if estimate.errors else (estimate.value, estimate.value) for estimate in valued
+    ]
+    least, most = ([end for end in side if end is not None] for side in zip(*ends, strict=True))
+    if not any(estimate.errors for estimate in valued) or not len(least) == len(most) == len(valued):
         return None, None
-    ends = (
-        [getattr(estimate, end) if estimate.errors else estimate.value for estimate in valued]
-        for end in ("least", "most")
-    )
-    least, most = (math.fsum(end) / len(valued) for end in ends)
-    return least, most
+    return math.fsum(least) / len(valued), math.fsum(most) / len(valued)

@@ -252,7 +252,8 @@ def _row_of(record: Any, where: str, number: int) -> _Row:
     columns = _columns_of(tuple(record))
     if columns.fault:
         return _Row(where, number, {}, fault=f"{where}: {columns.fault}")
-    cells = {columns.names.get(name, name): value for name, value in record.items() if value is not None}
+    given: dict[str, Any] = record
+    cells = {columns.names.get(name, name): value for name, value in given.items() if value is not None}
     return _Row(where, number, cells, columns.strange)
 
 

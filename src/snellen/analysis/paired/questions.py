@@ -62,8 +62,8 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
                 [self.counts[key] for key in keys], lambda sums: (metric.compute(sums)[place],), 1
             )[0]
         if self.censored:
-            mean = censored_mean([[self.censored[key] for key in keys]])
-            return mean and (mean.value, mean.deviations)
+            weighed = censored_mean([[self.censored[key] for key in keys]])
+            return (weighed.value, weighed.deviations) if weighed else None
         if not keys:
             return None
         values = [self.values[key] for key in keys]
@@ -97,17 +97,17 @@ def measures_of(scored: ScoredBenchmark) -> Iterator[QuestionMeasures]:
             counts[tally.protocol, tally.method, tally.metric][tally.sample_id, tally.turn] = tally.counts
     from_counts = {row for _, _, metric in counts for row in rows_of(metric)}
     for score in scored.scores:
-        row, key = (score.protocol, score.method, score.metric), (score.sample_id, score.turn)
+        measure, key = (score.protocol, score.method, score.metric), (score.sample_id, score.turn)
         if score.value is not None and score.metric not in from_counts:
-            values[row][key] = score.value
-        if row in broken and (score.value is not None or score.steps or score.broken):
-            censored[row][key] = score
+            values[measure][key] = score.value
+        if measure in broken and (score.value is not None or score.steps or score.broken):
+            censored[measure][key] = score
     for (protocol, method, metric), by_question in values.items():
         declaring = metric_of(metric)
         if isinstance(declaring, ReplyMetric) and declaring.mean_over == "answers":
             continue  # no mean over questions, which is what is compared
-        rows = censored.get((protocol, method, metric), {})
-        yield QuestionMeasures(scored, protocol, method, metric, values=by_question, censored=rows)
+        broken_off = censored.get((protocol, method, metric), {})
+        yield QuestionMeasures(scored, protocol, method, metric, values=by_question, censored=broken_off)
     for (protocol, method, metric), by_counts in counts.items():
         for row in rows_of(metric):
             yield QuestionMeasures(scored, protocol, method, row, counts=by_counts, counted_by=metric)
