@@ -89,7 +89,7 @@ def main() -> None:
         questions = [{"id": row["index"], "question": row["question"], "options": OPTIONS, "answer": row["answer"]}
                      for row in rows[: options.questions]]  # fmt: skip
         (folder / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
-        built = build_table(folder / "own.jsonl", to=folder / "own")
+        built = build_table(folder / "own.jsonl", to=folder / "own", no_pictures=True)
         print(f"{options.questions:,} questions of 4 rotations, best of {options.rounds}\n")
         print(f"{'predictions':12} {'answers':10} {'seconds':>8} {'CPU s':>8} {'MiB':>6} {'before':>7}")
         for suffix in ("jsonl", "tsv", "json", "xlsx"):

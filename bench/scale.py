@@ -63,7 +63,7 @@ def write_table(folder: Path, count: int) -> None:
 
 
 def build(folder: Path, protocol: str) -> None:
-    build_table(folder / "many.jsonl", name="many", to=folder / "many")
+    build_table(folder / "many.jsonl", name="many", to=folder / "many", no_pictures=True)
 
 
 def run(folder: Path, protocol: str, model: AtOnce | None = None) -> None:

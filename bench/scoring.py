@@ -110,7 +110,7 @@ def score_choices(count: int, rounds: int) -> tuple[float, float]:
         rows = ({"id": f"q{i}", "question": f"Which animal is number {i}?", "options": options, "answer": i % 4}
                 for i in range(count))  # fmt: skip
         Path(folder, "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        made = build_table(Path(folder, "table.jsonl"), to=Path(folder, "made"))
+        made = build_table(Path(folder, "table.jsonl"), to=Path(folder, "made"), no_pictures=True)
         model = Scripted(lambda request: rng_for(request.sample_id).choice(REPLIES))
         evaluate(model, str(made.folder), runs=folder, name="run")
         seconds, cpu = [], []

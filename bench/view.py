@@ -90,7 +90,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_table(folder / "many.tsv", asked.questions)
-        benchmark = build_table(folder / "many.tsv", name="many", to=folder / "many")
+        benchmark = build_table(folder / "many.tsv", name="many", to=folder / "many", no_pictures=True)
         for number in range(asked.models):
             sn.evaluate(
                 Quick(number), str(benchmark.folder), "vanilla", runs=folder / "runs", name=f"run{number}", report=False

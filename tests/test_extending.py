@@ -42,7 +42,7 @@ NAMES = {
     "RunView", "Scaffold", "ScaffoldedTable", "SourceCounts", "SourceSpec", "SubmissionWriter", "Suite",
     "AnalysisRow", "AnalysisStatistic", "Measured", "Member",
     "CellScores", "StudyNumbers", "StudyPart", "StudyRow", "StudySeries", "StudyStatistic", "study_row",
-    "SuiteTables", "Table", "TableForm", "TrackedMetric", "TrackedRun", "Tracker", "WrittenSubmission",
+    "SuiteTables", "Table", "TableForm", "Templates", "packaged_templates", "TrackedMetric", "TrackedRun", "Tracker", "WrittenSubmission",
     "check_import", "count_source", "find_benchmarks",
     "imported_run_folder", "no_choice", "read_exchanges", "read_manifest", "read_rating_study",
     "write_imported_run",

@@ -559,7 +559,7 @@ def test_a_run_refuses_to_go_on_in_other_words_of_ours(three: Benchmark, monkeyp
     assert read_manifest(Path("runs/run")).words == {PROTOCOL: "snellen-reasoning-1"}
     ours = default_templates()
     later = replace(ours, reasoning=replace(ours.reasoning, version="snellen-reasoning-2"))
-    monkeypatch.setattr("snellen.runs.plan.named_templates", lambda name: later)
+    monkeypatch.setattr("snellen.runs.plan.named_templates", lambda name, published: later)
     with pytest.raises(StoreError, match="was asked in the words snellen-reasoning-1, now snellen-reasoning-2; choose"):
         go_on()
 

@@ -96,7 +96,7 @@ def _written(match: re.Match[str]) -> list[str]:
         word, clitic = match.groups()
         return [word.lower(), clitic.lower().replace("\u2019", "'")]
     token = match[0].lower()
-    if match.re is _SMILEY:
+    if match.re.pattern == _SMILEY.pattern:
         return [token.replace("(", "-lrb-").replace(")", "-rrb-")]
     if token in _SPLIT_WORDS:
         return [token[:3], token[3:]]

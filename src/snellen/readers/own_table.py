@@ -150,8 +150,12 @@ class _Missing:
                 raise DataError(f"{path}: no question has {one}; {way_out}say that it is meant: {option}")
 
 
-_WORDS = {"pictures": ("a picture", "image", "--no-pictures"), "answers": ("an answer", "answer", "--hidden-answers")}
-"""Of what may be missing: one of it, the column that holds it, and the flag by which it is meant to be missing."""
+_WORDS = {
+    "pictures": ("a picture", "image", "--no-pictures (no_pictures = true)"),
+    "answers": ("an answer", "answer", "--hidden-answers (hidden_answers = true)"),
+}
+"""Of what may be missing: one of it, the column that holds it, and the flag (in an entry the parameter) by which it is
+meant to be missing."""
 _PICTURE_FILE = re.compile(r"\S.{0,500}\.(?:png|jpe?g|webp|gif|bmp|tiff?)(?:\?\S*)?", re.IGNORECASE)
 _ENCODED = ("data:image/", "iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
 """How data URLs and the base64 of PNG, JPEG, GIF and WebP begin."""
