@@ -16,7 +16,7 @@ from snellen.analysis.lint import lint
 from snellen.benchmark import FORMAT, MANIFEST, SAMPLES, Benchmark, BenchmarkCounts, BenchmarkManifest
 from snellen.building.builder import ANSWERS
 from snellen.catalogue import BenchmarkSpec, SourceSpec
-from snellen.formats.parquet import RecordWriter
+from snellen.formats.record_files import RecordWriter
 from snellen.records import Answer, ImageRef, Sample
 
 
@@ -24,7 +24,7 @@ def write(folder: Path, count: int) -> Benchmark:
     """Questions of nine words with four options of three, four about each picture; the pictures are only named."""
     rng = random.Random(0)
     words = [f"w{i}" for i in range(5000)]
-    with RecordWriter(folder / SAMPLES, Sample) as samples, RecordWriter(folder / ANSWERS, Answer) as answers:
+    with RecordWriter(folder / SAMPLES) as samples, RecordWriter(folder / ANSWERS) as answers:
         for i in range(count):
             picture = ImageRef(hashlib.sha256(str(i // 4).encode()).hexdigest(), "image/png", 640, 480)
             options = tuple(f"{' '.join(rng.choices(words, k=2))} {j}" for j in range(4))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import random
 import resource
 import shutil
 import subprocess
@@ -108,7 +109,7 @@ def test_a_benchmark_without_its_answers_can_be_asked_but_not_scored(questions: 
     folder = shutil.copytree(questions.folder, tmp_path / "copy")
     (folder / ANSWERS).unlink()
     assert len(list(Benchmark(folder).samples())) == 12
-    with pytest.raises(DataError, match=r"answers.parquet cannot be read \(No such file"):
+    with pytest.raises(DataError, match=r"answers.jsonl.gz cannot be read \(No such file"):
         open_answers(folder)
 
 
@@ -242,7 +243,10 @@ def test_a_file_in_the_way_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing(size: int, tmp_path: Path) -> None:
     made = small.built(small.rows(2), tmp_path / "home" / "made")
     before = bytes_of(tmp_path / "home")
-    path = small.write([{**row, "question": row["id"] * 4000} for row in small.rows(9)], tmp_path / "t.jsonl")
+    path = small.write(
+        [{**row, "question": random.Random(row["id"]).randbytes(4000).hex()} for row in small.rows(9)],
+        tmp_path / "t.jsonl",
+    )
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -273,7 +277,7 @@ def test_a_folder_that_is_no_benchmark_says_so(tmp_path: Path) -> None:
     [
         (b"{", "benchmark.json: .*; build the benchmark again"),
         (b"{}", "benchmark.json: .*; build the benchmark again"),
-        (None, "built in format 0, this Snellen reads 2; build it again"),
+        (None, "built in format 0, this Snellen reads 3; build it again"),
     ],
 )
 def test_a_manifest_of_another_kind_is_one_line(
@@ -288,16 +292,16 @@ def test_a_manifest_of_another_kind_is_one_line(
 
 def test_a_damaged_table_of_samples_is_one_line(questions: Benchmark, tmp_path: Path) -> None:
     folder = shutil.copytree(questions.folder, tmp_path / "copy")
-    whole = (folder / "samples.parquet").read_bytes()
+    whole = (folder / "samples.jsonl.gz").read_bytes()
     for damaged in (b"", whole[:-1], whole[: len(whole) // 2], whole[:40] + bytes(200) + whole[240:], b"hello"):
-        (folder / "samples.parquet").write_bytes(damaged)
+        (folder / "samples.jsonl.gz").write_bytes(damaged)
         with pytest.raises(
-            DataError, match=r"samples.parquet is not the file that was built.*build .* again"
+            DataError, match=r"samples.jsonl.gz is not the file that was built.*build .* again"
         ) as caught:
             list(Benchmark(folder).samples())
         assert "\n" not in str(caught.value)
-    (folder / "samples.parquet").unlink()
-    with pytest.raises(DataError, match=r"samples.parquet cannot be read \(No such file.*; build .* again"):
+    (folder / "samples.jsonl.gz").unlink()
+    with pytest.raises(DataError, match=r"samples.jsonl.gz cannot be read \(No such file.*; build .* again"):
         list(Benchmark(folder).samples())
 
 

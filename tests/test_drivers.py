@@ -350,7 +350,7 @@ def test_an_embedded_benchmark_is_built_when_it_is_first_asked_for(
     assert said == ["building eyechart/word"]
     assert use.benchmark.count() == 300
     manifest = use.benchmark.folder / "benchmark.json"
-    manifest.write_text(manifest.read_text().replace('"format": 2', '"format": 1'))
+    manifest.write_text(manifest.read_text().replace('"format": 3', '"format": 1'))
     [again] = find_benchmarks(["eyechart/word"], announce=said.append)
     assert again.benchmark.manifest.version == use.benchmark.manifest.version
     assert said[1:] == ["building eyechart/word again: what was built is of another format, or damaged"]

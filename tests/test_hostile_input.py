@@ -26,7 +26,7 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("part", ["samples.parquet", "answers.parquet"])
+@pytest.mark.parametrize("part", ["samples.jsonl.gz", "answers.jsonl.gz"])
 @pytest.mark.parametrize("place", [0.1, 0.35, 0.6, 0.9])
 def test_a_flipped_bit_in_a_built_benchmark_is_refused(part: str, place: float) -> None:
     folder = built(rows(12), Path("mine")).folder
@@ -38,7 +38,7 @@ def test_a_flipped_bit_in_a_built_benchmark_is_refused(part: str, place: float) 
         sn.score("runs/r")
 
 
-@pytest.mark.parametrize("part", ["samples.parquet", "answers.parquet"])
+@pytest.mark.parametrize("part", ["samples.jsonl.gz", "answers.jsonl.gz"])
 def test_a_part_that_is_gone_is_not_taken_for_a_hidden_one(part: str) -> None:
     folder = built(rows(6), Path("mine")).folder
     sn.evaluate("snellen:always-a", "./mine", "vanilla", name="r")
@@ -62,8 +62,8 @@ def test_a_changed_picture_fails_the_questions_about_it_and_no_others() -> None:
 def test_a_build_of_an_earlier_format_says_to_build_again() -> None:
     folder = built(rows(4), Path("mine")).folder
     manifest = folder / "benchmark.json"
-    manifest.write_text(manifest.read_text().replace('"format": 2', '"format": 1'))
-    with pytest.raises(sn.DataError, match="built in format 1, this Snellen reads 2; build it again"):
+    manifest.write_text(manifest.read_text().replace('"format": 3', '"format": 1'))
+    with pytest.raises(sn.DataError, match="built in format 1, this Snellen reads 3; build it again"):
         Benchmark(folder)
 
 

@@ -203,9 +203,9 @@ def test_a_run_has_the_questions_that_it_asked_and_no_answers(tmp_path: Path) ->
     own = Benchmark(questions_folder(Path("runs/run"), "mine"))
     asked = {exchange.request.sample_id for exchange in read_exchanges(Path("runs/run"))}
     assert {sample.id for sample in own.samples()} == asked and own.count() == 3
-    assert sorted(path.name for path in own.folder.iterdir()) == ["benchmark.json", "samples.parquet"]
+    assert sorted(path.name for path in own.folder.iterdir()) == ["benchmark.json", "samples.jsonl.gz"]
     assert own.manifest.version == benchmark.manifest.version
-    assert own.manifest.files["answers.parquet"] == benchmark.manifest.files["answers.parquet"]
+    assert own.manifest.files["answers.jsonl.gz"] == benchmark.manifest.files["answers.jsonl.gz"]
     # The same run goes on, and has what it asks now.
     sn.evaluate(sn.Scripted(told), str(benchmark.folder), "vanilla", name="run", limit=6)
     assert Benchmark(own.folder).count() == 6

@@ -230,7 +230,7 @@ def test_what_draws_distractors_knows_neither_readers_nor_entries_and_a_format_k
 # --- answers -----------------------------------------------------------------------------------------------------
 
 FORBIDDEN_NAMES = {"Answer", "open_answers", "ANSWERS"}
-FORBIDDEN_TEXTS = ("answers.parquet", "snellen.scoring", "snellen.metrics")
+FORBIDDEN_TEXTS = ("answers.jsonl.gz", "snellen.scoring", "snellen.metrics")
 
 
 def words_of(module: str) -> Iterator[tuple[str, int]]:
@@ -265,7 +265,7 @@ def test_the_registry_names_judges_and_metrics_only_as_strings() -> None:
 def test_the_files_answers_are_opened_in_one_place() -> None:
     builder_and_scoring = {"building.builder", "scoring.answers"}
     assert {module for module in FILES for word, _ in words_of(module) if word == "ANSWERS"} == builder_and_scoring
-    assert {module for module in FILES for word, _ in words_of(module) if "answers.parquet" in word} == {
+    assert {module for module in FILES for word, _ in words_of(module) if "answers.jsonl.gz" in word} == {
         "building.builder"
     }
 

@@ -14,7 +14,7 @@ from snellen.benchmark import Benchmark
 from snellen.building.builder import HISTORY
 from snellen.building.recipe import Recipe
 from snellen.drafts import Draft
-from snellen.formats.parquet import read_records
+from snellen.formats.record_files import read_records
 from snellen.records import History
 from snellen.scoring.answers import open_answers
 from snellen.suites.visdial.reader import VISDIAL_FILLERS, read

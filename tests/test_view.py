@@ -302,7 +302,7 @@ def test_a_run_that_cannot_be_scored_says_why_and_the_others_are_shown(
         until(lambda: "This run cannot be shown" in client.get("/").text)
         until(lambda: "1 to 4 of 4 questions" in client.get("/questions").text)
         page = client.get("/").text
-        assert "This run cannot be shown" in page and "answers.parquet cannot be read" in page
+        assert "This run cannot be shown" in page and "answers.jsonl.gz cannot be read" in page
 
 
 def test_a_run_whose_benchmark_is_gone_is_shown_as_it_was_scored(

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -17,21 +17,19 @@ from snellen.catalogue import BenchmarkSpec, entries
 from snellen.conditions import Condition
 from snellen.errors import DataError
 from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.record_files import read_records
 from snellen.formats.shown_text import object_line
 from snellen.images import ImageStore
 from snellen.paths import check_benchmark_name, home
 from snellen.records import Example, History, IndistinguishableQuestion, Sample, SourceRows
 
-if TYPE_CHECKING:
-    from snellen.formats.parquet import RecordT
-
-FORMAT = 2
+FORMAT = 3
 MANIFEST = "benchmark.json"
-SAMPLES = "samples.parquet"
-EXAMPLES = "examples.parquet"
-HISTORY = "history.parquet"
-ORIGINS = "origins.parquet"
-INDISTINGUISHABLE = "indistinguishable.parquet"
+SAMPLES = "samples.jsonl.gz"
+EXAMPLES = "examples.jsonl.gz"
+HISTORY = "history.jsonl.gz"
+ORIGINS = "origins.jsonl.gz"
+INDISTINGUISHABLE = "indistinguishable.jsonl.gz"
 
 
 class BenchmarkCounts(Struct, frozen=True):
@@ -117,13 +115,6 @@ class Selection(Struct, frozen=True):
 ALL = Selection()
 
 
-def _read(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
-    # Arrow takes 0.08 s to load, and many commands read a benchmark's manifest alone.
-    from snellen.formats.parquet import read_records
-
-    return read_records(path, kind)
-
-
 def picture_order(groups: Iterable[str], seed: int) -> list[str]:
     """The distinct groups (pictures) in a random order: that of another seed is another, that of fewer groups the same
     without the others."""
@@ -183,7 +174,7 @@ class Benchmark:
 
     def _samples(self) -> Iterator[Sample]:
         path = self.part(SAMPLES)
-        return _read(path, Sample) if path else iter(())
+        return read_records(path, Sample) if path else iter(())
 
     def samples(self, selection: Selection = ALL) -> Iterator[Sample]:
         """The chosen samples; those of one group (picture) are consecutive."""
@@ -232,7 +223,7 @@ class Benchmark:
         path = self.part(HISTORY)
         if path is None:
             raise DataError(f"{self.name} has no published dialogue history; use history=online")
-        return {history.sample_id: history.replies for history in _read(path, History)}
+        return {history.sample_id: history.replies for history in read_records(path, History)}
 
     def examples(self) -> list[Example]:
         """The questions set apart to be shown with their answers. Raises DataError where there are none."""
@@ -242,17 +233,17 @@ class Benchmark:
                 f"{self.name} was built without examples; build it again with some of its questions set apart "
                 "(--examples 20), or name a benchmark that has some with --few-shot-from"
             )
-        return list(_read(path, Example))
+        return list(read_records(path, Example))
 
     def indistinguishable(self) -> list[IndistinguishableQuestion]:
         """The questions that nothing tells apart from another one with another answer, group by group."""
         path = self.part(INDISTINGUISHABLE)
-        return list(_read(path, IndistinguishableQuestion)) if path else []
+        return list(read_records(path, IndistinguishableQuestion)) if path else []
 
     def origins(self) -> dict[str, SourceRows]:
         """For each sample the file rows it was built from; empty for a benchmark that does not store them."""
         path = self.part(ORIGINS)
-        return {origin.sample_id: origin for origin in _read(path, SourceRows)} if path else {}
+        return {origin.sample_id: origin for origin in read_records(path, SourceRows)} if path else {}
 
 
 @lru_cache(maxsize=4096)

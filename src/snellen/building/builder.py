@@ -39,7 +39,7 @@ from snellen.building.staging import staging_folder
 from snellen.catalogue import BenchmarkSpec, entry_folder
 from snellen.drafts import Draft, ImageFile, LazyImage, PictureSpec, QuestionDraft
 from snellen.errors import DataError, WrongRowsError
-from snellen.formats.parquet import RecordWriter, sort_by_group
+from snellen.formats.record_files import ENDING, RecordWriter, sort_by_group
 from snellen.images import ImageStore
 from snellen.paths import benchmark_folder, check_benchmark_name
 from snellen.records import (
@@ -55,7 +55,7 @@ from snellen.records import (
 )
 from snellen.reformulation.regions import render_picture
 
-ANSWERS = "answers.parquet"
+ANSWERS = "answers.jsonl.gz"
 DEFAULT = Recipe()
 
 Progress = Callable[[int], object]
@@ -119,10 +119,10 @@ def _write(
     checker = DraftChecker(spec, ImageStore(folder / "images"))
     digest, questions_digest = hashlib.sha256(), hashlib.sha256()
     with ExitStack() as stack:
-        samples = stack.enter_context(RecordWriter(folder / SAMPLES, Sample))
-        answers = stack.enter_context(RecordWriter(folder / ANSWERS, Answer))
-        histories = stack.enter_context(RecordWriter(folder / HISTORY, History))
-        origins = stack.enter_context(RecordWriter(folder / ORIGINS, SourceRows))
+        samples = stack.enter_context(RecordWriter(folder / SAMPLES))
+        answers = stack.enter_context(RecordWriter(folder / ANSWERS))
+        histories = stack.enter_context(RecordWriter(folder / HISTORY))
+        origins = stack.enter_context(RecordWriter(folder / ORIGINS))
         for draft, sample, golds in apart.asked((draft, *checker.split(draft)) for draft in checker.sound(drafts)):
             samples.write(sample)
             for gold in golds:
@@ -155,7 +155,7 @@ def _write(
         checker.tag_counts(),
         questions=questions_digest.hexdigest()[:16],
         indistinguishable=alike,
-        files={path.name: file_digest(path) for path in sorted(folder.glob("*.parquet"))},
+        files={path.name: file_digest(path) for path in sorted(folder.glob(f"*{ENDING}"))},
         answer_tags=checker.answer_tags(),
     )
 
@@ -164,7 +164,7 @@ def _write_examples(examples: Iterable[Example], path: Path) -> list[Example]:
     """The examples that were written; without any there is no file."""
     written = list(examples)
     if written:
-        with RecordWriter(path, Example) as rows:
+        with RecordWriter(path) as rows:
             for example in written:
                 rows.write(example)
     return written
@@ -173,7 +173,7 @@ def _write_examples(examples: Iterable[Example], path: Path) -> list[Example]:
 def _write_indistinguishable(questions: Iterable[IndistinguishableQuestion], path: Path) -> int:
     """How many there are; without any there is no file."""
     count = 0
-    with RecordWriter(path, IndistinguishableQuestion) as rows:
+    with RecordWriter(path) as rows:
         for count, question in enumerate(questions, 1):  # noqa: B007
             rows.write(question)
     if not count:

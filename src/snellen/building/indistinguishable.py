@@ -11,9 +11,9 @@ import hashlib
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import msgspec
-import pyarrow as pa
 
 from snellen.records import Answer, IndistinguishableQuestion, Sample
 
@@ -55,11 +55,7 @@ class IndistinguishableFinder:
 
     def _repeated(self) -> frozenset[int]:
         """What is shown of more than one question."""
-        import pyarrow.compute as pc
-
-        shown = pa.Array.from_buffers(pa.uint64(), len(self._shown), [None, pa.py_buffer(self._shown)])
-        counts = pc.value_counts(shown)
-        return frozenset(counts.field("values").filter(pc.greater(counts.field("counts"), 1)).to_pylist())
+        return frozenset(shown for shown, following in pairwise(sorted(self._shown)) if shown == following)
 
 
 def _gold(sample: Sample, turn: int, gold: Answer | None) -> int:

@@ -1,7 +1,7 @@
 """A run's own copy of the questions that it asked, so that it can be read elsewhere and after a benchmark was rebuilt.
 
     questions/<benchmark>/benchmark.json     the benchmark's manifest: entry, version, digests of all its files
-    questions/<benchmark>/samples.parquet    the samples that were asked, with the digests of their pictures
+    questions/<benchmark>/samples.jsonl.gz   the samples that were asked, with the digests of their pictures
 
 That is a built benchmark without its answers, and without pictures unless `snellen pack` brought them.
 """
@@ -20,10 +20,9 @@ from msgspec.structs import replace
 
 from snellen.benchmark import ALL, MANIFEST, SAMPLES, Benchmark, BenchmarkCounts, Selection, file_digest
 from snellen.errors import DataError, StoreError
-from snellen.formats.parquet import RecordWriter
+from snellen.formats.record_files import RecordWriter
 from snellen.images import ImageStore, JoinedImages
 from snellen.paths import benchmark_folder, check_benchmark_name
-from snellen.records import Sample
 from snellen.runs.journal import BenchmarkUse, write_atomically
 
 QUESTIONS = "questions"
@@ -72,7 +71,7 @@ def _write_samples(benchmark: Benchmark, selection: Selection, path: Path) -> Be
         return counts
     samples = questions = 0
     images: set[str] = set()
-    with RecordWriter(path, Sample) as writer:
+    with RecordWriter(path) as writer:
         for sample in benchmark.samples(selection):
             writer.write(sample)
             samples, questions = samples + 1, questions + len(sample.rounds)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from snellen.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import ANSWERS
 from snellen.errors import DataError
-from snellen.formats.parquet import read_records
+from snellen.formats.record_files import read_records
 from snellen.records import Answer, Sample
 from snellen.runs.own_questions import questions_folder
 from snellen.scoring.stored_records import PackedRecords

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.formats import parquet
-from snellen.formats.parquet import RecordWriter, read_records, sort_by_group
+from snellen.formats import record_files
+from snellen.formats.record_files import RecordWriter, read_records, sort_by_group
 from snellen.records import Answer, ImageRef, Region, Sample, Turn
 
 
@@ -19,7 +19,7 @@ def written(path: Path, groups: list[str]) -> list[Sample]:
         Sample(id=str(n), benchmark="b", question=f"q{n}", options=("a", "b"), group=group, tags={"t": str(n)})
         for n, group in enumerate(groups)
     ]
-    with RecordWriter(path, Sample) as writer:
+    with RecordWriter(path) as writer:
         for sample in samples:
             writer.write(sample)
     return samples
@@ -28,18 +28,18 @@ def written(path: Path, groups: list[str]) -> list[Sample]:
 @given(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=60), st.integers(1, 7), st.integers(1, 3))
 def test_parts_give_what_one_stable_sort_gives(groups: list[str], rows: int, row_groups: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "ROWS", rows)
-        patch.setattr(parquet, "ROWS_AT_ONCE", rows * row_groups)
-        path = Path(folder) / "samples.parquet"
+        patch.setattr(record_files, "ROWS", rows)
+        patch.setattr(record_files, "ROWS_AT_ONCE", rows * row_groups)
+        path = Path(folder) / "samples.jsonl.gz"
         samples = written(path, groups)
         sort_by_group(path)
         first = {group: groups.index(group) for group in groups}
         assert list(read_records(path, Sample)) == sorted(samples, key=lambda sample: first[sample.group])
-        assert [file.name for file in Path(folder).iterdir()] == ["samples.parquet"]
+        assert [file.name for file in Path(folder).iterdir()] == ["samples.jsonl.gz"]
 
 
 def test_groups_in_order_are_left_as_they_are(tmp_path: Path) -> None:
-    path = tmp_path / "samples.parquet"
+    path = tmp_path / "samples.jsonl.gz"
     written(path, ["b", "b", "a", "c", "c"])
     before = path.stat().st_ino
     sort_by_group(path)
@@ -77,9 +77,9 @@ def test_records_come_back_as_they_were_written(records: list[Sample] | list[Ans
     """Whether a field is empty in all rows of a group, in some or in none."""
     kind = type(records[0]) if records else Sample
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "ROWS", rows)
-        path = Path(folder) / "records.parquet"
-        with RecordWriter(path, kind) as writer:
+        patch.setattr(record_files, "ROWS", rows)
+        path = Path(folder) / "records.jsonl.gz"
+        with RecordWriter(path) as writer:
             for record in records:
                 writer.write(record)
         assert list(read_records(path, kind)) == records
