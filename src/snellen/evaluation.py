@@ -404,9 +404,10 @@ def _keep(scored: ScoredRun, settings: ScoringSettings) -> ScoredRun:
     if is_read_only(scored.folder):
         return scored
     standard = scored.counterpart
-    rows = [*(results_of(standard) if standard else ()), *results_of(scored)]
-    keep_scoring(scored, settings, rows, settings.standard.name if standard else None)
-    return replace(scored, kept_in=scoring_folder(scored.folder, settings.name))
+    rows = results_of(scored)
+    before = results_of(standard) if standard else []
+    keep_scoring(scored, settings, [*before, *rows], settings.standard.name if standard else None)
+    return replace(scored, kept_rows=tuple(rows), kept_in=scoring_folder(scored.folder, settings.name))
 
 
 def _without_answers(folder: Path) -> list[str]:

@@ -12,6 +12,7 @@ from snellen.records import Estimate
 from snellen.report.formatting import DASH, metric_title, value_text
 from snellen.report.run_view import RunView
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+from snellen.scoring.score_table import row_names
 from snellen.scoring.scored_run import ScoredBenchmark
 
 HEADER = ("run", "benchmark", "protocol", "shown instead", "metric", "score", "control", "difference [95%] n", "chance")
@@ -29,7 +30,10 @@ def control_tables(views: Sequence[RunView]) -> list[Table]:
 
 def _rows(scored: ScoredBenchmark) -> Iterator[tuple[Cell, ...]]:
     headlines = headlines_of(scored)
-    found = {(one.protocol, one.metric): one for one in measures_of(scored) if one.metric in headlines}
+    protocols = {protocol for protocol, _, metric in row_names(scored.scores) if metric in headlines}
+    if not any(labelled_declaration(protocol).control_of in protocols for protocol in protocols):
+        return
+    found = {(one.protocol, one.metric): one for one in measures_of(scored, headlines)}
     for control in found.values():
         declared = labelled_declaration(control.protocol)
         score = found.get((declared.control_of, control.metric))

@@ -111,6 +111,13 @@ class ScoreTable(Collection[Score]):
                 )
 
 
+def row_names(scores: Collection[Score]) -> Iterable[Row]:
+    """The rows of which there are scores, in the order in which they first appear."""
+    if isinstance(scores, ScoreTable):
+        return scores.rows
+    return dict.fromkeys((score.protocol, score.method, score.metric) for score in scores)
+
+
 def scores_by_row(scores: Collection[Score]) -> Iterator[tuple[Row, Sequence[Score]]]:
     """The scores of each row, rows in the order in which they first appear; of a table one row at a time."""
     if isinstance(scores, ScoreTable):

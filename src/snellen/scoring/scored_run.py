@@ -103,7 +103,7 @@ class ScoredRun(Struct, frozen=True):
     counterpart: ScoredRun | None = None
     """Of a run scored as published: the same replies by the standard rules."""
     kept_rows: tuple[Result, ...] | None = None
-    """Its results as they were kept, for a scoring that was opened again; None where they are to be computed."""
+    """Its results as they were kept; None where they are to be computed."""
     kept_in: Path | None = None
     """The folder in which this scoring is kept; None where it is not."""
 

@@ -85,7 +85,7 @@ def _measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeas
     table: dict[Place, dict[str, QuestionMeasures]] = defaultdict(dict)
     for scored in run.benchmarks:
         wanted = [metric] if metric else headlines_of(scored)
-        found = [measures for measures in measures_of(scored) if measures.metric in wanted]
+        found = list(measures_of(scored, wanted))
         for measures in sorted(found, key=lambda one: -wanted.index(one.metric)):
             table[scored.spec.name, measures.method][measures.protocol] = measures
     return table

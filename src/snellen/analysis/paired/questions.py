@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
 
 from snellen.analysis.capability import protocol_preference
-from snellen.analysis.censoring import censored_mean
+from snellen.analysis.censoring import censored_mean, is_censored
 from snellen.analysis.linearisation import linearised_deviations
 from snellen.analysis.statistics import NO_BOUNDS, Bounds
 from snellen.metrics.corpus import Counts, summed_metric
 from snellen.metrics.declaration import MetricRow, ReplyMetric, declared, metric_of
 from snellen.records import Method, Score
+from snellen.scoring.score_table import Row, scores_by_row
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.scoring.text_scoring import rows_of
 
@@ -86,31 +87,33 @@ def by_group(deviations: Iterable[float], groups: Iterable[str]) -> dict[str, fl
     return {group: math.fsum(values) for group, values in members.items()}
 
 
-def measures_of(scored: ScoredBenchmark) -> Iterator[QuestionMeasures]:
-    """Every metric of a benchmark under every protocol, on the questions that have a value."""
-    values: dict[tuple[str, Method, str], dict[QuestionKey, float]] = defaultdict(dict)
-    broken = {(score.protocol, score.method, score.metric) for score in scored.scores if score.broken}
-    censored: dict[tuple[str, Method, str], dict[QuestionKey, Score]] = defaultdict(dict)
-    counts: dict[tuple[str, Method, str], dict[QuestionKey, Counts]] = defaultdict(dict)
+def measures_of(scored: ScoredBenchmark, metrics: Container[str] | None = None) -> Iterator[QuestionMeasures]:
+    """Every metric (of those named) of a benchmark under every protocol, on the questions that have a value."""
+    counts: dict[Row, dict[QuestionKey, Counts]] = defaultdict(dict)
     for tally in scored.tallies:
         if tally.counts:
             counts[tally.protocol, tally.method, tally.metric][tally.sample_id, tally.turn] = tally.counts
     from_counts = {row for _, _, metric in counts for row in rows_of(metric)}
-    for score in scored.scores:
-        measure, key = (score.protocol, score.method, score.metric), (score.sample_id, score.turn)
-        if score.value is not None and score.metric not in from_counts:
-            values[measure][key] = score.value
-        if measure in broken and (score.value is not None or score.steps or score.broken):
-            censored[measure][key] = score
-    for (protocol, method, metric), by_question in values.items():
+    for (protocol, method, metric), scores in scores_by_row(scored.scores):
+        if metric in from_counts or not (metrics is None or metric in metrics):
+            continue
         declaring = metric_of(metric)
         if isinstance(declaring, ReplyMetric) and declaring.mean_over == "answers":
             continue  # no mean over questions, which is what is compared
-        broken_off = censored.get((protocol, method, metric), {})
-        yield QuestionMeasures(scored, protocol, method, metric, values=by_question, censored=broken_off)
+        values = {(score.sample_id, score.turn): score.value for score in scores if score.value is not None}
+        if values:
+            yield QuestionMeasures(scored, protocol, method, metric, values=values, censored=_censored(scores))
     for (protocol, method, metric), by_counts in counts.items():
         for row in rows_of(metric):
-            yield QuestionMeasures(scored, protocol, method, row, counts=by_counts, counted_by=metric)
+            if metrics is None or row in metrics:
+                yield QuestionMeasures(scored, protocol, method, row, counts=by_counts, counted_by=metric)
+
+
+def _censored(scores: Sequence[Score]) -> Mapping[QuestionKey, Score]:
+    if not is_censored(scores):
+        return {}
+    counted = (score for score in scores if score.value is not None or score.steps or score.broken)
+    return {(score.sample_id, score.turn): score for score in counted}
 
 
 def shared_protocol(runs: Sequence[Iterable[str]]) -> str | None:
