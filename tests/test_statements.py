@@ -134,3 +134,55 @@ def test_long_runs_of_blanks_say_nothing(blanks: str) -> None:
                 if reading.span
             ]
             assert shown[0].split() == shown[1].split()
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ('The statement "The horse is pulling the cart." is incorrect.', "no"),
+        ("It is not true that the horse is pulling the cart.", "no"),
+        ("It would be wrong to say that the horse is pulling the cart.", "no"),
+        ("It is true that the horse is pulling the cart.", "yes"),
+        ("The caption does not match what I see.", "no"),
+        ("The caption matches the picture.", "yes"),
+        ("Whether the statement is true or false cannot be determined from the image.", None),
+        ("I cannot say whether the statement is true.", None),
+    ],
+)
+def test_verdicts_in_other_words(reply: str, answer: str | None) -> None:
+    question = "The horse is pulling the cart. Is this right?"
+    assert said(reply, question) == answer
+    truth = {"yes": "True", "no": "False", None: None}[answer]
+    assert said(reply, "True or false? The horse is pulling the cart.", ("True", "False")) in (truth, None)
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "answer"),
+    [
+        ("Is the dog chasing the cat?", "The dog is being chased by the cat.", None),
+        ("Was the cake eaten by the dog?", "The cake was eaten by the dog.", "yes"),
+        ("Is the man standing by the car?", "The man is standing by the car.", "yes"),
+    ],
+)
+def test_who_does_and_who_is_done_to_change_places(question: str, reply: str, answer: str | None) -> None:
+    assert said(reply, question) == answer
+
+
+def test_words_that_things_share_tell_none_of_them_apart() -> None:
+    question, speeds = "Is the red car faster or slower than the blue car?", ("faster", "slower")
+    assert said("The blue car appears to be faster than the red car.", question, speeds) is None
+    assert said("The red car appears to be faster than the blue car.", question, speeds) == "faster"
+
+
+def test_options_that_are_called_wrong_behind_their_full_stop_are_no_sentences_of_their_own() -> None:
+    reply = (
+        f"The correct answer is **(B) {SENTENCES[1]}** See the line. Option (A) {SENTENCES[0]} is wrong, and option "
+        f"(C) {SENTENCES[2]} is wrong because there is none."
+    )
+    assert said(reply, "", SENTENCES) == SENTENCES[1]
+
+
+def test_a_walk_that_is_cut_off_at_its_first_option_names_none() -> None:
+    lead = "Let's consider each of the options.\n\n"
+    assert said(f"{lead}A. {SENTENCES[0]} The umbrella might", "", SENTENCES) is None
+    assert said(f"{lead}The answer is clear.\n\nA. {SENTENCES[0]}", "", SENTENCES) == SENTENCES[0]

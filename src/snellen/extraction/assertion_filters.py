@@ -117,13 +117,15 @@ def _walked_through(skeleton: Skeleton) -> list[Span]:
     items = [
         offset
         for offset in mentioned(skeleton)
-        if text[offset] in (STRONG, BOTH) and text[:offset].endswith(("\n ", ": "))
+        if text[offset] in (STRONG, BOTH) and _BEGINS_ITEM.search(text, max(0, offset - 12), offset)
     ]
     if not items or mentioned(skeleton)[0] == 0 or _announced(text, items[0]):
         return []
     items = [offset for offset in items if not _announced(text, offset)]
     places = [skeleton.at[offset].places for offset in items]
-    if len(items) < 2 or places != sorted(set(places)) or not any(text[offset] == BOTH for offset in items):
+    if places != sorted(set(places)) or not any(text[offset] == BOTH for offset in items):
+        return []
+    if len(items) < 2 and not (items and _WALKS.search(text[: items[0]]) and _CUT.search(text, items[0])):
         return []
     lines = [(offset, text.find("\n", offset)) for offset in items]
     return [
@@ -131,6 +133,15 @@ def _walked_through(skeleton: Skeleton) -> list[Span]:
         for offset, end in lines
         if not _CALLED_RIGHT.search(text, offset, end if end >= 0 else len(text))
     ]
+
+
+_BEGINS_ITEM = late_pattern(r"(?:\n |: )(?:\d+ ?[.)] )?$")
+_WALKS = late_pattern(
+    r"\b(?:step by step|one by one|each (?:of the )?(?:option|choice|answer|statement)|let's (?:consider|analy[sz]e"
+    r"|evaluate|examine|go (?:through|over)|look at|break))"
+)
+_CUT = late_pattern(r"[^\W\d_]{2,} *$")
+"""The end of a text that stops within a sentence."""
 
 
 def _announced(text: str, offset: int) -> bool:

@@ -21,10 +21,13 @@ _NEGATIVE = late_pattern(
 )
 
 
+_EITHER = late_pattern(r"\b(?:true|right|correct|accurate) or (?:not|false|wrong|incorrect|untrue|inaccurate)\b")
+
+
 @lru_cache(maxsize=4096)
 def asks_for_what_is_not(question: str) -> bool:
     """Whether a question asks for the option that is denied: "Which of these is not in the picture?"."""
-    return denies(question[:LONGEST_QUESTION].lower())
+    return denies(_EITHER.sub(" ", question[:LONGEST_QUESTION].lower()))
 
 
 def denies(lowered: str) -> bool:

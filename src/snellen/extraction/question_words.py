@@ -104,8 +104,8 @@ def _without_other_party(skeleton: Skeleton, question: str, index: OptionIndex) 
     if len(found) < _FEWEST_NAMED or any(not words for words in index.words):
         return skeleton
     first, last = min(match.start() for match in found), max(match.end() for match in found)
-    subject = stems(asked[:first])
-    other = stems(asked[last:]) - subject
+    subject, compared = stems(asked[:first]), stems(asked[last:])
+    subject, other = subject - compared, compared - subject
     if not subject or not other or " or " not in asked[first:last]:
         return skeleton
     spans = []

@@ -188,13 +188,15 @@ def _labels_alone(asserted: Skeleton, after: int, *, explained: bool) -> Iterato
     answer that is called so is `explained`: "The answer is C. Here's why: A. A ball. There is none."."""
     reasons = _EXPLAINS.search(asserted.text, after) if explained else None
     for start, end, _ in sentences(asserted):
-        if start > after and patterns.DECLARED.fullmatch(asserted.text[start:end].strip(" ")):
+        goes_on = _GOES_ON.match(asserted.text, end)  # behind the full stop of an option: "C. It rains. is wrong"
+        if start > after and not goes_on and patterns.DECLARED.fullmatch(asserted.text[start:end].strip(" ")):
             group = group_at(asserted, mentioned(asserted, start, end)[0])
             told = reasons is not None and start >= reasons.start()
             if all(mention.kind != TEXT and not (told and mention.kind == BOTH) for mention in group):
                 yield from group
 
 
+_GOES_ON = late_pattern(r"[. ]*(?:is|are|was|were|isn't|would|does|cannot|can't)\b")
 _EXPLAINS = late_pattern(
     r"\b(?:why|because|reasons?|reasoning|explanation|explained|analysis|breakdown|others?|incorrect)\b"
 )

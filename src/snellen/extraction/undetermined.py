@@ -15,7 +15,7 @@ _NOT_ABLE = (
     r"(?:can't|cannot|can not|couldn't|could not|unable to|not able to|impossible to|not possible to|isn't possible to"
     r"|no way (?:to|of)|no telling)"
 )
-_CANNOT_BE_TOLD = late_pattern(
+CANNOT_BE_TOLD = late_pattern(
     rf"\b{_NOT_ABLE} (?:\w+ ){{0,3}}?(?:{_TELL}|(?:telling|knowing|determining)|be {_TOLD})\b"
     r"|\b(?:not enough|insufficient|too little) (?:information|evidence|detail|details|context|data)\b"
     r"|\b(?:unknown|unclear|undetermined|indeterminate|undeterminable|indeterminable|inconclusive)\b"
@@ -36,7 +36,7 @@ _WHETHER = late_pattern(r"\b(?:whether|which|who|what|how|where|when|if)\b[^.,;!
 @lru_cache(maxsize=4096)
 def _place(options: tuple[str, ...]) -> int | None:
     """The one option that says that it cannot be told."""
-    places = [place for place, option in enumerate(options) if _CANNOT_BE_TOLD.search(option[:200].lower())]
+    places = [place for place, option in enumerate(options) if CANNOT_BE_TOLD.search(option[:200].lower())]
     return places[0] if len(places) == 1 else None
 
 
@@ -44,7 +44,7 @@ def undetermined_option(skeleton: Skeleton, text: str, index: OptionIndex) -> in
     """The option that it cannot be told, where a reply says no more than that; a model that sees nothing does not."""
     place = _place(index.options)
     text = " ".join(text.lower().split())
-    if place is None or len(text) > _LONGEST or _CANNOT_BE_TOLD.search(text) is None:
+    if place is None or len(text) > _LONGEST or CANNOT_BE_TOLD.search(text) is None:
         return None
     if _OF_THE_MODEL.search(text) or _GOES_ON.search(_WHETHER.sub(" ", text)):
         return None

@@ -10,9 +10,10 @@ from snellen.extraction.inflections import english_stem
 from snellen.extraction.negative_questions import LONGEST_QUESTION, asks_for_what_is_not
 from snellen.extraction.option_index import OptionIndex, tokens
 from snellen.extraction.question_words import question_stems, stems
+from snellen.extraction.undetermined import CANNOT_BE_TOLD
 from snellen.formats.late_patterns import late_pattern
 
-_YES, _NO = languages.YES, languages.NO
+_YES, _NO = languages.YES | {"true"}, languages.NO | {"false", "incorrect"}
 _SAYS_YES = late_pattern(
     r"(?:well , )?(?:(?:most )?(?:likely|probably)|i (?:think|believe|guess|suppose) so|it (?:is|does|has|"
     r"was|can)|(?:they|there) (?:are|is|do)|he (?:is|does)|she (?:is|does)"
@@ -55,6 +56,8 @@ def yes_or_no(text: str, question: str, index: OptionIndex) -> int | None:
     judged = _verdict_on_statement(spoken)
     if judged is not None:
         return yes if judged else no
+    if CANNOT_BE_TOLD.search(spoken) or _turns_round(spoken, question):
+        return None
     if not asks_for_what_is_not(question):
         if _lacks(spoken, question):
             return no
@@ -122,18 +125,41 @@ _TAKES_BACK = late_pattern(
     rf"{_DENYING.pattern}|\b(?:false|wrong|incorrect|untrue|inaccurate|opposite|reverse|contrary|but|however|instead"
     r"|rather|actually|though|although|whereas|unlike)\b"
 )
+_JUDGED = r"(?:statement|claim|caption|description|sentence|assertion|premise)(?: [\"“][^\"”]*[\"”])?"
 _VERDICT = late_pattern(
-    r"\b(?:the|this|that|your)(?: (?:given|above))? (?:statement|claim|caption|description|sentence|assertion|premise)"
-    r" (?:is|was|seems|appears)(?: (?:therefore|thus|clearly|indeed|also|actually|to be))*(?P<not> not)? "
-    r"(?P<said>true|correct|right|accurate|false|incorrect|wrong|untrue|inaccurate)\b"
+    rf"\b(?:the|this|that|your)(?: (?:given|above))? {_JUDGED}(?:"
+    r" (?:is|was|seems|appears)(?: (?:therefore|thus|clearly|indeed|also|actually|to be))*(?P<is_not> not)? "
+    r"(?P<is>true|correct|right|accurate|false|incorrect|wrong|untrue|inaccurate)\b"
+    r"| (?P<fails>(?:does not|doesn't|fails to) )?(?P<does>match|matches|fit|fits|describe|describes)\b)"
+    r"|\bit (?:is|was|would be)(?P<it_is_not> not)? (?P<it_is>true|correct|right|accurate|false|incorrect|wrong|untrue"
+    r"|inaccurate)(?: to say)? that\b"
 )
 _RIGHT = frozenset("true correct right accurate".split())
 
 
 def _verdict_on_statement(spoken: str) -> bool | None:
     """Whether a reply calls the statement that it judges true, or false: "..., so the statement is false"."""
-    verdicts = {(found["said"] in _RIGHT) != bool(found["not"]) for found in _VERDICT.finditer(spoken)}
+    verdicts = {_holds(found) for found in _VERDICT.finditer(spoken) if not _WHETHER.search(spoken[: found.start()])}
     return verdicts.pop() if len(verdicts) == 1 else None
+
+
+def _holds(verdict: re.Match[str]) -> bool:
+    if verdict["does"]:
+        return not verdict["fails"]
+    return ((verdict["is"] or verdict["it_is"]) in _RIGHT) != bool(verdict["is_not"] or verdict["it_is_not"])
+
+
+_WHETHER = late_pattern(r"\b(?:whether|if) $")
+
+
+def _turns_round(spoken: str, question: str) -> bool:
+    """Whether only one of a statement and a question says by whom something is done: its things change places."""
+    return (_DONE_BY.search(spoken) is None) != (_DONE_BY.search(question[:LONGEST_QUESTION].lower()) is None)
+
+
+_DONE_BY = late_pattern(
+    r"\b(?:is|are|was|were|be|been|being) (?:\w+ ){0,4}?[a-z]{2,}(?:ed|en|t) by (?:a|an|the|his|her|its)\b"
+)
 
 
 def _affirmed(spoken: str, question: str) -> bool:
