@@ -20,7 +20,7 @@ from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.shown_text import object_line
 from snellen.images import ImageStore
 from snellen.paths import check_benchmark_name, home
-from snellen.records import Example, History, IndistinguishableQuestion, Sample, SourceRows
+from snellen.records import Example, History, IndistinguishableQuestion, Sample, SourcePictures, SourceRows
 
 if TYPE_CHECKING:
     from snellen.formats.parquet import RecordT
@@ -31,6 +31,7 @@ SAMPLES = "samples.parquet"
 EXAMPLES = "examples.parquet"
 HISTORY = "history.parquet"
 ORIGINS = "origins.parquet"
+PICTURES = "pictures.parquet"
 INDISTINGUISHABLE = "indistinguishable.parquet"
 
 
@@ -253,6 +254,11 @@ class Benchmark:
         """For each sample the file rows it was built from; empty for a benchmark that does not store them."""
         path = self.part(ORIGINS)
         return {origin.sample_id: origin for origin in _read(path, SourceRows)} if path else {}
+
+    def source_pictures(self) -> dict[str, tuple[str, ...]]:
+        """For each sample the names of its pictures' files, in the order of the source; empty for an older build."""
+        path = self.part(PICTURES)
+        return {one.sample_id: one.names for one in _read(path, SourcePictures)} if path else {}
 
 
 @lru_cache(maxsize=4096)

@@ -128,6 +128,14 @@ class RowRef(Struct, frozen=True, gc=False):
     order: tuple[int, ...]
 
 
+class SourcePictures(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What the files of a question's pictures were called. The records stand in the order of the source."""
+
+    sample_id: str
+    names: tuple[str, ...] = ()
+    """The last two parts of each path: `val2014/COCO_val2014_000000310196.jpg`; none where no file held the picture."""
+
+
 class SourceRows(Struct, frozen=True, gc=False):
     """What is needed to write a question's file again: its rows there, and cells kept only for that."""
 

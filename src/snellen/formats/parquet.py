@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from snellen.errors import DataError
-from snellen.records import Answer, Example, History, IndistinguishableQuestion, Sample, SourceRows
+from snellen.records import Answer, Example, History, IndistinguishableQuestion, Sample, SourcePictures, SourceRows
 
 ROWS = 1000
 """Rows held in memory, and rows in a Parquet row group."""
@@ -53,6 +53,7 @@ SCHEMAS: dict[type, pa.Schema] = {
         ]
     ),
     History: pa.schema([("sample_id", pa.string()), ("replies", pa.list_(pa.string()))]),
+    SourcePictures: pa.schema({"sample_id": pa.string(), "names": pa.list_(pa.string())}.items()),
     SourceRows: pa.schema(
         [
             ("sample_id", pa.string()),
@@ -71,7 +72,7 @@ MOST_SHARED = 100_000
 _MAPS = frozenset({"tags", "cells"})
 _STRUCTS = frozenset({"images", "turns", "regions", "rows"})
 
-RecordT = TypeVar("RecordT", Sample, Example, Answer, History, SourceRows, IndistinguishableQuestion)
+RecordT = TypeVar("RecordT", Sample, Example, Answer, History, SourceRows, SourcePictures, IndistinguishableQuestion)
 
 
 def _row(record: Any, names: list[str]) -> dict[str, Any]:
@@ -122,7 +123,9 @@ class RecordWriter:
         self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", use_dictionary=True)
         self._records: list[Any] = []
 
-    def write(self, record: Sample | Example | Answer | History | SourceRows | IndistinguishableQuestion) -> None:
+    def write(
+        self, record: Sample | Example | Answer | History | SourceRows | SourcePictures | IndistinguishableQuestion
+    ) -> None:
         self._records.append(record)
         if len(self._records) >= ROWS:
             self._flush()

@@ -147,7 +147,7 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
 
 
 def secondary_rows(metric: str) -> list[MetricRow]:
-    """The secondary rows shown beside a headline row: without what never came and, of choice metrics, what was unparsed."""
+    """The secondary rows shown beside a headline row: without what never came, and without what was unparsed."""
     of_choices = (row for choice_metric in CHOICE_METRICS for row in choice_metric.rows)
     beside = [row for row in of_choices if row.secondary_to == metric and row.label]
     return [of_answered(declared(metric)), *beside]

@@ -199,8 +199,8 @@ def _bound_notes(rows: Sequence[SummaryRow]) -> list[str]:
         )
     if labels - {"of answered"}:
         notes.append(
-            "Unparsed replies count as not right. `of parsed` leaves them out, `at most` counts them as right: what the "
-            "model meant lies between the main number and `at most`."
+            "Unparsed replies count as not right. `of parsed` leaves them out, `at most` counts them as right: what "
+            "the model meant lies between the main number and `at most`."
         )
     return notes
 

@@ -26,7 +26,7 @@ Verdict = Callable[[Passes], float | None]
 
 def score_choice(question: AskedQuestion) -> Iterator[Score]:
     """All choice metrics of one question that its protocol gives."""
-    answer, declared = question.answer, question.declaration
+    declared = question.declaration
     tests = tuple(filter(has_baseline, question.came))
     read = tuple(filter(has_baseline, question.unbiased))
     n, unanswered = len(read) or 1, why_unanswered(question)
