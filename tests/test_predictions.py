@@ -377,7 +377,7 @@ def test_an_id_of_another_data_set_joins_nothing() -> None:
         record("q002", "(A)", question="Which animal is number 2?", answer_options=["red", "blue"]),
         record("x", "(C)", question="which animal is number 5", answer_options=["cat", "dog", "horse", "cow"]),
     ]
-    with pytest.raises(sn.DataError, match="only 1 of 3 rows fit animals .*is that the benchmark that was asked"):
+    with pytest.raises(sn.DataError, match=r"only 1 of 3 rows fit animals .*is that the benchmark that was asked"):
         sn.import_run(save(rows, "few.json"), "./animals")
     rows += [
         record(f"y{i}", "(C)", question=f"Which animal is number {i}?", answer_options=["cat", "dog", "horse", "cow"])

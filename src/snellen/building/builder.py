@@ -364,7 +364,7 @@ def _check_round(question: QuestionDraft, where: str) -> None:
         raise DataError(f"{where}: a choice needs two options or more, but there is only {options[0]!r}")
     if "" in options:
         raise DataError(f"{where}: option {options.index('')} is empty")
-    if len(set(options)) < len(options):
+    if len(set(options)) < len(options) and not question.may_repeat:
         twice = next(option for option in options if options.count(option) > 1)
         raise DataError(f"{where}: the option {twice!r} appears twice; options must differ")
     for gold in question.gold:

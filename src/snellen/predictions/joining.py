@@ -32,8 +32,8 @@ def join_rows(path: Path, file: PredictionFile, built: Benchmark, findings: Find
     if finder.ambiguous:
         raise DataError(
             f"{path}: {len(finder.ambiguous):,} of {len(file.rows):,} rows fit several questions of {built.name} "
-            f"({', '.join(finder.ambiguous[:3])}, ...), and nothing tells of which they are: give each row the id of its "
-            "question, or the name of its picture"
+            f"({', '.join(finder.ambiguous[:3])}, ...), and nothing tells of which they are: give each row the id of "
+            "its question, or the name of its picture"
         )
     if 2 * len(placed) < len(file.rows) or not placed:
         count = f"only {len(placed):,} of {len(file.rows):,} rows fit" if placed else "no row fits"
@@ -103,7 +103,7 @@ class QuestionFinder:
         return self._placed(row, key)
 
     def _only(self, fitting: Sequence[Key]) -> Key | None:
-        """The one question that fits, or the first that is left of those that ask the very same with the same answer."""
+        """The one question that fits, or the first left of those that ask the very same with the same answer."""
         if len(fitting) < 2:
             return fitting[0] if fitting else None
         asked = set()

@@ -69,7 +69,7 @@ def _values(questions: Sequence[AskedQuestion], metric: ReplyMetric) -> list[Val
 
 
 def _value(metric: ReplyMetric, prediction: Prediction, references: Sequence[str]) -> float:
-    """Of an answer that never came the worst value: a lenient rule may find nothing right in a text that says nothing."""
+    """Of an answer that never came the worst value: a lenient rule may find that a text that says nothing is right."""
     row = metric.rows[0]
     worst = row.low if row.better == "higher" else row.high
     if prediction.reason in NEVER_ANSWERED and worst is not None:
