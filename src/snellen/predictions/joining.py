@@ -176,23 +176,21 @@ class QuestionFinder:
 
     def _by_question(self, row: PredictedRow) -> tuple[list[Key], str]:
         """The questions that have the row's text, options and picture; where none has the picture, that."""
-        about = set(self._pictures.samples(row.picture)) if row.picture else set()
+        named = self._pictures.samples(row.picture) if row.picture else []
+        about = [(name, turn) for name in named for turn in range(len(self.samples[name].rounds))]
         if not (row.question or row.prompt):
-            turn = row.turn or 0
-            keys = [(name, turn) for name in about if turn < len(self.samples[name].rounds)]
+            keys = [key for key in about if key[1] == (row.turn or 0)]
             return [key for key in keys if self._checked(row, key)[0]], ""
         options = frozenset(map(folded, row.options))
         found: dict[Key, None] = {}
         for text in self._texts(row):
             known = self._by_text_and_options.get((text, options), {}) if options else self._by_text.get(text, {})
-            if about and (here := [key for key in known if key[0] in about]):
+            if here := [key for key in about if key in known]:
                 known = dict.fromkeys(here)
             found.update(dict.fromkeys(key for key in known if self._agrees(row, key)))
         if not row.picture:
             return list(found), ""
         keys = [key for key in found if not self._pictures.contradict(key[0], row.picture)]
-        if len(keys) > 1 and about:
-            keys = [key for key in keys if key[0] in about] or keys
         return keys, "whose question is asked, but of other pictures" if found and not keys else ""
 
     def _texts(self, row: PredictedRow) -> Iterator[str]:
@@ -231,7 +229,8 @@ class QuestionFinder:
             return
         golds = {order[place] for place in row.gold if place < len(order)}
         differs = golds and golds != set(answer.options)
-        if differs or (row.references and answer.texts and set(row.references) != set(answer.texts)):
+        told, known = ({*map(folded, texts)} for texts in (row.references, answer.texts))
+        if differs or (told and known and told != known):
             self._findings.add("rows whose file has another right answer; the benchmark's counts", name_of(row))
 
 
