@@ -112,7 +112,7 @@ def test_rows_that_ask_the_same_are_joined_by_their_pictures_and_the_benchmark_s
     assert "questions of 4 without any row: 2" in said and "record 3" in said
     results = sn.score(run)
     row = next(row for row in results.rows if (row.metric, row.benchmark) == ("word_accuracy", benchmark.name))
-    assert (row.estimate.value, row.estimate.n, row.estimate.errors) == (1.0, 2, 2)
+    assert (row.estimate.value, row.estimate.n, row.estimate.absent) == (0.5, 4, 2)
 
 
 def test_plans_have_no_gold_and_are_joined_to_their_tasks_to_be_rated() -> None:

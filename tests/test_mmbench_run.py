@@ -17,6 +17,7 @@ from snellen.api import Results, build_table, evaluate, score
 from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.formats.text_table import read_text_table, write_text_table
 from snellen.models.instruments import Scripted
+from snellen.predictions.taking import import_run
 from snellen.records import Estimate, Failure, Request, Response
 from snellen.report.run_view import run_views
 from snellen.runs.journal import read_manifest
@@ -325,22 +326,34 @@ def test_every_row_that_does_not_fit_is_counted_by_name_and_never_scored() -> No
         {**good[1], "A": "horse"},
         {**good[2], "E": "a fifth"},
         good[3],
-        {**good[4], "answer": "other"},
     ]
     kept = [cells for cells in good if cells not in (good[1], good[2])]
+    with pytest.raises(DataError, match=r"say different things: 1 \(5\); keep the one that counts"):
+        notes_of([*kept, {**good[4], "answer": "other"}])
+    with pytest.raises(DataError, match="only 2 of 32 rows fit answers"):
+        notes_of([*good[:2], *[{**cells, "A": "horse"} for cells in good[2:]]])
     results, notes = notes_of([*kept, *wrong])
     assert notes == [
         "rows left out, with an index that is not among the questions: 1 (99)",
         "rows left out, without an index: 1 (line 33)",
         "rows left out, with other options than their question has: 2 (2, 3)",
         "rows that are there twice, counted once: 1 (4)",
-        "rows left out, as another row of the same index or order says something else: 1 (5)",
-        "29 rows of 8 questions",
-        "questions that lack rotations, so that a circular verdict may be missing: 3 (2: 1 of 4, 3: 1 of 4, 5: 1 of 4)",
+        "30 rows of 8 questions",
+        "questions that lack rotations, and so are not right under CircularEval: 2 (2: 1 of 4, 3: 1 of 4)",
     ]
     circular = value(results, "circular_accuracy")
-    assert (circular.value, circular.n, circular.errors) == (1.0, 5, 3)
-    assert value(results, "accuracy").n == 5
+    assert (circular.value, circular.n, circular.absent) == (0.75, 8, 2)
+    assert value(results, "circular_accuracy_of_answered").value == 1.0
+    accuracy = value(results, "accuracy")
+    assert (accuracy.value, accuracy.n) == (0.75, 8)
+
+
+def test_a_request_that_failed_in_a_table_counts_as_it_was_answered_later() -> None:
+    rows = rotated(*bases(8))
+    again = [{**cells, "answer": "Failed to obtain answer via API."} for cells in rows[:5]]
+    results, notes = notes_of([*again, *rows])
+    assert "rows whose request failed and was asked again, counted as it was answered: 5 (1, 2, 3, ...)" in notes
+    assert value(results, "circular_accuracy").value == 1.0
 
 
 def test_half_a_group_and_missing_questions_are_errors_and_not_right() -> None:
@@ -351,7 +364,7 @@ def test_half_a_group_and_missing_questions_are_errors_and_not_right() -> None:
     assert notes[1] == "questions of 8 without any row: 1 (8)"
     assert notes[2].endswith("1 (1: 2 of 4)")
     circular = value(results, "circular_accuracy")
-    assert (circular.value, circular.n, circular.errors) == (1.0, 6, 2)
+    assert (circular.value, circular.n, circular.absent) == (0.75, 8, 2)
 
 
 def test_empty_predictions_and_the_toolkits_failures_are_counted_and_long_replies_are_read() -> None:
@@ -360,14 +373,43 @@ def test_empty_predictions_and_the_toolkits_failures_are_counted_and_long_replie
         return said.get(cells["index"], cells["answer"])
 
     results, notes = notes_of(rotated(*bases(8)), reply)
-    assert notes[:2] == [
-        "empty predictions: 1 (1)",
-        "replies that never came, by the toolkit's own word; counted as errors: 1 (2)",
-    ]
+    assert notes[0] == "replies that never came, which count as not right: 2 (1, 2)"
     accuracy = value(results, "accuracy")
-    assert (accuracy.n, accuracy.unscored, accuracy.errors) == (7, 0, 1)
+    assert (accuracy.value, accuracy.n, accuracy.absent, accuracy.errors) == (0.625, 8, 2, 0)
     [long] = [p for p in results.runs[0].benchmarks[0].predictions if p.sample_id == "3" and p.variant.test == 0]
     assert long.choice == 2
+
+
+def test_published_quirks_are_scored_by_the_labels_as_they_were_shown() -> None:
+    """As in LLaVA-1.5-13B's upload of MMBench-dev: three rotations that leave D in its place, and an option twice."""
+
+    def shown(index: int, options: str, answer: str, reply: str) -> Cells:
+        texts = {"l": "left", "r": "right", "b": "both", "n": "none"}
+        cells = {letter: texts[option] for letter, option in zip("ABCD", options, strict=True)}
+        return {"index": str(index), "question": f"Q{index % 10**6}?", **cells, "prediction": reply, "answer": answer}
+
+    rows = [
+        shown(1, "lrbn", "A", "A"), shown(1_000_001, "blrn", "B", "B"), shown(2_000_001, "rbln", "C", "C"),
+        shown(2, "lrln", "B", "B"), shown(1_000_002, "llrn", "C", "C"), shown(2_000_002, "rlln", "A", "A"),
+        # The other "left" than the right one: wrong by its label, in the first pass and in the last.
+        shown(3, "lrlb", "C", "A"), shown(1_000_003, "blrl", "D", "D"), shown(2_000_003, "lblr", "A", "A"),
+        shown(3_000_003, "rlbl", "B", "D"),
+        # A pass is wrong, and one is missing.
+        shown(4, "lrbn", "A", "A"), shown(1_000_004, "nlrb", "B", "A"), shown(2_000_004, "bnlr", "C", "C"),
+        shown(3_000_004, "rbnl", "D", "D"),
+        shown(5, "lrbn", "A", "A"), shown(1_000_005, "nlrb", "B", "B"), shown(2_000_005, "bnlr", "C", "C"),
+    ]  # fmt: skip
+    write_text_table(Path("upload.xlsx"), tuple(rows[0]), rows)
+    folder = import_run("upload.xlsx")
+    results = score(folder)
+    assert {name: value(results, name).value for name in ("accuracy", "circular_accuracy")} == {
+        "accuracy": 0.8,
+        "circular_accuracy": 0.4,
+    }
+    assert value(results, "circular_accuracy").n == 5
+    assert "lack rotations, and so are not right under CircularEval: 1 (5: 1 of 4)" in read_manifest(folder).notes[-1]
+    with pytest.raises(DataError, match="shows questions again with their options turned"):
+        import_run("upload.xlsx", form="vlmevalkit")
 
 
 def test_options_that_a_spreadsheet_has_emptied_or_retyped_are_still_those_options(tmp_path: Path) -> None:
@@ -416,13 +458,11 @@ def test_other_files_are_refused_in_a_line_that_says_what_to_do(capsys: pytest.C
     hand_in(rows, correct, "p.tsv")
     write([{"index": "1", "answer": "A"}], Path("letters.tsv"))
     write([{**cells, "answer": "F"} for cells in rows], Path("bad.tsv"))
-    write([*rows[:2], *rows[3:]], Path("half.tsv"))
     for words, fault in (
         (["foreign.tsv", "--benchmark", "answers.tsv"], "no row fits answers (rows left out"),
         (["letters.tsv"], "is of no form of predictions that is known"),
         (["p.tsv", "--benchmark", "letters.tsv"], "has answers without their questions; build the questions with"),
         (["p.tsv", "--benchmark", "bad.tsv"], "the answer 'F' is not one of the letters A-D"),
-        (["p.tsv", "--benchmark", "half.tsv"], "of its 4 rotations"),
         (["p.tsv", "--benchmark", "gone.tsv"], "gone.tsv: no such file"),
         (["p.tsv", "--benchmark", "mmbench"], "is not built yet"),
         (["runs", "--benchmark", "answers.tsv"], "--benchmark and --as are for files of predictions"),

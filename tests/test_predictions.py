@@ -346,17 +346,15 @@ def test_rows_with_the_same_question_and_picture_keep_their_own_predictions() ->
     ({"answer": 1}, "have different right answers"),
     ({"question": "Is it big?"}, "ask different questions"),
 ])  # fmt: skip
-def test_rows_of_one_id_that_are_not_one_question_are_left_out_by_name(other: dict[str, Any], words: str) -> None:
+def test_rows_of_one_id_that_are_not_one_question_are_refused_by_name(other: dict[str, Any], words: str) -> None:
     rows = [
         record(7, "(A)", image="one.png"),
         record(7, "(B)", **{"image": "one.png", **other}),
         record(8, "(A)"),
         record(8, "(B)"),
     ]
-    folder = sn.import_run(save(rows, "p.json"))
-    assert f"rows left out, as rows of their id {words}" in notes(folder)
-    assert ": 2 (7, 7)" in notes(folder)
-    assert {e.request.sample_id for e in read_exchanges(folder)} == {"8"}
+    with pytest.raises(sn.DataError, match=rf"rows of one id {words}.*: 2 \(7, 7\); give each question an id"):
+        sn.import_run(save(rows, "p.json"))
 
 
 def test_questions_that_share_their_text_are_told_apart_by_id_alone() -> None:
@@ -365,9 +363,11 @@ def test_questions_that_share_their_text_are_told_apart_by_id_alone() -> None:
         for name, gold in (("a", 0), ("b", 1))
     ]
     build_table(small.write(rows, Path("same.jsonl")), to="same")
-    folder = sn.import_run(save([record("b", "(B)"), record("a", "(B)"), record("c", "(A)")], "p.json"), "./same")
+    folder = sn.import_run(save([record("b", "(B)"), record("a", "(B)")], "p.json"), "./same")
     assert by_question(sn.score(folder), "accuracy") == {("a", 0): 0.0, ("b", 0): 1.0}
-    assert "whose question several samples share, so that only an id can tell which is theirs: 1 (c)" in notes(folder)
+    # Left out, a row of either question would make it one without an answer.
+    with pytest.raises(sn.DataError, match=r"1 of 3 rows fit several questions of same \(c, ...\)"):
+        sn.import_run(save([record("b", "(B)"), record("a", "(B)"), record("c", "(A)")], "q.json"), "./same")
 
 
 def test_an_id_of_another_data_set_joins_nothing() -> None:
@@ -377,37 +377,57 @@ def test_an_id_of_another_data_set_joins_nothing() -> None:
         record("q002", "(A)", question="Which animal is number 2?", answer_options=["red", "blue"]),
         record("x", "(C)", question="which animal is number 5", answer_options=["cat", "dog", "horse", "cow"]),
     ]
+    with pytest.raises(sn.DataError, match=r"only 1 of 3 rows fit animals .*is that the benchmark that was asked"):
+        sn.import_run(save(rows, "few.json"), "./animals")
+    rows += [
+        record(f"y{i}", "(C)", question=f"Which animal is number {i}?", answer_options=["cat", "dog", "horse", "cow"])
+        for i in (6, 7)
+    ]
     folder = sn.import_run(save(rows, "p.json"), "./animals")
-    assert [e.request.sample_id for e in read_exchanges(folder)] == ["q005"]
+    assert sorted(e.request.sample_id for e in read_exchanges(folder)) == ["q005", "q006", "q007"]
     for line in (
         "with the id of a question but the text of another: 1 (q001)",
         "with other options than their question has: 1 (q002)",
-        "rows joined by the text of their question, as no id is theirs: 1 (x)",
-        "rows whose file has another right answer; the benchmark's counts: 1 (x)",
-        "questions of 12 without any row: 11 (q000, q006, q001, ...)",
+        "rows joined by the text of their question, as no id is theirs: 3 (x, y6, y7)",
+        "rows whose file has another right answer; the benchmark's counts: 3 (x, y6, y7)",
+        "questions of 12 without any row: 9 (q000, q001, q002, ...)",
     ):
         assert line in notes(folder)
 
 
-def test_a_row_that_is_there_again_counts_once_and_one_that_differs_leaves_both_out() -> None:
+def test_a_row_that_is_there_again_counts_once_and_one_that_says_something_else_is_refused() -> None:
     open_questions()
-    said = [("t1", "shop 1"), ("t1", "shop 1"), ("t2", "shop 2"), ("t2", "store"), ("t9", "x")]
+    said = [("t1", "shop 1"), ("t1", "shop 1"), ("t2", "shop 2"), ("t9", "x")]
     table = Path("p.tsv")
-    table.write_text("index\tprediction\n" + "".join(f"{name}\t{text}\n" for name, text in said))
-    folder = sn.import_run(table, "./texts")
-    assert [e.request.sample_id for e in read_exchanges(folder)] == ["t1"]
+
+    def write(said: list[tuple[str, str]]) -> Path:
+        table.write_text("index\tprediction\n" + "".join(f"{name}\t{text}\n" for name, text in said))
+        return table
+
+    folder = sn.import_run(write(said), "./texts")
+    assert {e.request.sample_id for e in read_exchanges(folder)} == {"t1", "t2"}
     assert "rows that are there twice, counted once: 1 (t1)" in notes(folder)
-    assert "as another row of the same id says something else: 2 (t2, t2)" in notes(folder)
     assert "with an id that is not among the questions: 1 (t9)" in notes(folder)
-    assert "rows joined by their id alone, as they have nothing to check it by: 4 (t1, t1, t2, ...)" in notes(folder)
+    assert "rows joined by their id alone, as they have nothing to check it by: 3 (t1, t1, t2)" in notes(folder)
+    with pytest.raises(sn.DataError, match=r"say different things: t2 \(line 4: 'shop 2'\), t2 \(line 6: 'store'\)"):
+        sn.import_run(write([*said, ("t2", "store")]), "./texts", to="other")
+
+
+def test_a_request_that_failed_and_was_asked_again_counts_as_it_was_answered() -> None:
+    rows = [{"index": "1", "question": "Q?", "answer": "x", "prediction": said}
+            for said in ["Failed to obtain answer via API.", "x"]]  # fmt: skip
+    folder = sn.import_run(save(rows, "m_D.json"))
+    assert by_question(sn.score(folder), "exact_match") == {("1", 0): 1.0}
+    assert "asked again, counted as it was answered: 1 (1)" in notes(folder)
 
 
 def test_more_rows_than_others_have_are_dropped_only_where_they_are_copies() -> None:
     rows = [record(i, f"({'AB'[p % 2]})", instruct=f"w{p}") for i in range(25) for p in range(3)]
-    folder = sn.import_run(save([*rows, rows[0], record(1, "(B)", instruct="other")], "p.json"))
+    folder = sn.import_run(save([*rows, rows[0]], "p.json"))
     assert "rows that are there twice, counted once: 1 (0)" in notes(folder)
-    assert "as there are more of their id than of others and they differ: 4 (1, 1, 1, ...)" in notes(folder)
     assert read_manifest(folder).protocols == ("instability?m=3",)
+    with pytest.raises(sn.DataError, match="more rows of an id than others have, which differ: 1 "):
+        sn.import_run(save([*rows, rows[0], record(1, "(B)", instruct="other")], "q.json"))
 
 
 # --- which form, and what is wrong --------------------------------------------------------------------------------
@@ -476,12 +496,14 @@ def test_a_table_with_options_joined_to_open_questions_says_so(capsys: pytest.Ca
     assert (code, "rows left out, with options, of an open question: 1 (t1)" in err) == (2, True), err
 
 
-def test_a_failed_request_is_an_error_and_no_reply() -> None:
-    rows = [{"index": str(i), "question": "Q?", "answer": "x", "prediction": said}
-            for i, said in enumerate(["x", "Failed to obtain answer via API. "])]  # fmt: skip
+def test_a_failed_request_is_no_reply_and_not_right() -> None:
+    said = ["x", "Failed to obtain answer via API. ", ""]
+    rows = [{"index": str(i), "question": "Q?", "answer": "x", "prediction": text} for i, text in enumerate(said)]
     results = sn.score(sn.import_run(save(rows, "m_D.json")))
     [row] = [row for row in results.rows if row.metric == "exact_match" and row.benchmark != "*"]
-    assert (row.estimate.value, row.estimate.n, row.estimate.errors) == (1.0, 1, 1)
+    assert (row.estimate.value, row.estimate.n, row.estimate.absent) == (1 / 3, 3, 2)
+    assert "2 of 3 questions without an answer count as not right" in row.estimate.note
+    assert values(results)["exact_match_of_answered"] == 1.0
 
 
 def test_a_log_packed_as_this_python_cannot_read_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
@@ -500,10 +522,11 @@ def evaluated() -> Path:
     return Path("runs/own")
 
 
-def test_a_run_that_ended_early_keeps_all_its_rows_and_has_instability_where_a_question_is_whole() -> None:
+def test_presentations_that_a_run_did_not_come_to_are_not_right_and_leave_no_instability() -> None:
     rows = [record(i, "(A)", instruct=f"w{p}") for p in range(3) for i in range(10)][:-8]
     results = sn.score(sn.import_run(save(rows, "p.json")))
-    assert list(by_question(results, "accuracy").values()) == [1.0] * 10
+    assert sorted(by_question(results, "accuracy").values()) == [*[2 / 3] * 8, 1.0, 1.0]
+    assert values(results)["accuracy_of_answered"] == 1.0
     assert sum(value is not None for value in by_question(results, "instability").values()) == 2
 
 

@@ -21,7 +21,7 @@ from snellen.formats.record_files import read_records
 from snellen.formats.shown_text import object_line
 from snellen.images import ImageStore
 from snellen.paths import check_benchmark_name, home
-from snellen.records import Example, History, IndistinguishableQuestion, Sample, SourceRows
+from snellen.records import Example, History, IndistinguishableQuestion, Sample, SourcePictures, SourceRows
 
 FORMAT = 3
 MANIFEST = "benchmark.json"
@@ -29,6 +29,7 @@ SAMPLES = "samples.jsonl.gz"
 EXAMPLES = "examples.jsonl.gz"
 HISTORY = "history.jsonl.gz"
 ORIGINS = "origins.jsonl.gz"
+PICTURES = "pictures.jsonl.gz"
 INDISTINGUISHABLE = "indistinguishable.jsonl.gz"
 
 
@@ -244,6 +245,11 @@ class Benchmark:
         """For each sample the file rows it was built from; empty for a benchmark that does not store them."""
         path = self.part(ORIGINS)
         return {origin.sample_id: origin for origin in read_records(path, SourceRows)} if path else {}
+
+    def source_pictures(self) -> dict[str, tuple[str, ...]]:
+        """For each sample the names of its pictures' files, in the order of the source; empty for an older build."""
+        path = self.part(PICTURES)
+        return {one.sample_id: one.names for one in read_records(path, SourcePictures)} if path else {}
 
 
 @lru_cache(maxsize=4096)

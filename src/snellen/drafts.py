@@ -81,6 +81,8 @@ class QuestionDraft(Struct, frozen=True):
     """Rewordings of the question in the source; presentations alternate between them."""
     relevance: tuple[float, ...] = ()
     """How right each option is, from 0 for wrong; empty when unknown."""
+    may_repeat: bool = False
+    """Whether options may say the same, as in a file that others published: only their labels tell them apart."""
     candidates: tuple[str, ...] = ()
     """Answers published beside an open question, for metrics that read all of them."""
 

@@ -128,6 +128,14 @@ class RowRef(Struct, frozen=True, gc=False):
     order: tuple[int, ...]
 
 
+class SourcePictures(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What the files of a question's pictures were called. The records stand in the order of the source."""
+
+    sample_id: str
+    names: tuple[str, ...] = ()
+    """The last two parts of each path: `val2014/COCO_val2014_000000310196.jpg`; none where no file held the picture."""
+
+
 class SourceRows(Struct, frozen=True, gc=False):
     """What is needed to write a question's file again: its rows there, and cells kept only for that."""
 
@@ -407,7 +415,10 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Score(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One metric on one question. A value of None is unscored, which is not wrong; `reason` says why."""
+    """One metric on one question. A value of None is unscored, which is not wrong; `reason` says why.
+
+    In a run made elsewhere what never came counts as not right: such a score has a value and a reason.
+    """
 
     protocol: str
     method: Method
@@ -429,7 +440,12 @@ class Score(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def never_answered(self) -> bool:
         """Whether there is no value because no response came: an error, which does not count as unscored."""
-        return self.reason in NEVER_ANSWERED
+        return self.value is None and self.reason in NEVER_ANSWERED
+
+    @property
+    def absent(self) -> bool:
+        """Whether an answer that never came, and never will, counts as not right in the value."""
+        return self.value is not None and self.reason in NEVER_ANSWERED
 
 
 FEW_GROUPS = 10
@@ -455,11 +471,13 @@ class Estimate(Struct, frozen=True, gc=False):
     most: float | None = None
     """The value if every question without an answer had the least value that there is, and the greatest; None where all
     were answered, and for a metric without bounds or that is no mean over questions."""
+    absent: int = 0
+    """Scored questions that were not answered in full, which counts as not right: in runs made elsewhere."""
 
     @property
     def note(self) -> str:
         """What to know before the number and its interval are trusted, or why there is none; empty when nothing."""
-        return "; ".join(filter(None, (self._interval_note, self._errors_note)))
+        return "; ".join(filter(None, (self._interval_note, self._absent_note, self._errors_note)))
 
     @property
     def _interval_note(self) -> str:
@@ -468,6 +486,10 @@ class Estimate(Struct, frozen=True, gc=False):
         if self.low is None or self.high is None:
             return "no interval: one picture or dialogue alone, or no two different values of a metric without bounds"
         return FEW_GROUPS_NOTE if self.groups < FEW_GROUPS else ""
+
+    @property
+    def _absent_note(self) -> str:
+        return f"{self.absent:,} of {self.n:,} questions without an answer count as not right" if self.absent else ""
 
     @property
     def _errors_note(self) -> str:

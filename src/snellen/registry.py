@@ -224,7 +224,9 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "submission_forms": {},
     "prediction_forms": {
         "inspect": "snellen.predictions.inspect_log:PREDICTION_FORM",
+        "llava": "snellen.predictions.answer_lines:LLAVA",
         "lmms-eval": "snellen.predictions.lmms_eval:PREDICTION_FORM",
+        "pope": "snellen.predictions.answer_lines:POPE",
         "vlmevalkit": "snellen.predictions.tables:PREDICTION_FORM",
     },
     "importers": {},

@@ -24,7 +24,7 @@ from snellen.analysis.ranks import average_rank_rows
 from snellen.analysis.statistics import estimate_mean
 from snellen.analysis.template_spread import template_spread
 from snellen.errors import DataError
-from snellen.metrics.declaration import ChoiceMetric, Metric, ReplyMetric, declared, metric_of, share
+from snellen.metrics.declaration import OF_ANSWERED, ChoiceMetric, Metric, ReplyMetric, declared, metric_of, share
 from snellen.records import Estimate, Method, Prediction, Result, Score
 from snellen.scoring.corpus_counts import QuestionCounts
 from snellen.scoring.score_table import scores_by_row
@@ -71,6 +71,9 @@ def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
             for slice_name, members in (whole, *_slices(scored, scores), *_by_answer(scored, scores, metric)):
                 value = _estimate(scored, members, metric)
                 yield _row(model, scored, protocol, method, metric, value, slice_name)
+                if value.absent and not declared(metric).secondary_to:
+                    answered = _estimate(scored, [score for score in members if not score.absent], metric)
+                    yield _row(model, scored, protocol, method, metric + OF_ANSWERED, answered, slice_name)
         if metric == BY_FIELD:
             macro = macro_estimate(scored, scores, lambda score: document_field(scored.samples[score.sample_id]))
             yield _row(model, scored, protocol, method, f"{metric}_macro", macro)
@@ -94,6 +97,9 @@ def _pooled_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
         for slice_name, members in (("", tallied), *_slices(scored, tallied), *by_answer):
             for name, value in corpus_estimates(scored, members).items():
                 yield _row(model, scored, protocol, method, name, value, slice_name)
+            if len(answered := [tally for tally in members if not tally.absent]) < len(members):
+                for name, value in corpus_estimates(scored, answered).items() if answered else ():
+                    yield _row(model, scored, protocol, method, name + OF_ANSWERED, value, slice_name)
 
 
 def _row(

@@ -53,9 +53,9 @@ def corpus_estimates(scored: ScoredBenchmark, tallied: Sequence[QuestionCounts])
         (-math.inf if row.low is None else row.low, math.inf if row.high is None else row.high) for row in pooled.rows
     ]
     estimates = linearised_estimates(counts, groups, pooled.compute, bounds)
-    lost = len(tallied) - len(counted) - errors
+    lost, absent = len(tallied) - len(counted) - errors, sum(tally.absent for tally in counted)
     return {
-        row: _counted(estimate, len(counted), lost, errors)
+        row: _counted(estimate, len(counted), lost, errors, absent)
         for row, estimate in zip(pooled.names, estimates, strict=True)
     }
 
@@ -87,8 +87,9 @@ def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[st
     )
     errors = sum(score.never_answered for score in scores)
     lost = len(scores) - len(valued) - errors
+    absent = sum(score.absent for score in valued)
     return {
-        row: _counted(estimate, len(valued), lost, errors)
+        row: _counted(estimate, len(valued), lost, errors, absent)
         for row, estimate in zip(ROUND_TREND.names, estimates, strict=True)
     }
 
@@ -121,11 +122,12 @@ def macro_estimate(scored: ScoredBenchmark, scores: Sequence[Score], part_of: Ca
     # The deviations of a part sum to zero, and so do those of all.
     deviations = [math.fsum(one) for one in shifts.values()]
     value = statistics.fmean(means.values())
-    return _counted(_estimate((value, deviations), list(shifts), UNIT_INTERVAL), n, lost, errors)
+    absent = sum(score.absent for score in scores)
+    return _counted(_estimate((value, deviations), list(shifts), UNIT_INTERVAL), n, lost, errors, absent)
 
 
-def _counted(estimate: Estimate, n: int, unscored: int, errors: int) -> Estimate:
-    return replace(estimate, n=n, unscored=unscored, errors=errors)
+def _counted(estimate: Estimate, n: int, unscored: int, errors: int, absent: int) -> Estimate:
+    return replace(estimate, n=n, unscored=unscored, errors=errors, absent=absent)
 
 
 def linearised_estimates(

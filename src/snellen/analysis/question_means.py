@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from snellen.analysis.censoring import censored_mean, is_censored
 from snellen.analysis.statistics import SAME, Bounds, estimate_mean, group_spread, interval_of
-from snellen.metrics.declaration import MetricRow, ReplyMetric, declared, metric_of
+from snellen.metrics.declaration import OF_ANSWERED, MetricRow, ReplyMetric, declared, metric_of
 from snellen.records import Estimate, Result, Score
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.text_scoring import rows_of
@@ -29,7 +29,7 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
 
     Where answers in a row broke off it is what the mean would be without that (`snellen.analysis.censoring`).
     """
-    row, values, groups, errors, asked = declared(metric), [], [], 0, 0
+    row, values, groups, errors, absent, asked = declared(metric), [], [], 0, 0, 0
     kinds: Counter[tuple[int, int]] = Counter()
     for scored, scores in parts:
         samples = scored.samples
@@ -39,6 +39,7 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
                 errors += score.never_answered
                 continue
             sample = samples[score.sample_id]
+            absent += score.absent
             values.append(score.value)
             groups.append(sample.group)
             if row.question_maximum:
@@ -51,7 +52,7 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
         estimate = _censored_estimate(parts, bounds, estimate)
     if errors:
         estimate = _with_worst_cases(estimate, math.fsum(values), errors, bounds)
-    return replace(estimate, unscored=asked - len(values) - errors, errors=errors)
+    return replace(estimate, unscored=asked - len(values) - errors, errors=errors, absent=absent)
 
 
 def _censored_estimate(parts: Sequence[Part], bounds: Bounds, plain: Estimate) -> Estimate:
@@ -89,7 +90,7 @@ def mean_over_questions(run: ScoredRun, rows: Sequence[Result]) -> Estimate | No
     None where that is not defined: they are of different metrics, or of one that is no mean over questions.
     """
     [metric, *others] = {row.metric for row in rows}
-    if others or not _is_mean_over_questions(run, metric):
+    if others or metric.endswith(OF_ANSWERED) or not _is_mean_over_questions(run, metric):
         return None
     protocols = {row.benchmark: row.protocol for row in rows}
     members = [scored for scored in run.benchmarks if scored.spec.name in protocols]

@@ -314,15 +314,16 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
     n = sum(estimate.n for estimate in estimates)
     groups = sum(estimate.groups or estimate.n for estimate in estimates)
     unscored, errors = sum(estimate.unscored for estimate in estimates), sum(estimate.errors for estimate in estimates)
+    absent = sum(estimate.absent for estimate in estimates)
     if not valued:
         return Estimate(None, None, None, None, n, unscored, errors, groups)
     mean = math.fsum(estimate.value or 0.0 for estimate in valued) / len(valued)
     least, most = _mean_worst_cases(valued)
     se = math.hypot(*(estimate.stderr or 0.0 for estimate in valued)) / len(valued)
     if any(estimate.low is None or estimate.high is None for estimate in valued):
-        return Estimate(mean, se, None, None, n, unscored, errors, groups, least, most)
+        return Estimate(mean, se, None, None, n, unscored, errors, groups, least, most, absent)
     below, above = (math.hypot(*side) / len(valued) for side in zip(*map(margins, valued), strict=True))
-    return Estimate(mean, se, mean - below, mean + above, n, unscored, errors, groups, least, most)
+    return Estimate(mean, se, mean - below, mean + above, n, unscored, errors, groups, least, most, absent)
 
 
 def _mean_worst_cases(valued: Sequence[Estimate]) -> Interval:

@@ -25,6 +25,7 @@ from snellen.benchmark import (
     INDISTINGUISHABLE,
     MANIFEST,
     ORIGINS,
+    PICTURES,
     SAMPLES,
     Benchmark,
     BenchmarkCounts,
@@ -50,6 +51,7 @@ from snellen.records import (
     ImageRef,
     IndistinguishableQuestion,
     Sample,
+    SourcePictures,
     SourceRows,
     Turn,
 )
@@ -123,10 +125,12 @@ def _write(
         answers = stack.enter_context(RecordWriter(folder / ANSWERS))
         histories = stack.enter_context(RecordWriter(folder / HISTORY))
         origins = stack.enter_context(RecordWriter(folder / ORIGINS))
+        pictures = stack.enter_context(RecordWriter(folder / PICTURES))
         for draft, sample, golds in apart.asked((draft, *checker.split(draft)) for draft in checker.sound(drafts)):
             samples.write(sample)
             for gold in golds:
                 answers.write(gold)
+            pictures.write(SourcePictures(sample.id, tuple(filter(None, map(_file_name, draft.images)))))
             if draft.replies:
                 histories.write(History(sample.id, draft.replies))
             if draft.rows:
@@ -321,6 +325,12 @@ def _name(file: ImageFile) -> Hashable:
     return file if isinstance(file, Path) else hashlib.sha256(file).hexdigest()
 
 
+def _file_name(image: ImageFile | PictureSpec) -> str:
+    """What a picture's file is called, with its folder; empty for a picture that no file holds by itself."""
+    file = image.file if isinstance(image, PictureSpec) else image
+    return "/".join(file.parts[-2:]) if isinstance(file, Path) else ""
+
+
 def _content(file: ImageFile, where: str) -> bytes:
     if isinstance(file, bytes):
         return file
@@ -354,7 +364,7 @@ def _check_round(question: QuestionDraft, where: str) -> None:
         raise DataError(f"{where}: a choice needs two options or more, but there is only {options[0]!r}")
     if "" in options:
         raise DataError(f"{where}: option {options.index('')} is empty")
-    if len(set(options)) < len(options):
+    if len(set(options)) < len(options) and not question.may_repeat:
         twice = next(option for option in options if options.count(option) > 1)
         raise DataError(f"{where}: the option {twice!r} appears twice; options must differ")
     for gold in question.gold:

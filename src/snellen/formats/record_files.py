@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from snellen.errors import DataError
-from snellen.records import Answer, Example, History, IndistinguishableQuestion, Sample, SourceRows
+from snellen.records import Answer, Example, History, IndistinguishableQuestion, Sample, SourcePictures, SourceRows
 
 ENDING = ".jsonl.gz"
 ROWS = 1000
@@ -33,8 +33,8 @@ MOST_SHARED = 100_000
 _REPEATED = ("benchmark", "options", "group", "tags")
 """Fields of texts that samples have in common."""
 
-Stored = Sample | Example | Answer | History | SourceRows | IndistinguishableQuestion
-RecordT = TypeVar("RecordT", Sample, Example, Answer, History, SourceRows, IndistinguishableQuestion)
+Stored = Sample | Example | Answer | History | SourceRows | SourcePictures | IndistinguishableQuestion
+RecordT = TypeVar("RecordT", Sample, Example, Answer, History, SourceRows, SourcePictures, IndistinguishableQuestion)
 
 _encode_lines = msgspec.json.Encoder(order="deterministic").encode_lines
 

@@ -33,6 +33,8 @@ MetricInput = Literal["reply", "corpus", "counts", "ranks", "pictures", "judge",
 Measure = Callable[[str, Sequence[str]], float]
 """`measure(reply, references)` scores one reply against the accepted texts."""
 SHARE = "share"
+OF_ANSWERED = "_of_answered"
+"""Ends the name of a row that leaves out what never came, where the row itself counts it as not right."""
 _AS_PRINTED = " x "
 
 
@@ -228,15 +230,24 @@ def class_mean(measure: Measure, *, name: str, title: str) -> ReplyMetric:
 
 def declared(row: str) -> MetricRow:
     """What the row of that name declares; an unknown row declares nothing but its name."""
-    found = metric_of(row)
-    return next((one for one in found.rows if one.name == row), MetricRow(name=row)) if found else MetricRow(name=row)
+    found, name = metric_of(row), row.removesuffix(OF_ANSWERED)
+    own = next((one for one in found.rows if one.name == name), None) if found else None
+    if own is None:
+        return MetricRow(name=row)
+    return own if name == row else of_answered(own)
+
+
+def of_answered(row: MetricRow) -> MetricRow:
+    """The row beside another that leaves out what never came."""
+    title = f"{row.display_name} of answered"
+    return replace(row, name=row.name + OF_ANSWERED, title=title, secondary_to=row.name, label="of answered")
 
 
 def metric_of(row: str) -> Metric | None:
     """The metric that has a row of that name; None for an unknown row."""
     targets = registry.targets("metrics").items()
     key = tuple((name, target if isinstance(target, str) else id(target)) for name, target in targets)
-    return _metrics_by_row(key).get(row)
+    return _metrics_by_row(key).get(row.removesuffix(OF_ANSWERED))
 
 
 @cache

@@ -1,18 +1,44 @@
-"""Which question of a built benchmark a row is of: found by its id or its text, and checked by all that the row has."""
+"""Which question of a built benchmark a row is of: found by its id, by its text and picture, and checked by all it has.
+
+A row that several questions fit is refused: left out, its question would count as one without an answer.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from snellen.benchmark import Benchmark
+from snellen.errors import DataError
+from snellen.predictions.picture_names import PictureNames
 from snellen.predictions.placed import Key, PlacedRow
-from snellen.predictions.rows import Findings, PredictedRow, count_named, name_of
-from snellen.predictions.texts import folded, places_of
+from snellen.predictions.rows import Findings, PredictedRow, PredictionFile, count_named, name_of
+from snellen.predictions.texts import folded, folded_question, places_of
 from snellen.records import Sample
 from snellen.scoring.answers import open_answers
+
+ROTATION_STEP = 1_000_000
+"""What CircularEval's files add to an index for each rotation."""
+
+
+def join_rows(path: Path, file: PredictionFile, built: Benchmark, findings: Findings) -> list[PlacedRow]:
+    """The rows of a file that fit questions of a benchmark. Raises DataError where most do not, or some fit several."""
+    finder = QuestionFinder(built, findings)
+    placed = finder.in_order(file.rows)
+    if placed is None:
+        placed = [found for row in file.rows if (found := finder.place(row))]
+    reasons = "; ".join(findings.notes()) or "it has no rows"
+    if finder.ambiguous:
+        raise DataError(
+            f"{path}: {len(finder.ambiguous):,} of {len(file.rows):,} rows fit several questions of {built.name} "
+            f"({', '.join(finder.ambiguous[:3])}, ...), and nothing tells of which they are: give each row the id of "
+            "its question, or the name of its picture"
+        )
+    if 2 * len(placed) < len(file.rows) or not placed:
+        count = f"only {len(placed):,} of {len(file.rows):,} rows fit" if placed else "no row fits"
+        raise DataError(f"{path}: {count} {built.name} ({reasons}); is that the benchmark that was asked?")
+    return placed
 
 
 class QuestionFinder:
@@ -20,6 +46,8 @@ class QuestionFinder:
 
     def __init__(self, benchmark: Benchmark, findings: Findings) -> None:
         self.samples = {sample.id: sample for sample in benchmark.samples()}
+        self.ambiguous: list[str] = []
+        """Rows that several questions fit."""
         self._findings = findings
         self._answers = open_answers(benchmark.folder)
         self._by_text: dict[str, dict[Key, None]] = defaultdict(dict)
@@ -34,29 +62,62 @@ class QuestionFinder:
                     self._by_text_and_options[text, options][sample.id, turn] = None
         self._lines = {text.count("\n") + 1 for text in self._questions()}
         self._indexes = {row.index: name for name, origin in benchmark.origins().items() for row in origin.rows}
+        pictures = benchmark.source_pictures()
+        self._pictures = PictureNames(pictures)
+        self._taken: set[Key] = set()
+        self._order = [(name, turn) for name in pictures for turn in range(len(self.samples[name].rounds))]
 
     def _questions(self) -> Iterator[str]:
         for sample in self.samples.values():
             yield from (question.question.strip() for question in sample.rounds)
 
+    def in_order(self, rows: Sequence[PredictedRow]) -> list[PlacedRow] | None:
+        """Rows without ids and pictures by their place, where they ask just what the benchmark asks, one by one."""
+        if len(rows) != len(self._order) or any(row.id or row.picture or not row.question for row in rows):
+            return None
+        pairs = list(zip(rows, self._order, strict=True))
+        if not all(self._asks(row, key) and self._agrees(row, key) for row, key in pairs):
+            return None
+        self._findings.add("rows joined by their place, as they ask in order what the benchmark asks", rows[0].where)
+        return [self._placed(row, key) for row, key in pairs]
+
+    def _asks(self, row: PredictedRow, key: Key) -> bool:
+        return folded_question(row.question) in _wordings(self.samples[key[0]], key[1])
+
     def place(self, row: PredictedRow) -> PlacedRow | None:
         """The row with its question and the order of its options; None, which is noted, where it has none."""
         key, fault = self._by_id(row)
-        if key is None and (by_text := self._by_question(row)):
-            if len(by_text) == 1:
-                key, fault = by_text[0], ""
-                self._findings.add("rows joined by the text of their question, as no id is theirs", name_of(row))
-            else:
-                fault = "whose question several samples share, so that only an id can tell which is theirs"
+        if key is None:
+            fitting, other = self._by_question(row)
+            if key := self._only(fitting):
+                how = "the text of their question" if row.question or row.prompt else "the name of their picture"
+                self._findings.add(f"rows joined by {how}, as no id is theirs", name_of(row))
+                return self._placed(row, key)
+            if fitting:
+                self.ambiguous.append(name_of(row))
+                return None
+            fault = other or fault
         if key is None or fault:
             self._findings.add(f"rows left out, {fault}", name_of(row))
             return None
         return self._placed(row, key)
 
+    def _only(self, fitting: Sequence[Key]) -> Key | None:
+        """The one question that fits, or the first left of those that ask the very same with the same answer."""
+        if len(fitting) < 2:
+            return fitting[0] if fitting else None
+        asked = set()
+        for name, turn in fitting:
+            sample, answer = self.samples[name], self._answers.get((name, turn))
+            golds = (answer.options, answer.texts) if answer else None
+            asked.add((sample.images, sample.rounds[turn], golds))
+        alike = len(asked) == 1 and bool(self.samples[fitting[0][0]].images)
+        return next((key for key in fitting if key not in self._taken), None) if alike else None
+
     def _by_id(self, row: PredictedRow) -> tuple[Key | None, str]:
         """The question with the row's id if all else agrees, and why it is not that."""
-        name = row.id if row.id in self.samples else self._indexes.get(row.id, "")
-        if not name and (name := self._by_picture(row)):
+        name = self._named(row)
+        if not name and (name := self._called_by_picture(row)):
             self._findings.add("rows joined by the name of their picture, as no id is theirs", name_of(row))
         if not name:
             missing = "with an id that is not among the questions" if row.id else "without an id or a known question"
@@ -67,12 +128,22 @@ class QuestionFinder:
             return None, f"of a round that their dialogue does not have (it has {len(sample.rounds)})"
         return self._checked(row, (name, turn))
 
-    def _by_picture(self, row: PredictedRow) -> str:
+    def _named(self, row: PredictedRow) -> str:
+        """The sample with the row's id; of a rotation, whose options tell its order, that of its base row."""
+        if row.id in self.samples:
+            return row.id
+        if not (name := self._indexes.get(row.id, "")) and row.options and row.id.isdecimal():
+            base = str(int(row.id) % ROTATION_STEP)
+            name = base if base in self.samples else ""
+        return name
+
+    def _called_by_picture(self, row: PredictedRow) -> str:
         """The sample that is called by the row's picture: by as much of the end of its path as can be."""
-        parts = PurePosixPath(row.picture).parts
+        parts = PurePosixPath(row.picture.replace("\\", "/")).parts
         ends = ["/".join(parts[first:]) for first in range(len(parts))]
         names = [name for end in ends for name in (end, str(PurePosixPath(end).with_suffix("")))]
-        return next((name for name in names if name in self.samples), "")
+        found = next((name for name in names if name in self.samples), "")
+        return "" if self._pictures.contradict(found, row.picture) else found
 
     def _checked(self, row: PredictedRow, key: Key) -> tuple[Key | None, str]:
         sample, turn = self.samples[key[0]], key[1]
@@ -103,26 +174,34 @@ class QuestionFinder:
         answer = self._answers.get(key)
         return bool(row.references) and answer is not None and set(row.references) == set(answer.texts)
 
-    def _by_question(self, row: PredictedRow) -> list[Key]:
-        """The questions whose text and options the row has; of several, two."""
+    def _by_question(self, row: PredictedRow) -> tuple[list[Key], str]:
+        """The questions that have the row's text, options and picture; where none has the picture, that."""
+        named = self._pictures.samples(row.picture) if row.picture else []
+        about = [(name, turn) for name in named for turn in range(len(self.samples[name].rounds))]
+        if not (row.question or row.prompt):
+            keys = [key for key in about if key[1] == (row.turn or 0)]
+            return [key for key in keys if self._checked(row, key)[0]], ""
         options = frozenset(map(folded, row.options))
-        keys: dict[Key, None] = {}
+        found: dict[Key, None] = {}
         for text in self._texts(row):
             known = self._by_text_and_options.get((text, options), {}) if options else self._by_text.get(text, {})
-            keys.update(dict.fromkeys(islice((key for key in known if self._agrees(row, key)), 2)))
-            if len(keys) > 1:
-                break
-        return list(keys)[:2]
+            if here := [key for key in about if key in known]:
+                known = dict.fromkeys(here)
+            found.update(dict.fromkeys(key for key in known if self._agrees(row, key)))
+        if not row.picture:
+            return list(found), ""
+        keys = [key for key in found if not self._pictures.contradict(key[0], row.picture)]
+        return keys, "whose question is asked, but of other pictures" if found and not keys else ""
 
     def _texts(self, row: PredictedRow) -> Iterator[str]:
         """The row's question; of a prompt, each stretch of lines that is as long as some question."""
         if row.question:
-            yield folded(row.question)
+            yield folded_question(row.question)
             return
         lines = row.prompt.strip().splitlines()
         for count in self._lines:
             for first in range(len(lines) - count + 1):
-                yield folded("\n".join(lines[first : first + count]))
+                yield folded_question("\n".join(lines[first : first + count]))
 
     def _agrees(self, row: PredictedRow, key: Key) -> bool:
         sample, turn = self.samples[key[0]], key[1]
@@ -135,12 +214,13 @@ class QuestionFinder:
         return not shown or row.method == "likelihood" or all(folded(option) in shown for option in question.options)
 
     def _placed(self, row: PredictedRow, key: Key) -> PlacedRow:
+        self._taken.add(key)
         sample, turn = self.samples[key[0]], key[1]
         question = sample.rounds[turn]
         order = places_of(row.options, question.options) if row.options else tuple(range(len(question.options)))
         self._check_gold(row, key, order or ())
         wordings = _wordings(sample, turn)
-        asked = folded(row.question)
+        asked = folded_question(row.question)
         return PlacedRow(row, sample.id, turn, order or (), wordings.index(asked) if asked in wordings else 0)
 
     def _check_gold(self, row: PredictedRow, key: Key, order: Sequence[int]) -> None:
@@ -149,13 +229,14 @@ class QuestionFinder:
             return
         golds = {order[place] for place in row.gold if place < len(order)}
         differs = golds and golds != set(answer.options)
-        if differs or (row.references and answer.texts and set(row.references) != set(answer.texts)):
+        told, known = ({*map(folded, texts)} for texts in (row.references, answer.texts))
+        if differs or (told and known and told != known):
             self._findings.add("rows whose file has another right answer; the benchmark's counts", name_of(row))
 
 
 def _wordings(sample: Sample, turn: int) -> list[str]:
     """The folded texts of a question, the original first."""
-    return [folded(text) for text in (sample.rounds[turn].question, *(sample.rewordings if not turn else ()))]
+    return [folded_question(text) for text in (sample.rounds[turn].question, *(sample.rewordings if not turn else ()))]
 
 
 def _same_options(row: PredictedRow, options: Sequence[str]) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from string import ascii_uppercase
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.errors import DataError
 from snellen.predictions.rows import Findings, PredictedRow, name_of
+from snellen.protocols.choice import rotations
 from snellen.records import (
     ContinuationScore,
     Exchange,
@@ -49,30 +52,58 @@ class PlacedRow(Struct, frozen=True):
         return self.order, self.wording, row.template, row.prompt, row.reply, row.chosen, row.scores, row.failure
 
 
-def number_presentations(placed: Sequence[PlacedRow], repeats: bool, findings: Findings) -> list[PlacedRow]:
-    """Rows with the numbers of their presentations; a row that is there again is counted once or left out.
+def number_presentations(path: Path, placed: Sequence[PlacedRow], repeats: bool, findings: Findings) -> list[PlacedRow]:
+    """Rows with the numbers of their presentations; a row that is there again is counted once.
 
-    Where rows of an id are its presentations, they are numbered by the file or else as they come. What is there beyond
-    those expected is left out, with its question unless it is a copy.
+    Where rows of an id are its presentations, they are numbered by the file or else as they come; else rows are
+    presentations of one question where they show its options in different orders. A request that failed and was asked
+    again counts as it was answered. Raises DataError naming rows that contradict each other.
     """
     groups: dict[Key, list[PlacedRow]] = defaultdict(list)
     for row in placed:
         groups[row.key].append(row)
-    most = expected_presentations(map(len, groups.values())) if repeats else 1
+    most = expected_presentations(map(len, groups.values())) if repeats else 0
     numbered: list[PlacedRow] = []
+    contradicting: list[PlacedRow] = []
     for rows in groups.values():
-        kept = rows if len(rows) <= most else _without_copies(rows, most, findings)
-        if len(kept) > most:
-            for extra in kept:
-                findings.add(
-                    "rows left out, as there are more of their id than of others and they differ"
-                    if repeats
-                    else "rows left out, as another row of the same id says something else",
-                    name_of(extra.row),
-                )
-            continue
-        numbered += _numbered(kept, findings)
+        kept = rows if repeats and len(rows) <= most else _without_retries(rows, most, findings)
+        kept = kept if len(kept) <= most else _without_copies(kept, most, findings)
+        if len(kept) > (most or len({row.order for row in kept})):
+            contradicting += kept
+        else:
+            numbered += _numbered(kept)
+    if contradicting:
+        raise DataError(f"{path}: {_contradiction(contradicting, repeats)}")
     return numbered
+
+
+def _contradiction(rows: Sequence[PlacedRow], repeats: bool) -> str:
+    named = ", ".join(f"{name_of(row.row)} ({row.row.where}: {_said(row.row)})" for row in rows[:6])
+    more = ", ..." if len(rows) > 6 else ""
+    what = (
+        "more rows of an id than others have, which differ" if repeats else "rows of one question say different things"
+    )
+    return (
+        f"{what}: {named}{more}, {len(rows):,} rows in all; keep the one that counts of each question, and give the "
+        "replies of another run or model a file of their own"
+    )
+
+
+def _said(row: PredictedRow) -> str:
+    said = row.failure or row.reply or ""
+    return f"{said[:40]!r}" if row.method == "generation" else "a likelihood"
+
+
+def _without_retries(rows: Sequence[PlacedRow], most: int, findings: Findings) -> list[PlacedRow]:
+    """The rows without those that failed where another shows the same and did not."""
+    answered = {row.order for row in rows if not row.row.failure}
+    kept = [row for row in rows if not (row.row.failure and row.order in answered)]
+    if most and len(kept) < most:
+        return list(rows)
+    for row in rows:
+        if row not in kept:
+            findings.add("rows whose request failed and was asked again, counted as it was answered", name_of(row.row))
+    return kept
 
 
 def expected_presentations(counts: Iterable[int]) -> int:
@@ -86,9 +117,9 @@ def expected_presentations(counts: Iterable[int]) -> int:
 
 
 def _without_copies(rows: Sequence[PlacedRow], most: int, findings: Findings) -> list[PlacedRow]:
-    """The rows less enough exact copies to be as many as expected."""
+    """The rows less enough exact copies to be as many as expected; less all where no number is."""
     kept: list[PlacedRow] = []
-    spare = len(rows) - most
+    spare = len(rows) - most if most else len(rows)
     for row in rows:
         if spare and any(row.said == earlier.said for earlier in kept):
             findings.add("rows that are there twice, counted once", name_of(row.row))
@@ -98,11 +129,20 @@ def _without_copies(rows: Sequence[PlacedRow], most: int, findings: Findings) ->
     return kept
 
 
-def _numbered(rows: Sequence[PlacedRow], findings: Findings) -> list[PlacedRow]:
+def _numbered(rows: Sequence[PlacedRow]) -> list[PlacedRow]:
+    """By the file's numbers; else by how far a rotation is turned, the base row first; else as they come."""
     given = [row.row.presentation for row in rows]
-    if None in given or len(set(given)) < len(given):
-        return [replace(row, test=test) for test, row in enumerate(rows)]
-    return [replace(row, test=row.row.presentation or 0) for row in rows]
+    if None not in given and len(set(given)) == len(given):
+        return [replace(row, test=row.row.presentation or 0) for row in rows]
+    if are_rotations(rows):
+        return [replace(row, test=row.order[0]) for row in rows]
+    return [replace(row, test=test) for test, row in enumerate(rows)]
+
+
+def are_rotations(rows: Iterable[PlacedRow]) -> bool:
+    """Whether rows of a question show its options in different orders, each of which is a rotation."""
+    orders = [row.order for row in rows]
+    return len(set(orders)) == len(orders) and all(order and order in set(rotations(len(order))) for order in orders)
 
 
 def exchanges_of(placed: Iterable[PlacedRow], samples: dict[str, Sample], label: str) -> Iterator[Exchange]:

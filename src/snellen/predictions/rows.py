@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from snellen.errors import DataError
+from snellen.predictions.failed_requests import is_failure
 from snellen.records import Method
 
 
@@ -52,6 +56,15 @@ class PredictedRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return "likelihood" if self.chosen is not None or self.scores else "generation"
 
 
+def with_failure(row: PredictedRow) -> PredictedRow:
+    """The row as one that failed where it has no reply, or what harnesses write in place of one."""
+    known = (*row.options, *row.references)
+    reply = (row.reply or "").strip()
+    if row.failure or row.method == "likelihood" or (reply and not is_failure(reply, known)):
+        return row
+    return replace(row, reply=None, failure=reply or "there is no reply")
+
+
 class PredictionFile(Struct, frozen=True, kw_only=True):
     """A file of predictions, read."""
 
@@ -67,6 +80,18 @@ class PredictionFile(Struct, frozen=True, kw_only=True):
     metrics: tuple[str, ...] = ()
     """Those of open questions; the usual ones when empty."""
     notes: tuple[str, ...] = ()
+
+
+LONGEST_PATH = 1024
+"""Characters: a longer text is no name of a picture but the picture itself."""
+
+
+def only_model(path: Path, models: Iterable[str]) -> str:
+    """The model that all rows are of; empty where none is named. Raises DataError for several."""
+    named = list(dict.fromkeys(filter(None, models)))
+    if len(named) > 1:
+        raise DataError(f"{path} has replies of {len(named)} models ({', '.join(named)}); give each a file of its own")
+    return named[0] if named else ""
 
 
 class Findings:

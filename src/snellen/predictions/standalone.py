@@ -16,7 +16,7 @@ from snellen.errors import DataError
 from snellen.paths import slug
 from snellen.predictions.placed import PlacedRow, expected_presentations
 from snellen.predictions.rows import Findings, PredictedRow, PredictionFile, name_of
-from snellen.predictions.texts import folded
+from snellen.predictions.texts import folded_question
 
 QUESTION_UNKNOWN = "(the file does not have the question)"
 
@@ -26,6 +26,8 @@ class OwnQuestions(Struct, frozen=True):
 
     drafts: tuple[Draft, ...]
     placed: tuple[PlacedRow, ...]
+    contradictions: tuple[str, ...] = ()
+    """How rows of one id contradict each other, and which."""
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +62,8 @@ def _formulation(row: PredictedRow) -> str:
 
 
 def own_questions(file: PredictionFile, findings: Findings) -> OwnQuestions:
-    """Group a file's rows by question. Rows that contradict each other are left out with their question."""
+    """Group a file's rows by question. Those that contradict each other are of none."""
+    contradictions = Findings()
     groups: dict[str, dict[int, list[PredictedRow]]] = defaultdict(lambda: defaultdict(list))
     dialogues = {row.id for row in file.rows if row.turn is not None}
     for number, row in enumerate(file.rows, 1):
@@ -74,7 +77,7 @@ def own_questions(file: PredictionFile, findings: Findings) -> OwnQuestions:
     common = _recurring_questions(groups)
     drafts, placed = [], []
     for name, turns in groups.items():
-        rounds = _rounds(name, turns, common if most > 1 else frozenset(), findings)
+        rounds = _rounds(name, turns, common if most > 1 else frozenset(), findings, contradictions)
         if rounds:
             first = next(iter(turns[0]))
             dialogue = first.turn is not None
@@ -89,7 +92,7 @@ def own_questions(file: PredictionFile, findings: Findings) -> OwnQuestions:
                 )
             )
             placed += [row for own in rounds for row in own.placed]
-    return OwnQuestions(tuple(drafts), tuple(placed))
+    return OwnQuestions(tuple(drafts), tuple(placed), tuple(contradictions.notes()))
 
 
 def _fault(row: PredictedRow) -> str:
@@ -118,7 +121,7 @@ def _recurring_questions(groups: Mapping[str, Mapping[int, Sequence[PredictedRow
     for name, turns in groups.items():
         for rows in turns.values():
             for row in rows:
-                ids[folded(row.question)].add(name)
+                ids[folded_question(row.question)].add(name)
     return frozenset(text for text, names in ids.items() if len(names) > 1)
 
 
@@ -128,17 +131,22 @@ class _OwnRound(Struct, frozen=True):
 
 
 def _rounds(
-    name: str, turns: Mapping[int, Sequence[PredictedRow]], common: frozenset[str], findings: Findings
+    name: str,
+    turns: Mapping[int, Sequence[PredictedRow]],
+    common: frozenset[str],
+    findings: Findings,
+    contradictions: Findings,
 ) -> list[_OwnRound]:
     """The rounds of one id up to the first that is missing or contradicts itself."""
     rounds: list[_OwnRound] = []
     ended = ""
     for turn in sorted(turns):
         rows = turns[turn]
-        fault = ended or (_conflict(rows, common) if turn == len(rounds) else "after a round that is not there")
-        if fault:
+        conflict = "" if ended else _conflict(rows, common)
+        fault = ended or ("" if turn == len(rounds) else "after a round that is not there")
+        if conflict or fault:
             for row in rows:
-                findings.add(f"rows left out, {fault}", name_of(row))
+                (contradictions if conflict else findings).add(conflict or f"rows left out, {fault}", name_of(row))
             ended = "after a round that is left out"
             continue
         rounds.append(_round(name, turn, rows))
@@ -148,16 +156,16 @@ def _rounds(
 def _conflict(rows: Sequence[PredictedRow], common: frozenset[str]) -> str:
     """Why rows of one id are not presentations of one question; empty when they are."""
     if len({row.picture for row in rows}) > 1:
-        return "as rows of their id show different pictures"
+        return "rows of one id show different pictures"
     if len({bool(row.options) for row in rows}) > 1:
-        return "as rows of their id are with options and without"
+        return "rows of one id are with options and without"
     if len({frozenset(row.options[place].strip() for place in row.gold) for row in rows if row.options}) > 1:
-        return "as rows of their id have different right answers (name the benchmark to score them by its own)"
+        return "rows of one id have different right answers (name the benchmark to score them by its own)"
     if len({row.references for row in rows}) > 1:
-        return "as rows of their id have different references"
-    wordings = {folded(row.question) for row in rows}
+        return "rows of one id have different references"
+    wordings = {folded_question(row.question) for row in rows}
     if len(wordings) > 1 and not (wordings <= common or _one_subject(rows)):
-        return "as rows of their id ask different questions"
+        return "rows of one id ask different questions"
     return ""
 
 
@@ -192,11 +200,17 @@ def _round(name: str, turn: int, rows: Sequence[PredictedRow]) -> _OwnRound:
     return _OwnRound(draft, placed)
 
 
-def check_own_questions(path: Path, own: OwnQuestions, findings: Findings) -> None:
-    """Raise DataError where nothing of a file can be scored by itself."""
-    if not own.drafts:
+def check_own_questions(path: Path, own: OwnQuestions, findings: Findings, rows: int) -> None:
+    """Raise DataError where rows contradict each other, and where most of a file cannot be scored by itself."""
+    if own.contradictions:
+        raise DataError(
+            f"{path}: {'; '.join(own.contradictions)}; give each question an id of its own, or name the benchmark that "
+            "was asked with --benchmark"
+        )
+    if not own.drafts or 2 * len(own.placed) < rows:
         reasons = "; ".join(findings.notes()) or "it has no rows"
-        raise DataError(f"{path}: no row can be scored by itself ({reasons})")
+        count = f"only {len(own.placed):,} of {rows:,} rows" if own.drafts else "no row"
+        raise DataError(f"{path}: {count} can be scored by itself ({reasons})")
     if not any(question.gold or question.texts for draft in own.drafts for question in draft.rounds):
         raise DataError(
             f"{path} has predictions without their right answers; name the benchmark that was asked with --benchmark"

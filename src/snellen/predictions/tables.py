@@ -1,4 +1,5 @@
-"""Tables of predictions as VLMEvalKit writes them (.xlsx; .tsv and .json by PRED_FORMAT; commit e8e78f0, August 2026).
+"""Tables of predictions as VLMEvalKit writes them (.xlsx; .tsv and .json by PRED_FORMAT; commit e8e78f0, August 2026),
+and as people do: an id, a question or a picture's name, and a reply under one of the usual names.
 
 A row has all columns of the benchmark's table but the pictures, and `prediction`: `index`, `question`, `answer` and,
 for a choice, the columns A, B, ... An answer that stands for several is a list as Python writes it, as of captions.
@@ -7,31 +8,43 @@ for a choice, the columns A, B, ... An answer that stands for several is a list 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
 from snellen.formats.text_table import read_text_table
+from snellen.predictions.failed_requests import is_empty_cell
+from snellen.predictions.joining import ROTATION_STEP
 from snellen.predictions.prompt_options import gold_places
-from snellen.predictions.rows import PredictedRow, PredictionFile
+from snellen.predictions.rows import LONGEST_PATH, PredictedRow, PredictionFile, only_model
+from snellen.readers.own_table import SYNONYMS
 
-FAILED_REPLY = "Failed to obtain answer"
-"""How the texts begin that the toolkit writes in place of a reply that never came."""
-IDS = ("index", "id")
+IDS = ("index", "id", "question_id", "qid", "sample_id")
+REPLIES = (
+    "prediction", "response", "reply", "output", "pred", "predicted_answer", "model_answer", "model_output",
+    "model_response", "model_prediction", "generated_text", "generated_answer",
+)  # fmt: skip
+PICTURES = ("image", "image_path", *SYNONYMS["image"])
 
 
 def _fault(path: Path, benchmark: str) -> str:
     """Why a file is no table of predictions; empty when it is one."""
     del benchmark
     try:
-        columns = _columns(read_text_table(path).columns)
+        table = read_text_table(path)
     except DataError as error:
         return str(error).removeprefix(f"{path}: ")
-    if not any(name in columns for name in IDS):
-        return "there is no column index or id"
-    return "" if "prediction" in columns else "there is no column prediction"
+    columns = _columns(table.columns)
+    if not any(name in columns for name in (*IDS, "question", *PICTURES)):
+        return "there is no column index or id, question or image"
+    if sum(name in columns for name in REPLIES) != 1:
+        named = [name for name in REPLIES if name in columns]
+        return f"there are columns {' and '.join(named)}" if named else "there is no column prediction"
+    if "prediction" in columns and (rotations := _rotations(columns, table.rows)):
+        return f"it shows questions again with their options turned ({rotations[0]}), which only a circular form joins"
+    return ""
 
 
 def _columns(names: tuple[str, ...]) -> dict[str, str]:
@@ -39,17 +52,40 @@ def _columns(names: tuple[str, ...]) -> dict[str, str]:
     return {name if name in LETTERS else name.strip().lower(): name for name in names}
 
 
+def _rotations(columns: Mapping[str, str], rows: Sequence[tuple[int, Mapping[str, str]]]) -> list[str]:
+    """Indexes of rows that show the question of a base row with its options in another order."""
+    if not {"index", "question", "A", "B"} <= columns.keys():
+        return []
+    questions = {_whole(cells.get(columns["index"], "")): cells.get(columns["question"], "") for _, cells in rows}
+    return [
+        index
+        for index, question in questions.items()
+        if index.isdecimal()
+        and (base := str(int(index) % ROTATION_STEP)) != index
+        and question
+        and questions.get(base) == question
+    ]
+
+
+def _whole(index: str) -> str:
+    """`5.0`, as pandas writes a column of whole numbers with a hole, as `5`."""
+    return index.strip().removesuffix(".0")
+
+
 def _read_rows(path: Path) -> PredictionFile:
     """The table's rows. Raises DataError."""
     table = read_text_table(path)
     columns = _columns(table.columns)
+    rows = tuple(
+        _row({name: cells[column] for name, column in columns.items() if column in cells}, f"line {line}")
+        for line, cells in table.rows
+    )
+    models = {cells.get(columns.get("model", columns.get("model_name", ""))) for _, cells in table.rows} - {None}
     return PredictionFile(
-        rows=tuple(
-            _row({name: cells[column] for name, column in columns.items() if column in cells}, f"line {line}")
-            for line, cells in table.rows
-        ),
+        rows=rows,
         repeats=False,
         title=path.stem,
+        model=only_model(path, [str(model) for model in models]),
         notes=table.notes,
     )
 
@@ -57,19 +93,18 @@ def _read_rows(path: Path) -> PredictionFile:
 def _row(cells: Mapping[str, str], where: str) -> PredictedRow:
     options = _options(cells)
     answers = _answers(cells.get("answer", ""))
-    prediction = cells.get("prediction", "")
-    failed = prediction.strip().startswith(FAILED_REPLY)
-    name = next((cells[column] for column in IDS if column in cells), "")
+    prediction = next((cells[column] for column in REPLIES if column in cells), "")
+    picture = next((cells[column] for column in PICTURES if column in cells), "")
     return PredictedRow(
         where=where,
-        id=name.strip().removesuffix(".0"),
+        id=_whole(next((cells[column] for column in IDS if column in cells), "")),
         question=cells.get("question", ""),
         context=cells.get("hint", ""),
         options=options,
         gold=tuple(sorted({place for text in answers for place in gold_places(text, options)})),
         references=() if options else answers,
-        reply=None if failed else prediction,
-        failure=prediction.strip() if failed else "",
+        reply=None if is_empty_cell(prediction, (*options, *answers)) else prediction,
+        picture=picture if len(picture) <= LONGEST_PATH else "",
     )
 
 
@@ -94,6 +129,4 @@ def _answers(cell: str) -> tuple[str, ...]:
     return (cell,) if cell.strip() else ()
 
 
-PREDICTION_FORM = PredictionForm(
-    title="a table of predictions of VLMEvalKit", fault=_fault, rows=_read_rows, fallback=True
-)
+PREDICTION_FORM = PredictionForm(title="a table of predictions", fault=_fault, rows=_read_rows, fallback=True)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from snellen.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue.forms import prediction_form
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
-from snellen.predictions.joining import QuestionFinder, absent_questions
-from snellen.predictions.placed import PlacedRow, exchanges_of, expected_presentations, number_presentations
-from snellen.predictions.rows import Findings, PredictionFile
+from snellen.predictions.joining import absent_questions, join_rows
+from snellen.predictions.placed import (
+    PlacedRow,
+    are_rotations,
+    exchanges_of,
+    number_presentations,
+)
+from snellen.predictions.rows import Findings, PredictionFile, with_failure
 from snellen.predictions.standalone import check_own_questions, own_questions, spec_of_file
 from snellen.protocols.base import parse_protocol
 from snellen.records import Method
@@ -50,19 +57,20 @@ def import_run(
 def _import_rows(path: Path, name: str, form: PredictionForm, benchmark: str, folder: Path, model: str) -> Path:
     if form.rows is None:
         raise DataError(f"the form {name} declares neither rows nor read; it cannot be used")
-    file: PredictionFile = form.rows(path)
+    read: PredictionFile = form.rows(path)
+    file = replace(read, rows=tuple(map(with_failure, read.rows)))
     findings = Findings()
     check_import(folder, path)
     if benchmark:
         built = _opened(benchmark)
-        placed = _joined(path, file, built, findings)
+        placed = join_rows(path, file, built, findings)
     else:
         own = own_questions(file, findings)
-        check_own_questions(path, own, findings)
+        check_own_questions(path, own, findings, len(file.rows))
         built = build_benchmark(spec_of_file(path, name, file), source=path.parent, to=folder / "benchmark")
         placed = list(own.placed)
     check_import(folder, path, built)
-    placed = number_presentations(placed, file.repeats, findings)
+    placed = number_presentations(path, placed, file.repeats, findings)
     samples = {sample.id: sample for sample in built.samples()}
     notes = (f"read as {form.title}", *file.notes, *findings.notes(), *absent_questions(list(samples.values()), placed))
     label = _label(path, placed, file.repeats)
@@ -78,24 +86,18 @@ def _opened(benchmark: str) -> Benchmark:
     return use.benchmark
 
 
-def _joined(path: Path, file: PredictionFile, built: Benchmark, findings: Findings) -> list[PlacedRow]:
-    finder = QuestionFinder(built, findings)
-    placed = [found for row in file.rows if (found := finder.place(row))]
-    if not placed:
-        reasons = "; ".join(findings.notes()) or "it has no rows"
-        raise DataError(f"{path}: no row fits {built.name} ({reasons}); is that the benchmark that was asked?")
-    return placed
-
-
 def _label(path: Path, placed: list[PlacedRow], repeats: bool) -> str:
     """The protocol that the rows are of: several presentations of each question, or one; by one method."""
     methods: set[Method] = {row.row.method for row in placed if not row.row.failure}
     if len(methods) > 1:
         raise DataError(f"{path} has replies and likelihoods; put each into a file of its own")
-    counts: dict[tuple[str, int], int] = {}
+    groups: dict[tuple[str, int], list[PlacedRow]] = {}
     for row in placed:
-        counts[row.key] = counts.get(row.key, 0) + 1
-    several = expected_presentations(counts.values()) if repeats else 1
+        groups.setdefault(row.key, []).append(row)
+    several = max(map(len, groups.values()), default=1)
     if "likelihood" in methods:
         return parse_protocol(f"likelihood?m={several}").label
-    return parse_protocol(f"instability?m={several}").label if several > 1 else "vanilla"
+    if several == 1:
+        return "vanilla"
+    circular = not repeats and all(map(are_rotations, groups.values()))
+    return parse_protocol("circular?all_passes=true" if circular else f"instability?m={several}").label

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+_FRAME = re.compile(r"^question: |(?<=\S) answer:$")
 
 
 def folded(text: str) -> str:
     """A text without what toolkits change: blanks, capitals, and a final full stop or question mark."""
     return " ".join(text.split()).casefold().rstrip(".?").rstrip()
+
+
+def folded_question(text: str) -> str:
+    """A folded question without the frame of some prompts: `Question: ... Answer:`."""
+    return folded(_FRAME.sub("", folded(text)))
 
 
 def places_of(shown: Sequence[str], options: Sequence[str]) -> tuple[int, ...] | None:

@@ -19,7 +19,11 @@ from snellen.records import ImagePart, ImageRef, Message, Method, Part, Request,
 from snellen.seeds import rng_for
 
 PERTURBATIONS = ("template", "order", "labels")
+ROTATIONS = "rotations"
+"""The tag that says which options CircularEval turns, where it does not turn all of them."""
 NOT_ROTATED = "single-pass"
+FIRST = "first-"
+"""Begins the tag of a question of which the first so many options are turned, and the others stay: `first-3`."""
 
 
 def rotations(count: int) -> Iterator[tuple[int, ...]]:
@@ -29,12 +33,17 @@ def rotations(count: int) -> Iterator[tuple[int, ...]]:
 
 
 def circular_orders(sample: Sample) -> list[tuple[int, ...]]:
-    """The orders that CircularEval shows: all rotations, or only the original one for options that must not be rotated.
+    """The orders that CircularEval shows: all rotations, or those alone that are told by the tag `rotations`.
 
-    MMBench's files do not rotate such questions; their reader tags them.
+    MMBench's files do not turn some questions at all, and in others leave the last option in its place ("all of the
+    above"); their reader tags them.
     """
-    orders = list(rotations(len(sample.options)))
-    return orders[:1] if sample.tags.get("rotations") == NOT_ROTATED else orders
+    count, told = len(sample.options), sample.tags.get(ROTATIONS, "")
+    if told == NOT_ROTATED:
+        return [tuple(range(count))]
+    turned = told.removeprefix(FIRST)
+    first = min(count, int(turned)) if told.startswith(FIRST) and turned.isdecimal() else count
+    return [(*order, *range(first, count)) for order in rotations(first)]
 
 
 def render(sample: Sample, prompt: PromptRenderer, variant: Variant, method: Method) -> Request:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from snellen.analysis.capability import ALL, CAPABILITY, protocol_preference
 from snellen.catalogue import dimension_titles
-from snellen.metrics.declaration import MetricRow
+from snellen.metrics.declaration import MetricRow, declared, of_answered
 from snellen.reasons import word_reason
 from snellen.records import METHODS, Estimate, MeanOver, Method, Result
 from snellen.scoring.choice_metrics import CHOICE_METRICS
@@ -126,7 +126,7 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
             for row in secondary_rows(metric)
             if (protocol, row.name, benchmark, dimension, slice_name) in numbers
         ]
-        # They differ from the headline only if something was unparsed.
+        # They differ from the headline only if something was unparsed, or never came.
         is_same = all(
             (estimate.value, estimate.n) == (result.estimate.value, result.estimate.n) for _, estimate in secondary
         )
@@ -147,13 +147,10 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
 
 
 def secondary_rows(metric: str) -> list[MetricRow]:
-    """The secondary rows shown beside a headline row of choice metrics."""
-    return [
-        row
-        for choice_metric in CHOICE_METRICS
-        for row in choice_metric.rows
-        if row.secondary_to == metric and row.label
-    ]
+    """The secondary rows shown beside a headline row: without what never came, and without what was unparsed."""
+    of_choices = (row for choice_metric in CHOICE_METRICS for row in choice_metric.rows)
+    beside = [row for row in of_choices if row.secondary_to == metric and row.label]
+    return [of_answered(declared(metric)), *beside]
 
 
 def run_views(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RunView]:

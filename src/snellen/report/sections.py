@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from snellen.analysis.capability import ALL, CAPABILITY, TASK_CAPABILITY, headline_metric
 from snellen.analysis.ranks import AVERAGE_RANK
 from snellen.catalogue import dimension_titles
-from snellen.metrics.declaration import SHARE, declared
+from snellen.metrics.declaration import OF_ANSWERED, SHARE, declared
 from snellen.report.formatting import DASH, capitalised, metric_title, percent
 from snellen.report.request_counts import question_metric
 from snellen.report.run_view import (
@@ -171,6 +171,7 @@ def other_metrics(views: Sequence[RunView]) -> list[str]:
         for m in dict.fromkeys((*own_rows, *rows))
         if m in measured
         and not _is_choice_row(m)
+        and not m.endswith(OF_ANSWERED)  # shown beside the row
         and m not in ("template_spread", CAPABILITY, TASK_CAPABILITY, AVERAGE_RANK)
     ]
 

@@ -40,7 +40,7 @@ class SummaryRow(Struct, frozen=True):
     unscored: int
     """Questions of the accuracy column that have no gold."""
     errors: int
-    """Questions of the accuracy column that never got an answer."""
+    """Questions of the accuracy column that were not answered, or not in full."""
 
 
 def summary_rows(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[SummaryRow]:
@@ -94,7 +94,7 @@ def _row(line: ModelMethodRow) -> SummaryRow:
         hit_rate=hits,
         unparsed=unparsed,
         unscored=number.estimate.unscored if number else 0,
-        errors=number.estimate.errors if number else 0,
+        errors=number.estimate.errors + number.estimate.absent if number else 0,
     )
 
 
@@ -189,13 +189,20 @@ def _reading_notes(views: Sequence[RunView]) -> list[str]:
 
 
 def _bound_notes(rows: Sequence[SummaryRow]) -> list[str]:
-    cells = [cell for row in rows for cell in (row.accuracy, row.circular_accuracy)]
-    if not any(isinstance(cell, NumberCell) and cell.secondary for cell in cells):
-        return []
-    return [
-        "Unparsed replies count as not right. `of parsed` leaves them out, `at most` counts them as right: what the "
-        "model meant lies between the main number and `at most`."
-    ]
+    cells = [cell for row in rows for cell in (row.accuracy, row.circular_accuracy) if isinstance(cell, NumberCell)]
+    labels = {label for cell in cells for label, _ in cell.secondary}
+    notes = []
+    if "of answered" in labels:
+        notes.append(
+            "Answers that are not in the file, and requests that failed there, count as not right; `of answered` is of "
+            "the questions that were answered in full."
+        )
+    if labels - {"of answered"}:
+        notes.append(
+            "Unparsed replies count as not right. `of parsed` leaves them out, `at most` counts them as right: what "
+            "the model meant lies between the main number and `at most`."
+        )
+    return notes
 
 
 def _chance_notes(views: Sequence[RunView]) -> list[str]:

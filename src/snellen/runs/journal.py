@@ -142,6 +142,11 @@ class RunManifest(Struct, frozen=True):
     """By protocol, the version of its words besides the templates; protocols without such words are not there."""
 
     @property
+    def made_elsewhere(self) -> bool:
+        """Whether another toolkit asked: what has not come never will."""
+        return not self.asked
+
+    @property
     def by_sample(self) -> frozenset[str]:
         """The roles whose models look up which sample asks."""
         named = (role for role, use in self.roles.items() if use.answers_by_sample)

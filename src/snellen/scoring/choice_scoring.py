@@ -26,20 +26,11 @@ Verdict = Callable[[Passes], float | None]
 
 def score_choice(question: AskedQuestion) -> Iterator[Score]:
     """All choice metrics of one question that its protocol gives."""
-    answer, declared = question.answer, question.declaration
+    declared = question.declaration
     tests = tuple(filter(has_baseline, question.came))
     read = tuple(filter(has_baseline, question.unbiased))
     n, unanswered = len(read) or 1, why_unanswered(question)
-    names = choice_metrics.ACCURACY.names
-    if answer is None or not read:
-        lost = HIDDEN_ANSWER if answer is None and tests else unanswered
-        yield from (question.score(name, lost) for name in names)
-    else:
-        headline, of_parsed, upper = names
-        parsed = choice_metrics.accuracy_of_parsed(read, answer)
-        yield question.score(headline, choice_metrics.accuracy(read, answer), n)
-        yield question.score(of_parsed, why_unparsed(read) if parsed is None else parsed, n)
-        yield question.score(upper, choice_metrics.accuracy_upper(read, answer), n)
+    yield from _accuracies(question.counted_unbiased)
     yield question.score("unparsed_rate", choice_metrics.unparsed_rate(read) if read else unanswered, n)
     if declared.circular:
         yield from _circular_scores(question)
@@ -55,6 +46,20 @@ def score_choice(question: AskedQuestion) -> Iterator[Score]:
         whole = len(tests) >= declared.n_presentations(question.sample)
         for name, entropy in _ENTROPIES.items():
             yield question.score(name, entropy(tests) if whole else unanswered, len(tests) or 1)
+
+
+def _accuracies(question: AskedQuestion) -> Iterator[Score]:
+    """The headline and what stands beside it; of a question whose answers count as they are."""
+    answer, read = question.answer, tuple(filter(has_baseline, question.unbiased))
+    headline, of_parsed, upper = names = choice_metrics.ACCURACY.names
+    if answer is None or not read:
+        lost = HIDDEN_ANSWER if answer is None and any(map(has_baseline, question.came)) else why_unanswered(question)
+        yield from (question.score(name, lost) for name in names)
+        return
+    parsed, n = choice_metrics.accuracy_of_parsed(read, answer), len(read)
+    yield question.score(headline, choice_metrics.accuracy(read, answer), n)
+    yield question.score(of_parsed, why_unparsed(read) if parsed is None else parsed, n)
+    yield question.score(upper, choice_metrics.accuracy_upper(read, answer), n)
 
 
 NO_LABELS = Unscored("metric undefined", "options were listed without labels")
@@ -100,23 +105,14 @@ def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
     if rotations < 2:
         yield from (question.score(name, NOT_ROTATED) for name in (*names, "consistency"))
         return
-    failed = why_unanswered(question) if len(question.came) < len(question.predictions) else NOT_ASKED
-    came = tuple(takewhile(lambda p: p.error is None, question.predictions))
-    ended = len(came) == rotations or (declared.stops_early and choice_metrics.settles(came))
-
-    def score(name: str, verdict: Verdict) -> Score:
-        """By the first passes alone that settle it, lest what failed after them decide which questions count."""
-        for steps in range(1, len(came) + 1):
-            if (value := verdict(came[:steps])) is not None:
-                return question.score(name, value, rotations, AnswersInARow(steps))
-        lost = why_unparsed(came) if ended else failed
-        return question.score(name, lost, rotations, AnswersInARow(len(came), broken=not ended))
-
-    yield score("consistency", lambda passes: choice_metrics.consistency(passes, rotations))
+    yield _by_first_passes(question, "consistency", lambda passes: choice_metrics.consistency(passes, rotations))
     if answer is None:
-        yield from (question.score(name, HIDDEN_ANSWER if question.came else failed) for name in names)
+        lost = HIDDEN_ANSWER if question.came else _why_not_all(question)
+        yield from (question.score(name, lost) for name in names)
         return
     headline, of_parsed, upper, drop = names
+    counted = question.counted
+    came = _first_passes(counted)
 
     def whole(passes: Passes) -> float | None:
         return choice_metrics.circular(passes, answer, rotations)
@@ -125,14 +121,40 @@ def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
         return choice_metrics.circular_of_parsed(passes, answer, rotations)
 
     def at_most(passes: Passes) -> float | None:
-        is_all = ended and len(passes) == len(came)
+        is_all = _has_ended(counted, came) and len(passes) == len(came)
         return choice_metrics.circular_upper(passes, answer, rotations) if is_all else parsed(passes)
 
     def lost_by_turning(passes: Passes) -> float | None:
         verdict = whole(passes)
         return None if verdict is None else choice_metrics.accuracy(passes[:1], answer) - verdict
 
-    yield score(headline, whole)
-    yield score(of_parsed, parsed)
-    yield score(upper, at_most)
-    yield score(drop, lost_by_turning)
+    yield _by_first_passes(counted, headline, whole)
+    yield _by_first_passes(counted, of_parsed, parsed)
+    yield _by_first_passes(counted, upper, at_most)
+    yield _by_first_passes(question, drop, lost_by_turning)
+
+
+def _first_passes(question: AskedQuestion) -> Passes:
+    """The passes up to the first that failed."""
+    return tuple(takewhile(lambda p: p.error is None, question.predictions))
+
+
+def _has_ended(question: AskedQuestion, came: Passes) -> bool:
+    declared = question.declaration
+    whole = len(came) == declared.n_presentations(question.sample)
+    return whole or (declared.stops_early and choice_metrics.settles(came))
+
+
+def _why_not_all(question: AskedQuestion) -> Unscored:
+    return why_unanswered(question) if len(question.came) < len(question.predictions) else NOT_ASKED
+
+
+def _by_first_passes(question: AskedQuestion, name: str, verdict: Verdict) -> Score:
+    """By the first passes alone that settle it, lest what failed after them decide which questions count."""
+    came, rotations = _first_passes(question), question.declaration.n_presentations(question.sample)
+    for steps in range(1, len(came) + 1):
+        if (value := verdict(came[:steps])) is not None:
+            return question.score(name, value, rotations, AnswersInARow(steps))
+    ended = _has_ended(question, came)
+    lost = why_unparsed(came) if ended else _why_not_all(question)
+    return question.score(name, lost, rotations, AnswersInARow(len(came), broken=not ended))

@@ -30,7 +30,12 @@ class QuestionCounts(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def never_answered(self) -> bool:
         """Whether nothing was counted because no answer came."""
-        return self.reason in NEVER_ANSWERED
+        return not self.counts and self.reason in NEVER_ANSWERED
+
+    @property
+    def absent(self) -> bool:
+        """Whether an answer that never came, and never will, was counted as a reply that says nothing."""
+        return bool(self.counts) and self.reason in NEVER_ANSWERED
 
 
 def count_questions(questions: Sequence[AskedQuestion], metric: str, pooled: CorpusCountMetric) -> list[QuestionCounts]:
@@ -80,7 +85,7 @@ def _mean(counts: Sequence[Counts | str]) -> Counts | Unscored:
 
 def tally_of(question: AskedQuestion, metric: str, counted: Counts | Unscored) -> QuestionCounts:
     """What a metric counted on a question, or why it counted nothing."""
-    lost = counted if isinstance(counted, Unscored) else None
+    lost = counted if isinstance(counted, Unscored) else question.absent
     protocol = question.protocol
     return QuestionCounts(
         protocol.label, protocol.method, question.sample.benchmark, question.sample.id, question.number, metric,
@@ -96,6 +101,6 @@ def own_scores(tallied: Sequence[QuestionCounts]) -> Iterator[Score]:
         for row in pooled.per_question:
             value = values.get(row)
             reason, detail = one.reason, one.detail
-            if value is None and reason is None:
+            if value is None and (reason is None or one.absent):
                 reason, detail = "metric undefined", "for a single question"
             yield Score(one.protocol, one.method, one.benchmark, one.sample_id, one.turn, row, value, reason, detail)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.protocols.base import Protocol
 from snellen.protocols.declaration import Declaration, declaration_of
 from snellen.reasons import NoMostLikelyReason, Reason
-from snellen.records import Answer, Prediction, Sample, Score, Turn
+from snellen.records import Answer, Prediction, Sample, Score, Turn, Variant
 
 
 class Unscored(Struct, frozen=True):
@@ -45,6 +46,10 @@ class AskedQuestion(Struct, frozen=True, gc=False):
     predictions: tuple[Prediction, ...]
     before: AnswersInARow = AT_ONCE
     """Answers that had to come before the question was asked: rounds of a dialogue, steps of a talk."""
+    final: bool = False
+    """Whether what has not come never will, as in a run made elsewhere: it counts as not right."""
+    absent: Unscored | None = None
+    """Why answers never came that are among the predictions as replies that say nothing."""
 
     @property
     def declaration(self) -> Declaration:
@@ -65,6 +70,38 @@ class AskedQuestion(Struct, frozen=True, gc=False):
         return tuple(p for p in self.came if self.declaration.is_unbiased(p.variant))
 
     @property
+    def counted(self) -> AskedQuestion:
+        """The question as it counts for what is right: with each answer that never will come as one that says nothing.
+
+        So nobody gains by leaving out rows that are wrong, or by requests that fail.
+        """
+        came, promised = self.came, self.declaration.n_presentations(self.sample)
+        if not self.final or len(came) >= promised:
+            return self
+        lost, there = why_unanswered(self), {p.variant.test for p in came}
+        absent = (
+            Prediction(
+                self.protocol.label,
+                self.protocol.method,
+                self.sample.benchmark,
+                self.sample.id,
+                Variant(test=test, turn=self.number),
+                "",
+                reason=lost.reason,
+                detail=lost.detail,
+            )
+            for test in range(promised)
+            if test not in there
+        )
+        return replace(self, predictions=(*came, *absent), absent=lost)
+
+    @property
+    def counted_unbiased(self) -> AskedQuestion:
+        """The same for what only the unbiased presentations tell: unchanged where these were all answered."""
+        counted = self.counted
+        return counted if len(counted.unbiased) > len(self.unbiased) else self
+
+    @property
     def golds(self) -> tuple[str, ...]:
         """The reference texts of an open question, the texts of the right options of another."""
         if self.answer is None:
@@ -78,7 +115,7 @@ class AskedQuestion(Struct, frozen=True, gc=False):
 
     def score(self, metric: str, value: Value, n_presentations: int = 1, row: AnswersInARow | None = None) -> Score:
         """The record of a value, or of why there is none; `row` where it takes answers in a row itself."""
-        lost, row = value if isinstance(value, Unscored) else None, row or self.before
+        lost, row = value if isinstance(value, Unscored) else self.absent, row or self.before
         return Score(
             self.protocol.label,
             self.protocol.method,

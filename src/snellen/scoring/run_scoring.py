@@ -103,7 +103,7 @@ def score_run(
         ]
         read_on(read, stages)
         for part, one in zip(parts, read, strict=True):
-            _score_part(part, one, spec.metrics, panel, benchmarks[part.of.name])
+            _score_part(part, one, spec.metrics, panel, benchmarks[part.of.name], final=manifest.made_elsewhere)
     return ScoredRun(
         folder,
         manifest,
@@ -266,7 +266,13 @@ class _Scored:
 
 
 def _score_part(
-    part: _Part, read: PartRead, metrics: Sequence[str], panel: JudgeEnsemble | None, scored: _Scored
+    part: _Part,
+    read: PartRead,
+    metrics: Sequence[str],
+    panel: JudgeEnsemble | None,
+    scored: _Scored,
+    *,
+    final: bool,
 ) -> None:
     """Score a part of a benchmark; what is scored first of each protocol stands in front, whatever the parts."""
     one, presented = part.of, read.presented
@@ -279,6 +285,7 @@ def _score_part(
                 one.answers.get((sample.id, turn)),
                 in_order(presented.get((protocol.label, sample.id, turn), {})),
                 read.rows.get((protocol.label, sample.id, turn)) or _rounds_before(presented, protocol, sample, turn),
+                final,
             )
             for sample in part.samples.values()
             if protocol.applies(sample)
@@ -289,17 +296,18 @@ def _score_part(
         for place, name in enumerate(_metrics_of(one.spec, metrics), 1):
             section, metric = (number, place), find_metric(name)
             if isinstance(metric, ChoiceMetric):
-                chosen = (s for q in questions if q.turn.options for s in score_choice_metric(q, metric))
+                counted = (q.counted_unbiased for q in questions if q.turn.options)
+                chosen = (s for question in counted for s in score_choice_metric(question, metric))
                 scored.add_scores(section, chosen)
             elif isinstance(metric, OptionRanking):
                 scored.add_scores(section, score_ranks(questions, metric))
             elif isinstance(metric, (PictureMean, CorpusCountMetric)):
                 if isinstance(metric, PictureMean):
-                    counted = count_over_pictures(questions, name, metric, one.spec.pictures_share)
+                    tallied = count_over_pictures(questions, name, metric, one.spec.pictures_share)
                 else:
-                    counted = count_questions(questions, name, metric)
-                scored.add_tallies(section, counted)
-                scored.add_scores(section, own_scores(counted))
+                    tallied = count_questions([question.counted_unbiased for question in questions], name, metric)
+                scored.add_tallies(section, tallied)
+                scored.add_scores(section, own_scores(tallied))
             elif isinstance(metric, (ReplyMetric, CorpusMetric, JudgedMetric)):
                 scored.add_scores(section, score_texts(open_questions, metric, panel))
     scored.add_predictions(_in_sample_order(part, presented))

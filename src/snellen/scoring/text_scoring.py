@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from snellen.errors import DataError, MissingExtraError
 from snellen.metrics.declaration import CorpusMetric, ReplyMetric, find_metric
-from snellen.records import Score
+from snellen.reasons import NEVER_ANSWERED
+from snellen.records import Prediction, Score
 from snellen.scoring.judges.ensemble import JudgeEnsemble
 from snellen.scoring.judges.marking import JudgedMetric
 from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, Value, why_unanswered
@@ -24,12 +25,16 @@ def score_texts(
     A judged metric gives several rows (the mean mark, the share at each mark), and none is scored without a
     panel. Raises DataError for a value out of the metric's declared bounds, and what the panel raises.
     """
+    if not isinstance(metric, JudgedMetric):  # nobody is asked about answers that never came
+        questions = [question.counted for question in questions]
     ready = [q for q in questions if q.came and q.answer is not None]
     measured = _measure(ready, metric, panel) if ready else {}
     for row in metric.rows:
         values = iter(measured.get(row.name, ()))
         for question in questions:
-            if not question.came or question.answer is None:
+            if question.answer is not None and not question.came and question.final and row.low is not None:
+                yield question.counted.score(row.name, row.low if row.better == "higher" else why_unanswered(question))
+            elif not question.came or question.answer is None:
                 yield question.score(row.name, HIDDEN_ANSWER if question.came else why_unanswered(question))
             elif row.name in measured:
                 value = next(values)
@@ -55,11 +60,21 @@ def _measure(ready: Sequence[AskedQuestion], metric: TextMetric, panel: JudgeEns
 def _values(questions: Sequence[AskedQuestion], metric: ReplyMetric) -> list[Value]:
     def value(question: AskedQuestion) -> Value:
         try:
-            return _mean([metric.measure(p.text or "", getattr(question, metric.references)) for p in question.came])
+            references = getattr(question, metric.references)
+            return _mean([_value(metric, prediction, references) for prediction in question.came])
         except DataError as error:  # a gold that this metric cannot use: unscored, and said so
             return Unscored("metric undefined", str(error))
 
     return [value(question) for question in questions]
+
+
+def _value(metric: ReplyMetric, prediction: Prediction, references: Sequence[str]) -> float:
+    """Of an answer that never came the worst value: a lenient rule may find that a text that says nothing is right."""
+    row = metric.rows[0]
+    worst = row.low if row.better == "higher" else row.high
+    if prediction.reason in NEVER_ANSWERED and worst is not None:
+        return worst
+    return metric.measure(prediction.text or "", references)
 
 
 def _corpus_values(questions: Sequence[AskedQuestion], metric: CorpusMetric) -> list[Value]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from snellen import registry
 from snellen.conditions import Condition
@@ -58,16 +59,37 @@ class Mapping(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """One draft per record, in file order. Raises DataError naming file and record.
 
-    Of several `layouts` the first whose file exists is read; its settings override the shared ones.
+    Of several `layouts` the first whose file exists is read, or of several files that exist the first that is in its
+    layout, which is noted; its settings override the shared ones.
     """
     layouts = params.get("layouts", [{}])
     shared = {name: value for name, value in params.items() if name != "layouts"}
     mappings = [read_params({**shared, **layout}, Mapping) for layout in layouts]
     files = [name for mapping in mappings for name in mapping.records.file]
     present = [mapping for mapping in mappings if locate_or_none(folder, *mapping.records.file)]
-    mapping = present[0] if present else mappings[0]
-    path = mapping.records.locate(folder) if present else locate(folder, *files)
-    return _Reading(mapping, path, folder).drafts()
+    if not present:
+        return _Reading(mappings[0], locate(folder, *files), folder).drafts()
+    faults = [_fault(mapping, folder) for mapping in present] if len(present) > 1 else [""]
+    chosen = faults.index("") if "" in faults else 0
+    path = present[chosen].records.locate(folder)
+    notes = tuple(f"{path.name} is read, as another file of the same questions cannot be: {f}" for f in faults[:chosen])
+    return _with_notes(_Reading(present[chosen], path, folder).drafts(), notes)
+
+
+def _fault(mapping: Mapping, folder: Path | None) -> str:
+    """Why the file of a layout is not in it, by its first record; empty when that can be read."""
+    try:
+        next(read_source_records(mapping.records, mapping.records.locate(folder), folder), None)
+    except DataError as error:
+        return str(error)
+    return ""
+
+
+def _with_notes(drafts: Iterator[Draft], notes: tuple[str, ...]) -> Iterator[Draft]:
+    """The drafts, with notes on the first."""
+    for draft in drafts:
+        yield replace(draft, notes=(*notes, *draft.notes)) if notes else draft
+        notes = ()
 
 
 OF_FILES = ("records", "join", "gather", "keep", "each", "repeat", "number", "once", "picture", "layouts")

@@ -18,7 +18,7 @@ from snellen.catalogue import BenchmarkSpec, entries
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.json_rows import first_row_fault, read_json_rows
-from snellen.predictions.rows import PredictedRow, PredictionFile
+from snellen.predictions.rows import PredictedRow, PredictionFile, only_model
 
 SUITE = "lvlm-ehub"
 NEEDED = ("question", "answer", "gt_answers", "image_path", "model_name")
@@ -42,11 +42,6 @@ def _read_rows(path: Path) -> PredictionFile:
     """The file's records. Raises DataError naming a record that lacks something, and for replies of two models."""
     records = read_json_rows(path)
     rows = tuple(_row(record, f"record {n}", f"{path}: record {n}") for n, record in enumerate(records, 1))
-    models = dict.fromkeys(str(record["model_name"]) for record in records)
-    if len(models) > 1:
-        raise DataError(
-            f"{path} has replies of {len(models)} models ({', '.join(models)}); give each a file of its own"
-        )
     title = path.name.removesuffix(".gz").removesuffix(".json")
     spec, tiny = _entry(title), any("task_type" in record for record in records)
     task = spec.task if spec and not tiny else "vqa"  # the tiny study scored all of its sets as VQA
@@ -54,7 +49,7 @@ def _read_rows(path: Path) -> PredictionFile:
         rows=rows,
         repeats=False,
         title=title,
-        model=next(iter(models), ""),
+        model=only_model(path, (str(record["model_name"]) for record in records)),
         suite=SUITE,
         task=task,
         metrics=OF_CANDIDATES if task == "candidates" else spec.metrics if spec else SHORT_ANSWERS,

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 from msgspec import Struct
 
 from snellen.errors import DataError
+from snellen.protocols.choice import FIRST
 from snellen.records import RowRef
 from snellen.suites.mmbench.survey import ROTATION_STEP, Faults, RowError, SurveyedRow, base_index, row_location
 
-GroupState = Literal["", "incomplete", "single-pass"]
+GroupState = str
+"""Empty, `incomplete`, `single-pass`, or `first-3` where the first three options alone are turned."""
+Order = tuple[int, ...]
 SHARED_COLUMNS = ("question", "hint", "category", "l2", "split")
 """What a rotation has in common with its base row."""
 
@@ -28,12 +30,37 @@ class CircularGroup(Struct, frozen=True):
     picture: SurveyedRow
     """The row that holds the picture."""
     state: GroupState = ""
-    """Whether rotations are missing (incomplete), or there are none where others have theirs (single-pass)."""
+    """Whether rotations are missing (incomplete), or there are none where others have theirs (single-pass), or which
+    options alone are turned."""
 
 
-def cyclic_orders(count: int) -> set[tuple[int, ...]]:
-    """All cyclic orders of so many options, whichever way they are turned."""
-    return {tuple((place + shift) % count for place in range(count)) for shift in range(count)}
+def cyclic_orders(count: int, first: int) -> set[Order]:
+    """All orders in which the first of so many options are turned, whichever way, and the others stay."""
+    return {turned(count, first, shift) for shift in range(first)}
+
+
+def turned(count: int, first: int, steps: int) -> Order:
+    """The order of so many options of which the first were turned to the right, and the others stay."""
+    return (*((place - steps) % first for place in range(first)), *range(first, count))
+
+
+def order_of(row: SurveyedRow, base: SurveyedRow) -> Order | None:
+    """The order in which a row shows its base row's options, the same in number and text.
+
+    Where two of them say the same it is the rotation, by the number of the row at best, that fits the texts and both
+    answers; None if there is none.
+    """
+    count = len(base.options)
+    if len(set(base.options)) == count:
+        return tuple(base.options.index(option) for option in row.options)
+    number = int(row.index) // ROTATION_STEP if row.index.isdecimal() else 0
+    orders = (turned(count, first, steps) for first in range(count, 1, -1) for steps in (number, *range(first)))
+    return next((order for order in orders if _shows(row, base, order)), None)
+
+
+def _shows(row: SurveyedRow, base: SurveyedRow, order: Order) -> bool:
+    answers = None in (row.gold, base.gold) or (row.gold is not None and order[row.gold] == base.gold)
+    return answers and row.options == tuple(base.options[option] for option in order)
 
 
 def assemble_groups(
@@ -84,7 +111,7 @@ def _question(
 ) -> CircularGroup:
     """Raises RowError, its text naming file and line, for rows that do not fit together."""
     picture = _shown(base, entries, path)
-    seen: dict[tuple[int, ...], SurveyedRow] = {}
+    seen: dict[Order, SurveyedRow] = {}
     golds: dict[int | None, SurveyedRow] = {}
     for row in sorted(rows, key=lambda row: row is not base):
         for name in SHARED_COLUMNS:
@@ -94,7 +121,13 @@ def _question(
             raise _differs(row, base, "picture", path)
         if sorted(row.options) != sorted(base.options):
             raise _differs(row, base, "set of options", path)
-        order = tuple(base.options.index(option) for option in row.options)
+        order = order_of(row, base)
+        if order is None:
+            raise RowError(
+                "an option twice",
+                f"{row_location(path, row)}: two options of index {row.index} say the same, and no rotation of its "
+                f"base row {base.index} ({row_location(path, base)}) shows them so",
+            )
         if earlier := seen.get(order):
             raise RowError(
                 "an order twice",
@@ -148,9 +181,11 @@ def _shown(row: SurveyedRow, entries: Mapping[str, SurveyedRow], path: Path) -> 
 
 
 def _state(question: CircularGroup, grouped: bool) -> GroupState:
-    missing = cyclic_orders(len(question.base.options)) - {row.order for row in question.rows}
-    if not missing:
+    count, orders = len(question.base.options), {row.order for row in question.rows}
+    if orders >= cyclic_orders(count, count):
         return ""
+    if first := next((first for first in range(count - 1, 1, -1) if orders == cyclic_orders(count, first)), 0):
+        return f"{FIRST}{first}"
     # A generated file leaves a question as it is whose options must not be turned, and says so by g_index.
     return "single-pass" if grouped and len(question.rows) == 1 else "incomplete"
 

@@ -1,7 +1,8 @@
 """Files of predictions of MMBench's form, taken in as runs.
 
 A row has an `index`, a `prediction` and, if it is to be checked, the options as the model saw them. What does not fit
-is left out by name and number; rows that are missing stay missing, and are counted as never asked.
+is left out by name and number, and refused where that is most of a file; so are rows that contradict each other. Rows
+that are missing count as not right.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, open_text
 from snellen.formats.text_table import read_text_table, write_text_table
+from snellen.predictions.failed_requests import is_empty_cell, is_failure
 from snellen.predictions.rows import Findings, count_named
+from snellen.predictions.texts import folded, places_of
 from snellen.protocols.base import labelled_declaration
-from snellen.protocols.choice import circular_orders, rotations
+from snellen.protocols.choice import circular_orders
 from snellen.records import Exchange, Failure, ImagePart, Message, Request, Response, RowRef, Sample, TextPart, Variant
 from snellen.runs.imported_predictions import (
     ImportedPredictions,
@@ -34,8 +37,6 @@ from snellen.suites.mmbench.submission import ALL_PASSES
 from snellen.suites.mmbench.survey import ROTATION_STEP, base_index, normal_index
 from snellen.suites.mmbench.writer import row_refs
 
-FAILED_REPLY = "Failed to obtain answer via API."
-"""What VLMEvalKit writes in place of a reply that never came."""
 EMPTY_CELLS = frozenset(
     "#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan|null".split("|")
 )
@@ -50,6 +51,13 @@ class PredictionRow(Struct, frozen=True):
     sample: Sample
     order: Order
     prediction: str
+
+    @property
+    def failure(self) -> str:
+        """Why no reply came; empty where one did."""
+        if is_empty_cell(self.prediction, self.sample.options):
+            return "there is no reply"
+        return self.prediction.strip() if is_failure(self.prediction, self.sample.options) else ""
 
 
 def import_predictions(path: Path, answers: str = "", to: Path | None = None, model: str = "") -> Path:
@@ -67,11 +75,25 @@ def import_predictions(path: Path, answers: str = "", to: Path | None = None, mo
     benchmark = _questions(answers, folder) if answers else _own_questions(path, folder)
     check_import(folder, path, benchmark)
     rows, notes = _rows(path, benchmark)
-    label = ALL_PASSES if any(row.order != tuple(sorted(row.order)) for row in rows) else "vanilla"
+    label = _label(path, rows)
     notes += _absent(rows, list(benchmark.samples()), label)
     predictions = ImportedPredictions(path, model, label, tuple(notes))
     write_imported_run(folder, benchmark, predictions, (_exchange(row, label) for row in rows))
     return folder
+
+
+def _label(path: Path, rows: Sequence[PredictionRow]) -> str:
+    """CircularEval where questions are shown several times. Raises DataError for orders that are not of it."""
+    orders: dict[str, list[PredictionRow]] = defaultdict(list)
+    for row in rows:
+        orders[row.sample.id].append(row)
+    shown = [row for own in orders.values() if len(own) > 1 for row in own]
+    if strange := [row.index for row in shown if row.order not in circular_orders(row.sample)]:
+        raise DataError(
+            f"{path}: rows that show a question again with its options in an order that is no rotation: "
+            f"{count_named(strange)}; CircularEval is of rotations"
+        )
+    return ALL_PASSES if shown else "vanilla"
 
 
 def _fault(path: Path, benchmark: str) -> str:
@@ -115,7 +137,7 @@ def _questions(answers: str, folder: Path) -> Benchmark:
         name=path.stem,
         title=path.name,
         formulation="choice",
-        source=SourceSpec("mmbench", {"files": [path.name], "pictures": False}),
+        source=SourceSpec("mmbench", {"files": [path.name], "pictures": False, "as_published": True}),
     )
     return build_benchmark(spec, source=path, to=folder / "benchmark")
 
@@ -145,26 +167,38 @@ def _rows(path: Path, benchmark: Benchmark) -> tuple[list[PredictionRow], list[s
         if name not in columns.values():
             raise DataError(f"{path}:1: the column {name!r} is missing; there are {', '.join(columns) or 'none'}")
     findings, finder = Findings(), _Finder(benchmark, "A" in columns.values())
-    by_key: dict[tuple[str, Order], PredictionRow] = {}
-    twice: set[tuple[str, Order]] = set()
+    by_key: dict[tuple[str, Order], list[PredictionRow]] = defaultdict(list)
     for line, cells in texts.rows:
         named = {columns[name]: text for name, text in cells.items()}
-        row = finder.row(named, f"line {line}", findings)
-        if row is None:
-            continue
-        key = row.sample.id, row.order
-        if (earlier := by_key.get(key)) is None:
-            by_key[key] = row
-        elif earlier.prediction == row.prediction:
-            findings.add("rows that are there twice, counted once", row.index)
-        else:
-            twice.add(key)
-            findings.add("rows left out, as another row of the same index or order says something else", row.index)
-    rows = [row for key, row in by_key.items() if key not in twice]
-    if not rows:
+        if row := finder.row(named, f"line {line}", findings):
+            by_key[row.sample.id, row.order].append(row)
+    rows = [_one_of(rows, findings) for rows in by_key.values()]
+    if twice := [row.index for row, same in zip(rows, by_key.values(), strict=True) if _contradict(row, same)]:
+        raise DataError(
+            f"{path}: rows of one question and order say different things: {count_named(twice)}; keep the one that "
+            "counts of each, and give the replies of another model a file of their own"
+        )
+    fitting = sum(map(len, by_key.values()))
+    if not rows or 2 * fitting < len(texts.rows):
         reasons = "; ".join(findings.notes()) or "it has no rows"
-        raise DataError(f"{path}: no row fits {benchmark.name} ({reasons}); --benchmark must be of the same questions")
+        count = f"only {fitting:,} of {len(texts.rows):,} rows fit" if rows else "no row fits"
+        raise DataError(f"{path}: {count} {benchmark.name} ({reasons}); --benchmark must be of the same questions")
     return rows, [*texts.notes, *findings.notes()]
+
+
+def _one_of(rows: Sequence[PredictionRow], findings: Findings) -> PredictionRow:
+    """The first row of a question and order that was answered, else the first."""
+    chosen = next((row for row in rows if not row.failure), rows[0])
+    for row in rows:
+        if row.prediction == chosen.prediction and row is not chosen:
+            findings.add("rows that are there twice, counted once", row.index)
+        elif row.failure and row is not chosen:
+            findings.add("rows whose request failed and was asked again, counted as it was answered", row.index)
+    return chosen
+
+
+def _contradict(chosen: PredictionRow, rows: Sequence[PredictionRow]) -> bool:
+    return any(row.prediction != chosen.prediction and not row.failure for row in rows)
 
 
 class _Finder:
@@ -179,7 +213,6 @@ class _Finder:
             for row in refs
         }
         self._has_options = has_options
-        self._rotations = {count: list(rotations(count)) for count in range(2, len(LETTERS) + 1)}
 
     def row(self, cells: Mapping[str, str], where: str, findings: Findings) -> PredictionRow | None:
         index = normal_index(_integral(cells.get("index", "")))
@@ -196,15 +229,16 @@ class _Finder:
             order = None if more else self._order(sample, options, order)
             if order is not None and "" in options:
                 findings.add("rows with an option that a spreadsheet has emptied (NA, None, ...)", index)
+        elif folded(cells.get("question", "")) not in ("", folded(sample.question)):
+            findings.add("rows left out, with the index of a question but the text of another", index)
+            return None
         if order is None:
             findings.add("rows left out, with other options than their question has", index)
             return None
-        prediction = cells.get("prediction", "")
-        if prediction.strip() == FAILED_REPLY:
-            findings.add("replies that never came, by the toolkit's own word; counted as errors", index)
-        elif not prediction.strip():
-            findings.add("empty predictions", index)
-        return PredictionRow(index, sample, order, prediction)
+        row = PredictionRow(index, sample, order, cells.get("prediction", ""))
+        if row.failure:
+            findings.add("replies that never came, which count as not right", index)
+        return row
 
     def _place(self, index: str, cells: Mapping[str, str]) -> tuple[Sample | None, Order | None]:
         if index in self._known:
@@ -218,10 +252,12 @@ class _Finder:
         return question, None
 
     def _order(self, sample: Sample, options: Sequence[str], expected: Order | None) -> Order | None:
-        """The rotation in which the options were shown: the known one when it fits, else the only one that does."""
+        """The order in which the options were shown: the known one or a rotation, if one fits, else by the texts."""
         if expected is not None and _fits(sample, options, expected):
             return expected
-        fitting = [order for order in self._rotations[len(options)] if _fits(sample, options, order)]
+        fitting = [order for order in circular_orders(sample) if _fits(sample, options, order)]
+        if not fitting and (places := places_of(options, sample.options)):
+            fitting = [places]
         return fitting[0] if len(fitting) == 1 else None
 
 
@@ -258,14 +294,14 @@ def _absent(rows: Sequence[PredictionRow], samples: Sequence[Sample], label: str
     if not labelled_declaration(label).circular:
         return [*notes, "base rows only: this is VanillaEval; circular accuracy needs a row for each rotation"]
     if half := list(_half(questions, orders)):
-        notes.append(f"questions that lack rotations, so that a circular verdict may be missing: {count_named(half)}")
+        notes.append(f"questions that lack rotations, and so are not right under CircularEval: {count_named(half)}")
     return notes
 
 
 def _half(samples: Sequence[Sample], orders: Mapping[str, set[Order]]) -> Iterator[str]:
     for sample in samples:
         if sample.id in orders and (missing := len(set(circular_orders(sample)) - orders[sample.id])):
-            yield f"{sample.id}: {missing} of {len(sample.options)}"
+            yield f"{sample.id}: {missing} of {len(circular_orders(sample))}"
 
 
 def _exchange(row: PredictionRow, label: str) -> Exchange:
@@ -274,9 +310,9 @@ def _exchange(row: PredictionRow, label: str) -> Exchange:
     text = "\n".join((*([sample.context] if sample.context else []), sample.question, *options))
     message = Message("user", (*map(ImagePart, sample.images), TextPart(text)))
     # A rotation's number is how far its options are turned, so that the base row is presentation 0.
-    variant = Variant(test=order[0], order=order, labels=tuple(LETTERS[: len(order)]))
-    failed = row.prediction.strip() == FAILED_REPLY
-    response = Response(error=Failure("server", FAILED_REPLY)) if failed else Response(text=row.prediction)
+    test = order[0] if labelled_declaration(label).circular else 0
+    variant = Variant(test=test, order=order, labels=tuple(LETTERS[: len(order)]))
+    response = Response(error=Failure("server", row.failure)) if row.failure else Response(text=row.prediction)
     return Exchange(label, Request(sample.benchmark, sample.id, variant, (message,)), response)
 
 

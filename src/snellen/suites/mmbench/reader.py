@@ -19,6 +19,7 @@ from snellen.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.delimited import TABLES, DelimitedTable, open_text
 from snellen.formats.locate import locate
+from snellen.protocols.choice import FIRST
 from snellen.readers.own_table import ANSWER_TAG, KNOWN, OWN, TAG
 from snellen.suites.mmbench import taxonomy
 from snellen.suites.mmbench.answer_table import read_answers
@@ -55,6 +56,9 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     """File with the answers that this one hides."""
     pictures: bool = True
     """Whether there are pictures and they are taken in; to score replies texts are enough."""
+    as_published: bool = False
+    """Whether questions stay that repeat an option or lack rotations, as in a file of replies that is to be scored: the
+    rows that are not there count as not right."""
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -69,12 +73,12 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     with open_text(path) as file:
         table, faults = DelimitedTable(file, path), Faults()
         strange = check_header(table, pictures=chosen.pictures)
-        entries = survey(table, faults, pictures=chosen.pictures)
+        entries = survey(table, faults, pictures=chosen.pictures, repeated=chosen.as_published)
         groups = assemble_groups(entries, "g_index" in table.header, path, faults)
         if chosen.answers:
             groups = read_answers(Path(chosen.answers), groups)
         if not chosen.lenient:
-            for index, text in incomplete_groups(groups, path):
+            for index, text in () if chosen.as_published else incomplete_groups(groups, path):
                 faults.add(index, "incomplete", text)
             faults.refuse(MAX_FAULTS)
         abilities = _abilities(path)
@@ -134,7 +138,14 @@ def _draft(question: CircularGroup, where: str, abilities: Taxonomy) -> Draft:
     }
     return Draft(
         id=base.index,
-        rounds=(QuestionDraft(base.question, base.options, () if question.gold is None else (question.gold,)),),
+        rounds=(
+            QuestionDraft(
+                base.question,
+                base.options,
+                () if question.gold is None else (question.gold,),
+                may_repeat=len(set(base.options)) < len(base.options),
+            ),
+        ),
         where=where,
         context=base.hint or None,
         tags={name: value for name, value in tags.items() if value},
@@ -164,6 +175,12 @@ def _notes(
         notes.append(f"{', '.join(map(repr, strange))} left out: such columns mean nothing here")
     if states["incomplete"]:
         notes.append(f"{question_count_text(states['incomplete'])} without all rotations, tagged rotations=incomplete")
+    notes += [
+        f"{question_count_text(count)} of which the first {state.removeprefix(FIRST)} options alone are turned, tagged "
+        f"rotations={state}"
+        for state, count in sorted(states.items())
+        if state.startswith(FIRST)
+    ]
     if states["single-pass"]:
         notes.append(
             f"{question_count_text(states['single-pass'])} without rotations by intent, tagged rotations=single-pass"

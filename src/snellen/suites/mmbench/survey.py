@@ -101,10 +101,13 @@ def check_header(table: DelimitedTable, *, pictures: bool = True) -> list[str]:
     return strange
 
 
-def survey(table: DelimitedTable, faults: Faults, *, pictures: bool = True) -> dict[str, SurveyedRow]:
+def survey(
+    table: DelimitedTable, faults: Faults, *, pictures: bool = True, repeated: bool = False
+) -> dict[str, SurveyedRow]:
     """All sound rows by index, in the file's order; a row that is wrong by itself is a fault of its question.
 
-    Where `pictures` do not matter, each question without one is taken to have its own.
+    Where `pictures` do not matter, each question without one is taken to have its own. Options may be `repeated` where
+    a file is to be scored as it was published.
     """
     grouped = "g_index" in table.header
     entries: dict[str, SurveyedRow] = {}
@@ -112,7 +115,7 @@ def survey(table: DelimitedTable, faults: Faults, *, pictures: bool = True) -> d
         index = normal_index(row.cells.get("index", ""))
         key = base_index(index, normal_index(row.cells.get("g_index", "")), grouped) if index else f"line {row.line}"
         try:
-            entry = _entry(row, index)
+            entry = _entry(row, index, repeated)
             if earlier := entries.get(index):
                 raise RowError("an index twice", f"the index {index} is taken by {table.path}:{earlier.line}")
         except RowError as error:
@@ -141,13 +144,13 @@ def base_index(index: str, g_index: str, grouped: bool) -> str:
     return str(int(index) % ROTATION_STEP) if index.isdecimal() else index
 
 
-def _entry(row: DelimitedRow, index: str) -> SurveyedRow:
+def _entry(row: DelimitedRow, index: str, repeated: bool) -> SurveyedRow:
     cells = row.cells
     if not index:
         raise RowError("no index", "the index is empty")
     if not cells.get("question", "").strip():
         raise RowError("no question", "the question is empty")
-    options = options_of(cells)
+    options = options_of(cells, repeated=repeated)
     link, picture = _picture(cells)
     return SurveyedRow(
         line=row.line,
@@ -168,8 +171,8 @@ def _entry(row: DelimitedRow, index: str) -> SurveyedRow:
     )
 
 
-def options_of(cells: dict[str, str]) -> tuple[str, ...]:
-    """The options of a row, which differ. Raises RowError."""
+def options_of(cells: dict[str, str], *, repeated: bool = False) -> tuple[str, ...]:
+    """The options of a row, which differ unless they may be `repeated`. Raises RowError."""
     letters = [letter for letter in LETTERS if letter in cells]
     if letters != list(LETTERS[: len(letters)]):
         raise RowError("a hole in the options", f"option {letters[-1]} is given, but an option before it is empty")
@@ -179,7 +182,7 @@ def options_of(cells: dict[str, str]) -> tuple[str, ...]:
     if blank := [letter for letter in letters if not cells[letter].strip()]:
         raise RowError("a blank option", f"option {blank[0]} is blank")
     trimmed = [option.strip() for option in options]
-    if len(set(trimmed)) < len(trimmed):
+    if len(set(trimmed)) < len(trimmed) and not repeated:
         twice = next(option for option in trimmed if trimmed.count(option) > 1)
         raise RowError("an option twice", f"the option {twice!r} appears twice; options must differ")
     return options
