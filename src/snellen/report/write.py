@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import get_type_hints
 
 from snellen.errors import DataError
 from snellen.formats.shown_text import csv_table
@@ -49,8 +50,8 @@ def parquet_report(views: Sequence[RunView]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {"n": pa.int64(), "unscored": pa.int64(), "errors": pa.int64(), "groups": pa.int64()}
-    kinds |= dict.fromkeys(("value", "stderr", "low", "high", "least", "most"), pa.float64())
+    arrow = {int: pa.int64(), float | None: pa.float64()}
+    kinds = {name: arrow[kind] for name, kind in get_type_hints(Estimate).items()}
     names = [*(name for name in Result.__struct_fields__ if name != "estimate"), *Estimate.__struct_fields__]
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in names])
     rows = [flat_row(row) for view in views for row in view.rows]
