@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ from snellen.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.cli import main
+from snellen.errors import DataError
 from snellen.prompts.rendering import PromptRenderer
 from snellen.prompts.templates import default_templates
+from snellen.readers import own_table
 
 ANIMALS = ("cat", "dog", "horse", "cow", "sheep", "goat")
 
@@ -70,12 +73,18 @@ def write(rows: list[dict[str, Any]], path: Path) -> Path:
     return path
 
 
-MEANT = {"no_pictures": True, "hidden_answers": True}
-"""That what is missing from a table is meant to be."""
+def meant(path: Path, **params: Any) -> dict[str, bool]:
+    """Says of a table that what is missing from it is meant to be."""
+    for missing in ((), ("no_pictures",), ("hidden_answers",), ("no_pictures", "hidden_answers")):
+        told = dict.fromkeys(missing, True)
+        with suppress(DataError):
+            list(own_table.read({"file": path.name, **params, **told}, path.parent))
+            return told
+    return {}
 
 
 def spec_of(path: Path, name: str = "mine", images: str = "", **facts: Any) -> BenchmarkSpec:
-    source = SourceSpec("table", {"file": path.name, "images": images, **MEANT})
+    source = SourceSpec("table", {"file": path.name, "images": images, **meant(path, images=images)})
     return BenchmarkSpec(**{"name": name, "title": name, "formulation": "choice", "source": source, **facts})
 
 
@@ -99,6 +108,7 @@ def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, 
 _COMMANDS = """
 import json, sys
 from snellen.cli import main
+from snellen.errors import DataError
 for words in json.loads(sys.argv[1]):
     try:
         main(words)

@@ -29,7 +29,7 @@ HARD_TEXTS = ("NA", "None", "null", "NaN", "5.0", "1e5", "007", "true", "-", "#N
 def drafts(content: str | bytes, path: Path) -> list[Draft]:
     """The drafts of a file with this content."""
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return list(read({"file": path.name, **small.MEANT}, path.parent))
+    return list(read({"file": path.name, **small.meant(path)}, path.parent))
 
 
 def one(row: dict[str, Any], folder: Path) -> Draft:
@@ -53,7 +53,7 @@ def test_cells_stay_the_texts_they_are(suffix: str, tmp_path: Path) -> None:
     with path.open("w", newline="") as file:
         table = csv.writer(file, delimiter="," if suffix == ".csv" else "\t")
         table.writerows([names, *([row[name] for name in names] for row in rows)])
-    read_back = list(read({"file": path.name, **small.MEANT}, tmp_path))
+    read_back = list(read({"file": path.name, **small.meant(path)}, tmp_path))
     assert [options(draft)[0] for draft in read_back] == list(HARD_TEXTS)
     assert [draft.rounds[0].question for draft in read_back] == list(HARD_TEXTS)
 
@@ -78,7 +78,7 @@ def test_any_texts_come_through_all_three_forms(
     folder = tmp_path_factory.getbasetemp()
     for suffix in (".jsonl", ".tsv", ".csv"):
         path = small.write([row], folder / f"any{suffix}")
-        [draft] = read({"file": path.name, **small.MEANT}, folder)
+        [draft] = read({"file": path.name, **small.meant(path)}, folder)
         assert draft.rounds[0].question == question
         assert options(draft) == tuple(texts)
         assert draft.rounds[0].gold == (gold,)
@@ -169,7 +169,7 @@ def test_quoted_cells_may_hold_tabs_quotes_and_line_breaks(tmp_path: Path) -> No
     table = 'question\tA\tB\tanswer\n"a\tb\n""c"""\tcat\tdog\tA\nWhich?\tcat\t\tA\n'
     path = tmp_path / "t.tsv"
     path.write_text(table)
-    rows = read({"file": path.name, **small.MEANT}, tmp_path)
+    rows = read({"file": path.name, **small.meant(path)}, tmp_path)
     first = next(rows)
     assert first.rounds[0].question == 'a\tb\n"c"'
     assert next(rows).where == f"{path}:4"
@@ -364,7 +364,7 @@ def test_a_file_that_is_not_there_or_no_file_is_refused(tmp_path: Path) -> None:
 def test_ten_wrong_rows_are_named_at_once_and_the_others_counted(tmp_path: Path) -> None:
     path = small.write([{**TWO, "id": str(i), "answer": "C"} for i in range(3)], tmp_path / "t.jsonl")
     with pytest.raises(DataError):
-        list(read({"file": path.name, **small.MEANT}, tmp_path))
+        list(read({"file": path.name, **small.meant(path)}, tmp_path))
     path = small.write([{**TWO, "id": "same", "A": "cat" * (i + 1)} for i in range(30)], path)
     with pytest.raises(DataError) as caught:
         build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
@@ -382,7 +382,9 @@ def test_any_text_is_rows_or_a_data_error(tmp_path_factory: pytest.TempPathFacto
     path = tmp_path_factory.getbasetemp() / f"random{suffix}"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
-        assert all(draft.rounds[0].question.strip() for draft in read({"file": path.name, **small.MEANT}, path.parent))
+        assert all(
+            draft.rounds[0].question.strip() for draft in read({"file": path.name, **small.meant(path)}, path.parent)
+        )
     except DataError as error:
         assert "random" in str(error)
 
@@ -529,7 +531,9 @@ def test_all_kinds_of_wrong_rows_are_named_at_once_in_order(tmp_path: Path) -> N
 def test_a_json_list_has_the_same_rows_as_json_lines(tmp_path: Path) -> None:
     rows = [{**TWO, "id": i, "options": ["cat", "dog"], "A": None, "B": None} for i in range(3)]
     [small.write(rows, tmp_path / "t.jsonl"), (tmp_path / "t.json").write_text(json.dumps(rows))]
-    listed, lines = (list(read({"file": f"t.{form}", **small.MEANT}, tmp_path)) for form in ("json", "jsonl"))
+    listed, lines = (
+        list(read({"file": f"t.{form}", **small.meant(tmp_path / f"t.{form}")}, tmp_path)) for form in ("json", "jsonl")
+    )
     assert [(draft.id, draft.rounds) for draft in listed] == [(draft.id, draft.rounds) for draft in lines]
     assert [draft.where for draft in listed] == [f"{tmp_path / 't.json'}: record {i}" for i in (1, 2, 3)]
     (tmp_path / "t.json").write_text('{"question": "What?"}')
@@ -545,3 +549,29 @@ def test_rows_without_a_picture_are_noted_where_others_have_one(tmp_path: Path) 
     without = small.write([{**TWO, "id": str(i)} for i in range(3)], tmp_path / "u.jsonl")
     built = build_benchmark(small.spec_of(without), source=tmp_path, to=tmp_path / "other")
     assert not any("picture" in warning for warning in built.manifest.warnings)
+
+
+@pytest.mark.parametrize(
+    ("columns", "known"),
+    [
+        ({"question_id": "7", "text": "Is it red?"}, ("7", "Is it red?")),
+        ({"idx": "7", "question_id": "8", "prompt": "Is it red?"}, ("8", "Is it red?")),
+        ({"index": "3", "idx": "7", "query": "Is it red?"}, ("3", "Is it red?")),
+    ],
+)
+def test_other_names_of_ids_and_questions_are_known(
+    columns: dict[str, str], known: tuple[str, str], tmp_path: Path
+) -> None:
+    path = small.write(
+        [{**columns, "image": small.cell(), "choices": ["yes", "no"], "label": "(B)"}], tmp_path / "t.jsonl"
+    )
+    [draft] = read({"file": path.name}, tmp_path)
+    assert (draft.id, draft.rounds[0].question) == known
+    assert draft.rounds[0].options == ("yes", "no") and draft.rounds[0].gold == (1,)
+
+
+def test_a_flag_that_the_table_contradicts_is_refused(tmp_path: Path) -> None:
+    path = small.write([TWO | {"image": small.cell()}], tmp_path / "t.jsonl")
+    for flag, what in (("no_pictures", "1 questions have a picture"), ("hidden_answers", "1 questions have an answer")):
+        with pytest.raises(DataError, match=what):
+            list(read({"file": path.name, flag: True}, tmp_path))

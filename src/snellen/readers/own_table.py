@@ -49,6 +49,9 @@ OWN = ("id", "context", "group", "options", "relevance")
 FURTHER = tuple(f"image_{number}" for number in range(2, 33))
 """Columns of the second picture and those after it."""
 SYNONYMS: dict[str, tuple[str, ...]] = {
+    "id": ("question_id", "qid", "sample_id", "uid", "idx"),
+    "question": ("text", "query", "prompt", "problem", "question_text"),
+    "options": ("choices", "candidates"),
     "image": tuple(
         "images img imgs picture pictures pic photo path file file_name filename file_path filepath image_url "
         "image_file image_name image_filename image_file_name img_path img_file img_name picture_path "
@@ -128,6 +131,8 @@ class _Missing:
 
     def __init__(self, *, pictures: bool, answers: bool) -> None:
         self._wanted = {"pictures": pictures, "answers": answers}
+        self._unwanted = {what for what, wanted in self._wanted.items() if not wanted}
+        self._there: Counter[str] = Counter()
         self._looks: dict[str, Counter[str]] = {"pictures": Counter(), "answers": Counter()}
 
     def look_at(self, draft: Draft, row: _Row) -> None:
@@ -135,6 +140,7 @@ class _Missing:
         there = {"pictures": bool(draft.images), "answers": bool(question.gold or question.texts)}
         for what, wanted in self._wanted.items():
             self._wanted[what] = wanted and not there[what]
+            self._there[what] += there[what]
         if any(self._wanted.values()):
             for name in row.strange:
                 cell = row.cells.get(name)
@@ -142,8 +148,10 @@ class _Missing:
                 self._looks["answers"][name] += _looks_like_answer(cell, question.options)
 
     def check(self, path: Path) -> None:
-        """Raise DataError where something is missing from all questions."""
+        """Raise DataError where something is missing from all questions, or is there although it was said not to be."""
         for what, (one, column, option) in _WORDS.items():
+            if what in self._unwanted and self._there[what]:
+                raise DataError(f"{path}: {self._there[what]:,} questions have {one}; leave out {option.split()[0]}")
             if self._wanted[what]:
                 likely = " or ".join(repr(name) for name, count in self._looks[what].most_common() if count)
                 way_out = f"call {likely} {column!r}, which looks like {what}, or " if likely else "to build it so, "
@@ -293,22 +301,33 @@ def _columns_of(given: tuple[str, ...]) -> _Columns:
         return _Columns({})
     others: dict[str, list[str]] = {}
     for name in given:
-        folded = re.sub(r"[-_\s]+", "_", name.strip().casefold())
+        folded = _folded(name)
         known = _MEANT.get(folded, folded)
         if name not in _KNOWN and known in _KNOWN and known not in given:
             others.setdefault(known, []).append(name)
     if "image_path" in given:
         others.pop("image", None)
+    if "id" in others:  # any of several will do
+        others["id"] = [] if "index" in given else [min(others["id"], key=_rank_of_id)]
     for known, names in others.items():
         if len(names) > 1:
             several = " and ".join(map(repr, names))
             return _Columns({}, fault=f"the columns {several} may all be {known!r}; rename the one that is")
-    renamed = {name: known for known, [name] in others.items()}
+    renamed = {name: known for known, names in others.items() for name in names}
     try:
-        strange = unknown_columns([renamed.get(name, name) for name in given], KNOWN)
+        meant = [name for name in given if name in renamed or _MEANT.get(_folded(name)) != "id"]
+        strange = unknown_columns([renamed.get(name, name) for name in meant], KNOWN)
     except DataError as error:
         return _Columns({}, fault=str(error))
     return _Columns(renamed, tuple(name for name in strange if not name.startswith((TAG, ANSWER_TAG))))
+
+
+def _rank_of_id(name: str) -> int:
+    return SYNONYMS["id"].index(_folded(name))
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[-_\s]+", "_", name.strip().casefold())
 
 
 def _draft(row: dict[str, Any], where: str, line: int, images: Path) -> Draft:
@@ -377,8 +396,9 @@ def _answer(row: dict[str, Any], options: tuple[str, ...], where: str) -> tuple[
                 "right one, counted from 0"
             )
         return (chosen,), ()
-    if len(text) == 1 and text.upper() in letters:
-        return (LETTERS.index(text.upper()),), ()
+    letter = text.strip("().:").upper()
+    if len(letter) == 1 and letter in letters:
+        return (LETTERS.index(letter),), ()
     raise DataError(
         f"{where}: answer {text!r} is neither one of the letters {LETTERS[0]}-{LETTERS[len(options) - 1]} "
         "nor the text of an option"
