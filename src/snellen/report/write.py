@@ -49,7 +49,7 @@ def parquet_report(views: Sequence[RunView]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {"n": pa.int64(), "unscored": pa.int64(), "errors": pa.int64(), "groups": pa.int64()}
+    kinds = dict.fromkeys(("n", "unscored", "errors", "groups", "absent"), pa.int64())
     kinds |= dict.fromkeys(("value", "stderr", "low", "high", "least", "most"), pa.float64())
     names = [*(name for name in Result.__struct_fields__ if name != "estimate"), *Estimate.__struct_fields__]
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in names])
