@@ -163,7 +163,7 @@ def test_of_two_files_of_the_same_questions_the_one_that_can_be_read_is_read_and
         {"records": {"file": ["asked.json"], "form": "lines", "fields": fields}},
         {"records": {"file": ["asked1.json"], "fields": fields}},
     ]
-    params = {"id": "{@row}", "question": "{ask}", "answer": "yes", "layouts": layouts}
+    params = {"id": "{ask}", "question": "{ask}", "answer": "yes", "layouts": layouts}
     reform.write_json(tmp_path / "asked1.json", [{"ask": "Is it there?"}, {"ask": "And here?"}])
     (tmp_path / "asked.json").write_text('[{"ask": "Is it there?"},\n{"ask": "And here?"}]\n')
     first, second = read(params, tmp_path)
