@@ -154,3 +154,25 @@ def test_a_template_keeps_what_stands_around_its_fields(text: str, number: int) 
     template = Template("<{a}|{n:012d}>", {"a": "text?", "n": "integer"})
     kept = "" if text.isspace() else text
     assert template.fill({"a": text, "n": number}) == f"<{kept}|{number:012d}>"
+
+
+def test_of_two_files_of_the_same_questions_the_one_that_can_be_read_is_read_and_said(tmp_path: Path) -> None:
+    """As in LVLM-eHub's folder of POPE, where `coco_pope_random.json` is a list cut in lines."""
+    fields = {"ask": "text"}
+    layouts = [
+        {"records": {"file": ["asked.json"], "form": "lines", "fields": fields}},
+        {"records": {"file": ["asked1.json"], "fields": fields}},
+    ]
+    params = {"id": "{ask}", "question": "{ask}", "answer": "yes", "layouts": layouts}
+    reform.write_json(tmp_path / "asked1.json", [{"ask": "Is it there?"}, {"ask": "And here?"}])
+    (tmp_path / "asked.json").write_text('[{"ask": "Is it there?"},\n{"ask": "And here?"}]\n')
+    first, second = read(params, tmp_path)
+    assert (first.rounds[0].question, second.notes) == ("Is it there?", ())
+    assert first.notes[0].startswith("asked1.json is read, as another file of the same questions cannot be: ")
+    (tmp_path / "asked.json").write_text('{"ask": "Is this a line?"}\n')
+    [only] = read(params, tmp_path)
+    assert (only.rounds[0].question, only.notes) == ("Is this a line?", ())
+    for name in ("asked.json", "asked1.json"):
+        (tmp_path / name).write_text("spoilt")
+    with pytest.raises(DataError, match=r"asked\.json"):
+        list(read(params, tmp_path))

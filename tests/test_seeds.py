@@ -6,10 +6,12 @@ import random
 import subprocess
 import sys
 
+import numpy
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.seeds import rng_for
+from snellen.seeds import numpy_permutation, rng_for
 
 names = st.lists(st.text(max_size=8) | st.integers(), max_size=4)
 
@@ -50,3 +52,9 @@ def test_the_global_generator_is_left_alone() -> None:
     random.seed(5)
     draw("anything")
     assert random.random() == wanted
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 64, 65, 2910])
+@pytest.mark.parametrize("seed", [0, 1, 20230719, 2**32 - 1])
+def test_a_permutation_of_numpy_is_drawn_without_numpy(count: int, seed: int) -> None:
+    assert numpy_permutation(count, seed) == numpy.random.RandomState(seed).permutation(count).tolist()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 import reform
@@ -71,3 +72,28 @@ def test_the_published_total_is_the_sum_of_five_accuracies_and_the_standard_one_
     assert mean.estimate.value == pytest.approx(statistics.mean(means))
     [pooled] = [r for r in standard.rows if (r.benchmark, r.metric) == ("tiny-lvlm-ehub/all", "typed_match")]
     assert pooled.estimate.n == 82
+
+
+def test_a_set_is_drawn_again_from_the_official_file_by_the_authors_seed(tmp_path: Path) -> None:
+    """A file of made-up questions in the layout of COCO-MCI; NumPy draws the rows that the authors' script keeps."""
+    published = entries()["tiny-lvlm-ehub/coco-mci"].source.params["layouts"][1]["records"]["drawn"]
+    rows = [
+        {"image_id": n // 3, "text_in": f"Does thing {n} exist in the image?", "text_out": ("Yes.", "No.")[n % 2]}
+        for n in range(10_000)
+    ]
+    drawn = numpy.random.RandomState(20230719).choice(10_000, max(published["kept"]) + 1, replace=False)
+    expected = {rows[drawn[place]]["text_in"] for place in published["kept"]}
+    reform.write_json(tmp_path / "coco_mci.json", rows)
+    for row in rows:
+        if row["text_in"] in expected:
+            reform.write_picture(tmp_path / "val2014" / f"COCO_val2014_{row['image_id']:012d}.jpg", row["image_id"])
+    built = sn.build("tiny-lvlm-ehub/coco-mci", source=tmp_path, to=tmp_path / "built")
+    questions = [sample.question.split("\n\n") for sample in built.samples()]
+    assert {lines[0].removeprefix("Question: ") for lines in questions} == expected and len(questions) == 50
+    assert questions[0][1:] == [
+        "Choose the single most likely answer from the following choices <choice>:\n- Yes\n- No",
+        "The output format follows exactly as below:\nAnswer: <choice>",
+    ]
+    reform.write_json(tmp_path / "coco_mci.json", rows[1:])
+    with pytest.raises(sn.DataError, match="has 9,999 records, but 10,000 were drawn from; it is another version"):
+        sn.build("tiny-lvlm-ehub/coco-mci", source=tmp_path, to=tmp_path / "other")

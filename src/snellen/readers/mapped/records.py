@@ -18,6 +18,7 @@ from snellen.formats.json_files import json_lines, list_items, read_json
 from snellen.formats.json_stream import stream_list
 from snellen.formats.locate import locate
 from snellen.readers.mapped.fields import Fields, Record, converter, decoder, record_type, required
+from snellen.seeds import numpy_permutation
 
 Form = Literal["json", "list", "keyed", "lines", "table", "columns", "pattern", "folder", "parquet"]
 LocatedRecords = Iterator[tuple[str, Record]]
@@ -29,6 +30,16 @@ class SplitList(Struct, frozen=True, forbid_unknown_fields=True):
 
     file: str
     key: str
+
+
+class DrawnRecords(Struct, frozen=True, forbid_unknown_fields=True):
+    """Records that somebody drew with NumPy: `numpy.random.seed(seed)` and a choice without replacement."""
+
+    seed: int
+    of: int
+    """How many records the file has; of another number others would be drawn."""
+    kept: tuple[int, ...]
+    """Places among those drawn, from 0."""
 
 
 class Records(Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,6 +66,8 @@ class Records(Struct, frozen=True, forbid_unknown_fields=True):
     """Columns of a `table` whose cells hold JSON."""
     split: SplitList | None = None
     """For `keyed`: the file that lists the ids."""
+    drawn: DrawnRecords | None = None
+    """Which records alone are read, in that order."""
 
     def locate(self, folder: Path | None) -> Path:
         """The file. Raises DataError naming all that was looked for."""
@@ -76,7 +89,16 @@ class Records(Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_source_records(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
     """The records of a file in order, one in memory at a time where the format allows it. Raises DataError."""
-    return _READ[records.kind](records, path, folder)
+    found = _READ[records.kind](records, path, folder)
+    return found if records.drawn is None else _drawn(records.drawn, found, path)
+
+
+def _drawn(draw: DrawnRecords, found: LocatedRecords, path: Path) -> LocatedRecords:
+    records = list(found)
+    if len(records) != draw.of:
+        raise DataError(f"{path} has {len(records):,} records, but {draw.of:,} were drawn from; it is another version")
+    order = numpy_permutation(draw.of, draw.seed)
+    yield from (records[order[place]] for place in draw.kept)
 
 
 def _json(records: Records, path: Path, folder: Path | None) -> LocatedRecords:

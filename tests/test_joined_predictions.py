@@ -1,0 +1,225 @@
+"""Files of predictions joined to a benchmark: by ids, by text and picture, by place; what is missing is not right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mini_ehub
+import reform
+import small
+import snellen as sn
+from snellen.api import build_table
+from snellen.building.builder import build_benchmark
+from snellen.catalogue import entries
+from snellen.predictions.failed_requests import is_empty_cell, is_failure
+from snellen.predictions.picture_names import PictureNames
+from snellen.runs.journal import read_exchanges, read_manifest
+
+FAILED = "Failed to obtain answer via API."
+COLOURS = ["red", "blue", "green", "grey"]
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+def benchmark(count: int = 10, *, ids: bool = True, folders: int = 1) -> list[dict[str, Any]]:
+    """A choice about each of `count` pictures; of two folders the pictures have the same names."""
+    rows = []
+    for n in range(count):
+        picture = f"img/{'ab'[n % folders]}/{n // folders:03d}.png"
+        reform.write_picture(Path(picture), n)
+        row = {"image": picture, "question": "Which colour is it?", "options": COLOURS, "answer": COLOURS[n % 4]}
+        rows.append({"id": f"q{n}", **row} if ids else row)
+    build_table(small.write(rows, Path("table.jsonl")), to="bench")
+    return rows
+
+
+def write(name: str, rows: list[dict[str, Any]]) -> Path:
+    path = Path(name)
+    path.write_text("\n".join(map(json.dumps, rows)) if path.suffix == ".jsonl" else json.dumps(rows))
+    return path
+
+
+def scored(path: Path) -> dict[str, float | None]:
+    results = sn.score(sn.import_run(path, "./bench"))
+    return {row.metric: row.estimate.value for row in results.rows if not row.slice and row.benchmark != "*"}
+
+
+def test_the_right_half_of_the_rows_is_half_right(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = benchmark(20)
+    path = write("half.jsonl", [{"id": row["id"], "prediction": row["answer"]} for row in rows[::2]])
+    values = scored(path)
+    assert (values["accuracy"], values["accuracy_of_answered"], values["accuracy_upper"]) == (0.5, 1.0, 1.0)
+    assert values["unparsed_rate"] == 0.0
+    code, out, err = small.command(capsys, "score", str(path), "--benchmark", "./bench")
+    assert code == 0 and "questions of 20 without any row: 10" in err
+    assert "of answered 100.0%" in " ".join(out.split()) and "count as not right" in out
+
+
+def test_failed_and_empty_rows_are_not_right() -> None:
+    rows = benchmark(8)
+    said = [row["answer"] for row in rows[:4]] + [FAILED, "", "[ERROR] Request failed after 5 retries", "nan"]
+    pairs = zip(rows, said, strict=True)
+    values = scored(write("p.json", [{"id": row["id"], "prediction": text} for row, text in pairs]))
+    assert (values["accuracy"], values["accuracy_of_answered"], values["unparsed_rate"]) == (0.5, 1.0, 0.0)
+
+
+def test_open_questions_without_an_answer_have_the_worst_value() -> None:
+    rows = [{"id": f"t{n}", "question": f"What is written on {n}?", "answer": f"shop {n}", "image": small.cell(n)}
+            for n in range(4)]  # fmt: skip
+    build_table(small.write(rows, Path("table.jsonl")), to="bench")
+    said = [{"id": "t0", "prediction": "shop 0"}, {"id": "t1", "prediction": "shop 1"}, {"id": "t2", "prediction": ""}]
+    values = scored(write("p.json", said))
+    assert (values["exact_match"], values["exact_match_of_answered"], values["word_accuracy"]) == (0.5, 1.0, 0.5)
+
+
+@pytest.mark.parametrize("text", [
+    FAILED, "**NETWORK ERROR DUE TO HIGH TRAFFIC. PLEASE REGENERATE OR REFRESH THIS PAGE.**", "$ERROR$",
+    "CUDA out of memory. Tried to allocate 2.00 GiB", "Connection error.", "Request timed out.",
+    "A timeout error occurred while processing the request.", "Error code: 429 - {'error': {}}",
+    "openai.RateLimitError: Rate limit reached", "Failed to get response after 3 attempts", "API Error: 500",
+])  # fmt: skip
+def test_what_harnesses_write_in_place_of_a_reply_is_known(text: str) -> None:
+    assert is_failure(text) and not is_failure(text, [text])
+
+
+@pytest.mark.parametrize("text", [
+    "A. Failed", "Failed", "B. an error message (it says \"Connection error.\")", "Error", "error message",
+    "The server is down.", "An error", "None of the above", "C", "Network", "The screen shows: Error code: 404",
+])  # fmt: skip
+def test_a_reply_that_speaks_of_an_error_is_a_reply(text: str) -> None:
+    assert not is_failure(text)
+
+
+def test_a_cell_without_anything_is_no_reply_unless_an_option_says_so() -> None:
+    assert is_empty_cell(" ") and is_empty_cell("NaN") and is_empty_cell("none")
+    assert not is_empty_cell("None", ["one", "none"]) and not is_empty_cell("nano")
+
+
+def test_pictures_are_told_by_name_and_folder_whatever_the_system_and_the_suffix() -> None:
+    names = PictureNames({"a": ["day/000.png"], "b": ["night/000.png"], "c": ["x/one.jpg"], "d": []})
+    assert names.samples("C:\\pictures\\night\\000.PNG") == ["b"]
+    assert names.samples("000.png") == ["a", "b"]
+    assert names.samples("/data/one.png") == ["c"]
+    assert names.contradict("a", "001.png") and not names.contradict("d", "001.png")
+
+
+@pytest.mark.parametrize("folders", [1, 2])
+def test_rows_without_ids_are_joined_by_the_question_and_the_name_of_its_picture(folders: int) -> None:
+    rows = benchmark(10, ids=False, folders=folders)
+    said = [
+        {"image": f"D:\\set\\{row['image'].replace('/', chr(92))}", "question": row["question"], "reply": row["answer"]}
+        for row in reversed(rows)
+    ]
+    assert scored(write("p.jsonl", said))["accuracy"] == 1.0
+    only = [{"file_name": row["image"], "response": row["answer"]} for row in rows]
+    assert scored(write("q.jsonl", only))["accuracy"] == 1.0
+
+
+def test_a_question_about_another_picture_is_not_joined_by_its_text() -> None:
+    rows = benchmark(4)
+    said = [{"image": "img/a/099.png", "question": row["question"], "prediction": row["answer"]} for row in rows]
+    with pytest.raises(sn.DataError, match=r"no row fits table .*asked, but of other pictures: 4"):
+        sn.import_run(write("p.jsonl", said), "./bench")
+
+
+def test_rows_that_several_questions_fit_are_refused() -> None:
+    rows = benchmark(4)
+    said = [{"question": row["question"], "prediction": row["answer"]} for row in [*rows, rows[0]]]
+    with pytest.raises(sn.DataError, match=r"5 of 5 rows fit several questions of table .*name of its picture"):
+        sn.import_run(write("p.jsonl", said), "./bench")
+
+
+def test_lines_of_pope_s_form_are_joined_by_their_place_where_every_question_agrees() -> None:
+    rows = [
+        {"image": f"img/{n // 3}.png", "question": f"Is there a {thing} in the image?", "answer": ["yes", "no"][n % 2]}
+        for n, thing in enumerate(["cup", "dog", "cat", "cup", "cat", "dog"])
+    ]
+    for n in range(2):
+        reform.write_picture(Path(f"img/{n}.png"), n)
+    build_table(small.write(rows, Path("table.jsonl")), to="bench")
+    said = [{"question": row["question"], "answer": row["answer"]} for row in rows]
+    path = write("p.jsonl", said)
+    assert scored(path)["exact_match"] == 1.0
+    assert "read as an answers file of POPE" in read_manifest(sn.import_run(path, "./bench")).notes
+    for spoilt in (said[1:], [said[1], said[0], *said[2:]]):
+        with pytest.raises(sn.DataError, match="fit several questions"):
+            sn.import_run(write("q.jsonl", spoilt), "./bench")
+    with pytest.raises(sn.DataError, match="its answers are replies; name the benchmark"):
+        sn.import_run(path)
+
+
+def llava(name: str, prompt: str, text: str, **fields: Any) -> dict[str, Any]:
+    return {"question_id": name, "prompt": prompt, "text": text, "answer_id": "x", "model_id": "llava", **fields}
+
+
+def test_llava_s_answers_are_read_against_the_options_of_their_prompt() -> None:
+    rows = benchmark(4)
+    said = []
+    for n, row in enumerate(rows):
+        shown = [*COLOURS[n:], *COLOURS[:n]]
+        listed = "\n".join(f"{letter}. {text}" for letter, text in zip("ABCD", shown, strict=True))
+        letter = "ABCD"[shown.index(row["answer"])]
+        prompt = f"{row['question']}\n{listed}\nAnswer with the option's letter from the given choices directly."
+        said.append(llava(row["id"], prompt, letter))
+    path = write("answers.jsonl", said)
+    assert scored(path)["accuracy"] == 1.0
+    assert read_manifest(sn.import_run(path, "./bench")).model == "llava"
+    with pytest.raises(sn.DataError, match="replies of 2 models"):
+        sn.import_run(write("two.jsonl", [*said, {**said[0], "model_id": "other"}]), "./bench")
+
+
+def test_llava_s_rounds_of_a_question_are_its_rotations() -> None:
+    rows = benchmark(4)
+    said = []
+    for row in rows:
+        for turn in range(4):
+            shown = [*COLOURS[turn:], *COLOURS[:turn]]
+            text = "ABCD"[shown.index(row["answer"])] if row is not rows[3] or turn != 2 else "?"
+            said.append(llava(row["id"], row["question"], text, round_id=turn, options=shown))
+    path = write("answers.jsonl", said)
+    values = scored(path)
+    assert (values["circular_accuracy"], values["accuracy"]) == (0.75, 1.0)
+    assert scored(write("less.jsonl", said[:-1]))["circular_accuracy_of_answered"] == 1.0
+
+
+def test_options_in_another_order_in_every_row_are_read_in_that_order() -> None:
+    rows = benchmark(6)
+    said = []
+    for row in rows:
+        shown = [COLOURS[n] for n in (2, 0, 3, 1)]
+        letter = "ABCD"[shown.index(row["answer"])]
+        said.append({"id": row["id"], **dict(zip("ABCD", shown, strict=True)), "prediction": letter})
+    path = write("p.json", said)
+    assert scored(path)["accuracy"] == 1.0
+    orders = {exchange.request.variant.order for exchange in read_exchanges(sn.import_run(path, "./bench"))}
+    assert orders == {(2, 0, 3, 1)}
+
+
+def test_record_files_of_a_benchmark_whose_questions_repeat_are_joined_by_their_pictures() -> None:
+    """LVLM-eHub's own records of POPE: neither text nor picture alone is unique, and none has an id."""
+    folder = mini_ehub.official("pope-popular", Path("files"))
+    built = build_benchmark(entries()["lvlm-ehub/pope-popular"], source=folder, to=Path("bench"))
+    asked = json.loads("[" + ",".join(next(folder.glob("coco_pope_popular.json")).read_text().splitlines()) + "]")
+    records = [
+        {
+            "question": row["text"],
+            "answer": row["label"] if n % 3 else "perhaps",
+            "gt_answers": row["label"],
+            "image_path": f"/nvme/MSCOCO/val2014/{row['image']}",
+            "model_name": "BLIP2",
+        }
+        for n, row in enumerate(asked)
+    ]
+    values = scored(write("MSCOCO_pope_popular.json", records[::-1]))
+    right = sum(record["answer"] == record["gt_answers"] for record in records)
+    assert (
+        values["typed_match"] == pytest.approx(right / len(records)) and len(records) == built.manifest.counts.samples
+    )
