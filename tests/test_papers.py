@@ -177,6 +177,31 @@ def test_each_misprint_of_the_specification_is_found(reports: dict[str, PaperRep
     assert any(place.startswith("12: test, Kosmos-2") for place in found)
 
 
+def test_what_was_found_by_reading_follows_from_the_printed_tables() -> None:
+    reform = paper_of("reform-eval")
+    samples = [spec.complete.samples for spec in entries().values() if spec.suite == "reform-eval" and spec.complete]
+    assert sum(samples) - 1181 + 1811 == 521685  # with the misprint of VSR, as Tables 5 and 6 print it
+    scores = {
+        (cell.model, cell.column.partition(" ")[0]): cell.value
+        for cell in reform.values("28")
+        if "Rank" not in cell.column
+    }
+    rising = {
+        model for (model, kind), value in scores.items() if kind == "Held-Out" and value > scores[model, "Complete"]
+    }
+    assert rising == {"mmGPT"}
+    underlined = {
+        ("14", "", "TextVQA"): ("21.07", 9),
+        ("15", "likelihood", "GQA Acc"): ("67.37", 3),
+        ("20", "", "TextCaps ROUGE-L"): ("30.67", 4),
+    }
+    for (table, method, column), (printed, place) in underlined.items():
+        values = [c.value for c in reform.values(table) if c.column == column and c.labels.get("method", "") == method]
+        assert sorted(values, reverse=True).index(Decimal(printed)) == place - 1
+    steps = {cell.model: cell.value for cell in paper_of("mmbench").values("2") if cell.column == "Step-1"}
+    assert (max(steps, key=steps.__getitem__), steps["OpenFlamingo"]) == ("Otter-I", Decimal("98.6"))
+
+
 def test_a_digit_that_is_changed_is_found(tmp_path: Path) -> None:
     """The check sees slips of a transcription: of a cell that enters a mean, all but those of the last digit."""
     source = paper_of("reform-eval").folder
@@ -400,6 +425,8 @@ def test_the_page_of_errata_is_what_the_command_prints(
     figures = sum(len(report.checks) for report in reports.values())
     agree = sum(check.agrees for report in reports.values() for check in report.checks)
     assert f"Of {figures:,} figures {agree:,} agree." in (docs / "papers.md").read_text("utf-8")
+    means = [check.agrees for report in reports.values() for check in report.checks if check.formula == "mean"]
+    assert f"{agree:,} of {figures:,} figures agree: " in printed and f"mean {sum(means)} of {len(means)}" in printed
 
 
 def test_strict_fails_for_a_misprint_that_nobody_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
