@@ -182,6 +182,39 @@ def test_the_description_of_reform_eval_is_the_legacy_cider_of_a_hundred_as_publ
     assert code == 0 and f"{100 * legacy:.2f}" in out and "legacy BLEU-4" in out
 
 
+def test_over_all_dimensions_reform_eval_averages_what_it_prints_cider_in_hundredths_with_the_rest(
+    make: Callable[..., Benchmark], capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts: dict[str, Any] = {"suite": "reform-eval", "task": "vqa", "dimension": "VGR"}
+    choices = make([{**row, "answer": n % 2} for n, row in enumerate(small.rows(4))], name="choices", **facts)
+    rows = [
+        {"id": name, "question": "Describe it.", "answer": golds, "image": small.cell(40 + i)}
+        for i, (name, golds) in enumerate(zip(CAPTIONS, REFERENCES, strict=True))
+    ]
+    facts = {"suite": "reform-eval", "task": "caption", "dimension": "Desc", "formulation": "text"}
+    captions = make(rows, name="captions", metrics=("cider",), **facts)
+    folders = [str(choices.folder), str(captions.folder)]
+    sn.evaluate(
+        sn.Scripted(lambda request: CAPTIONS.get(request.sample_id, "") if not request.variant.labels else "(A)"),
+        folders,
+        "vanilla",
+        name="both",
+    )
+    [standard] = [r for r in sn.score("runs/both").rows if (r.metric, r.dimension) == ("capability", "*")]
+    assert (standard.estimate.value, standard.reason) == (None, "scales differ")
+    published = sn.score("runs/both", as_published=True)
+    [row] = [r for r in published.rows if (r.metric, r.dimension) == ("capability", "*")]
+    right = published.value("accuracy", benchmark="choices")
+    described = 100 * (cider(list(CAPTIONS.values()), REFERENCES, tokens="legacy").value or 0)
+    assert row.estimate.value == pytest.approx((right + described) / 2)
+    assert (row.reason, row.unit, row.detail) == (None, "score x 100", "mean of figures in share x 100, CIDEr x 100")
+    _, shown, _ = command(capsys, "paper", "reform-eval", "28", "runs/both", "--markdown")
+    assert (
+        "no mean beside theirs: theirs are over reform-eval/a-okvqa" in shown
+        and "and 53 others too; the run's is over captions, choices too (Complete)" in shown
+    )
+
+
 def test_choices_as_published_are_read_by_the_first_label_and_each_unparsed_text_is_a_kind_of_its_own(
     make: Callable[..., Benchmark],
 ) -> None:

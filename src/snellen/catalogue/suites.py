@@ -62,8 +62,9 @@ class AsPublished(Struct, frozen=True, forbid_unknown_fields=True):
     """The row that stands for a benchmark with options; accuracy when empty."""
     instead: dict[str, str] = {}
     """Rows of choices that stand in the tables in place of Snellen's own."""
-    overall: Literal["mean", "sum"] = "mean"
-    """What is printed over all dimensions: the mean of their values, or their sum."""
+    overall: Literal["mean", "sum", "mean of printed"] = "mean"
+    """What is printed over all dimensions: the mean of their values where these share a scale, their sum, or the mean
+    of the figures as printed, on whatever scales they are."""
     scale: dict[str, float] = {}
     """By unit: what its values are multiplied by in print."""
 
