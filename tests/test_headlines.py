@@ -193,13 +193,11 @@ def test_over_all_dimensions_reform_eval_averages_what_it_prints_cider_in_hundre
     ]
     facts = {"suite": "reform-eval", "task": "caption", "dimension": "Desc", "formulation": "text"}
     captions = make(rows, name="captions", metrics=("cider",), **facts)
-    folders = [str(choices.folder), str(captions.folder)]
-    sn.evaluate(
-        sn.Scripted(lambda request: CAPTIONS.get(request.sample_id, "") if not request.variant.labels else "(A)"),
-        folders,
-        "vanilla",
-        name="both",
-    )
+
+    def reply(request: Request) -> str:
+        return "(A)" if request.variant.labels else CAPTIONS[request.sample_id]
+
+    sn.evaluate(sn.Scripted(reply), [str(choices.folder), str(captions.folder)], "vanilla", name="both")
     [standard] = [r for r in sn.score("runs/both").rows if (r.metric, r.dimension) == ("capability", "*")]
     assert (standard.estimate.value, standard.reason) == (None, "scales differ")
     published = sn.score("runs/both", as_published=True)
@@ -209,10 +207,8 @@ def test_over_all_dimensions_reform_eval_averages_what_it_prints_cider_in_hundre
     assert row.estimate.value == pytest.approx((right + described) / 2)
     assert (row.reason, row.unit, row.detail) == (None, "score x 100", "mean of figures in share x 100, CIDEr x 100")
     _, shown, _ = command(capsys, "paper", "reform-eval", "28", "runs/both", "--markdown")
-    assert (
-        "no mean beside theirs: theirs are over reform-eval/a-okvqa" in shown
-        and "and 53 others too; the run's is over captions, choices too (Complete)" in shown
-    )
+    assert "no mean beside theirs: theirs are over reform-eval/a-okvqa" in shown
+    assert "and 53 others too; the run's is over captions, choices too (Complete)" in shown
 
 
 def test_choices_as_published_are_read_by_the_first_label_and_each_unparsed_text_is_a_kind_of_its_own(
