@@ -25,7 +25,7 @@ from snellen.report.drawing import Group, PathLine
 from snellen.report.run_view import RunView, run_views
 from snellen.suites.mmbench import taxonomy
 
-MEASURED = ("reform-eval/number-of-options", "reform-eval/option-preference")
+MEASURED = ("lvlm-ehub/capabilities", "reform-eval/number-of-options", "reform-eval/option-preference")
 """What only runs have."""
 PRINTED = {
     "connections": 28, "held-out-connections": 28, "coco-as-published": 24, "format-hits-short": 18, "held-out": 32,

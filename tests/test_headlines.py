@@ -205,10 +205,36 @@ def test_over_all_dimensions_reform_eval_averages_what_it_prints_cider_in_hundre
     right = published.value("accuracy", benchmark="choices")
     described = 100 * (cider(list(CAPTIONS.values()), REFERENCES, tokens="legacy").value or 0)
     assert row.estimate.value == pytest.approx((right + described) / 2)
-    assert (row.reason, row.unit, row.detail) == (None, "score x 100", "mean of figures in share x 100, CIDEr x 100")
+    assert (row.reason, row.unit, row.detail) == (None, "score x 100", "mean of figures in CIDEr x 100, share x 100")
     _, shown, _ = command(capsys, "paper", "reform-eval", "28", "runs/both", "--markdown")
     assert "no mean beside theirs: theirs are over reform-eval/a-okvqa" in shown
     assert "and 53 others too; the run's is over captions, choices too (Complete)" in shown
+
+
+def test_a_capability_of_lvlm_ehub_as_published_is_the_mean_of_what_is_printed(
+    make: Callable[..., Benchmark],
+) -> None:
+    tasks: dict[str, list[tuple[str, list[str]]]] = {
+        "caption": [(CAPTIONS[f"q{i}"], golds) for i, golds in enumerate(REFERENCES)],
+        "ocr": [("It says EXIT.", ["exit"]), ("nothing", ["way in"])],
+        "candidates": [("no", ["yes"]), ("yes, two", ["yes"])],
+    }
+    said, folders = {}, []
+    for start, (task, questions) in enumerate(tasks.items()):
+        rows = []
+        for i, (reply, golds) in enumerate(questions):
+            said[f"{task}{i}"] = reply
+            place = {"id": f"{task}{i}", "image": small.cell(20 * start + i)}
+            rows.append({**place, "question": f"What {task} {i}?", "answer": golds})
+        facts = {"suite": "lvlm-ehub", "task": task, "dimension": "Knowledge", "formulation": "text"}
+        folders.append(str(make(rows, name=task, metrics=("exact_match",), **facts).folder))
+    sn.evaluate(sn.Scripted(said), folders, "vanilla", name="axis")
+    published = sn.score("runs/axis", as_published=True)
+    [row] = [r for r in published.rows if (r.metric, r.dimension) == ("capability", "Knowledge")]
+    described = 100 * (cider(list(CAPTIONS.values()), REFERENCES, tokens="legacy").value or 0)
+    # Half of the words are read; of the candidates, which are the golds here, one stands in one of two replies.
+    assert row.estimate.value == pytest.approx((described + 50 + 50) / 3)
+    assert row.unit == "score x 100" and row.reason is None
 
 
 def test_choices_as_published_are_read_by_the_first_label_and_each_unparsed_text_is_a_kind_of_its_own(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from snellen.analysis.capability import ALL, CAPABILITY
+from snellen.analysis.capability import ALL
 from snellen.analysis.pools import pooled_benchmarks
-from snellen.analysis.statistics import mean_of_estimates, scaled_estimate
+from snellen.analysis.statistics import scaled_estimate
 from snellen.metrics.declaration import printed_unit
 from snellen.records import Result
 from snellen.scoring.scored_run import ScoredRun
@@ -26,28 +26,7 @@ def as_printed(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
         factors = {scale.get(row.unit, 1.0) for name, scale in scales.items() if row.benchmark in (name, ALL)}
         return factors.pop() if len(factors) == 1 else 1.0
 
-    printed = [_printed(replace(row, convention=run.convention), factor(row)) for row in rows]
-    if any(scored.published is None or scored.published.overall != "mean of printed" for scored in run.benchmarks):
-        return printed
-    return [_mean_of_printed(row, printed) for row in printed]
-
-
-def _mean_of_printed(row: Result, printed: Sequence[Result]) -> Result:
-    """An overall capability whose dimensions are on different scales: the mean of their figures all the same."""
-    if (row.metric, row.dimension, row.reason) != (CAPABILITY, ALL, "scales differ"):
-        return row
-    dimensions = [
-        other
-        for other in printed
-        if (other.metric, other.method) == (row.metric, row.method) and other.dimension != ALL
-    ]
-    if any(dimension.estimate.value is None for dimension in dimensions):
-        return row
-    estimate = mean_of_estimates([dimension.estimate for dimension in dimensions])
-    units = ", ".join(dict.fromkeys(dimension.unit for dimension in dimensions))
-    return replace(
-        row, estimate=estimate, unit=printed_unit("score", 100), reason=None, detail=f"mean of figures in {units}"
-    )
+    return [_printed(replace(row, convention=run.convention), factor(row)) for row in rows]
 
 
 def _printed(row: Result, factor: float) -> Result:
