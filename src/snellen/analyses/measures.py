@@ -46,8 +46,9 @@ def template_range(view: RunView) -> Iterator[Measured]:
 def perturbations(view: RunView) -> Iterator[Measured]:
     """Mean instability over benchmarks, by the one thing that a protocol varies (ReForm-Eval, Table 24)."""
     found: dict[tuple[str, Method], list[float]] = defaultdict(list)
+    metric = view.substitutes.get("instability", "instability")
     for row in view.rows:
-        if row.metric == "instability" and not row.slice and row.benchmark != ALL and row.estimate.value is not None:
+        if row.metric == metric and not row.slice and row.benchmark != ALL and row.estimate.value is not None:
             perturbed: tuple[str, ...] = getattr(parse_protocol(row.protocol), "perturbed", ())
             if len(perturbed) == 1:
                 found[CHANGED[perturbed[0]], row.method].append(row.estimate.value)
@@ -107,4 +108,4 @@ def capabilities(view: RunView) -> Iterator[Measured]:
 
 def _percent(row: Result) -> float:
     """The value of a share in per cent; rows as published are in per cent already."""
-    return (100 if row.unit.startswith(SHARE) else 1) * (row.estimate.value or 0.0)
+    return 100 / unit_multiplier(row.unit) * (row.estimate.value or 0.0)
