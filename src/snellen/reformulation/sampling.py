@@ -33,8 +33,8 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
     - `random`: `count` samples, or the share `ratio`, whatever their stratum.
     - `balanced`: `count` or `ratio`, strata as frequent as in the source (ReForm-Eval E.1); each sample is as likely.
     - `equal`: `each` samples of every stratum, or `count` in total, as evenly as the strata allow.
-    - `grouped`: about `count` samples, from each group as many of every label (ReForm-Eval A.6: of each picture); strata
-      are named `GROUP/LABEL`. One of every label from groups drawn at random, and more from each once all have given one.
+    - `grouped`: about `count` samples, from each group (a picture) as many of every label (ReForm-Eval A.6). Strata are
+      named `GROUP/LABEL`. One of every label from groups drawn at random, more from each once all have given one.
     - `equidistant`: shuffled, then every `step`-th (ReForm-Eval A.1, TDIUC).
     """
 
