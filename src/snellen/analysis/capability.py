@@ -160,8 +160,11 @@ class _Capabilities(Struct, frozen=True):
         if row.reason != "scales differ" or set(means) != {"mean of printed"} or any(p.reason for p in parts):
             return row
         factors = {unit: factor for rules in self._rules() for unit, factor in rules.scale.items()}
-        units = {printed_unit(part.unit, factor) if (factor := factors.get(part.unit)) else part.unit for part in parts}
-        estimate = mean_of_estimates([scaled_estimate(p.estimate, factors.get(p.unit, 1.0)) for p in parts])
+        # What lies between 0 and 1 enters in hundredths even where it is printed as it is.
+        scales = [factors.get(part.unit, 100.0 if declared(part.metric).high == 1 else 1.0) for part in parts]
+        units = {p.unit if scale == 1 else printed_unit(p.unit, scale) for p, scale in zip(parts, scales, strict=True)}
+        figures = [scaled_estimate(part.estimate, scale) for part, scale in zip(parts, scales, strict=True)]
+        estimate = mean_of_estimates(figures)
         detail = f"mean of figures in {', '.join(sorted(units))}"
         return replace(row, estimate=estimate, unit=printed_unit("score", 100), reason=None, detail=detail)
 
