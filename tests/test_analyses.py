@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import mmbench_rows
+import small
 import snellen as sn
 from snellen.analyses.declaration import analyses, find_analysis
 from snellen.analyses.groups import number_class
@@ -25,7 +26,7 @@ from snellen.report.drawing import Group, PathLine
 from snellen.report.run_view import RunView, run_views
 from snellen.suites.mmbench import taxonomy
 
-MEASURED = ("reform-eval/number-of-options", "reform-eval/option-preference")
+MEASURED = ("lvlm-ehub/capabilities", "reform-eval/number-of-options", "reform-eval/option-preference")
 """What only runs have."""
 PRINTED = {
     "connections": 28, "held-out-connections": 28, "coco-as-published": 24, "format-hits-short": 18, "held-out": 32,
@@ -140,6 +141,21 @@ def test_format_hits_and_numbers_of_options_are_measured() -> None:
     hits = measured("format hits", views)
     assert hits == {("generation", "Hit Rate"): 100.0, ("generation", "Hit Rate+"): 100.0}
     assert set(measured("number of options", views).values()) == {100.0}
+
+
+def test_runs_asked_as_the_suite_asks_and_scored_as_published_are_measured_in_per_cent_and_by_what_varies() -> None:
+    folder = small.built(small.rows(6), Path("made"), name="vqa", suite="reform-eval", dimension="VGR").folder
+    protocols = ["instability?m=5", "instability?m=5&perturb=order", "likelihood?m=5"]
+    sn.evaluate("snellen:uniform", str(folder), protocols, name="own")
+    published = sn.score("runs/own", as_published=True)
+    views = run_views(published.runs, published.rows)
+    # Every reply names a label; of a run as published the share is in per cent already.
+    assert measured("format hits", views) == {("generation", "Hit Rate+"): 100.0}
+    sources = measured("perturbations", views)
+    # By likelihood options are not shown, so that templates alone differ.
+    assert set(sources) == {("generation", "Option Order"), ("likelihood", "Instruct")}
+    of_order = published.value("legacy_instability", protocol="instability?perturb=order")
+    assert sources["generation", "Option Order"] == pytest.approx(of_order)
 
 
 def test_a_run_without_a_card_is_said_and_in_no_group() -> None:

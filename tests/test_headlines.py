@@ -182,6 +182,61 @@ def test_the_description_of_reform_eval_is_the_legacy_cider_of_a_hundred_as_publ
     assert code == 0 and f"{100 * legacy:.2f}" in out and "legacy BLEU-4" in out
 
 
+def test_over_all_dimensions_reform_eval_averages_what_it_prints_cider_in_hundredths_with_the_rest(
+    make: Callable[..., Benchmark], capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts: dict[str, Any] = {"suite": "reform-eval", "task": "vqa", "dimension": "VGR"}
+    choices = make([{**row, "answer": n % 2} for n, row in enumerate(small.rows(4))], name="choices", **facts)
+    rows = [
+        {"id": name, "question": "Describe it.", "answer": golds, "image": small.cell(40 + i)}
+        for i, (name, golds) in enumerate(zip(CAPTIONS, REFERENCES, strict=True))
+    ]
+    facts = {"suite": "reform-eval", "task": "caption", "dimension": "Desc", "formulation": "text"}
+    captions = make(rows, name="captions", metrics=("cider",), **facts)
+
+    def reply(request: Request) -> str:
+        return "(A)" if request.variant.labels else CAPTIONS[request.sample_id]
+
+    sn.evaluate(sn.Scripted(reply), [str(choices.folder), str(captions.folder)], "vanilla", name="both")
+    [standard] = [r for r in sn.score("runs/both").rows if (r.metric, r.dimension) == ("capability", "*")]
+    assert (standard.estimate.value, standard.reason) == (None, "scales differ")
+    published = sn.score("runs/both", as_published=True)
+    [row] = [r for r in published.rows if (r.metric, r.dimension) == ("capability", "*")]
+    right = published.value("accuracy", benchmark="choices")
+    described = 100 * (cider(list(CAPTIONS.values()), REFERENCES, tokens="legacy").value or 0)
+    assert row.estimate.value == pytest.approx((right + described) / 2)
+    assert (row.reason, row.unit, row.detail) == (None, "score x 100", "mean of figures in CIDEr x 100, share x 100")
+    _, shown, _ = command(capsys, "paper", "reform-eval", "28", "runs/both", "--markdown")
+    assert "no mean beside theirs: theirs are over reform-eval/a-okvqa" in shown
+    assert "and 53 others too; the run's is over captions, choices too (Complete)" in shown
+
+
+def test_a_capability_of_lvlm_ehub_as_published_is_the_mean_of_what_is_printed(
+    make: Callable[..., Benchmark],
+) -> None:
+    tasks: dict[str, list[tuple[str, list[str]]]] = {
+        "caption": [(CAPTIONS[f"q{i}"], golds) for i, golds in enumerate(REFERENCES)],
+        "ocr": [("It says EXIT.", ["exit"]), ("nothing", ["way in"])],
+        "candidates": [("no", ["yes"]), ("yes, two", ["yes"])],
+    }
+    said, folders = {}, []
+    for start, (task, questions) in enumerate(tasks.items()):
+        rows = []
+        for i, (reply, golds) in enumerate(questions):
+            said[f"{task}{i}"] = reply
+            place = {"id": f"{task}{i}", "image": small.cell(20 * start + i)}
+            rows.append({**place, "question": f"What {task} {i}?", "answer": golds})
+        facts = {"suite": "lvlm-ehub", "task": task, "dimension": "Knowledge", "formulation": "text"}
+        folders.append(str(make(rows, name=task, metrics=("exact_match",), **facts).folder))
+    sn.evaluate(sn.Scripted(said), folders, "vanilla", name="axis")
+    published = sn.score("runs/axis", as_published=True)
+    [row] = [r for r in published.rows if (r.metric, r.dimension) == ("capability", "Knowledge")]
+    described = 100 * (cider(list(CAPTIONS.values()), REFERENCES, tokens="legacy").value or 0)
+    # Half of the words are read; of the candidates, which are the golds here, one stands in one of two replies.
+    assert row.estimate.value == pytest.approx((described + 50 + 50) / 3)
+    assert row.unit == "score x 100" and row.reason is None
+
+
 def test_choices_as_published_are_read_by_the_first_label_and_each_unparsed_text_is_a_kind_of_its_own(
     make: Callable[..., Benchmark],
 ) -> None:

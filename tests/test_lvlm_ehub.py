@@ -16,6 +16,7 @@ import reform
 import small
 import snellen as sn
 from mini_ehub import EMBODIED, MINIATURES, OCR, POPE
+from snellen.analysis.capability import headline_metric
 from snellen.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, entries
@@ -109,8 +110,9 @@ def test_a_task_to_be_planned_has_no_gold(name: str, tmp_path: Path) -> None:
     begin, end = WORDS_AROUND[name]
     assert first.question == f"{begin}Move kettle 0.{end}"
     results = sn.evaluate(Listener(), str(benchmark.folder), runs=tmp_path / "runs")
-    [row] = [row for row in results.rows if row.benchmark == benchmark.name]
-    assert (row.estimate.value, row.estimate.unscored) == (None, 3)
+    rows = {row.metric: row.estimate for row in results.rows if row.benchmark == benchmark.name}
+    assert next(iter(rows)) == headline_metric(benchmark.spec) == "rated_overall" and len(rows) == 2 + 5
+    assert {(estimate.value, estimate.unscored) for estimate in rows.values()} == {(None, 3)}
 
 
 @pytest.mark.parametrize(

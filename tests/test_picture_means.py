@@ -64,6 +64,10 @@ def pictures(tmp_path: Path) -> Benchmark:
         for item in range(ITEMS)
         for picture in range(PICTURES)
     ]  # fmt: skip
+    return asked_of_pictures(rows, tmp_path)
+
+
+def asked_of_pictures(rows: list[dict[str, Any]], tmp_path: Path) -> Benchmark:
     folder = tmp_path / "source"
     folder.mkdir()
     small.write(rows, folder / "rows.jsonl")
@@ -130,6 +134,34 @@ def test_a_tie_is_not_right_and_counted_and_the_published_rule_takes_the_first(
     assert rows["picture_mean_accuracy"].estimate.value == pytest.approx(1 / 3)
     assert rows["picture_mean_tie_rate"].estimate.value == pytest.approx(2 / 3)
     assert rows["legacy_picture_mean_accuracy"].estimate.value == pytest.approx(1 / 3)  # black, blue, red
+
+
+def test_of_tied_options_the_published_rule_takes_the_first_of_the_authors_list(tmp_path: Path) -> None:
+    # A constant model chooses brown, the first of the published colours, and of `others` yes, 2 or long, by the type of
+    # the answer. By the alphabet it would be black, and 1 whatever the answer's type is.
+    colors = "black blue brown gray green orange pink red silver white yellow".split()
+    words = (
+        "baby big black books brown chest circle feathers feet female forest front fur grass ground hair hard head "
+        "kitchen lake land large long metal mouth neck ocean outside plants road rough short sky small smooth soft "
+        "stripes table tall thick thin top tree vertical water wild".split()
+    )
+    others = sorted(["yes", "no", *"1234568", *words])
+    right = [(colors, "brown"), (colors, "brown"), (others, "yes"), (others, "2"), (others, "long")]
+    wrong = [(colors, "black"), (others, "no"), (others, "1"), (others, "brown"), (["a", "b"], "b")]
+    rows = [
+        {"id": f"{n}-0", "question": f"What is {n}?", "options": options, "answer": answer, "image": small.cell(n)}
+        for n, (options, answer) in enumerate(right + wrong)
+    ]  # fmt: skip
+    benchmark = asked_of_pictures(rows, tmp_path)
+
+    class Constant(Believes):
+        def _answer(self, request: Request) -> Response:
+            return Response(scores=tuple(ContinuationScore(-1, 1) for _ in request.continuations))
+
+    found_rows = found(benchmark, Constant(lambda *_: ()), tmp_path, metrics=["legacy_picture_mean"])
+    assert found_rows[LEGACY].estimate.value == len(right) / len(rows)
+    assert found_rows["legacy_picture_mean_tie_rate"].estimate.value == 1.0
+    assert found_rows["picture_mean_accuracy"].estimate.value == 0.0
 
 
 def test_a_score_that_is_no_number_and_a_picture_without_an_answer_are_counted(

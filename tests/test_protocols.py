@@ -103,7 +103,7 @@ settings_of = {
     ),
     "likelihood": st.builds(Likelihood, m=st.integers(1, 6), seed=st.integers(0, 9)),
     "dialogue": st.builds(
-        Dialogue, history=st.sampled_from(["online", "gold"]), m=st.integers(1, 5), in_context=st.booleans()
+        Dialogue, history=st.sampled_from(["online", "verbatim", "gold"]), m=st.integers(1, 5), in_context=st.booleans()
     ),
 }
 
@@ -659,6 +659,23 @@ def test_the_history_is_what_most_presentations_chose_and_ties_go_to_the_earlies
 
     asked = converse(Dialogue(m=len(votes)), replace(TALK, turns=TALK.turns[:2]), reply)
     assert [one for one in histories(asked) if one] == [[told]] * len(votes)
+
+
+@pytest.mark.parametrize(
+    ("votes", "told"),
+    [
+        ("ABB", "The answer is B, as I said."),
+        ("?AB", "The answer is A, as I said."),
+        ("???", "The answer is nobody knows"),
+    ],
+)
+def test_a_verbatim_history_is_in_the_words_of_the_first_that_chose_what_most_chose(votes: str, told: str) -> None:
+    def reply(request: Request) -> str:
+        vote = votes[request.variant.test]
+        return " nobody knows" if vote == "?" else f" {vote}, as I said."
+
+    asked = converse(Dialogue(m=3, history="verbatim"), replace(TALK, turns=TALK.turns[:2]), reply)
+    assert [one for one in histories(asked) if one] == [[told]] * 3
 
 
 def test_all_presentations_of_a_round_share_one_history_but_not_the_template() -> None:

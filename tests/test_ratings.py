@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import mini_ehub
+import small
 import snellen as sn
+from snellen.analyses.measures import capabilities
 from snellen.analysis.statistics import student_t
 from snellen.cli import main
 from snellen.errors import DataError, StoreError
 from snellen.models.instruments import Scripted
 from snellen.ratings.form import FORM_FILE, make_form
 from snellen.ratings.gathered import gather, read_gathered
+from snellen.ratings.given import give_ratings
 from snellen.ratings.items import CHECK, replies_of
 from snellen.ratings.key import KEY, KeyItem, RatingKey, published_key, read_key, write_key
 from snellen.ratings.reliability import alpha_estimate, crossed_mean, interval_alpha
 from snellen.ratings.sheets import RaterSheet, column_of, read_sheets, write_questionnaire
 from snellen.ratings.study import RatingDimension, RatingStudy, find_rating_study, read_rating_study
 from snellen.ratings.summary import summarise_ratings
+from snellen.report.run_view import run_views
+from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
+from snellen.scoring.rated import RATINGS, RunRatings
 
 EHUB = "lvlm-ehub-embodied"
 SCALE = (1.0, 5.0)
@@ -468,3 +476,72 @@ def test_the_commands_lead_from_runs_to_a_table(
     assert by_model == {"quokka-7b": ("5.00", "5.00"), "numbat-13b": ("2.00", "3.50")}
     shown = call("table", "study")
     assert "Waste of words (6 - r)" in shown and "0 of 2" in shown and "flagged" not in shown
+
+
+# --- ratings as numbers of a run -----------------------------------------------------------------------------------
+
+
+def with_ratings(runs: list[Path], folder: Path, study: str = EHUB) -> RatingKey:
+    """Anna and Ben rated the replies: Anna gives 4 to everything, Ben from 1 to 5."""
+    key = make_form(runs, find_rating_study(study), folder, checks=1).key
+    for rater, values in (("anna", (4, 4, 4, 4, 4)), ("ben", (5, 3, 2, 1, 2))):
+        names = [dimension.name for dimension in key.study.dimensions]
+        ratings = {item.number: item.expected or dict(zip(names, values, strict=True)) for item in key.items}
+        (folder / f"{rater}.json").write_text(json.dumps({"form": key.form, "rater": rater, "ratings": ratings}))
+    gather(folder, [folder / "anna.json", folder / "ben.json"])
+    return key
+
+
+def test_ratings_given_to_a_run_are_its_numbers_and_its_capability(
+    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sn.score(runs[0])
+    assert before.value("rated_overall", benchmark="lvlm-ehub/minecraft") is None
+    with_ratings(runs, tmp_path / "study")
+    code, said, _ = small.command(capsys, "rate", "give", str(tmp_path / "study"), str(runs[0]))
+    assert code == 0 and "3 replies, rated by 2" in said
+    results = sn.score(runs[0])
+    # Redundancy is low where good: 6 - 4 = 2 and 6 - 2 = 4. Anna 18 / 5, Ben 15 / 5; without it 16 / 4 and 11 / 4.
+    means = {
+        "rated_overall": 3.3, "rated_without_redundancy": 3.375, "rated_object_recognition": 4.5,
+        "rated_spatial_relation": 3.5, "rated_redundancy": 3.0, "rated_reasonability": 2.5, "rated_executability": 3.0,
+    }  # fmt: skip
+    for metric, mean in means.items():
+        assert results.value(metric, benchmark="lvlm-ehub/minecraft") == pytest.approx(mean)
+    [capability] = [r for r in results.rows if (r.metric, r.dimension) == ("capability", "Embodied")]
+    assert capability.estimate.value == pytest.approx(3.3) and capability.unit == "from 1 to 5"
+    published = sn.score(runs[0], as_published=True)
+    measured = {m.quantity: m.value for m in capabilities(run_views(published.runs, published.rows)[0])}
+    assert measured == {"embodied intelligence": pytest.approx(100 * (3.3 - 1) / 4)}
+    # The other run was given none.
+    assert sn.score(runs[1]).value("rated_overall", benchmark="lvlm-ehub/minecraft") is None
+
+
+def test_ratings_that_come_after_a_scoring_are_counted_when_it_is_opened_again(
+    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(runs[1], copy)
+    sn.score(copy)
+    assert is_scored_whole(copy)
+    with_ratings(runs, tmp_path / "study")
+    small.command(capsys, "rate", "give", str(tmp_path / "study"), str(copy))
+    assert not is_scored_whole(copy)
+    with pytest.raises(StoreError, match="was asked more, or given ratings, since it was scored; score it again"):
+        load_scoring(copy)
+
+
+def test_a_run_none_of_whose_replies_were_rated_is_refused_and_ratings_of_another_study_do_not_count(
+    runs: list[Path], tmp_path: Path, study: RatingStudy
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(runs[0], copy)
+    key = with_ratings(runs[1:], tmp_path / "study")
+    with pytest.raises(DataError, match=r"no reply of quokka-7b was rated in .*, only those of numbat-13b"):
+        give_ratings(tmp_path / "study", [copy])
+    of_another = RunRatings("captions", 2, {item.scene: {"overall": 5.0} for item in key.items})
+    (copy / RATINGS).write_bytes(msgspec.json.encode(of_another))
+    assert sn.score(copy).value("rated_overall", benchmark="lvlm-ehub/minecraft") is None
+    (copy / RATINGS).write_text("{")
+    with pytest.raises(StoreError, match=r"ratings.json: not the ratings of a run"):
+        sn.score(copy)

@@ -127,9 +127,41 @@ SPATIAL = [f"relation {n}" for n in range(66) for _ in range(1 + 200 // (n + 1))
 SMALL = ["yes"] * 50 + ["no"] * 30 + [f"rare {n}" for n in range(20)]
 
 
+LABELS = ("yes", "not sure", "no")
+ENTAILMENT = [
+    f"{picture}/{label}" for picture in range(9) for n, label in enumerate(LABELS) for _ in range(1 + n + picture % 3)
+]
+"""Nine pictures; of their labels the rarest has one to three samples."""
+
+
+@pytest.mark.parametrize("count", [3, 9, 27, 30, 40, 54])
+def test_from_each_picture_as_many_of_each_label_are_drawn(count: int) -> None:
+    drawn = Counter(ENTAILMENT[place] for place in draw_sample(ENTAILMENT, Sampling("grouped", count=count), "b", 1))
+    sets = {stratum.partition("/")[0]: number for stratum, number in drawn.items()}
+    assert drawn == {f"{picture}/{label}": number for picture, number in sets.items() for label in LABELS}
+    assert sum(drawn.values()) == count // 3 * 3
+    # A picture gives a second set only when each has given one, and a third when each that can has given two.
+    most = {str(picture): 1 + picture % 3 for picture in range(9)}
+    assert all(number >= min(most[p], max(sets.values()) - 1) for p, number in (sets.items() if count > 27 else ()))
+
+
+def test_a_picture_that_lacks_a_label_gives_nothing_and_says_so_and_more_sets_than_there_are_are_refused() -> None:
+    lacking = [*ENTAILMENT, "odd/yes", "odd/no"]
+    sampling = Sampling("grouped", count=12)
+    chances = inclusion_probabilities(lacking, sampling)
+    assert (chances["odd/yes"], chances["0/yes"], chances["0/no"]) == (0.0, 4 / 9, pytest.approx(4 / 27))
+    assert not any(
+        place >= len(ENTAILMENT) for seed in range(50) for place in draw_sample(lacking, sampling, "b", seed)
+    )
+    with pytest.raises(DataError, match="the source has 18 sets of one sample of each of 3 labels in a group, 19 are"):
+        draw_sample(ENTAILMENT, Sampling("grouped", count=57), "b")
+
+
 @pytest.mark.parametrize(
     ("strata", "sampling"),
     [
+        (ENTAILMENT, Sampling("grouped", count=12)),
+        (ENTAILMENT, Sampling("grouped", count=42)),
         ([f"answer {n}" for n in range(300)], Sampling("balanced", ratio=0.1)),
         (SMALL, Sampling("balanced", ratio=0.1)),
         (SPATIAL, Sampling("balanced", ratio=0.02)),

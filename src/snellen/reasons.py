@@ -40,6 +40,7 @@ UnscoredReason = Literal[
     "metric undefined",
     "no judge",
     "no verdict",
+    "not rated",
 ]
 """Why a question has no value in a metric.
 
@@ -51,6 +52,7 @@ UnscoredReason = Literal[
 - `metric undefined`: the metric has no value for this reply, gold or single question; `detail` says why.
 - `no judge`: the metric is given by a judge, and no judge was named.
 - `no verdict`: judges were asked and gave none that counts; `detail` is the outcome.
+- `not rated`: the metric is what people give replies, and nobody rated this one.
 """
 
 NoMeanReason = Literal["scales differ", "no scale", "not measured alike"]

@@ -257,6 +257,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "format hits": "snellen.analyses.measures:format_hits",
         "rounds": "snellen.analyses.measures:rounds",
         "number of options": "snellen.analyses.measures:number_of_options",
+        "capabilities": "snellen.analyses.measures:capabilities",
     },
 }
 _HOOKS = "snellen.catalogue.loading:hook_targets"

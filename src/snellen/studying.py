@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
 from snellen.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import build_benchmark
+from snellen.building.recipe import Recipe
 from snellen.errors import DataError, ModelError, StoreError
 from snellen.evaluation import Cast, carry_out, check_budget, check_judging, score_folders, silent
 from snellen.metrics.declaration import ChoiceMetric, find_metric
@@ -20,13 +22,22 @@ from snellen.models.base import load_model
 from snellen.paths import benchmark_folder, slug
 from snellen.protocols.base import needed_kind
 from snellen.records import Kind
+from snellen.reformulation.sampling import Sampling
 from snellen.runs.journal import RUN_MANIFEST, write_atomically
 from snellen.runs.plan import Announce, RunPlan, find_benchmarks, plan_run, protocols_of, specs_of
 from snellen.runs.progress import ProgressListener, ignore_progress
 from snellen.runs.runner import RunOutcome
 from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, check_sharing, run_spec
 from snellen.scoring.resampling import draw_subset, subset_name
-from snellen.studies.declaration import SAMPLE_SEED, StudySample, StudySpec
+from snellen.studies.declaration import (
+    BUILD_DISTRACTORS,
+    BUILD_OPTIONS,
+    NOT_OF_A_RUN,
+    SAMPLE_RATIO,
+    SAMPLE_SEED,
+    StudySample,
+    StudySpec,
+)
 from snellen.studies.levels import CellGrid, CellSpec, grid_of
 from snellen.studies.outcome import STUDY_FILES, StudyOutcome, write_study
 from snellen.studies.series import StudyCell, study_numbers
@@ -79,7 +90,7 @@ def carry_out_study(
     scoring = replace(spec.scoring, metrics=tuple(dict.fromkeys((*spec.scoring.metrics, *asked_metrics))))
     check_judging(scoring, judge)
     _build(study, grid, source, announce)
-    asked = list(_Asking(study, grid, folder, progress, announce).cells(models))
+    asked = list(_Asking(study, grid, folder, source, progress, announce).cells(models))
     cells = _scored(asked, scoring, judge, announce)
     rows = [row for row in study.metrics if row not in left_out]
     numbers = study_numbers(grid, cells, rows)
@@ -149,7 +160,8 @@ def _build(study: StudySpec, grid: CellGrid, source: Path | None, announce: Anno
     """Build from `source` what no one has built. Raises DataError for a benchmark that cannot be built."""
     if source is None:
         return
-    patterns = [pattern for cell in grid.cells for pattern in _fields(study, cell).get("benchmarks", ())]
+    as_usual = [cell for cell in grid.cells if _recipe(cell) == Recipe()]
+    patterns = [pattern for cell in as_usual for pattern in _fields(study, cell).get("benchmarks", ())]
     for spec in (spec for pattern in dict.fromkeys(patterns) for spec in specs_of(pattern)):
         if not spec.source.embedded and not (benchmark_folder(spec.name) / MANIFEST).exists():
             announce(f"building {spec.name}")
@@ -158,18 +170,24 @@ def _build(study: StudySpec, grid: CellGrid, source: Path | None, announce: Anno
 
 def _fields(study: StudySpec, cell: CellSpec) -> dict[str, Any]:
     """The fields of a cell's run."""
-    fields = {**study.fixed, **cell.fields}
-    fields.pop(SAMPLE_SEED, None)
+    fields = {name: value for name, value in {**study.fixed, **cell.fields}.items() if name not in NOT_OF_A_RUN}
     return {name: (value,) if name in _LISTS and isinstance(value, str) else value for name, value in fields.items()}
+
+
+def _recipe(cell: CellSpec) -> Recipe:
+    """How the benchmarks of a cell are built; the default where nothing of that varies, or the level is empty."""
+    set_fields = {name.rpartition(".")[2]: cell.fields.get(name) for name in (BUILD_OPTIONS, BUILD_DISTRACTORS)}
+    return msgspec.convert({name: value for name, value in set_fields.items() if value}, Recipe)
 
 
 class _Asking:
     """Asks one model after the other; a model that stays the same between cells is loaded once."""
 
     def __init__(
-        self, study: StudySpec, grid: CellGrid, folder: Path, progress: ProgressListener, announce: Announce
-    ) -> None:
-        self._study, self._grid, self._folder = study, grid, folder
+        self, study: StudySpec, grid: CellGrid, folder: Path, source: Path | None, progress: ProgressListener,
+        announce: Announce,
+    ) -> None:  # fmt: skip
+        self._study, self._grid, self._folder, self._source = study, grid, folder, source
         self._progress, self._announce = progress, announce
         self._loaded: tuple[str, Any] = ("", None)
         self._kinds: dict[str, frozenset[Kind]] = {}
@@ -185,6 +203,8 @@ class _Asking:
     def _ask(self, model: Any, label: str, cell: CellSpec) -> _Asked:
         wholes: dict[str, str] = {}
         fields = _fields(self._study, cell)
+        if (recipe := _recipe(cell)) != Recipe():
+            fields["benchmarks"] = tuple(self._variants(fields["benchmarks"], recipe, wholes))
         if self._study.sample:
             fields["benchmarks"] = tuple(self._parts(fields["benchmarks"], self._study.sample, cell, wholes))
         spec = run_spec({**fields, "runs": str(self._folder / RUNS), "report": False, "models": (label,)})
@@ -232,10 +252,28 @@ class _Asking:
     ) -> Iterator[str]:
         """The folders of the parts that are asked, drawn where they are not; `wholes` learns what they are parts of."""
         seed = int(cell.fields.get(SAMPLE_SEED, sample.seed))
+        ratio = cell.fields.get(SAMPLE_RATIO)
+        drawn = replace(sample, sampling=Sampling(sample.sampling.rule, ratio=ratio)) if ratio else sample
         for use in find_benchmarks(patterns, announce=self._announce):
-            part = _part(use.benchmark, sample, seed, self._folder / PARTS)
-            wholes[part.name] = use.benchmark.name
+            part = _part(use.benchmark, drawn, seed, self._folder / PARTS)
+            wholes[part.name] = wholes.get(use.benchmark.name, use.benchmark.name)
             yield str(part.folder)
+
+    def _variants(self, patterns: Sequence[str], recipe: Recipe, wholes: dict[str, str]) -> Iterator[str]:
+        """The folders of the benchmarks built by a recipe; `wholes` learns what they are variants of."""
+        for spec in (spec for pattern in patterns for spec in specs_of(pattern)):
+            words = (f"{recipe.options}-options" if recipe.options else "", f"{recipe.distractors}-distractors")
+            name = "-".join((spec.name, *filter(None, words)))
+            to = self._folder / PARTS / slug(name)
+            wholes[name] = spec.name
+            if not (to / MANIFEST).exists():
+                if self._source is None:
+                    raise DataError(f"{self._study.name} builds {spec.name} in several ways; name its files (--source)")
+                self._announce(f"building {name}")
+                # The same questions in each variant.
+                same = replace(spec, name=name, source=replace(spec.source, drawn_with=spec.draw))
+                build_benchmark(same, source=spec.source_in(self._source), to=to, recipe=recipe)
+            yield str(to)
 
     def _others(self, own: Path) -> Iterator[Path]:
         """The runs of the study besides the cell's own."""

@@ -8,8 +8,9 @@ from statistics import fmean
 
 from snellen.analyses.observations import Measured
 from snellen.analysis.aggregate import scored_predictions
-from snellen.analysis.capability import ALL
-from snellen.metrics.declaration import SHARE
+from snellen.analysis.capability import ALL, CAPABILITY, headlines_of
+from snellen.catalogue import dimension_titles
+from snellen.metrics.declaration import SHARE, declared, unit_multiplier
 from snellen.protocols import parse_protocol
 from snellen.protocols.choice import PERTURBATIONS
 from snellen.records import Method, Result
@@ -45,8 +46,9 @@ def template_range(view: RunView) -> Iterator[Measured]:
 def perturbations(view: RunView) -> Iterator[Measured]:
     """Mean instability over benchmarks, by the one thing that a protocol varies (ReForm-Eval, Table 24)."""
     found: dict[tuple[str, Method], list[float]] = defaultdict(list)
+    metric = view.substitutes.get("instability", "instability")
     for row in view.rows:
-        if row.metric == "instability" and not row.slice and row.benchmark != ALL and row.estimate.value is not None:
+        if row.metric == metric and not row.slice and row.benchmark != ALL and row.estimate.value is not None:
             perturbed: tuple[str, ...] = getattr(parse_protocol(row.protocol), "perturbed", ())
             if len(perturbed) == 1:
                 found[CHANGED[perturbed[0]], row.method].append(row.estimate.value)
@@ -86,6 +88,24 @@ def number_of_options(view: RunView) -> Iterator[Measured]:
         yield Measured(f"{number} options", method, 100 * fmean(values), PERCENT)
 
 
+def capabilities(view: RunView) -> Iterator[Measured]:
+    """Each dimension's capability in per cent: figures as printed, shares, and others from the least to the greatest
+    value that their metric declares (LVLM-eHub, Figure A.1)."""
+    for row in view.rows:
+        if row.metric != CAPABILITY or row.dimension == ALL or row.estimate.value is None:
+            continue
+        value, multiplier = row.estimate.value, unit_multiplier(row.unit)
+        if multiplier != 1 or row.unit == SHARE:
+            position = value / multiplier
+        else:
+            headlines = (headlines_of(s)[0] for s in view.run.benchmarks if s.spec.dimension == row.dimension)
+            metric = declared(next(headlines))
+            if metric.low is None or metric.high is None:
+                continue
+            position = (value - metric.low) / (metric.high - metric.low)
+        yield Measured(dimension_titles().get(row.dimension, row.dimension), row.method, 100 * position, PERCENT)
+
+
 def _percent(row: Result) -> float:
     """The value of a share in per cent; rows as published are in per cent already."""
-    return (100 if row.unit.startswith(SHARE) else 1) * (row.estimate.value or 0.0)
+    return 100 / unit_multiplier(row.unit) * (row.estimate.value or 0.0)

@@ -16,7 +16,8 @@ from snellen.analysis.coverage import counted_alike, member_names, missing_dimen
 from snellen.analysis.question_means import mean_over_questions
 from snellen.analysis.statistics import mean_of_estimates, scaled_estimate
 from snellen.catalogue import BenchmarkSpec
-from snellen.metrics.declaration import Metric, MetricRow, declared
+from snellen.catalogue.suites import AsPublished
+from snellen.metrics.declaration import Metric, MetricRow, declared, printed_unit
 from snellen.protocols.base import labelled_declaration
 from snellen.reasons import Reason
 from snellen.records import Estimate, MeanOver, Method, Result
@@ -116,7 +117,8 @@ class _Capabilities(Struct, frozen=True):
         members = [row.benchmark for row in self.headlines]
         counted = self._counted(self.headlines)
         if _why_no_mean(self.headlines):
-            return replace(self._mean(self.headlines, ALL), over=counted)
+            overall = replace(self._mean(self.headlines, ALL), over=counted)
+            return self._as_printed(overall, dimensions, [rules.overall for rules in self._rules()])
         if counted != "dimensions":
             return self._mean(self.headlines, ALL)
         means = [row for row in dimensions if row.estimate.value is not None]
@@ -139,13 +141,32 @@ class _Capabilities(Struct, frozen=True):
         metric = MetricRow(name=CAPABILITY) if reason else declared(members[0].metric)
         value = _no_mean(members) if reason else estimate or _mean_estimate(members, metric)
         names = [row.benchmark for row in members]
-        return Result(
+        mean = Result(
             self.run.manifest.model, ALL, self.method, self.method, CAPABILITY, value, dimension,
             unit=metric.unit, better=metric.better, reason=reason, detail=_metric_names(members) if reason else "",
             over=over, members=member_names(self.run, names),
             partial=self._partial(names, value, [] if dimension != ALL else sorted({r.dimension for r in members}),
                                   "" if dimension == ALL else dimension),
         )  # fmt: skip
+        return mean if dimension == ALL else self._as_printed(mean, members, [r.dimension for r in self._rules()])
+
+    def _rules(self) -> list[AsPublished]:
+        """By what the benchmarks are scored as published; none unless all are."""
+        rules = [scored.published for scored in self.run.benchmarks if scored.published is not None]
+        return rules if len(rules) == len(self.run.benchmarks) else []
+
+    def _as_printed(self, row: Result, parts: Sequence[Result], means: Sequence[str]) -> Result:
+        """A row without a value, since scales differ: the mean of its parts as printed, where all suites print that."""
+        if row.reason != "scales differ" or set(means) != {"mean of printed"} or any(p.reason for p in parts):
+            return row
+        factors = {unit: factor for rules in self._rules() for unit, factor in rules.scale.items()}
+        # What lies between 0 and 1 enters in hundredths even where it is printed as it is.
+        scales = [factors.get(part.unit, 100.0 if declared(part.metric).high == 1 else 1.0) for part in parts]
+        units = {p.unit if scale == 1 else printed_unit(p.unit, scale) for p, scale in zip(parts, scales, strict=True)}
+        figures = [scaled_estimate(part.estimate, scale) for part, scale in zip(parts, scales, strict=True)]
+        estimate = mean_of_estimates(figures)
+        detail = f"mean of figures in {', '.join(sorted(units))}"
+        return replace(row, estimate=estimate, unit=printed_unit("score", 100), reason=None, detail=detail)
 
     def _counted(self, members: Sequence[Result]) -> MeanOver:
         return counted_alike(self.specs[row.benchmark] for row in members)

@@ -42,7 +42,7 @@ def missing_words(
     elif missing:
         words.append(f"{len(names)} of {len(names) + len(missing)} benchmarks")
     if partly := [name.rpartition("/")[2] for name, _ in _asked_parts(run) if name in names]:
-        words.append(f"only part of the questions of {_listed(partly)} was asked")
+        words.append(f"only part of the questions of {few_names(partly)} was asked")
     asked = estimate.n + estimate.unscored + estimate.errors
     if estimate.n < asked:
         words.append(f"{estimate.n:,} of {asked:,} questions have a value")
@@ -51,7 +51,7 @@ def missing_words(
 
 def without_words(names: Iterable[str]) -> str:
     """`without sroie, funsd`: benchmarks that a number of several does not hold; empty for none."""
-    listed = _listed(name.rpartition("/")[2] for name in names)
+    listed = few_names(name.rpartition("/")[2] for name in names)
     return f"without {listed}" if listed else ""
 
 
@@ -83,7 +83,8 @@ def _drawn(part: RandomPart) -> str:
     return f"a random {part.pictures:,} of {part.of:,} pictures, by the rule {part.rule}"
 
 
-def _listed(names: Iterable[str]) -> str:
+def few_names(names: Iterable[str]) -> str:
+    """In order of the alphabet, the first of many and how many others there are."""
     ordered = sorted(names)
     more = len(ordered) - MOST_NAMED
     return ", ".join(ordered) if more <= 1 else f"{', '.join(ordered[:MOST_NAMED])} and {more} others"

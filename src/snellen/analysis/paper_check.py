@@ -97,6 +97,17 @@ def check_paper(paper: Paper) -> PaperReport:
     return PaperReport(paper, finished, tuple(_repeated(paper)))
 
 
+def derived_figures(paper: Paper, own: Sequence[PrintedValue]) -> Iterator[PrintedValue]:
+    """What the values of one more model make of figures that are declared as means or average ranks.
+
+    `own` are its values as cells of the tables, in rows of its own; ranks are among it and the printed models. A figure
+    for which it lacks a value that they have is left out.
+    """
+    for derivation in paper.derived.derivations:
+        if derivation.formula in ("mean", "average rank") and MODEL not in (*derivation.rows, *derivation.over):
+            yield from _Checker(paper, own).of_another(derivation, own[0].model)
+
+
 class _Source(Struct, frozen=True):
     """A term of a formula: a cell, or the mean of a set of cells."""
 
@@ -118,20 +129,19 @@ class _Computed(Struct, frozen=True):
 
 
 class _Checker:
-    def __init__(self, paper: Paper) -> None:
+    def __init__(self, paper: Paper, more: Sequence[PrintedValue] = ()) -> None:
         self.paper = paper
         self._by_column: dict[tuple[str, str], list[PrintedValue]] = defaultdict(list)
-        for table in paper.tables:
-            for cell in paper.values(table):
-                if cell.value is not None:
-                    self._by_column[table, cell.column].append(cell)
+        for cell in (*(cell for table in paper.tables for cell in paper.values(table)), *more):
+            if cell.value is not None:
+                self._by_column[cell.table, cell.column].append(cell)
 
     def checks(self, derivation: Derivation) -> Iterator[PaperCheck]:
         """One for each cell that the derivation is about. Raises DataError when there is none."""
         empty = True
         for column, wildcard in self._columns(derivation.figure):
             for cell in self._by_column[column]:
-                if all(cell.labels.get(label) == text for label, text in derivation.rows.items()):
+                if _is_in(derivation.rows, cell):
                     check = self._check(derivation, cell, wildcard)
                     empty = empty and check is None
                     if check:
@@ -141,6 +151,27 @@ class _Checker:
                 f"{self.paper.folder}/derivations.toml: {derivation.figure} ({derivation.formula}) finds no cells; "
                 "compare its columns and labels with the tables"
             )
+
+    def of_another(self, derivation: Derivation, model: str) -> Iterator[PrintedValue]:
+        """The figures of a model that the paper does not have, one for each column and kind of row."""
+        for column, wildcard in self._columns(derivation.figure):
+            printed = [
+                cell for cell in self._by_column[column] if _is_in(derivation.rows, cell) and MODEL in cell.labels
+            ]
+            for cell in {
+                tuple(cell.labels[name] for name in cell.labels if name != MODEL): cell for cell in printed
+            }.values():
+                figure = replace(cell, labels={**cell.labels, MODEL: model})
+                terms = [len(self._terms(derivation, one, wildcard)) for one in (cell, figure)]
+                computed = self._compute(derivation, figure, wildcard) if terms[0] == terms[1] else None
+                if computed:
+                    yield replace(figure, printed=str(rounded(computed.value, cell.digits)))
+
+    def _terms(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> list[PrintedValue]:
+        """The cells that enter a figure of a model: its own."""
+        references = (reference for name in derivation.of for reference in self.paper.derived.sets.get(name, (name,)))
+        found = (source for reference in references for source in self._named(reference.replace("{}", wildcard)))
+        return [source for source in found if source.place != cell.place and _enters(derivation, cell, source)]
 
     def _check(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> PaperCheck | None:
         computed = self._compute(derivation, cell, wildcard)
@@ -210,6 +241,10 @@ class _Checker:
         for key in list(self._by_column):
             if key[0] == table and (match := pattern.fullmatch(key[1])):
                 yield key, match.group(1) if match.groups() else ""
+
+
+def _is_in(rows: Mapping[str, str], cell: PrintedValue) -> bool:
+    return all(cell.labels.get(label) == text for label, text in rows.items())
 
 
 def _enters(derivation: Derivation, cell: PrintedValue, source: PrintedValue, free: Sequence[str] = ()) -> bool:

@@ -47,6 +47,10 @@ class Aggregation(Struct, frozen=True, forbid_unknown_fields=True):
         return self.average == "micro" or self.over == "questions"
 
 
+PrintedMean = Literal["mean", "mean of printed"]
+"""The mean of values on one scale, and none where scales differ; or that of the figures as printed, on any scales."""
+
+
 class AsPublished(Struct, frozen=True, forbid_unknown_fields=True):
     """By what rules the tables of a suite's paper were made."""
 
@@ -62,8 +66,10 @@ class AsPublished(Struct, frozen=True, forbid_unknown_fields=True):
     """The row that stands for a benchmark with options; accuracy when empty."""
     instead: dict[str, str] = {}
     """Rows of choices that stand in the tables in place of Snellen's own."""
-    overall: Literal["mean", "sum"] = "mean"
-    """What is printed over all dimensions: the mean of their values, or their sum."""
+    dimension: PrintedMean = "mean"
+    """What is printed for a dimension."""
+    overall: PrintedMean | Literal["sum"] = "mean"
+    """What is printed over all dimensions: a mean of their values, or their sum."""
     scale: dict[str, float] = {}
     """By unit: what its values are multiplied by in print."""
 

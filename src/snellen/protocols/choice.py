@@ -225,6 +225,11 @@ class Likelihood(ProtocolSettings, frozen=True):
         check_presentation_count("likelihood", self.m)
 
     @property
+    def perturbed(self) -> tuple[str, ...]:
+        """Options are not shown, so that presentations differ by their template alone."""
+        return ("template",) if self.m > 1 else ()
+
+    @property
     def method(self) -> Method:
         return "likelihood"
 

@@ -17,12 +17,13 @@ class Dialogue(ProtocolSettings, frozen=True):
     """Rounds one after the other, M presentations of each that share one history.
 
     Online history (ReForm-Eval A.8): the option that most presentations of the round chose, ties to
-    the earliest; when none was readable, the first reply as it came. Gold history: the published reply.
-    Options stand in their stored order.
+    the earliest, in the form that was asked for; when none was readable, the first reply as it came. Verbatim: the
+    first reply that chose that option, in the model's own words. Gold history: the published reply. Options stand in
+    their stored order.
     """
 
     by: Method = "generation"
-    history: Literal["online", "gold"] = "online"
+    history: Literal["online", "verbatim", "gold"] = "online"
     m: int = 1
     labels: LabelStyle = "upper"
     in_context: bool = True
@@ -93,11 +94,11 @@ class Dialogue(ProtocolSettings, frozen=True):
             for request, response in zip(requests, responses, strict=True)
         ]
         votes = Counter(choice for choice in choices if choice is not None)
-        if not votes:
-            prefix = prompt.response_prefix if self.by == "generation" else ""
-            return EarlierReply(_continued(prefix, responses[0].text or ""))
-        winner, _ = votes.most_common(1)[0]
-        return self._as_reply(prompt, requests[0].variant, turn, turn.options[winner])
+        winner = votes.most_common(1)[0][0] if votes else None
+        if winner is not None and (self.by == "likelihood" or self.history != "verbatim"):
+            return self._as_reply(prompt, requests[0].variant, turn, turn.options[winner])
+        prefix = prompt.response_prefix if self.by == "generation" else ""
+        return EarlierReply(_continued(prefix, responses[choices.index(winner)].text or ""))
 
     def _as_reply(self, prompt: PromptRenderer, variant: Variant, turn: Turn, text: str) -> EarlierReply:
         """The reply in the form that was asked for: label and text, or the bare text under likelihood."""

@@ -17,6 +17,7 @@ from snellen.ratings.study import RatingStudy
 from snellen.records import Request
 from snellen.runs.journal import read_exchanges, read_manifest
 from snellen.runs.own_questions import RunPictures
+from snellen.scoring.rated import rated_question
 
 CHECK = (
     "This text is here to see whether the form is read. Please do not rate it: choose {value} in every row, "
@@ -103,10 +104,9 @@ def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:
 def _rated(model: str, request: Request, text: str) -> RatedReply:
     """What a rater reads as the task is what the model was told, but for pictures and a reply that was begun."""
     told = [message.text.strip() for message in request.messages if message.role != "assistant"]
-    turn = f" round {request.variant.turn + 1}" if request.variant.turn else ""
     return RatedReply(
         model,
-        f"{request.benchmark} {request.sample_id}{turn}",
+        rated_question(request.benchmark, request.sample_id, request.variant.turn),
         "\n\n".join(filter(None, told)),
         text.strip() or NOTHING,
         tuple(dict.fromkeys(image.digest for image in request.images)),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -85,8 +85,8 @@ def summarise_ratings(
 ) -> RatingSummary:
     """The tables of a study; `without_flagged` leaves out raters that are flagged, who stay in the raters' table."""
     raters = tuple(_rater_check(key, sheet) for sheet in sheets)
-    left_out = tuple(check.rater for check in raters if check.flags) if without_flagged else ()
-    counted = [sheet for sheet in sheets if sheet.rater not in left_out]
+    counted = counted_sheets(key, sheets, without_flagged=without_flagged)
+    left_out = tuple(sheet.rater for sheet in sheets if sheet not in counted)
     table = _Ratings(key, counted)
     scale = (float(key.study.lowest), float(key.study.highest))
     models = tuple(
@@ -98,6 +98,26 @@ def summarise_ratings(
         for model in key.models
     )
     return RatingSummary(models, tuple(table.agreement(d.name, seed) for d in key.study.dimensions), raters, left_out)
+
+
+def counted_sheets(key: RatingKey, sheets: Sequence[RaterSheet], *, without_flagged: bool) -> list[RaterSheet]:
+    """The sheets that count: all, or those of raters who are not flagged."""
+    return [sheet for sheet in sheets if not (without_flagged and _rater_check(key, sheet).flags)]
+
+
+def question_means(key: RatingKey, sheets: Sequence[RaterSheet], model: str) -> dict[str, dict[str, float]]:
+    """What a model's reply to each question has on average over raters, by dimension and overall, high is good.
+
+    A rater counts who rated the reply on all dimensions of a column; a column that nobody rated is left out.
+    """
+    table, means = _Ratings(key, sheets), dict[str, dict[str, float]]()
+    for item in key.items:
+        if item.model == model and not item.is_check:
+            for column, names in _columns(key).items():
+                values = [value for _, value in table.full_cells(item.number, names, table.turned)]
+                if values:
+                    means.setdefault(item.scene, {})[column] = math.fsum(values) / len(values)
+    return means
 
 
 def _columns(key: RatingKey) -> dict[str, tuple[str, ...]]:
@@ -130,23 +150,25 @@ class _Ratings:
     def mean(
         self, model: str, dimensions: Sequence[str], bounds: tuple[float, float], values: Mapping[str, Cells]
     ) -> Estimate:
-        """Mean over raters and items of a model; a cell counts where it is rated on all `dimensions`."""
+        """Mean over raters and items of a model."""
         numbers = [item.number for item in self._items if item.model == model]
-        cells = [
-            ((rater, number), [values[name].get((rater, number)) for name in dimensions])
-            for rater in self._raters
-            for number in numbers
-        ]
-        full = [
-            (cell, math.fsum(whole) / len(whole)) for cell, some in cells if len(whole := _whole(some)) == len(some)
-        ]
+        full = [(cell, value) for number in numbers for cell, value in self.full_cells(number, dimensions, values)]
         return crossed_mean(
             [value for _, value in full],
             [rater for (rater, _), _ in full],
             [number for (_, number), _ in full],
             bounds,
-            len(cells) - len(full),
+            len(numbers) * len(self._raters) - len(full),
         )
+
+    def full_cells(
+        self, number: int, dimensions: Sequence[str], values: Mapping[str, Cells]
+    ) -> Iterator[tuple[tuple[str, int], float]]:
+        """The cells of an item that are rated on all `dimensions`, each with the mean over these."""
+        for rater in self._raters:
+            some = [values[name].get((rater, number)) for name in dimensions]
+            if len(whole := _whole(some)) == len(some):
+                yield (rater, number), math.fsum(whole) / len(whole)
 
     def agreement(self, dimension: str, seed: int) -> DimensionAgreement:
         cells = self.turned[dimension]

@@ -3,9 +3,10 @@
 A stratum is whatever a reader balances by: the answer, the object category, the question's type. Rules take
 the strata in the source's order and return positions in it, ascending.
 
-Every sample has a chance to be drawn that is known beforehand (`inclusion_probabilities`) and never 0: seats that do
-not come out even among strata are drawn by systematic sampling of the remainders (Madow, Annals of Mathematical
-Statistics 20, 1949), which gives each stratum its exact share in the mean and never more than one seat beside it.
+Every sample has a chance to be drawn that is known beforehand (`inclusion_probabilities`) and never 0, but for groups
+that lack a label under `grouped`: seats that do not come out even among strata are drawn by systematic sampling of the
+remainders (Madow, Annals of Mathematical Statistics 20, 1949), which gives each stratum its exact share in the mean and
+never more than one seat beside it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from msgspec import Struct
 from snellen.errors import DataError
 from snellen.seeds import rng_for
 
-Rule = Literal["all", "random", "balanced", "equal", "equidistant"]
+Rule = Literal["all", "random", "balanced", "equal", "grouped", "equidistant"]
 
 
 class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,6 +33,8 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
     - `random`: `count` samples, or the share `ratio`, whatever their stratum.
     - `balanced`: `count` or `ratio`, strata as frequent as in the source (ReForm-Eval E.1); each sample is as likely.
     - `equal`: `each` samples of every stratum, or `count` in total, as evenly as the strata allow.
+    - `grouped`: about `count` samples, from each group (a picture) as many of every label (ReForm-Eval A.6). Strata are
+      named `GROUP/LABEL`. One of every label from groups drawn at random, more from each once all have given one.
     - `equidistant`: shuffled, then every `step`-th (ReForm-Eval A.1, TDIUC).
     """
 
@@ -60,6 +63,7 @@ _TAKES: dict[Rule, tuple[str, ...]] = {
     "random": ("ratio", "count"),
     "balanced": ("ratio", "count"),
     "equal": ("each", "count"),
+    "grouped": ("count",),
     "equidistant": ("step",),
 }
 
@@ -82,6 +86,12 @@ def draw_sample(strata: Sequence[str], sampling: Sampling, *names: str | int) ->
             # Of its own, so that a draw without remainders is the same whatever becomes of them.
             seats = _seats(_expected_seats(Counter(strata), sampling, sample_size), rng_for(*names, "remainders"))
             places = _draw(strata, seats, rng)
+        case "grouped":
+            groups = _sets_by_group(Counter(strata))
+            full, last, left = _rounds_of_sets(groups, sample_size, len(_labels(strata)))
+            again = Counter(rng_for(*names, "groups").sample(last, left))
+            seats = {name: min(full, groups[_group(name)]) + again[_group(name)] for name in set(strata)}
+            places = _draw(strata, seats, rng)
         case _:
             shuffled = list(range(count))
             rng.shuffle(shuffled)
@@ -101,6 +111,11 @@ def inclusion_probabilities(strata: Sequence[str], sampling: Sampling) -> dict[s
     if sampling.rule in ("balanced", "equal"):
         expected = _expected_seats(sizes, sampling, sample_size)
         return {name: float(expected[name] / size) for name, size in sizes.items()}
+    if sampling.rule == "grouped":
+        groups = _sets_by_group(sizes)
+        full, last, left = _rounds_of_sets(groups, sample_size, len(_labels(strata)))
+        drawn = {name: min(full, sets) + (left / len(last) if name in last else 0) for name, sets in groups.items()}
+        return {name: drawn[_group(name)] / size for name, size in sizes.items()}
     if sampling.step is not None:
         sample_size = math.ceil(count / sampling.step)
     return dict.fromkeys(sizes, sample_size / count)
@@ -132,6 +147,37 @@ def _expected_seats(sizes: Counter[str], sampling: Sampling, sample_size: int) -
         expected[name] = min(Fraction(size), remaining / (len(sizes) - taken))
         remaining -= expected[name]
     return expected
+
+
+def _group(stratum: str) -> str:
+    return stratum.rpartition("/")[0]
+
+
+def _labels(strata: Sequence[str]) -> set[str]:
+    return {stratum.rpartition("/")[2] for stratum in strata}
+
+
+def _sets_by_group(sizes: Counter[str]) -> dict[str, int]:
+    """How many sets of one sample of every label each group has."""
+    labels = _labels([*sizes])
+    return {group: min(sizes[f"{group}/{label}"] for label in labels) for group in dict.fromkeys(map(_group, sizes))}
+
+
+def _rounds_of_sets(groups: dict[str, int], sample_size: int, labels: int) -> tuple[int, list[str], int]:
+    """In how many rounds every group that has a set left gives one, which can give one more, and how many of them do.
+
+    Raises DataError where the groups have fewer sets than are to be drawn.
+    """
+    wanted, full = sample_size // labels, 0
+    while (giving := [group for group, sets in groups.items() if sets > full]) and len(giving) < wanted:
+        wanted -= len(giving)
+        full += 1
+    if len(giving) < wanted:
+        raise DataError(
+            f"the source has {sum(groups.values())} sets of one sample of each of {labels} labels in a group, "
+            f"{sample_size // labels} are to be drawn; give a smaller count"
+        )
+    return full, giving, wanted
 
 
 def _seats(expected: dict[str, Fraction], rng: random.Random) -> dict[str, int]:

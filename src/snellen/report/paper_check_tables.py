@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from snellen.analysis.paper_check import PaperCheck, PaperReport
 from snellen.catalogue import suite_facts
@@ -11,7 +12,7 @@ from snellen.report.table import Cell, Table
 
 
 def check_summary(reports: Sequence[PaperReport]) -> Table:
-    """How many figures of each table were recomputed, and how many agree."""
+    """How many figures of each table were recomputed, and how many agree; of all tables in a note."""
     rows: list[tuple[Cell, ...]] = []
     for report in reports:
         for name in report.paper.tables:
@@ -23,7 +24,18 @@ def check_summary(reports: Sequence[PaperReport]) -> Table:
                 agree = sum(check.agrees for check in checks)
                 rows.append((report.paper.suite, name, formula, len(checks), agree, len(checks) - agree))
     header = ("suite", "table", "computed as", "figures", "agree", "do not")
-    return Table("Figures recomputed from other printed figures", header, tuple(rows), label_columns=3)
+    title = "Figures recomputed from other printed figures"
+    return Table(title, header, tuple(rows), label_columns=3, notes=tuple(_totals(reports)))
+
+
+def _totals(reports: Sequence[PaperReport]) -> Iterator[str]:
+    checks = [check for report in reports for check in report.checks]
+    agree = sum(check.agrees for check in checks)
+    by_formula: dict[str, list[bool]] = defaultdict(list)
+    for check in checks:
+        by_formula[check.formula].append(check.agrees)
+    counts = (f"{formula} {sum(found):,} of {len(found):,}" for formula, found in by_formula.items())
+    yield f"{agree:,} of {len(checks):,} figures agree: {', '.join(counts)}."
 
 
 def misprint_table(report: PaperReport) -> Table:

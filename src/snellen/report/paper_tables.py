@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.analysis.capability import ALL, headline_metric
+from snellen.analysis.coverage import few_names
+from snellen.analysis.paper_check import derived_figures
 from snellen.analysis.ranks import competition_ranks
 from snellen.catalogue import entries, suite_facts, suites
 from snellen.catalogue.papers import MODEL, Paper, PrintedValue, papers
@@ -19,6 +22,7 @@ from snellen.report.run_view import ModelMethodRow, RunView, method_rows
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
 
 NOT_SHARED = "not in the run, or only by another metric"
+DERIVED = "computed from the run's other figures as the paper's are from theirs"
 RANK_NOTE = (
     "Best, median and lowest are those of the paper's models. A rank is among these and the run's, with the ranks that "
     "the ends of its interval would have."
@@ -61,6 +65,8 @@ class PrintedComparison(Struct, frozen=True):
     rank: str
     note: str = ""
     """Why there is no number beside theirs; or what part of the benchmark it covers."""
+    text: str = ""
+    """The number as it is shown, where it is computed from others; by its unit when empty."""
 
 
 def _own_rows(
@@ -70,8 +76,12 @@ def _own_rows(
     rows: list[tuple[Cell, ...]] = []
     notes: dict[str, list[str]] = {}
     for line in method_rows(views):
+        derived = _derived(paper, line)
         for labels, groups in _groups(paper, name).items():
-            found = {column: compare_with_printed(paper, line, cells) for column, cells in groups.items()}
+            found = {
+                column: compare_with_printed(paper, line, cells) or derived.get(_of_run(line, cells[0]).place)
+                for column, cells in groups.items()
+            }
             if not any(found.values()):
                 continue
             valued = any(number.estimate.value is not None for number in found.values() if number)
@@ -84,9 +94,34 @@ def _own_rows(
     return rows, [f"{why} ({', '.join(dict.fromkeys(columns))})." for why, columns in notes.items()]
 
 
+def _derived(paper: Paper, line: ModelMethodRow) -> dict[str, PrintedComparison]:
+    """What a run's numbers beside the paper's make of further figures, by their places (`28: MODEL: Complete Rank`)."""
+    own = []
+    for cells in (
+        cells for name in paper.tables for groups in _groups(paper, name).values() for cells in groups.values()
+    ):
+        number = compare_with_printed(paper, line, cells)
+        if number is not None and number.estimate.value is not None:
+            own.append(replace(_of_run(line, cells[0]), printed=decimal_text(number.estimate.value, cells[0].digits)))
+    known = {cell.place for cell in own}
+    found: dict[str, PrintedComparison] = {}
+    # Figures follow from figures.
+    while own and (new := [cell for cell in derived_figures(paper, own) if cell.place not in known]):
+        own += new
+        known |= {cell.place for cell in new}
+        for cell in new:
+            estimate = Estimate(float(cell.printed), None, None, None, 0)
+            found[cell.place] = PrintedComparison(cell.unit, estimate, DASH, DERIVED, cell.printed)
+    return found
+
+
+def _of_run(line: ModelMethodRow, cell: PrintedValue) -> PrintedValue:
+    return replace(cell, labels={**cell.labels, MODEL: line.label})
+
+
 _LINES: dict[str, Callable[[PrintedComparison], str]] = {
-    "": lambda number: value_text(number.estimate, number.unit),
-    " (95% interval)": lambda number: DASH if number.estimate.value is None else _interval(number),
+    "": lambda number: number.text or value_text(number.estimate, number.unit),
+    " (95% interval)": lambda number: DASH if number.text or number.estimate.value is None else _interval(number),
     " (rank)": lambda number: number.rank,
 }
 
@@ -132,16 +167,16 @@ def _better(cell: PrintedValue) -> Better:
 
 
 def _other_benchmarks(paper: Paper, line: ModelMethodRow, dimension: str) -> str:
-    """Why a run's mean over a dimension is not over the same benchmarks as the paper's; empty when it is."""
-    theirs = {spec.name for spec in suites()[paper.suite] if spec.dimension == dimension}
+    """Why a run's mean over a dimension, or (`*`) all, is not over the paper's benchmarks; empty when it is."""
+    theirs = {spec.name for spec in suites()[paper.suite] if dimension in (spec.dimension, ALL)}
     own = {
         scored.spec.name
         for scored in line.view.run.benchmarks
-        if scored.spec.dimension == dimension
+        if dimension in (scored.spec.dimension, ALL)
         if (number := line.lookup(headline_metric(scored.spec), scored.spec.name)) and number.estimate.value is not None
     }
     differences = (("theirs are over {} too", theirs - own), ("the run's is over {} too", own - theirs))
-    return "; ".join(text.format(", ".join(sorted(names))) for text, names in differences if names)
+    return "; ".join(text.format(few_names(names)) for text, names in differences if names)
 
 
 def _part(line: ModelMethodRow, cell: PrintedValue) -> str:
@@ -149,7 +184,7 @@ def _part(line: ModelMethodRow, cell: PrintedValue) -> str:
     counts = [
         (min(len(scored.samples), expected), expected)
         for scored in line.view.run.benchmarks
-        if cell.benchmark == scored.spec.name or (cell.dimension and cell.dimension == scored.spec.dimension)
+        if cell.benchmark == scored.spec.name or (cell.dimension and cell.dimension in (scored.spec.dimension, ALL))
         if scored.spec.name in entries() and (expected := entries()[scored.spec.name].expected.samples)
     ]
     asked, published = (sum(numbers) for numbers in zip(*counts, strict=True)) if counts else (0, 0)

@@ -30,6 +30,7 @@ from snellen.scoring.answers import answers_at_hand, with_answer_tags
 from snellen.scoring.corpus_counts import QuestionCounts
 from snellen.scoring.flat_results import flat_row, result_of_flat
 from snellen.scoring.judges.ensemble import JudgeUse
+from snellen.scoring.rated import RATINGS
 from snellen.scoring.role_uses import RoleUse
 from snellen.scoring.run_scoring import is_large, rules_of, spec_by_rules
 from snellen.scoring.score_table import ScoreTable
@@ -172,7 +173,9 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
     folder = scoring_folder(run, chosen)
     kept = _decoded(folder / SCORING, KeptScoring)
     if kept.journals != _sizes(run):
-        raise StoreError(f"{run} was asked more since it was scored; score it again: snellen score {as_word(run)}")
+        raise StoreError(
+            f"{run} was asked more, or given ratings, since it was scored; score it again: snellen score {as_word(run)}"
+        )
     compact = is_large(run)
     stored, scores = _stored(folder, compact), _scores(folder / SCORES, compact)
     convention = "as-published" if kept.scoring.as_published else "standard"
@@ -232,8 +235,9 @@ def _chosen(run: Path, name: str | None, names: Sequence[str]) -> str:
 
 
 def _sizes(run: Path) -> dict[str, int]:
-    """The journals of a run with their bytes; they only grow."""
-    return {path.name: path.stat().st_size for path in journals(run)}
+    """The journals of a run with their bytes, and the ratings that it was given."""
+    given = [run / RATINGS] if (run / RATINGS).exists() else []
+    return {path.name: path.stat().st_size for path in (*journals(run), *given)}
 
 
 class _Stored(Struct, frozen=True):

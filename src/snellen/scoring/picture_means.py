@@ -9,7 +9,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from snellen.metrics.corpus import Counts, SummedMetric
 from snellen.metrics.declaration import MetricInput, metric_row, share
@@ -20,6 +20,13 @@ from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, wh
 
 Weighing = Callable[[Sequence[float]], Sequence[float]]
 """Log-likelihoods of the options about one picture -> their weights in the average over pictures."""
+Listing = Callable[[Sequence[str], Sequence[int]], Sequence[int]]
+"""Options and the places of the right ones -> the places of those that are weighed, the first of tied ones first."""
+
+
+def all_options(options: Sequence[str], right: Sequence[int]) -> Sequence[int]:
+    """Those of the question, in its own order."""
+    return range(len(options))
 
 
 class PictureMean(SummedMetric, frozen=True, kw_only=True):
@@ -35,6 +42,8 @@ class PictureMean(SummedMetric, frozen=True, kw_only=True):
     """Whether the first of tied options is chosen; otherwise a tie is not right."""
     of_shares: bool = True
     """Whether it can be told from shares (the rule `softmax`) and not only from log-likelihoods."""
+    listed: Listing = all_options
+    """Which options are weighed, and in which order."""
 
 
 def softmax(values: Sequence[float]) -> list[float]:
@@ -67,6 +76,7 @@ def _count(metric: PictureMean, members: Sequence[AskedQuestion]) -> Counts | Un
     if any((m.turn.options, m.golds) != (first.turn.options, first.golds) for m in members):
         return Unscored("metric undefined", "the options or answers of its pictures differ")
     presentations = first.declaration.n_presentations(first.sample)
+    places = metric.listed(first.turn.options, first.answer.options)
     right, ties = [], 0
     for test in range(presentations):
         tests = [next((p for p in m.came if p.variant.test == test), None) for m in members]
@@ -75,20 +85,21 @@ def _count(metric: PictureMean, members: Sequence[AskedQuestion]) -> Counts | Un
             return why_unanswered(members[tests.index(None)])
         if not metric.of_shares and any(map(holds_shares, answered)):
             return Unscored("metric undefined", "it needs log-likelihoods, not shares (--likelihood-rule mean)")
-        means = _mean_weights(metric, answered)
+        means = _mean_weights(metric, answered, places)
         if means is None:
             return Unscored("not a number")
-        best = [place for place, value in enumerate(means) if value == max(means)]
+        best = [place for place, value in zip(places, means, strict=True) if value == max(means)]
         ties += len(best) > 1
         right.append(float(best[0] in first.answer.options and (len(best) == 1 or metric.first_of_tied)))
     return (*right, *[1.0] * presentations, float(ties))
 
 
-def _mean_weights(metric: PictureMean, pictures: Sequence[Prediction]) -> list[float] | None:
-    """The weights of the options, averaged over pictures; None where a score is missing or not a number."""
+def _mean_weights(metric: PictureMean, pictures: Sequence[Prediction], places: Sequence[int]) -> list[float] | None:
+    """The weights of the options there, averaged over pictures; None where a score is missing or not a number."""
     if not all(p.scores and all(map(math.isfinite, p.scores)) for p in pictures):
         return None
-    weights = [p.scores if holds_shares(p) else metric.weigh(p.scores) for p in pictures]
+    scores = [[p.scores[place] for place in places] for p in pictures]
+    weights = [s if holds_shares(p) else metric.weigh(s) for p, s in zip(pictures, scores, strict=True)]
     return [math.fsum(column) / len(weights) for column in zip(*weights, strict=True)]
 
 
@@ -101,7 +112,7 @@ def rows_over_pictures(sums: Counts) -> tuple[float | None, ...]:
     return statistics.fmean(shares), spread, ties / math.fsum(asked)
 
 
-def picture_mean(weigh: Weighing, what: str, name_prefix: str = "", **rules: bool) -> PictureMean:
+def picture_mean(weigh: Weighing, what: str, name_prefix: str = "", **rules: Any) -> PictureMean:
     """Declare one, with rows `picture_mean_accuracy`, `picture_mean_std` and `picture_mean_tie_rate` after a prefix."""
     title = name_prefix.replace("_", " ")
     rows = (

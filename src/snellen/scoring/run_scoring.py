@@ -43,6 +43,7 @@ from snellen.scoring.judges.marking import JudgedMetric
 from snellen.scoring.option_ranks import OptionRanking, score_ranks
 from snellen.scoring.picture_means import PictureMean, count_over_pictures
 from snellen.scoring.questions import AnswersInARow, AskedQuestion
+from snellen.scoring.rated import RatedMetric, RunRatings, read_run_ratings, score_ratings
 from snellen.scoring.score_table import ScoreTable, Section
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.stored_records import LineRange, RecordSpool, StoredRecords
@@ -173,6 +174,7 @@ class _Scorable(Struct, frozen=True):
     samples: Mapping[str, Sample]
     """With the tags of their answers."""
     answers: Mapping[Key, Answer]
+    ratings: RunRatings | None
 
     @property
     def name(self) -> str:
@@ -192,6 +194,7 @@ def _scorable(
         tuple(parse_protocol(text) for text in use.protocols or manifest.protocols),
         with_answer_tags(opened.samples(use.selection), answers, compact=compact),
         answers,
+        read_run_ratings(folder),
     )
 
 
@@ -308,6 +311,8 @@ def _score_part(
                     tallied = count_questions([question.counted_unbiased for question in questions], name, metric)
                 scored.add_tallies(section, tallied)
                 scored.add_scores(section, own_scores(tallied))
+            elif isinstance(metric, RatedMetric):
+                scored.add_scores(section, score_ratings(open_questions, metric, one.ratings))
             elif isinstance(metric, (ReplyMetric, CorpusMetric, JudgedMetric)):
                 scored.add_scores(section, score_texts(open_questions, metric, panel))
     scored.add_predictions(_in_sample_order(part, presented))

@@ -21,13 +21,16 @@ from snellen.formats.decoding import parse_toml
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.spec import RunSpec, overlaid, run_spec
 
-SAMPLE_SEED = "sample.seed"
-"""The field of a factor that varies which samples are drawn."""
+SAMPLE_SEED, SAMPLE_RATIO = "sample.seed", "sample.ratio"
+"""The fields of a factor that varies which samples are drawn, and how many."""
+BUILD_OPTIONS, BUILD_DISTRACTORS = "build.options", "build.distractors"
+"""The fields of a factor that varies how benchmarks are built: the number of options, where distractors come from."""
+NOT_OF_A_RUN = (SAMPLE_SEED, SAMPLE_RATIO, BUILD_OPTIONS, BUILD_DISTRACTORS)
 OF_A_CELL = (
     "benchmarks", "protocols", "method", "where", "limit", "templates", "prompt", "prefix", "temperature", "top_p",
-    "seed", "stop", "max_new_tokens", SAMPLE_SEED,
+    "seed", "stop", "max_new_tokens", *NOT_OF_A_RUN,
 )  # fmt: skip
-"""What may differ between the cells of a study: fields of a run, and the seed of the sample."""
+"""What may differ between the cells of a study: fields of a run, of the sample and of the build."""
 NOT_FIXED = ("models", "name", "runs", "report", "judge")
 """Fields of a run that the study or its caller sets."""
 Slot = Literal["cut", "blank"]
@@ -47,7 +50,8 @@ class Factor(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     field: str = ""
-    """What it sets: a field of a run, or `sample.seed`; the factor's name when empty."""
+    """What it sets: a field of a run, of the sample (`sample.seed`) or of the build (`build.options`); the factor's
+    name when empty."""
     option: str = ""
     """Instead of a field, an option of the model string."""
     values: list[Any] | dict[str, Any] = []
@@ -147,6 +151,8 @@ def parse_study(text: str, name: str, where: str, folder: Path | None = None) ->
             known = registry.names("study_statistics")
             raise UnknownNameError(f"{where}: {registry.unknown('statistic', statistic, known)}")
     _check_factors(declared.vary, where)
+    if not declared.sample and (drawn := {SAMPLE_SEED, SAMPLE_RATIO} & {factor.sets for factor in declared.vary}):
+        raise DataError(f"{where}: a factor sets {min(drawn)}, but nothing is drawn; write a table [sample]")
     if not declared.fixed.get("benchmarks") and "benchmarks" not in {factor.sets for factor in declared.vary}:
         raise DataError(f"{where}: no benchmarks; write benchmarks = [...] under [fixed]")
     fields = {field: getattr(declared, field) for field in _Declared.__struct_fields__}
@@ -170,7 +176,7 @@ def _check_fields(fields: Mapping[str, Any], where: str, table: str, allowed: Se
     known = allowed or [field for field in RunSpec.__struct_fields__ if field not in NOT_FIXED]
     if strange := set(fields) - set(known):
         raise DataError(f"{where}: {registry.unknown(f'field of [{table}]', min(strange), known)}")
-    run_spec({field: value for field, value in fields.items() if field != SAMPLE_SEED}, f"{where}: {table}: ")
+    run_spec({field: value for field, value in fields.items() if field not in NOT_OF_A_RUN}, f"{where}: {table}: ")
 
 
 def _check_factors(factors: Sequence[Factor], where: str) -> None:

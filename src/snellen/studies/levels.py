@@ -28,7 +28,7 @@ class CellSpec(Struct, frozen=True):
     levels: dict[str, str]
     """The label of each factor's level; none for the baseline."""
     fields: dict[str, Any]
-    """Fields of a run that it sets, and `sample.seed`."""
+    """Fields of a run that it sets, and those of the sample and of the build."""
     options: dict[str, str]
     """Options of the model string that it sets."""
     is_baseline: bool = False

@@ -151,7 +151,17 @@ def _cards(where: str) -> tuple[tuple[str, ...], Rows]:
     return header, rows
 
 
-_OVER: tuple[MetricInput, ...] = ("choices", "ranks", "pictures", "reply", "corpus", "counts", "judge", "derived")
+_OVER: tuple[MetricInput, ...] = (
+    "choices",
+    "ranks",
+    "pictures",
+    "reply",
+    "corpus",
+    "counts",
+    "judge",
+    "ratings",
+    "derived",
+)
 
 
 def _exporters(where: str) -> tuple[tuple[str, ...], Rows]:

@@ -8,8 +8,10 @@ import click
 
 from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out, show_table
+from snellen.paths import as_word
 from snellen.ratings.form import make_form
 from snellen.ratings.gathered import gather, read_gathered
+from snellen.ratings.given import give_ratings
 from snellen.ratings.key import RatingKey, read_key
 from snellen.ratings.sheets import write_questionnaire
 from snellen.ratings.study import find_rating_study
@@ -29,6 +31,7 @@ def command() -> None:
       snellen rate form runs/a runs/b --study lvlm-ehub-embodied --to plans
       snellen rate read plans ratings-anna.json ratings-ben.csv
       snellen rate table plans
+      snellen rate give plans runs/a runs/b
       snellen rate sheet plans plans.xlsx
 
     A folder holds a study: form.html, which goes to the raters; key.json, which says which model wrote what and
@@ -86,6 +89,20 @@ def sheet(folder: Path, file: Path) -> None:
     write_questionnaire(file, key, sheets)
     columns = len(key.items) * len(key.study.dimensions)
     out.print(f"{file}: {len(sheets)} raters, {columns:,} columns of ratings", highlight=False, soft_wrap=True)
+
+
+@command.command()
+@FOLDER
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--without-flagged", is_flag=True, help="Leave raters out who are flagged.")
+def give(folder: Path, runs: tuple[Path, ...], without_flagged: bool) -> None:
+    """Give RUNS the ratings of their replies, as numbers beside all others: in a table, a report, a capability.
+
+    They are written into each run's folder as ratings.json, means over raters by question. Score the runs afterwards.
+    """
+    for run, ratings in give_ratings(folder, runs, without_flagged=without_flagged).items():
+        what = f"{len(ratings.means):,} replies, rated by {ratings.raters:,}"
+        out.print(f"{run}: {what}; score it: snellen score {as_word(run)}", highlight=False, soft_wrap=True)
 
 
 @command.command()

@@ -5,8 +5,11 @@ The arithmetic of CIDEr is the standard one: only the tokens differ.
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import cache
+from importlib.resources import files
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +20,7 @@ from snellen.metrics.declaration import ChoiceMetric, class_mean, corpus_metric,
 from snellen.metrics.legacy import contains_words
 from snellen.metrics.normalise import legacy_ocr_normalise, vqa_normalise
 from snellen.records import Answer, Prediction
-from snellen.scoring.picture_means import picture_mean, softmax
+from snellen.scoring.picture_means import all_options, picture_mean, softmax
 
 
 def class_match(reply: str, references: Sequence[str]) -> float:
@@ -158,13 +161,33 @@ def inverse_losses(scores: Sequence[float]) -> list[float]:
     return softmax([1 / max(-score, _LEAST_LOSS) for score in scores])
 
 
+def published_candidates(options: Sequence[str], right: Sequence[int]) -> Sequence[int]:
+    """Places of the published candidates in the published order, of which numpy's arg max takes the first of tied ones.
+
+    Of `others` the original shows those of the gold's own type. Options that hold no published list stay as they are.
+    """
+    places = {option: place for place, option in enumerate(options)}
+    for candidates in _published_candidates():
+        if places.keys() >= set(candidates) and any(options[place] in candidates for place in right):
+            return [places[candidate] for candidate in candidates]
+    return all_options(options, right)
+
+
+@cache
+def _published_candidates() -> Collection[Sequence[str]]:
+    text = files("snellen.suites.lvlm_ehub").joinpath("imagenetvc_candidates.toml").read_text("utf-8")
+    return tomllib.loads(text).values()
+
+
 _LEAST_LOSS = 1e-9
 PICTURE_MEAN = picture_mean(
     inverse_losses,
-    "the same as published: softmax of 1 / loss averaged over pictures, the first of tied candidates chosen",
+    "the same as published: softmax of 1 / loss averaged over pictures, the first of tied candidates in the published "
+    "lists chosen",
     "legacy_",
     first_of_tied=True,
     of_shares=False,
+    listed=published_candidates,
 )
 KIE_WORD_F1 = CorpusCountMetric(
     what="F1 of the set's white-space words, case kept, which LVLM-eHub prints as entity F1; 0 without a match",

@@ -1,0 +1,125 @@
+"""The declared studies of ReForm-Eval and MMBench: benchmarks built in several ways, samples of several sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mmbench_rows
+import small
+import snellen as sn
+from snellen.analyses.declaration import find_analysis
+from snellen.analyses.outcome import compute_analysis
+from snellen.benchmark import Benchmark
+from snellen.catalogue import study_files
+from snellen.errors import DataError
+from snellen.report.run_view import run_views
+from snellen.studies.declaration import find_study
+from snellen.studies.levels import grid_of
+from test_reform_classes import flowers102
+
+TABLES = {
+    "connections": "Tables 1, 2 and 27", "format-hits": "Tables 3 and 22", "instability-sources": "Tables 4 and 24",
+    "instructions": "Table 25", "sampling-ratios": "Tables 29 and 30", "distractors": "Table 31",
+    "number-of-options": "Figure 15",
+}  # fmt: skip
+OF_MMBENCH = {"circular": "Table 4", "choice-matching": "Table 2"}
+
+
+@pytest.fixture(autouse=True)
+def in_a_home_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+def made(name: str, **facts: str) -> str:
+    return str(small.built(small.rows(12), Path(name), name=name, suite="reform-eval", task="vqa", **facts).folder)
+
+
+def test_the_studies_of_two_papers_are_declared_each_by_its_table() -> None:
+    for suite, tables in (("reform-eval", TABLES), ("mmbench", OF_MMBENCH)):
+        names = {name.partition("/")[2] for name in study_files() if name.startswith(f"{suite}/")}
+        assert names == set(tables)
+        for name, table in tables.items():
+            study = find_study(f"{suite}/{name}")
+            assert table in study.about and grid_of(study).cells
+
+
+def test_a_benchmark_is_built_with_each_number_of_options_and_asks_the_same_questions() -> None:
+    files = flowers102(Path("files"))
+    results = sn.study(
+        "number-of-options", "snellen:uniform", source=files, levels={"options": [2, 3], "method": ["generation"]}
+    )
+    folders = sorted(Path("studies/reform-eval-number-of-options/benchmarks").iterdir())
+    built = [Benchmark(folder) for folder in folders]
+    assert {len(sample.options) for sample in built[0].samples()} == {2}
+    assert {len(sample.options) for sample in built[1].samples()} == {3}
+    assert [s.question for s in built[0].samples()] == [s.question for s in built[1].samples()]
+    cells = {row.cell for row in results.rows if row.metric == "accuracy" and row.benchmark == "reform-eval/flowers102"}
+    assert cells == {"options=2, method=generation", "options=3, method=generation"}
+    # Once built, they are found again.
+    again = sn.study("number-of-options", "snellen:uniform", levels={"options": [2], "method": ["generation"]})
+    assert again.rows
+
+
+def test_a_build_that_varies_needs_the_files_and_an_empty_level_is_the_benchmark_as_it_is() -> None:
+    with pytest.raises(DataError, match=r"builds reform-eval/flowers102 in several ways; name its files \(--source\)"):
+        sn.study("number-of-options", "snellen:uniform")
+    text = (
+        'title = "x"\nmetrics = ["accuracy"]\nstatistics = ["cells"]\n[fixed]\n'
+        'benchmarks = ["reform-eval/flowers102"]\n[[vary]]\nname = "options"\nfield = "build.options"\n'
+        "values = { usual = 0, two = 2 }\n"
+    )
+    Path("mine.toml").write_text(text)
+    results = sn.study("mine.toml", "snellen:oracle", source=flowers102(Path("files")))
+    assert {row.cell for row in results.rows} >= {"usual", "two"}
+    assert Benchmark(Path("home/benchmarks/reform-eval/flowers102")).manifest.counts.samples == 12
+
+
+def test_samples_of_several_sizes_are_drawn_as_often_as_is_said_and_a_study_without_a_sample_draws_none() -> None:
+    folder = made("plants")
+    levels = {"share": [0.25, 0.5], "draw": [0, 1]}
+    results = sn.study("sampling-ratios", "snellen:uniform", benchmarks=[folder], levels=levels)
+    sizes = {row.cell: row.estimate.n for row in results.rows if row.statistic == "cells" and row.benchmark == "plants"}
+    assert sizes == {f"share={share}, draw={draw}": int(12 * share) for share in (0.25, 0.5) for draw in (0, 1)}
+    Path("mine.toml").write_text(
+        'title = "x"\n[fixed]\nbenchmarks = ["a"]\n[[vary]]\nname = "s"\nfield = "sample.ratio"\nvalues = [0.5]\n'
+    )
+    with pytest.raises(DataError, match=r"sets sample.ratio, but nothing is drawn; write a table \[sample\]"):
+        find_study("mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"), [("format-hits", 2), ("instability-sources", 4), ("instructions", 2), ("connections", 2)]
+)
+def test_a_study_is_asked_of_a_benchmark(name: str, cells: int) -> None:
+    results = sn.study(name, "snellen:uniform", benchmarks=[made("questions")])
+    assert len({row.cell for row in results.rows if row.statistic == "cells" and row.benchmark == "questions"}) == cells
+
+
+def test_the_runs_of_a_study_are_what_its_analysis_takes() -> None:
+    sn.study("instability-sources", "snellen:uniform", benchmarks=[made("questions")])
+    folders = sorted(Path("studies/reform-eval-instability-sources/runs").iterdir())
+    found = set()
+    for folder in folders:
+        published = sn.score(folder, as_published=True)
+        rows = compute_analysis(find_analysis("instability-sources"), run_views(published.runs, published.rows)).rows
+        found |= {(row.method, row.quantity) for row in rows if row.groups == ("snellen:uniform",)}
+    instruct, order, mark = "Instruct", "Option Order", "Option Mark"
+    assert found == {("generation", instruct), ("generation", order), ("generation", mark), ("likelihood", instruct)}
+
+
+def test_mmbench_is_studied_on_its_own_file() -> None:
+    rows = mmbench_rows.rotated(*(mmbench_rows.row(number, gold=number % 2) for number in range(4)))
+    sn.build("mmbench/dev-en", source=mmbench_rows.write(rows, Path("mmbench.tsv")))
+    found = {
+        (row.cell, row.metric): row.estimate.value
+        for row in sn.study("circular", "snellen:always-a").rows
+        if row.statistic == "cells"
+    }
+    # Of four questions the answer to two is A at first, and of none in every rotation.
+    assert found["VanillaEval", "accuracy"] == 0.5 and found["CircularEval", "circular_accuracy"] == 0.0
+    matched = sn.study("choice-matching", sn.Scripted(lambda request: "A" if request.sample_id[-1] in "01" else "hm"))
+    [unread] = [row.estimate.value for row in matched.rows if row.metric == "unparsed_rate"]
+    assert unread == 0.5
