@@ -111,7 +111,8 @@ def test_what_was_not_scored_or_was_asked_more_since_is_not_opened(tmp_path: Pat
         sn.load_run("runs/run", "strict")
     with Path("runs/run/journal-0.jsonl").open("ab") as file:
         file.write(Path("runs/run/journal-0.jsonl").read_bytes().splitlines(keepends=True)[0])
-    with pytest.raises(StoreError, match="was asked more, or given ratings, since it was scored; score it again: snellen score runs/run"):
+    fault = "was asked more, or given ratings, since it was scored; score it again: snellen score runs/run"
+    with pytest.raises(StoreError, match=fault):
         sn.load_run("runs/run")
     sn.score("runs/run")
     assert sn.load_run("runs/run").runs

@@ -315,10 +315,10 @@ def _columns_of(given: tuple[str, ...]) -> _Columns:
             return _Columns({}, fault=f"the columns {several} may all be {known!r}; rename the one that is")
     renamed = {name: known for known, names in others.items() for name in names}
     try:
-        meant = [name for name in given if name in renamed or _MEANT.get(_folded(name)) != "id"]
-        strange = unknown_columns([renamed.get(name, name) for name in meant], KNOWN)
+        unknown_columns([renamed.get(name, name) for name in given if _MEANT.get(_folded(name)) != "id"], KNOWN)
     except DataError as error:
         return _Columns({}, fault=str(error))
+    strange = (name for name in given if name not in renamed and name not in _KNOWN)
     return _Columns(renamed, tuple(name for name in strange if not name.startswith((TAG, ANSWER_TAG))))
 
 
