@@ -85,6 +85,7 @@ def test_open_questions_without_an_answer_have_the_worst_value() -> None:
     "CUDA out of memory. Tried to allocate 2.00 GiB", "Connection error.", "Request timed out.",
     "A timeout error occurred while processing the request.", "Error code: 429 - {'error': {}}",
     "openai.RateLimitError: Rate limit reached", "Failed to get response after 3 attempts", "API Error: 500",
+    "504 Gateway Time-out", "Error: HTTPSConnectionPool(host='h', port=443): Read timed out.",
 ])  # fmt: skip
 def test_what_harnesses_write_in_place_of_a_reply_is_known(text: str) -> None:
     assert is_failure(text) and not is_failure(text, [text])
@@ -93,6 +94,7 @@ def test_what_harnesses_write_in_place_of_a_reply_is_known(text: str) -> None:
 @pytest.mark.parametrize("text", [
     "A. Failed", "Failed", "B. an error message (it says \"Connection error.\")", "Error", "error message",
     "The server is down.", "An error", "None of the above", "C", "Network", "The screen shows: Error code: 404",
+    "500 people", "Error: the sign is misspelt",
 ])  # fmt: skip
 def test_a_reply_that_speaks_of_an_error_is_a_reply(text: str) -> None:
     assert not is_failure(text)

@@ -24,7 +24,7 @@ from snellen.readers.own_table import SYNONYMS
 IDS = ("index", "id", "question_id", "qid", "sample_id")
 REPLIES = (
     "prediction", "response", "reply", "output", "pred", "predicted_answer", "model_answer", "model_output",
-    "model_response", "model_prediction", "generated_text", "generated_answer",
+    "model_response", "model_prediction", "generated_text", "generated_answer", "text",
 )  # fmt: skip
 PICTURES = ("image", "image_path", *SYNONYMS["image"])
 
