@@ -180,12 +180,15 @@ def _nested(value: Any, depth: int, form: type[list[Any]] | type[tuple[Any, ...]
 class Encoder:
     """Turns prompts into model inputs for one processor."""
 
-    def __init__(self, processor: Any, named: frozenset[str] | None = None, closes: bool = False) -> None:
+    def __init__(
+        self, processor: Any, named: frozenset[str] | None = None, closes: bool = False, complete: bool = False
+    ) -> None:
         """`named`: the inputs that the model names; others that the processor makes are left out. None: all are taken.
 
-        `closes`: a prompt keeps its closing token, as an encoder's text does.
+        `closes`: a prompt keeps its closing token, as an encoder's text does. `complete`: a prompt has all its special
+        tokens, and the tokenizer adds none.
         """
-        self._closes = closes
+        self._closes, self._complete = closes, complete
         self._processor = processor
         self._named = named
         for name in named or ():
@@ -223,7 +226,9 @@ class Encoder:
         alone = self._spell(opened)
         spelled = [self._spell(prompt.with_reply(text)) for text in continuations]
         unclosed = [replace(text, ids=text.ids[: len(text.ids) - text.closing]) for text in spelled]
-        count = continuation_boundary(unclosed, len(opened))
+        # What the template puts before a reply is no part of it, but for a token that reaches into the reply.
+        separated = not any(text[:1].isspace() for text in continuations)
+        count = continuation_boundary(unclosed, len(opened) + len(prompt.join) * separated)
         prompt_ids = alone.ids[: len(alone.ids) - alone.closing]
         shared_length = next(
             (i for i in range(min(count, len(prompt_ids))) if prompt_ids[i] != unclosed[0].ids[i]),
@@ -240,6 +245,16 @@ class Encoder:
             )
         context = extend(shared, unclosed[0].ids[shared_length:count], 0)
         return ContinuedPrompt(context, _nonempty([text.ids[count:] for text in unclosed]))
+
+    def require_beginning(self, text: str, whole: str) -> None:
+        """Raise ValueError unless the tokens of `text` are those that `whole`, which begins with it, begins with."""
+        ids, after = self._spell(text), self._spell(whole)
+        own = ids.ids[: len(ids.ids) - ids.closing]
+        if after.ids[: len(own)] != own:
+            raise ValueError(
+                f"the reply that ends in {text[-30:]!r} cannot be scored: its end and what the chat template puts behind "
+                f"it ({whole[len(text) :][:30]!r}) are one token"
+            )
 
     def _marks_reply(self, ids: Sequence[int], prompt_ids: Sequence[int]) -> bool:
         """Whether the processor put a control token behind the prompt, as Fuyu's and Chameleon's do, so that nothing of
@@ -312,7 +327,7 @@ class Encoder:
     def _adds_specials(self, text: str) -> bool:
         """Whether the tokenizer should add special tokens: not if the template already wrote the opening token."""
         opening = getattr(self.tokenizer, "bos_token", None)
-        return not (opening and text.startswith(opening))
+        return not (self._complete or (opening and text.startswith(opening)))
 
     def _spell(self, text: str) -> TokenizedText:
         spelled = self.tokenizer(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from snellen.errors import DataError, ModelError, SnellenError
 from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec, ReplyListener, ShownByName, parse_spec, read_options
-from snellen.models.hf.conversation import Conversation
+from snellen.models.hf.conversation import ChatPrompt, Conversation
 from snellen.models.hf.decoding import decoding_group, generate_plainly, telling, to_response, token_picker
 from snellen.models.hf.devices import Kind as DeviceKind
 from snellen.models.hf.devices import kind_of, unless_out_of_memory
@@ -31,11 +31,13 @@ from snellen.models.hf.thresholds import longest_text
 from snellen.models.thoughts import split_thoughts
 from snellen.records import ContinuationScore, ErrorKind, Failure, ImageRef, Kind, Request, Response, Usage
 
-ADAPTER = "hf 4"
+ADAPTER = "hf 5"
 """Version of the adapter; increases when the same model would answer differently."""
 ROWS: dict[DeviceKind, int] = {"cpu": 16, "accelerator": 32}
 TOKENS: dict[DeviceKind, int] = {"cpu": 4096, "accelerator": 16384}
 """Initial limits of one forward pass, lowered when memory runs out."""
+PROOFS = 10_000
+"""Finished talks that are remembered to be as their prompts begin them."""
 UNUSABLE = (DataError, OSError, MemoryError, *REFUSALS)
 """Errors of one request on its way to the model: a broken picture, a prompt too long, a processor that gives up."""
 logger = logging.getLogger("snellen")
@@ -71,11 +73,18 @@ class HFModel(ShownByName):
         self._layout = read_layout(loaded.model, _pad_token(loaded), _tokenizer(loaded).eos_token_id)
         if oddities := self._conversation.oddities:
             logger.warning("%s: the chat template %s", name, "; it ".join(oddities))
-        self._encoder = Encoder(loaded.processor, input_names(loaded.model), closes=self._layout.encoder_decoder)
+        self._encoder = Encoder(
+            loaded.processor,
+            input_names(loaded.model),
+            closes=self._layout.encoder_decoder,
+            complete=self._conversation.complete,
+        )
         self._longest = longest_text(loaded.model)
         exact = options.scoring == "exact"
         self._engine = Engine(self._layout, 1 if exact else self.batch_size, TOKENS[kind])
         self._spot_checks: SpotChecks | None = None
+        self._finished: set[tuple[Any, ...]] = set()
+        """Shapes of talks and replies whose finished talks were looked at."""
         self._check(name, exact, loaded.sees_pictures)
 
     def fingerprint(self) -> dict[str, str]:
@@ -285,10 +294,26 @@ class HFModel(ShownByName):
                 continued = self._encoder.reply_with(encoded, texts)
             else:
                 continued = self._encoder.continue_with(prompt, encoded, texts)
+                self._require_finished(request, prompt)
             self._within(continued.context, max(map(len, continued.tails)))
             return continued
         except UNUSABLE as error:
             return _failed(error)
+
+    def _require_finished(self, request: Request, prompt: ChatPrompt) -> None:
+        """Raise ValueError unless each text that is scored has the tokens that it has in the finished talk.
+
+        Proved once for each shape of a talk and each text.
+        """
+        shape = tuple((message.role, tuple(map(type, message.content))) for message in request.messages)
+        opening = request.messages[-1].text if request.messages[-1].role == "assistant" else None
+        for reply in request.continuations:
+            if (proof := (shape, opening, prompt.join, reply)) not in self._finished:
+                finished = self._conversation.finish(request.messages, prompt, reply)
+                self._encoder.require_beginning(prompt.with_reply(self._conversation.as_text(reply)), finished)
+                if len(self._finished) >= PROOFS:
+                    self._finished.clear()
+                self._finished.add(proof)
 
     def _within(self, encoded: EncodedPrompt, more: int) -> EncodedPrompt:
         """Raise ValueError for a prompt that leaves no room for the reply: cutting it would change the question."""
