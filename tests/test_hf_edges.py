@@ -29,7 +29,7 @@ from snellen.errors import ModelError
 from snellen.images import FIRST_FRAME, inspect_image
 from snellen.models.base import Model, load_model
 from snellen.models.hf import encode
-from snellen.models.hf.conversation import CLOSED
+from snellen.models.hf.conversation import THOUGHTLESS
 from snellen.models.hf.devices import unless_out_of_memory
 from snellen.models.hf.lookahead import Lookahead
 from snellen.records import Decoding, ImageRef, Message, TextPart
@@ -120,9 +120,9 @@ def test_options_are_scored_after_a_thought_that_the_template_opens(folder: Path
     asked = ask("Which?", RED, continuations=("red",))
     assert thinks._conversation.write(asked.messages).text.endswith("<|assistant|><think>\n")
     prompt = thinks._conversation.write_scored(asked.messages)
-    assert prompt.with_reply("red").endswith("<|assistant|><think>\n\n</think>\n\nred")
+    assert prompt.with_reply("red").endswith("<|assistant|>red")
     [scored] = thinks.loglikelihood([asked], PICTURES)
-    assert scored.notes == (CLOSED,)
+    assert scored.notes == (THOUGHTLESS,)
     begun = thinks._conversation.write_scored(ask("Which?", RED, reply="It is").messages)
     assert begun.with_reply("red").endswith("<|assistant|>It is red")
 
@@ -131,13 +131,13 @@ def test_options_are_scored_after_a_thought_that_the_template_opens(folder: Path
     ("template", "words"),
     [
         (CHAT, ""),
-        (THINKS, "opens a thought, which is closed empty before options are scored but not before replies"),
+        (THINKS, "opens a thought before replies, which is empty or missing where options are scored"),
         (TRIMS, "trims opened replies, to which their blank is given back"),
         (REFUSES, "refuses opened replies, so that requests with one fail"),
         (PRINTS, ""),
         (ADDS, ""),
         (PRINTS.replace("{{ m['content'] }}", ""), "writes replies otherwise .*, so that options cannot be scored"),
-        (THINKS_AND_TRIMS, "opens a thought, .*; it trims opened replies"),
+        (THINKS_AND_TRIMS, "opens a thought .*; it trims opened replies"),
     ],
     ids=["plain", "thinks", "trims", "refuses", "prints", "adds", "drops", "both"],
 )
@@ -162,7 +162,7 @@ def test_a_conversation_that_the_template_refuses_fails_alone(folder: Path, tmp_
 
 
 def finished_scores(model: Any, words: str, picture: ImageRef, reply: str) -> list[float]:
-    """Log-probabilities of the tokens of `reply` in the talk that the processor's template writes, by the bare model."""
+    """Log-probabilities of the tokens of `reply` in the talk that the template writes, by the bare model."""
     processor, net = model._encoder._processor, model._layout.model
     content = [{"type": "image"}, {"type": "text", "text": words}]
     for spoken in ([{"type": "text", "text": reply}], reply):
@@ -194,10 +194,12 @@ def test_options_score_as_their_tokens_do_in_the_finished_talk(folder: Path, tmp
 @pytest.mark.parametrize(
     ("change", "refused"),
     [
-        ("{{ m['content'] | upper }}", "it otherwise"),
+        ("{{ m['content'] | upper }}", "the chat template changes or drops replies"),
         ("{{ m['content'] | lower }}", ""),
-        ("{{ m['content'][:3] }}", "it otherwise"),
-        ("", "it otherwise"),
+        ("{{ m['content'][:3] }}", "the chat template changes or drops replies"),
+        ("{{ m['content'] | e if 'x' not in m['content'] else m['content'] }}", ""),
+        ("{{ m['content'][:9] }}", ""),
+        ("", "the chat template changes or drops replies"),
         ("{{ raise_exception('no replies') }}", "refuses the conversation: no replies"),
         ("{{ '<think></think>' + m['content'] }}", ""),
         ("{% if loop.length > 2 %}{{ 'And: ' }}{% endif %}{{ m['content'] }}", ""),
@@ -212,6 +214,10 @@ def test_a_reply_that_the_template_does_not_write_as_it_is_is_refused_in_one_lin
         assert response.error is None
         [other] = model.loglikelihood([ask("Which?", RED, continuations=("Green",))], PICTURES)
         assert (other.error is not None) == ("lower" in change)
+        changed = [ask("Which?", RED, continuations=("no", text)) for text in ("Green & blue", "dark green square")]
+        if "| e" in change or ":9" in change:
+            bad = model.loglikelihood(changed[":9" in change :], PICTURES)[0]
+            assert "cannot be scored: in a finished talk the chat template writes it" in bad.error.detail
         return
     assert response.error.kind == "bad_request"
     assert refused in response.error.detail
@@ -225,9 +231,15 @@ def test_what_stands_before_a_reply_is_proved_for_each_shape_of_a_talk(folder: P
     model = with_template(folder, tmp_path / "odd", later)
     first = ask("Which?", RED, continuations=("green",))
     history = (*first.messages, Message("assistant", (TextPart("red"),)), Message("user", (TextPart("Sure?"),)))
+    scored = [model._conversation.write_scored(messages).with_reply("green") for messages in (first.messages, history)]
+    assert [text.endswith("<|assistant|>And: green") for text in scored] == [False, True]
+    titled = PRINTS.replace(
+        "{% for m", "{% if messages|length > 3 %}{{ messages[-1]['content'] }}{% endif %}{% for m", 1
+    )
+    model = with_template(folder, tmp_path / "titled", titled)
     short, long = model.loglikelihood([first, replace(first, messages=history)], PICTURES)
     assert short.error is None
-    assert "the talk before it otherwise" in long.error.detail
+    assert "or what stands before it, otherwise" in long.error.detail
 
 
 def test_a_closing_that_makes_one_token_with_a_reply_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -9,10 +9,9 @@ finished talk (`Conversation.finish`).
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from types import MappingProxyType
@@ -25,10 +24,6 @@ from snellen.records import ImagePart, ImageRef, Message, Role, TextPart
 
 OPENING = "([{<\"'\u2018\u201c\u00ab/-"
 """A reply that continues after one of these is not preceded by a space."""
-EMPTY_THOUGHT = re.compile(
-    r"\s*(?:" + "|".join(f"{re.escape(opening)}\\s*{re.escape(closing)}" for opening, closing in THOUGHTS) + r")\s*$"
-)
-"""A thought without words at the end of a prompt."""
 _MARK = "xreplyx"
 
 
@@ -67,7 +62,9 @@ def without_control_tokens(text: str, tokens: Sequence[str]) -> str:
     return text
 
 
-CLOSED = "the template opens a thought, which was closed empty before the continuations"
+THOUGHTLESS = (
+    "the template opens a thought, which is empty or missing in the finished talk that continuations are scored in"
+)
 
 
 @dataclass(frozen=True)
@@ -125,7 +122,7 @@ class Conversation:
         question, blank = Message("user", (TextPart("x"),)), Message("assistant", (TextPart(f"{_MARK} "),))
         found = []
         if self.opened_thought:
-            found.append("opens a thought, which is closed empty before options are scored but not before replies")
+            found.append("opens a thought before replies, which is empty or missing where options are scored")
         try:
             if not self._render_messages((question, blank), continued=True).endswith(f"{_MARK} "):
                 found.append("trims opened replies, to which their blank is given back")
@@ -140,24 +137,35 @@ class Conversation:
     def write(self, messages: Sequence[Message]) -> ChatPrompt:
         """The prompt for `messages`; a final assistant message is left open."""
         continued = messages[-1].role == "assistant"
-        join, added = self.join, "" if self._template else self._format.added
-        if continued:
-            opening = messages[-1].text
-            join = "" if not opening or opening[-1].isspace() or opening[-1] in OPENING else " "
-        images = tuple(part.image for message in messages for part in message.content if isinstance(part, ImagePart))
         text = self._by_template(messages, continued) if self._template else self._by_format(messages)
-        return ChatPrompt(text, images, join, added)
+        join, added = self._join_of(messages), "" if self._template else self._format.added
+        return ChatPrompt(text, _images(messages), join, added)
+
+    def _join_of(self, messages: Sequence[Message]) -> str:
+        """What separates a prompt of `messages` from its reply."""
+        if messages[-1].role != "assistant":
+            return self.join
+        opening = messages[-1].text
+        return "" if not opening or opening[-1].isspace() or opening[-1] in OPENING else " "
 
     def write_scored(self, messages: Sequence[Message]) -> ChatPrompt:
-        """The prompt before continuations that are scored: outside a thought, even if the template opens one.
+        """The prompt before continuations that are scored: by a template, the finished talk up to where they begin.
 
-        The thought is left empty: "<think>", a blank line, "</think>", a blank line, as Qwen3's template writes it
-        when it is told not to think.
+        It may differ from the prompt of a reply: it opens no thought, and its header of the assistant may be another.
+        Raises ValueError for a template that changes or drops replies.
         """
-        prompt = self.write(messages)
-        if closing := self._thought(prompt.text):
-            return replace(prompt, text=f"{prompt.text.rstrip()}\n\n{closing}\n\n", join="", notes=(CLOSED,))
-        return prompt
+        if not self._template:
+            return self.write(messages)
+        continued = messages[-1].role == "assistant"
+        talk = _answered(messages, (messages[-1].text if continued else "") + _MARK)
+        before, found, _ = self._render_messages(talk, continued=False, opened=False).rpartition(_MARK)
+        if not found:
+            raise ValueError("continuations cannot be scored: the chat template changes or drops replies")
+        self._require_words(before, messages)
+        notes = (THOUGHTLESS,) if self.opened_thought and not continued else ()
+        text = before if continued else before.rstrip(" ")
+        join = self._join_of(messages) if continued else before[len(text) :]
+        return ChatPrompt(text, _images(messages), join, notes=notes)
 
     @cached_property
     def opened_thought(self) -> str:
@@ -165,32 +173,23 @@ class Conversation:
         return self._thought(self.write((Message("user", (TextPart("x"),)),)).text)
 
     def finish(self, messages: Sequence[Message], prompt: ChatPrompt, reply: str) -> str:
-        """The beginning of the finished talk, as the template writes it once `reply` was given to `messages`, whose
-        prompt is `prompt`: it ends with the reply, or with what the template puts behind that. Without a template it
-        is the prompt with the reply.
+        """The finished talk, as the template writes it once `reply` was given to `messages`, whose `write_scored` is
+        `prompt`. It begins with the prompt and the reply; without a template it is that.
 
-        Raises ValueError where the finished talk does not begin with that, so that the tokens of a text would be scored
-        which the template never writes. An empty thought at the end of the prompt may be missing in it.
+        Raises ValueError where it does not begin so: the tokens that are scored would be none that the template writes.
         """
         written, joined = prompt.with_reply(self.as_text(reply)), prompt.joined(reply)
         if not self._template:
             return written
-        if messages[-1].role == "assistant":
-            talk = (*messages[:-1], Message("assistant", (TextPart(messages[-1].text + joined),)))
-        else:
-            talk = (*messages, Message("assistant", (TextPart(joined.removeprefix(prompt.join)),)))
-        finished = self._render_messages(talk, continued=False, opened=False)
-        if finished.startswith(written):
-            return finished
-        before = EMPTY_THOUGHT.sub("", prompt.text)
-        after = finished[len(before) :].lstrip() if finished.startswith(before) else ""
-        if before != prompt.text and after.startswith(self.as_text(joined.lstrip())):
-            return written
-        where = "the talk before it" if self.as_text(reply).strip() in finished else "it"
-        raise ValueError(
-            f"the reply {_shortened(reply)!r} cannot be scored: in a finished talk the chat template writes {where} "
-            "otherwise than in a prompt with the reply after it"
-        )
+        continued = messages[-1].role == "assistant"
+        spoken = messages[-1].text + joined if continued else joined.removeprefix(prompt.join)
+        finished = self._render_messages(_answered(messages, spoken), continued=False, opened=False)
+        if not finished.startswith(written):
+            raise ValueError(
+                f"{_shortened(reply)!r} cannot be scored: in a finished talk the chat template writes it, or what "
+                "stands before it, otherwise"
+            )
+        return finished
 
     @staticmethod
     def _thought(text: str) -> str:
@@ -203,20 +202,23 @@ class Conversation:
 
     def _by_template(self, messages: Sequence[Message], continued: bool) -> str:
         text = self._render_messages(messages, continued)
-        for message in messages:
-            for part in message.content:
-                words = part.text if isinstance(part, TextPart) else ""
-                # Templates drop earlier thoughts by design.
-                words = split_thoughts(words).answer if message.role == "assistant" else words
-                if self.as_text(words).strip() not in text:
-                    raise ValueError(
-                        f"the chat template leaves out or changes what the {message.role} says: {_shortened(words)!r}"
-                    )
+        self._require_words(text, messages)
         if continued and messages[-1].text.strip():
             # A template that trims would glue "The answer is " and the reply together.
             opening = self.as_text(messages[-1].text)
             text = text.rstrip() + opening[len(opening.rstrip()) :]
         return text
+
+    def _require_words(self, text: str, messages: Sequence[Message]) -> None:
+        """Raise ValueError unless `text` has all that is said in `messages`; earlier thoughts may be missing."""
+        for message in messages:
+            for part in message.content:
+                words = part.text if isinstance(part, TextPart) else ""
+                words = split_thoughts(words).answer if message.role == "assistant" else words
+                if self.as_text(words).strip() not in text:
+                    raise ValueError(
+                        f"the chat template leaves out or changes what the {message.role} says: {_shortened(words)!r}"
+                    )
 
     def _render_messages(self, messages: Sequence[Message], continued: bool, opened: bool = True) -> str:
         talk = [{"role": message.role, "content": self._content(message)} for message in messages]
@@ -309,6 +311,16 @@ class Conversation:
         except ValueError:  # it refuses replies, so nothing says what comes before one
             return ""
         return before[len(opened) :] if found and before.startswith(opened) else ""
+
+
+def _images(messages: Sequence[Message]) -> tuple[ImageRef, ...]:
+    return tuple(part.image for message in messages for part in message.content if isinstance(part, ImagePart))
+
+
+def _answered(messages: Sequence[Message], reply: str) -> tuple[Message, ...]:
+    """`messages` with `reply`, in place of one that is opened."""
+    before = messages[:-1] if messages[-1].role == "assistant" else messages
+    return (*before, Message("assistant", (TextPart(reply),)))
 
 
 def _shortened(text: str) -> str:

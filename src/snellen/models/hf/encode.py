@@ -252,8 +252,8 @@ class Encoder:
         own = ids.ids[: len(ids.ids) - ids.closing]
         if after.ids[: len(own)] != own:
             raise ValueError(
-                f"the reply that ends in {text[-30:]!r} cannot be scored: its end and what the chat template puts behind "
-                f"it ({whole[len(text) :][:30]!r}) are one token"
+                f"the reply that ends in {text[-30:]!r} cannot be scored: its end and what the chat template puts "
+                f"behind it ({whole[len(text) :][:30]!r}) are one token"
             )
 
     def _marks_reply(self, ids: Sequence[int], prompt_ids: Sequence[int]) -> bool:
