@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,18 @@ import torch
 import transformers as tf
 
 import snellen as sn
-from hf_adversaries import ADVERSARIES, MEASURED, Dropout, head, llava, sliding, text_of
+from hf_adversaries import (
+    ADVERSARIES,
+    MEASURED,
+    Dropout,
+    head,
+    llava,
+    plain_reply,
+    quantised,
+    selecting,
+    sliding,
+    text_of,
+)
 from snellen.errors import ModelError
 from snellen.models.base import load_model
 from snellen.models.hf.code_origin import in_training_mode, unknown_code
@@ -27,7 +39,7 @@ from snellen.models.hf.engine import Engine
 from snellen.models.hf.ladder import PLAIN, FastPaths, ProvedRange
 from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.noise import UnrepeatableError, largest_difference
-from snellen.models.hf.reference import reference_scores, write_token_by_token
+from snellen.models.hf.reference import reference_reply, reference_scores
 from snellen.models.hf.reply_check import GreedyPicker, batch_flaw
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths
 from snellen.models.hf.thresholds import ModelFacts, crossing_length
@@ -65,7 +77,27 @@ def test_an_adversary_is_scored_and_answered_as_one_row_at_a_time(name: str) -> 
         assert not any(batch_flaw(engine, [row], verdict.fast_paths, verdict.tolerance) for row in near)
         return
     replies = engine.generate(rows, GreedyPicker(engine.layout.end_tokens), 6)
-    assert replies == write_token_by_token(engine.layout, rows, GreedyPicker(engine.layout.end_tokens), 6)
+    assert replies == [plain_reply(engine.layout.model, row, 6) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "build", [ADVERSARIES["pruning by the last token"], quantised, selecting], ids=["pruning", "quantised", "selecting"]
+)
+def test_replies_are_those_of_a_plain_loop(build: Callable[[], Any]) -> None:
+    engine, verdict = checked(build())
+    rows = [prompt.context for prompt in requests((4, 5, 6, 9, 12, 17, 30, 31, 60, 61))]
+    replies = engine.generate(rows, GreedyPicker(engine.layout.end_tokens), 8)
+    assert verdict.fast_paths.writing == "token by token"
+    assert replies == [plain_reply(engine.layout.model, row, 8) for row in rows]
+
+
+def test_a_reply_is_checked_by_what_stands_before_each_of_its_tokens() -> None:
+    engine, verdict = checked(ADVERSARIES["pruning by the last token"]())
+    assert not verdict.alone
+    row = requests((9,))[0].context
+    reply = plain_reply(engine.layout.model, row, 8)
+    assert max(reference_reply(engine.layout, row, reply, stepwise=True).deficits) == 0
+    assert max(reference_reply(engine.layout, row, reply).deficits) > 0.1
 
 
 @pytest.mark.parametrize("name", MEASURED)

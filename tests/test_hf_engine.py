@@ -18,11 +18,11 @@ from accelerate import dispatch_model
 
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
 from snellen.models.hf.engine import Engine, batches_in_order
+from snellen.models.hf.full_forward import write_token_by_token
 from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.noise import largest_difference
 from snellen.models.hf.prefix_cache import RECENT, PrefixCache
-from snellen.models.hf.reference import write_token_by_token
 from snellen.models.hf.selfcheck import choose_fast_paths
 from tiny_configs import ARCHITECTURES, asked, make, normal, tokens
 

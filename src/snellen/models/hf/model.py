@@ -271,7 +271,8 @@ class HFModel(ShownByName):
                 "it may be no vision-language model, or of an architecture that this adapter does not know"
             ) from error
         self._engine.fast_paths = verdict.fast_paths
-        self._spot_checks = SpotChecks(self._layout, verdict.tolerance) if verdict.fast_paths.shares else None
+        shares = verdict.fast_paths.shares
+        self._spot_checks = SpotChecks(self._layout, verdict.tolerance, not verdict.alone) if shares else None
         if verdict.line:
             # Without a cached prompt every option costs a prefill, so the user should know why it is slow.
             slow = not (verdict.fast_paths.cache or self._layout.encoder_decoder)

@@ -67,6 +67,8 @@ class SelfCheckResult:
     tolerance: Tolerance
     facts: ModelFacts
     cost: ProbeCost
+    alone: bool = True
+    """Whether scores of a text do not depend on the text after it."""
 
     @property
     def line(self) -> str:
@@ -103,10 +105,9 @@ def choose_fast_paths(
         fast_paths = check.fast_paths()
         rows = [prompt.context for prompt in (*check.probe, *check.long_prompts)]
         everywhere = replace(fast_paths, proved=ProvedRange())
-        writing, refusals = choose_writing(engine, rows, everywhere, check.tolerance)
-        if check.facts.doubt and not fast_paths.cache:
-            # Its own `generate` keeps a cache, which was found wrong, at least on some texts.
-            writing = "token by token"
+        # Its own `generate` keeps a cache, which was found wrong, at least on some texts.
+        cached = check.alone and not (check.facts.doubt and not fast_paths.cache)
+        writing, refusals = choose_writing(engine, rows, everywhere, check.tolerance, cached)
     chosen = replace(fast_paths, writing=writing)
     engine.prefix_cache.clear()
     return SelfCheckResult(
@@ -116,13 +117,15 @@ def choose_fast_paths(
         check.tolerance,
         check.facts,
         cost,
+        check.alone,
     )
 
 
 def plain_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> FastPaths:
     """The last rung; replies are written by the model's own `generate` if that equals the reference."""
     check = _SelfCheck(engine, list(probe), ModelFacts())
-    writing, _ = choose_writing(engine, [prompt.context for prompt in probe], PLAIN, check.tolerance)
+    alone = check.scores_stand_alone()
+    writing, _ = choose_writing(engine, [prompt.context for prompt in probe], PLAIN, check.tolerance, alone)
     return replace(PLAIN, writing=writing)
 
 
@@ -137,6 +140,8 @@ class _SelfCheck:
         self.refusals: dict[str, str] = {}
         self.long_prompts: list[ContinuedPrompt] = []
         """Prompts beyond a length, if what was chosen holds there."""
+        self.alone = True
+        """Whether no text was found whose scores depend on the text after it."""
         scores = reference_scores(engine.layout, probe)
         self.tolerance = measure_tolerance(engine.layout, [probe[0], probe[-1]], [scores[0], scores[-1]])
         # What stands twice has one reference.
@@ -144,8 +149,13 @@ class _SelfCheck:
             [*own, own[prompt.tails.index(prompt.tails[-1])]] for own, prompt in zip(scores, self.probe, strict=True)
         ]
         self._case = _Case(self.probe, again)
-        if not self._agrees(PLAINLY, PLAIN, _Case(self.probe[:1], again[:1])):
-            raise ValueError(f"scored one row at a time it {self.refusals[PLAINLY]} from its own logits")
+        first = _Case(self.probe[:1], again[:1])
+        if not self._agrees(PLAINLY, PLAIN, first):
+            # Where activations are scaled together, as in dynamic quantisation, logits depend on which are asked for.
+            engine.layout = replace(engine.layout, last=None, all_logits=True)
+            wrong = self.refusals.pop(PLAINLY)
+            if not self._agrees(PLAINLY, PLAIN, first):
+                raise ValueError(f"scored one row at a time it {wrong} from its own logits")
         del self.differences[PLAINLY]
 
     def fast_paths(self) -> FastPaths:
@@ -155,7 +165,8 @@ class _SelfCheck:
         if self._given is None:
             self.facts = self._read_facts(chosen.cache)
         forbidden = forbidden_paths(self.facts, self._longest_text())
-        if (self.facts.doubt or self.facts.lengths) and not self._scores_stand_alone(self._case):
+        unsure = self.facts.doubt or self.facts.lengths or not chosen.cache
+        if unsure and not self._scores_stand_alone(self._case):
             chosen, forbidden = FastPaths(), dict.fromkeys(TOGETHER, NOT_ALONE)
         for name, path in WIDER.items():
             if not all(getattr(chosen, needed) for needed in NEEDS.get(name, ())):
@@ -245,6 +256,10 @@ class _SelfCheck:
         self.long_prompts = prompts[1:2]
         return replace(rung, proved=proved)
 
+    def scores_stand_alone(self) -> bool:
+        """Whether the scores of the probe's continuations do not depend on what follows."""
+        return self._scores_stand_alone(self._case)
+
     def _scores_stand_alone(self, case: _Case) -> bool:
         """Whether the first half of a prompt's longest continuation scores the same without the second.
 
@@ -261,7 +276,7 @@ class _SelfCheck:
         difference = largest_difference(expected, found)
         self.differences[ALONE] = max(difference, self.differences.get(ALONE, 0.0))
         if difference > self.tolerance.token:
-            self.refusals[ALONE] = "differs"
+            self.refusals[ALONE], self.alone = "differs", False
         return difference <= self.tolerance.token
 
     def _agrees(self, name: str, fast_paths: FastPaths, case: _Case) -> bool:
