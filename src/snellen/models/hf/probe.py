@@ -18,8 +18,8 @@ from snellen.records import ImagePart, ImageRef, Message, TextPart
 
 QUESTIONS = ("What is in the picture?", "How many things do you see here, and which of them is the largest?")
 REPLIES = ("yes", "a red square and two circles")
-
-
+BRIEF = 16
+"""Tokens of a text without a picture, where nothing is known to begin at a length."""
 COMPUTE: dict[Kind, float] = {"cpu": 3e12, "accelerator": 3e15}
 """Floating-point operations that long probes may take: about ten seconds."""
 PASSES = 16
@@ -72,12 +72,16 @@ def with_repetition(prompt: ContinuedPrompt) -> ContinuedPrompt:
 
 
 def without_picture(probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int) -> list[ContinuedPrompt]:
-    """A prompt of a few words without a picture, with a short continuation and one that reaches `length` tokens."""
+    """Two prompts of a few words without a picture, each with a short continuation and a longer one; the first's
+    reaches `length` tokens."""
     words = _words(probe, layout)
     drawn = random.Random(1)
-    start = tuple(drawn.choice(words) for _ in range(4))
-    after = tuple(drawn.choice(words) for _ in range(max(2, length - len(start))))
-    return [ContinuedPrompt(EncodedPrompt(start, {}), (after[:2], after))]
+    prompts = []
+    for count, most in ((4, length), (7, BRIEF)):
+        start = tuple(drawn.choice(words) for _ in range(count))
+        after = tuple(drawn.choice(words) for _ in range(max(2, most - count)))
+        prompts.append(ContinuedPrompt(EncodedPrompt(start, {}), (after[:2], after)))
+    return prompts
 
 
 def stretched(probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int) -> list[ContinuedPrompt]:

@@ -56,8 +56,8 @@ def reference_reply(
 
 
 def _logits(layout: ModelLayout, context: EncodedPrompt, after: Sequence[int]) -> Any:
-    """[places, vocabulary]: what the model says at each place of `context` and `after`, or of a decoder's text, which is
-    its first token and `after`. Nothing else is in the forward pass. All logits are computed: what a model makes of a
+    """[places, vocabulary]: what the model says at each place of `context` and `after`, or of a decoder's text: its
+    first token and `after`. Nothing else is in the forward pass. All logits are computed: what a model makes of a
     request for the last ones is not to be trusted here."""
     import torch
 
