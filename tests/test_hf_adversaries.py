@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import operator
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +18,7 @@ pytest.importorskip("transformers", reason="waits for transformers")
 
 import torch
 import transformers as tf
+from accelerate.hooks import ModelHook, SequentialHook
 
 import snellen as sn
 from hf_adversaries import (
@@ -144,6 +146,76 @@ def test_patches_hooks_and_subclasses_are_unknown_code() -> None:
         model = llava()
         spoil(model)
         assert unknown_code(model) == ("model",)
+
+
+class Half:
+    """Half of what it is called with; called like a function, and no function."""
+
+    def __call__(self, *given: Any, **settings: Any) -> Any:
+        return given[-1] / 2
+
+    def half(self, *given: Any) -> Any:
+        return given[-1] / 2
+
+
+def put(module: Any, name: str, value: Any) -> None:
+    """`value` where a part of a module stood."""
+    module._modules.pop(name, None)
+    vars(module)[name] = value
+
+
+class Apply(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, hidden: Any) -> Any:
+        return hidden / 2
+
+
+OBJECTS: dict[str, Callable[[Any], Any]] = {
+    "an object as hook": lambda mlp: mlp.register_forward_hook(Half()),
+    "an object as hook before": lambda mlp: mlp.register_forward_pre_hook(Half()),
+    "an object as forward": lambda mlp: put(mlp, "forward", Half()),
+    "an object's method as forward": lambda mlp: put(mlp, "forward", Half().half),
+    "an object as activation": lambda mlp: put(mlp, "act_fn", Half()),
+    "an object in a partial": lambda mlp: put(mlp, "act_fn", functools.partial(torch.nn.functional.silu, Half())),
+    "an object in a closure": lambda mlp: put(mlp, "act_fn", torch.no_grad()(Half().half)),
+    "an object in a list": lambda mlp: put(mlp, "helpers", [Half()]),
+    "an object that a known one holds": lambda mlp: put(mlp, "_hf_hook", SequentialHook(Mine())),
+    "an operator in C": lambda mlp: put(mlp, "act_fn", operator.methodcaller("cumsum", -2)),
+    "a function of torch in C": lambda mlp: put(mlp, "act_fn", functools.partial(torch.cumsum, dim=-2)),
+    "a function with a derivative": lambda mlp: put(mlp, "act_fn", Apply.apply),
+    "a compiled function": lambda mlp: put(mlp, "act_fn", torch.jit.trace(torch.sin, torch.ones(3), check_trace=False)),
+}
+
+
+class Mine(ModelHook):  # type: ignore[misc]
+    """A hook of accelerate's kind."""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_an_object_that_is_called_is_unknown_code(kind: str) -> None:
+    model = llava()
+    OBJECTS[kind](text_of(model).layers[1].mlp)
+    assert unknown_code(model) == ("model.language_model.layers.1.mlp",)
+
+
+def test_objects_in_a_class_or_a_registry_are_unknown_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = llava()
+    monkeypatch.setattr(tf.models.llama.modeling_llama.LlamaMLP, "forward", Half())
+    assert "model.language_model.layers.0.mlp" in unknown_code(model)
+    monkeypatch.undo()
+    monkeypatch.setitem(tf.modeling_utils.ALL_ATTENTION_FUNCTIONS._global_mapping, "sdpa", Half())
+    assert unknown_code(model) == ("ALL_ATTENTION_FUNCTIONS",)
+
+
+@pytest.mark.parametrize("kind", ["an object as activation", "an object as forward"])
+def test_a_model_with_an_object_of_its_own_is_scored_as_one_row_at_a_time(kind: str) -> None:
+    model = llava()
+    OBJECTS[kind](text_of(model).layers[1].mlp)
+    engine, verdict = checked(model)
+    assert not (verdict.fast_paths.shared or verdict.fast_paths.batch)
+    window = requests((4, 60, 150))
+    assert largest_difference(reference_scores(engine.layout, window), engine.score(window)) < 1e-4
 
 
 def test_unknown_code_in_the_projector_alone_keeps_the_tree_and_loses_batches_of_pictures() -> None:
