@@ -489,3 +489,51 @@ def test_a_system_prompt_and_room_to_reason_are_options_of_the_model_string(tmp_
     assert longer.usage.prompt_tokens > short.usage.prompt_tokens
     assert longer.usage.completion_tokens == request.decoding.max_new_tokens + 5
     assert plain.fingerprint() != told.fingerprint()
+
+
+def at_random(monkeypatch: pytest.MonkeyPatch, folder: Path, change: Callable[[Any], Any]) -> None:
+    """Pixels of the folder's image processor are changed after they were computed."""
+    kind = type(load_model(f"hf:{folder}")._encoder._pixels._processor)  # type: ignore[attr-defined]
+    made = kind.__call__
+
+    def changed(self: Any, images: Any, *args: Any, **settings: Any) -> Any:
+        features = made(self, images, *args, **settings)
+        features["pixel_values"] = change(features["pixel_values"])
+        return features
+
+    monkeypatch.setattr(kind, "__call__", changed)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda pixels: pixels + 0.1 * torch.randn_like(pixels),
+        lambda pixels: pixels.flip(-1) if torch.rand(()) < 0.5 else pixels,
+    ],
+    ids=["noise", "flip"],
+)
+def test_a_processor_that_makes_pixels_at_random_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]
+) -> None:
+    at_random(monkeypatch, folder, change)
+    torch.manual_seed(0)
+    with pytest.raises(ModelError, match="its processor makes other inputs of the same picture and question"):
+        load_model(f"hf:{folder}")
+
+
+def test_words_that_are_split_at_random_are_refused(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "dropout")
+    file = tmp_path / "dropout" / "tokenizer.json"
+    file.write_text(re.sub(r'"dropout": null', '"dropout": 0.3', file.read_text()))
+    with pytest.raises(ModelError, match="its processor makes other inputs of the same picture and question"):
+        load_model(f"hf:{tmp_path / 'dropout'}")
+
+
+def test_a_picture_that_alone_is_cropped_at_random_is_warned_of(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    at_random(monkeypatch, folder, lambda pixels: pixels + torch.rand(()) * bool((pixels == pixels[..., :1]).all()))
+    model: Any = load_model(f"hf:{folder}")
+    sums(model, ask("Which?", RED, continuations=("red", "no")))
+    assert "its processor makes other inputs of Which? a second time" in caplog.text
+    assert "spot checks: requests of which the processor made other inputs a second time: 1" in model.findings()

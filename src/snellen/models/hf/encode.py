@@ -217,6 +217,13 @@ class Encoder:
         closed = spelled.closing and ids[-spelled.closing :] == spelled.ids[-spelled.closing :]
         return truncate(encoded, len(ids) - spelled.closing) if closed and not self._closes else encoded
 
+    def repeats(self, prompt: ChatPrompt, images: Images) -> bool:
+        """Whether the processor makes the same of a prompt once more, from copies of its pictures, whose pixels are not
+        kept. One that crops, flips or splits words at random makes an answer depend on chance."""
+        shown = [self._picture(image, images)[0] for image in prompt.images]
+        first, again = (self._process([picture.copy() for picture in shown], prompt.text) for _ in range(2))
+        return first[0] == again[0] and _alike(first[1], again[1])
+
     def continue_with(
         self, prompt: ChatPrompt, encoded: EncodedPrompt, continuations: Sequence[str]
     ) -> ContinuedPrompt:
@@ -353,6 +360,19 @@ def _decoded(image: ImageRef, images: Images, pixels: PixelCache | None) -> tupl
 def _require_some(continuations: Sequence[str]) -> None:
     if not continuations:
         raise ValueError(NO_CONTINUATIONS)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values that a processor made are the same."""
+    import torch
+
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[name], other[name]) for name in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return bool(one == other)
 
 
 def _nonempty(tails: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:

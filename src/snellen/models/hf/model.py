@@ -123,7 +123,7 @@ class HFModel(ShownByName):
             rows = [cast(EncodedPrompt, prompts[i]) for i in places]
             written = self._write(rows, [requests[i] for i in places])
             for i, row, tokens in zip(places, rows, written, strict=True):
-                self._spot_check(requests[i], partial(SpotChecks.check_reply, row=row, tokens=tokens))
+                self._spot_check(requests[i], images, partial(SpotChecks.check_reply, row=row, tokens=tokens))
             return [
                 self._without_thoughts(to_response(self._encoder, row, tokens, ends, requests[i]), requests[i])
                 for i, row, tokens in zip(places, rows, written, strict=True)
@@ -169,7 +169,7 @@ class HFModel(ShownByName):
             with quiet_and_single_threaded(self._layout.model):
                 scored = self._engine.score(rows)
                 for i, row, tails in zip(places, rows, scored, strict=True):
-                    self._spot_check(requests[i], partial(SpotChecks.check_scores, prompt=row, scores=tails))
+                    self._spot_check(requests[i], images, partial(SpotChecks.check_scores, prompt=row, scores=tails))
             return [
                 _scored(row, tails, requests[i].continuations)
                 for i, row, tails in zip(places, rows, scored, strict=True)
@@ -238,13 +238,20 @@ class HFModel(ShownByName):
         order = sorted(chosen, key=lambda place: -len(rows[place].ids))
         return engine.in_batches(batches_in_order(order, range(len(rows)), most), run)
 
-    def _spot_check(self, request: Request, agrees: Callable[[SpotChecks], bool]) -> None:
-        """Warn where `request` was drawn to be checked against the reference and differs from it.
+    def _spot_check(self, request: Request, images: Images, agrees: Callable[[SpotChecks], bool]) -> None:
+        """Warn where `request` was drawn to be checked against the reference and differs from it, or the processor
+        makes other inputs of it a second time.
 
         The reference takes more memory than the path it checks: where there is none, nothing is checked or counted.
         """
         checks = self._spot_checks
-        if checks is None or not checks.drawn(request) or unless_out_of_memory(lambda: agrees(checks)) is not False:
+        if checks is None or not checks.drawn(request):
+            return
+        write = self._conversation.write if request.kind == "generate" else self._conversation.write_scored
+        if not self._encoder.repeats(write(request.messages), images):
+            checks.unrepeatable += 1
+            logger.warning("%s: its processor makes other inputs of %s a second time", self.name, request.sample_id)
+        if unless_out_of_memory(lambda: agrees(checks)) is not False:
             return
         logger.warning(
             "%s: %s differs from the same request run alone by more than rounding; use ?scoring=exact (%s)",
@@ -263,7 +270,7 @@ class HFModel(ShownByName):
                     return
                 verdict: SelfCheckResult = choose_fast_paths(self._engine, probe)
         except UnrepeatableError as error:
-            raise ModelError(f"{name}: {error}; is a part of it in training mode (dropout)?") from error
+            raise ModelError(f"{name}: {error}") from error
         except REFUSALS as error:
             first = " ".join(str(error).split())[:200]
             raise ModelError(

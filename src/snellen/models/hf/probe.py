@@ -14,10 +14,13 @@ from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.devices import Kind, kind_of
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder, extend
 from snellen.models.hf.model_layout import ModelLayout
+from snellen.models.hf.noise import UnrepeatableError
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 
 QUESTIONS = ("What is in the picture?", "How many things do you see here, and which of them is the largest?")
 REPLIES = ("yes", "a red square and two circles")
+REPEATS = 4
+"""Times that each prompt is put together twice, to see whether a processor does so at random."""
 BRIEF = 16
 """Tokens of a text without a picture, where nothing is known to begin at a length."""
 COMPUTE: dict[Kind, float] = {"cpu": 3e12, "accelerator": 3e15}
@@ -47,7 +50,7 @@ def build_probe(
     conversation: Conversation, encoder: Encoder, encoder_decoder: bool, *, pictures: bool = True
 ) -> list[ContinuedPrompt]:
     """Two questions about one picture and one about another, or of their words alone. Raises ValueError when the
-    processor rejects them."""
+    processor rejects them, UnrepeatableError when it makes other inputs of the same."""
     noise = _Noise()
     # Of different shape: what pads them to one size may change what is seen of them (Emu3).
     first_picture, second_picture = noise.add(1, (96, 72)), noise.add(2, (64, 80))
@@ -60,6 +63,11 @@ def build_probe(
         shown = (ImagePart(image),) if pictures else ()
         prompt = conversation.write([Message("user", (*shown, TextPart(question)))])
         encoded = encoder.encode(prompt, noise)
+        if not all(encoder.repeats(prompt, noise) for _ in range(REPEATS)):
+            raise UnrepeatableError(
+                "its processor makes other inputs of the same picture and question a second time, so no answer could "
+                "be repeated; switch off what it does at random"
+            )
         prompts.append(
             encoder.reply_with(encoded, REPLIES) if encoder_decoder else encoder.continue_with(prompt, encoded, REPLIES)
         )

@@ -35,6 +35,9 @@ class SpotChecks:
     reply_deficit: float = 0.0
     """How much likelier another token was than the one that a greedy reply has, at most, in nats."""
 
+    unrepeatable: int = 0
+    """Requests checked of which the processor made other inputs a second time."""
+
     def drawn(self, request: Request) -> bool:
         """Whether `request` is to be checked; sampled replies are not."""
         if request.kind == "generate" and request.decoding.temperature > 0:
@@ -67,7 +70,8 @@ class SpotChecks:
             "loglikelihood": f"largest difference of a token's log-probability {self.score_difference:.2g} nats",
             "generate": f"largest lead of another token than the one written {self.reply_deficit:.2g} nats",
         }
-        return tuple(
+        changed = f"spot checks: requests of which the processor made other inputs a second time: {self.unrepeatable}"
+        return (changed,) * bool(self.unrepeatable) + tuple(
             f"spot checks ({kind}): {count} request{'s' * (count != 1)} answered one row at a time too, {off[kind]} "
             f"(noise allows {self.tolerance.token:.2g})"
             for kind, count in sorted(self.checked.items())
