@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -121,6 +122,18 @@ class Frequencies(LlamaModel):  # type: ignore[misc]
         return super().forward(*args, **{**settings, "position_ids": positions})
 
 
+class Pruning(LlamaModel):  # type: ignore[misc]
+    """Sees of a picture's sixteen tokens the half that is most like the last token of the first forward pass."""
+
+    def forward(self, *args: Any, **settings: Any) -> Any:
+        embeds, past = settings["inputs_embeds"], read_so_far(settings.get("past_key_values"))
+        mask = torch.ones(len(embeds), past + embeds.shape[1], dtype=torch.long)
+        if not past and embeds.shape[1] > 19:
+            alike = (embeds[:, 3:19] @ embeds[:, -1, :, None])[..., 0]
+            mask[:, 3:19] = mask[:, 3:19].scatter(1, alike.argsort(1)[:, :8], 0)
+        return super().forward(*args, **{**settings, "attention_mask": mask})
+
+
 class Reading(tf.LlavaForConditionalGeneration):  # type: ignore[misc]
     """Its vision tower looks at the question."""
 
@@ -157,6 +170,29 @@ def _reading() -> Any:
     return model
 
 
+def quantised() -> Any:
+    """Weights of eight bits, with a scale for all activations of a forward pass together."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.ao.quantization.quantize_dynamic(llava(), {torch.nn.Linear})
+
+
+def selecting(window: int = 8) -> Any:
+    """Attention to so many of the earlier tokens, as Doge's is released: its settings name their number."""
+    return llava(tf.DogeConfig(**LONG_TEXT, keep_window_size=window))
+
+
+def plain_reply(model: Any, row: Any, longest: int) -> list[int]:
+    """Greedy tokens by a loop that a textbook has: each from a forward pass over all before it, and nothing else."""
+    written: list[int] = []
+    while len(written) < longest and (not written or written[-1] != TEXT["eos_token_id"]):
+        ids = torch.tensor([[*row.ids, *written]])
+        with torch.no_grad():
+            output = model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False, **row.extras)
+        written.append(int(output.logits[0, -1].argmax()))
+    return written
+
+
 def long_rope() -> Any:
     """LongRoPE as released, whose settings name the length."""
     rope = {
@@ -184,6 +220,7 @@ ADVERSARIES: dict[str, Callable[[], Any]] = {
     "injection by slot": _text(Slots),
     "frequencies by length": _text(Frequencies),
     "text-dependent tower": _reading,
+    "pruning by the last token": _text(Pruning),
     "LongRoPE": long_rope,
     "a sliding window": sliding,
 }

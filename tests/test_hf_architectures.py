@@ -264,8 +264,8 @@ def test_a_model_whose_scores_depend_on_the_text_after_them_keeps_no_cache() -> 
     """With a single head, Mistral Large 4's indexer gives half of the keys the score 0, and which of them are read
     depends on the length. With the 32 that are published no two keys have one score."""
     verdicts = []
-    for heads in (32, 1):
-        engine, window = by_hand("mistral_large4", of_pixtral(), index_n_heads=heads)
+    for heads, keys in ((32, 64), (1, 16)):
+        engine, window = by_hand("mistral_large4", of_pixtral(), index_n_heads=heads, index_topk=keys)
         verdicts.append(choose_fast_paths(engine, window))
         long, cut = ([replace(prompt, tails=(prompt.tails[2][:count],)) for prompt in window] for count in (5, 3))
         whole = [[tail[:3] for tail in tails] for tails in reference_scores(engine.layout, long)]
@@ -273,6 +273,7 @@ def test_a_model_whose_scores_depend_on_the_text_after_them_keeps_no_cache() -> 
         assert moved > 0.01 if heads == 1 else moved < 1e-4
     causal, other = verdicts
     assert causal.fast_paths.shared and causal.fast_paths.batch
+    assert causal.fast_paths.proved.longest == 63
     assert other.fast_paths.name == "full rows, encoders kept, one row at a time; replies token by token"
     assert "a text without what follows is off by" in other.line
 

@@ -29,10 +29,10 @@ from snellen.errors import ModelError
 from snellen.images import FIRST_FRAME, inspect_image
 from snellen.models.base import Model, load_model
 from snellen.models.hf import encode
-from snellen.models.hf.conversation import CLOSED
+from snellen.models.hf.conversation import THOUGHTLESS
 from snellen.models.hf.devices import unless_out_of_memory
 from snellen.models.hf.lookahead import Lookahead
-from snellen.records import Decoding, ImageRef
+from snellen.records import Decoding, ImageRef, Message, TextPart
 from tiny_archs import CHAT, Pictures, ask
 
 PICTURES = Pictures()
@@ -40,6 +40,17 @@ RED = PICTURES.add("red")
 TRIMS = CHAT.replace("{{ c['text'] }}", "{{ c['text'] | trim }}")
 THINKS = CHAT.replace("{{ '<|assistant|>' }}", "{{ '<|assistant|><think>\\n' }}")
 THINKS_AND_TRIMS = THINKS.replace("{{ c['text'] }}", "{{ c['text'] | trim }}")
+# The user's turn takes parts; the assistant's is printed, or added to a string as in vLLM's template of Pixtral.
+PRINTS = (
+    "{% for m in messages %}{{ '<|' + m['role'] + '|>' }}{% if m['role'] == 'user' %}"
+    "{% for c in m['content'] %}{% if c['type'] == 'image' %}<image>{% else %}{{ c['text'] }}{% endif %}{% endfor %}"
+    "{% else %}{{ m['content'] }}{% endif %}{{ '<|end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+)
+ADDS = PRINTS.replace("{{ m['content'] }}", "{{ m['content'] + eos_token }}").replace(
+    "{{ '<|end|>' }}{% endfor %}", "{% endfor %}"
+)
+HEADS = CHAT.replace("{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}", "")
 REFUSES = "{% if messages[-1]['role'] == 'assistant' %}{{ raise_exception('no opened replies') }}{% endif %}" + CHAT
 
 
@@ -109,9 +120,9 @@ def test_options_are_scored_after_a_thought_that_the_template_opens(folder: Path
     asked = ask("Which?", RED, continuations=("red",))
     assert thinks._conversation.write(asked.messages).text.endswith("<|assistant|><think>\n")
     prompt = thinks._conversation.write_scored(asked.messages)
-    assert prompt.with_reply("red").endswith("<|assistant|><think>\n\n</think>\n\nred")
+    assert prompt.with_reply("red").endswith("<|assistant|>red")
     [scored] = thinks.loglikelihood([asked], PICTURES)
-    assert scored.notes == (CLOSED,)
+    assert scored.notes == (THOUGHTLESS,)
     begun = thinks._conversation.write_scored(ask("Which?", RED, reply="It is").messages)
     assert begun.with_reply("red").endswith("<|assistant|>It is red")
 
@@ -120,12 +131,15 @@ def test_options_are_scored_after_a_thought_that_the_template_opens(folder: Path
     ("template", "words"),
     [
         (CHAT, ""),
-        (THINKS, "opens a thought, which is closed empty before options are scored but not before replies"),
+        (THINKS, "opens a thought before replies, which is empty or missing where options are scored"),
         (TRIMS, "trims opened replies, to which their blank is given back"),
         (REFUSES, "refuses opened replies, so that requests with one fail"),
-        (THINKS_AND_TRIMS, "opens a thought, .*; it trims opened replies"),
+        (PRINTS, ""),
+        (ADDS, ""),
+        (PRINTS.replace("{{ m['content'] }}", ""), "writes replies otherwise .*, so that options cannot be scored"),
+        (THINKS_AND_TRIMS, "opens a thought .*; it trims opened replies"),
     ],
-    ids=["plain", "thinks", "trims", "refuses", "both"],
+    ids=["plain", "thinks", "trims", "refuses", "prints", "adds", "drops", "both"],
 )
 def test_what_a_template_does_to_replies_is_said_once_when_it_is_loaded(
     folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, template: str, words: str
@@ -145,6 +159,103 @@ def test_a_conversation_that_the_template_refuses_fails_alone(folder: Path, tmp_
         "bad_request",
         "the chat template refuses the conversation: no opened replies",
     )
+
+
+def finished_scores(model: Any, words: str, picture: ImageRef, reply: str) -> list[float]:
+    """Log-probabilities of the tokens of `reply` in the talk that the template writes, by the bare model."""
+    processor, net = model._encoder._processor, model._layout.model
+    content = [{"type": "image"}, {"type": "text", "text": words}]
+    for spoken in ([{"type": "text", "text": reply}], reply):
+        talk = [{"role": "user", "content": content}, {"role": "assistant", "content": spoken}]
+        try:
+            text = processor.apply_chat_template(talk)
+        except TypeError:
+            continue
+        if "'type'" not in text:
+            break
+    shown = Image.open(io.BytesIO(PICTURES.read(picture))).convert("RGB")
+    inputs = processor(images=[shown], text=text, return_tensors="pt")
+    ids = inputs["input_ids"][0].tolist()
+    own = model._encoder.tokenizer(reply, add_special_tokens=False)["input_ids"]
+    start = next(i for i in range(len(ids), 0, -1) if ids[i : i + len(own)] == own)
+    with torch.no_grad():
+        values = net(**inputs).logits[0].double().log_softmax(-1)
+    return [float(values[start + i - 1, token]) for i, token in enumerate(own)]
+
+
+@pytest.mark.parametrize("template", [CHAT, PRINTS, ADDS, HEADS], ids=["parts", "prints", "adds", "heads"])
+def test_options_score_as_their_tokens_do_in_the_finished_talk(folder: Path, tmp_path: Path, template: str) -> None:
+    model = with_template(folder, tmp_path / "odd", template)
+    options = ("red", "dark green square")
+    [found] = sums(model, ask("Which?", RED, continuations=options))
+    assert found == pytest.approx([sum(finished_scores(model, "Which?", RED, option)) for option in options], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "refused"),
+    [
+        ("{{ m['content'] | upper }}", "the chat template changes or drops replies"),
+        ("{{ m['content'] | lower }}", ""),
+        ("{{ m['content'][:3] }}", "the chat template changes or drops replies"),
+        ("{{ m['content'] | e if 'x' not in m['content'] else m['content'] }}", ""),
+        ("{{ m['content'][:9] }}", ""),
+        ("", "the chat template changes or drops replies"),
+        ("{{ raise_exception('no replies') }}", "refuses the conversation: no replies"),
+        ("{{ '<think></think>' + m['content'] }}", ""),
+        ("{% if loop.length > 2 %}{{ 'And: ' }}{% endif %}{{ m['content'] }}", ""),
+    ],
+)
+def test_a_reply_that_the_template_does_not_write_as_it_is_is_refused_in_one_line(
+    folder: Path, tmp_path: Path, change: str, refused: str
+) -> None:
+    model = with_template(folder, tmp_path / "odd", PRINTS.replace("{{ m['content'] }}", change))
+    [response] = model.loglikelihood([ask("Which?", RED, continuations=("green",))], PICTURES)
+    if not refused:
+        assert response.error is None
+        [other] = model.loglikelihood([ask("Which?", RED, continuations=("Green",))], PICTURES)
+        assert (other.error is not None) == ("lower" in change)
+        changed = [ask("Which?", RED, continuations=("no", text)) for text in ("Green & blue", "dark green square")]
+        if "| e" in change or ":9" in change:
+            bad = model.loglikelihood(changed[":9" in change :], PICTURES)[0]
+            assert "cannot be scored: in a finished talk the chat template writes it" in bad.error.detail
+        return
+    assert response.error.kind == "bad_request"
+    assert refused in response.error.detail
+    assert "\n" not in response.error.detail
+    [reply] = model.generate([ask("Which?", RED)], PICTURES)
+    assert reply.error is None
+
+
+def test_what_stands_before_a_reply_is_proved_for_each_shape_of_a_talk(folder: Path, tmp_path: Path) -> None:
+    later = PRINTS.replace("{{ m['content'] }}", "{% if loop.length > 2 %}{{ 'And: ' }}{% endif %}{{ m['content'] }}")
+    model = with_template(folder, tmp_path / "odd", later)
+    first = ask("Which?", RED, continuations=("green",))
+    history = (*first.messages, Message("assistant", (TextPart("red"),)), Message("user", (TextPart("Sure?"),)))
+    scored = [model._conversation.write_scored(messages).with_reply("green") for messages in (first.messages, history)]
+    assert [text.endswith("<|assistant|>And: green") for text in scored] == [False, True]
+    titled = PRINTS.replace(
+        "{% for m", "{% if messages|length > 3 %}{{ messages[-1]['content'] }}{% endif %}{% for m", 1
+    )
+    model = with_template(folder, tmp_path / "titled", titled)
+    short, long = model.loglikelihood([first, replace(first, messages=history)], PICTURES)
+    assert short.error is None
+    assert "or what stands before it, otherwise" in long.error.detail
+
+
+def test_a_closing_that_makes_one_token_with_a_reply_is_refused(folder: Path, tmp_path: Path) -> None:
+    glued = with_template(
+        folder, tmp_path / "odd", PRINTS.replace("{{ '<|end|>' }}", "{{ '<|end|>' if m['role'] == 'user' else 'en.' }}")
+    )
+    good, bad = glued.loglikelihood([ask("Which?", RED, continuations=(o,)) for o in ("no (", "dark gre")], PICTURES)
+    assert good.error is None
+    assert "are one token" in bad.error.detail
+
+
+def test_a_question_that_the_template_leaves_out_is_refused(folder: Path, tmp_path: Path) -> None:
+    first_part = CHAT.replace("{% for c in m['content'] %}", "{% for c in m['content'][:2] %}")
+    model = with_template(folder, tmp_path / "odd", first_part)
+    [cut] = model.generate([ask("Which?", RED, RED)], PICTURES)
+    assert cut.error.detail == "the chat template leaves out or changes what the user says: 'Which?'"
 
 
 @pytest.mark.parametrize("option", ["<image>", "<|end|>", "<eos>"])
@@ -378,3 +489,51 @@ def test_a_system_prompt_and_room_to_reason_are_options_of_the_model_string(tmp_
     assert longer.usage.prompt_tokens > short.usage.prompt_tokens
     assert longer.usage.completion_tokens == request.decoding.max_new_tokens + 5
     assert plain.fingerprint() != told.fingerprint()
+
+
+def at_random(monkeypatch: pytest.MonkeyPatch, folder: Path, change: Callable[[Any], Any]) -> None:
+    """Pixels of the folder's image processor are changed after they were computed."""
+    kind = type(load_model(f"hf:{folder}")._encoder._pixels._processor)  # type: ignore[attr-defined]
+    made = kind.__call__
+
+    def changed(self: Any, images: Any, *args: Any, **settings: Any) -> Any:
+        features = made(self, images, *args, **settings)
+        features["pixel_values"] = change(features["pixel_values"])
+        return features
+
+    monkeypatch.setattr(kind, "__call__", changed)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda pixels: pixels + 0.1 * torch.randn_like(pixels),
+        lambda pixels: pixels.flip(-1) if torch.rand(()) < 0.5 else pixels,
+    ],
+    ids=["noise", "flip"],
+)
+def test_a_processor_that_makes_pixels_at_random_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]
+) -> None:
+    at_random(monkeypatch, folder, change)
+    torch.manual_seed(0)
+    with pytest.raises(ModelError, match="its processor makes other inputs of the same picture and question"):
+        load_model(f"hf:{folder}")
+
+
+def test_words_that_are_split_at_random_are_refused(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "dropout")
+    file = tmp_path / "dropout" / "tokenizer.json"
+    file.write_text(re.sub(r'"dropout": null', '"dropout": 0.3', file.read_text()))
+    with pytest.raises(ModelError, match="its processor makes other inputs of the same picture and question"):
+        load_model(f"hf:{tmp_path / 'dropout'}")
+
+
+def test_a_picture_that_alone_is_cropped_at_random_is_warned_of(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    at_random(monkeypatch, folder, lambda pixels: pixels + torch.rand(()) * bool((pixels == pixels[..., :1]).all()))
+    model: Any = load_model(f"hf:{folder}")
+    sums(model, ask("Which?", RED, continuations=("red", "no")))
+    assert "its processor makes other inputs of Which? a second time" in caplog.text
+    assert "spot checks: requests of which the processor made other inputs a second time: 1" in model.findings()

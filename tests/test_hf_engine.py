@@ -18,22 +18,23 @@ from accelerate import dispatch_model
 
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
 from snellen.models.hf.engine import Engine, batches_in_order
+from snellen.models.hf.full_forward import write_token_by_token
 from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.noise import largest_difference
 from snellen.models.hf.prefix_cache import RECENT, PrefixCache
-from snellen.models.hf.reference import write_token_by_token
+from snellen.models.hf.reference import reference_scores
 from snellen.models.hf.selfcheck import choose_fast_paths
 from tiny_configs import ARCHITECTURES, asked, make, normal, tokens
 
 EXPECTED = {
-    "PaliGemma": "tree, prompt shared, features kept, trunks kept",
+    "PaliGemma": "tree, prompt shared, features kept, trunks kept; with a picture, others plain",
     "Mllama": "tree, picture shared, features kept, one forward",
     "Gemma 3": "rows, picture shared, features kept, one group at a time",
     "BLIP-2 FlanT5": "full rows, encoders kept",
     "InstructBLIP FlanT5": "full rows, encoders kept",
     "Florence-2": "full rows, encoders kept",
-    "GIT": "rows, picture shared, features kept",
+    "GIT": "rows, picture shared, features kept; with a picture, others plain",
     "Kosmos-2": "rows, picture shared, features kept, trunks kept",
 }
 EVERYTHING = "tree, picture shared, features kept, one forward, trunks kept"
@@ -61,6 +62,23 @@ def test_the_self_check_finds_the_right_strategy_and_it_equals_the_plain_path(
     plain = engine_of(model, rows=1).score(window, PLAIN)
     assert largest_difference(plain, engine.score(window, verdict.fast_paths)) < 1e-4
     assert largest_difference(plain, [[*scores] for scores in engine.score(window, PLAIN)]) < 1e-4
+
+
+def test_texts_without_a_picture_score_as_one_row_at_a_time(architecture: tuple[str, Any, Any]) -> None:
+    _, model, head = architecture
+    engine = engine_of(model)
+    engine.fast_paths = choose_fast_paths(engine, asked(head)).fast_paths
+    window = [
+        ContinuedPrompt(EncodedPrompt(tokens(7 + i, 9 + i * i), {}), (tokens(1, 1), tokens(2, 5), tokens(3, 3)))
+        for i in range(3)
+    ]
+    try:
+        expected = reference_scores(engine.layout, window)
+    except (TypeError, ValueError) as error:  # it reads no text alone
+        with pytest.raises(type(error)):
+            engine.score(window)
+        return
+    assert largest_difference(expected, engine.score(window)) < 1e-4
 
 
 def test_scores_see_the_picture(architecture: tuple[str, Any, Any]) -> None:

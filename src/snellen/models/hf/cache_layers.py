@@ -61,19 +61,24 @@ def crop_cache(cache: Any, length: int) -> Any:
     if not plain_layers(cache):
         return None
     twin = copy_cache(cache)
-    for layer in twin.layers:
+    for layer in filter(_holds_tokens, twin.layers):
         layer.keys, layer.values = layer.keys[:, :, :length], layer.values[:, :, :length]
     return twin
 
 
 def plain_layers(cache: Any) -> bool:
-    """Whether each layer holds the keys and values of all tokens and nothing else, such as a window or a picture."""
+    """Whether each layer holds the keys and values of all tokens and nothing else, such as a window or a picture; or
+    nothing at all, as a picture's layers do where there is none (Mllama)."""
     layers = cache.layers
     if states_beside_layers(cache):
         return False
     return all(type(layer).__name__ == "DynamicLayer" for layer in layers) and (
-        len({layer.keys.shape[2] for layer in layers}) == 1
+        len({layer.keys.shape[2] for layer in filter(_holds_tokens, layers)}) == 1
     )
+
+
+def _holds_tokens(layer: Any) -> bool:
+    return layer.keys is not None
 
 
 def _has_rows(value: Any, count: int | None) -> bool:

@@ -20,6 +20,14 @@ KNOWN_PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "timm",
 """Packages whose modules, wrappers and hooks are known."""
 GENERATED = "<string>"
 """Where Python says that the methods of a dataclass stand."""
+OPAQUE = ("torch.jit", "torch._ops", "torch._C")
+"""Where torch keeps kinds of objects that run what others have written, compiled."""
+POINTWISE = frozenset({"gelu", "relu", "selu", "sigmoid", "silu", "softplus", "tanh"})
+"""Functions of torch without Python code that a module may hold as its activation. Others may mix places."""
+CACHED = type(functools.cache(lambda: None))
+"""What `functools.cache` makes of a function."""
+PLAIN_DATA = ("builtins", "collections", "collections.abc", "types", "typing")
+"""Where kinds of objects come from that run nothing of their own: collections, and annotations."""
 
 
 def unknown_code(model: Any) -> tuple[str, ...]:
@@ -52,7 +60,8 @@ def in_training_mode(model: Any) -> tuple[str, ...]:
 
 
 def _of_class(kind: type) -> Iterator[Any]:
-    """The methods of a class and its bases, and the functions of the modules that they are defined in."""
+    """The methods of a class and its bases, and the functions of the modules that they are defined in; of objects in
+    their places the kind."""
     for base in kind.__mro__:
         if base is object:
             continue
@@ -64,12 +73,65 @@ def _of_class(kind: type) -> Iterator[Any]:
 
 
 def _of_instance(module: Any) -> Iterator[Any]:
-    """The functions that an instance has of its own: patched methods, hooks, kinds of parameters."""
+    """What an instance has of its own that may run: patched methods, hooks, objects, kinds of parameters."""
     own = vars(module)
-    yield from _functions(value for name, value in own.items() if not name.startswith("_backward"))
-    yield from _functions([own.get("_forward_hooks", {}), own.get("_forward_pre_hooks", {})])
+    yield from _held([value for name, value in own.items() if not name.startswith("_backward") and name != "_modules"])
     for values in (own.get("_parameters", {}), own.get("_buffers", {})):
         yield from {type(value) for value in values.values() if value is not None}
+
+
+def _held(values: Iterable[Any]) -> Iterator[Any]:
+    """Functions and objects among `values`, the kinds of these, and what they hold in turn.
+
+    An object is called like a function wherever it stands, and one that is not called itself may hold what is.
+    """
+    waiting, seen = list(values), set[int]()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen or value is None or isinstance(value, (str, int, float)):
+            continue
+        seen.add(id(value))
+        if inspect.isclass(value):
+            yield value
+        elif isinstance(value, functools.partial):
+            waiting += [value.func, *value.args, *value.keywords.values()]
+        elif inspect.ismethod(value):
+            waiting += [value.__func__, value.__self__]
+        elif inspect.isfunction(value):
+            yield value
+            cells = [cell.cell_contents for cell in value.__closure__ or () if _filled(cell)]
+            # What a known decorator calls stands in its closure, among much that is no code.
+            waiting += [vars(value).get("__wrapped__"), *filter(callable, cells)]
+        elif inspect.isbuiltin(value):
+            yield value
+        elif isinstance(value, CACHED):
+            waiting.append(value.__wrapped__)
+        else:
+            yield type(value)
+            waiting += _contents(value)
+
+
+def _contents(value: Any) -> list[Any]:
+    """What an object holds: the items of a collection, and the attributes of what is no module of a model, whose own
+    are looked at in its turn."""
+    import torch
+
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return list(value)
+    if isinstance(value, (torch.nn.Module, torch.Tensor)):
+        return []
+    return list(getattr(value, "__dict__", {}).values())
+
+
+def _filled(cell: Any) -> bool:
+    """Whether a variable of a closure has a value yet."""
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
 
 
 def _registered() -> Iterator[tuple[str, Iterable[Any]]]:
@@ -94,14 +156,15 @@ def _named_by(module: ModuleType) -> list[Any]:
 
 
 def _functions(values: Iterable[Any]) -> Iterator[Any]:
-    """The functions among `values`, and in mappings among them, with all that they wrap."""
+    """The functions among `values`, and in mappings among them, with all that they wrap; of objects that are called
+    like functions their kind."""
     for value in values:
         if isinstance(value, property):
             yield from _functions(part for part in (value.fget, value.fset) if part is not None)
         elif isinstance(value, (staticmethod, classmethod)):
             yield from _functions([value.__func__])
         elif isinstance(value, functools.partial):
-            yield from _functions([value.func])
+            yield from _functions([value.func, *value.args, *value.keywords.values()])
         elif inspect.ismethod(value):
             yield from _functions([value.__func__])
         elif inspect.isfunction(value):
@@ -109,11 +172,20 @@ def _functions(values: Iterable[Any]) -> Iterator[Any]:
             yield from _functions([value.__wrapped__] if hasattr(value, "__wrapped__") else [])
         elif isinstance(value, dict):
             yield from _functions(list(value.values()))
+        elif isinstance(value, CACHED):
+            yield from _functions([value.__wrapped__])
+        elif callable(value) and not (inspect.isclass(value) or inspect.isbuiltin(value)):
+            yield type(value)
 
 
 def _known(part: Any) -> bool:
     if inspect.isclass(part):
-        return part.__module__ == "builtins" or part.__module__.partition(".")[0] in KNOWN_PACKAGES
+        origin = part.__module__
+        if origin.startswith(OPAQUE):
+            return False
+        return origin in PLAIN_DATA or origin.partition(".")[0] in KNOWN_PACKAGES
+    if inspect.isbuiltin(part):
+        return part.__name__ in POINTWISE and (part.__module__ or "torch").startswith("torch")
     file = part.__code__.co_filename
     if file == GENERATED:
         return (part.__module__ or "").partition(".")[0] in KNOWN_PACKAGES and part.__name__.startswith("__")

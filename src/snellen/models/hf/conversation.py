@@ -1,14 +1,17 @@
 """Messages to prompt text, by the model's own chat template or a format in `formats.toml`.
 
 The separator between the assistant header and a reply (a space after "ASSISTANT:", nothing after
-"<|assistant|>") is derived from the template: a rendered reply is compared with the generation prompt.
+"<|assistant|>") is derived from the template: a rendered reply is compared with the generation prompt. What a template
+makes of one reply says nothing of another, nor of another talk, so each text that is scored is looked up in the
+finished talk (`Conversation.finish`).
 """
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from types import MappingProxyType
@@ -16,8 +19,8 @@ from typing import Any
 
 import msgspec
 
-from snellen.models.thoughts import THOUGHTS
-from snellen.records import ImagePart, ImageRef, Message, TextPart
+from snellen.models.thoughts import THOUGHTS, split_thoughts
+from snellen.records import ImagePart, ImageRef, Message, Role, TextPart
 
 OPENING = "([{<\"'\u2018\u201c\u00ab/-"
 """A reply that continues after one of these is not preceded by a space."""
@@ -59,7 +62,9 @@ def without_control_tokens(text: str, tokens: Sequence[str]) -> str:
     return text
 
 
-CLOSED = "the template opens a thought, which was closed empty before the continuations"
+THOUGHTLESS = (
+    "the template opens a thought, which is empty or missing in the finished talk that continuations are scored in"
+)
 
 
 @dataclass(frozen=True)
@@ -77,8 +82,11 @@ class ChatPrompt:
 
     def with_reply(self, continuation: str) -> str:
         """The full text if the reply is `continuation`."""
-        join = "" if continuation[:1].isspace() else self.join
-        return self.text + self.added + join + continuation
+        return self.text + self.added + self.joined(continuation)
+
+    def joined(self, continuation: str) -> str:
+        """`continuation` with what separates it from the prompt."""
+        return continuation if continuation[:1].isspace() else self.join + continuation
 
 
 class Conversation:
@@ -94,10 +102,12 @@ class Conversation:
         if isinstance(self._template, dict):
             self._template = self._template.get("default") or next(iter(self._template.values()))
         self._render = processor if hasattr(processor, "apply_chat_template") else tokenizer
+        self.complete = bool(self._template) and self._render is tokenizer
+        """Whether prompts have all special tokens, so that none are added: a tokenizer's own template writes them."""
         self._format = formats().get(model_type, formats()["plain"])
         self._placeholder = str(getattr(processor, "image_token", None) or "<image>")
         self._specials = control_tokens(tokenizer, self._placeholder)
-        self._as_parts = bool(self._template) and self._takes_parts()
+        self._as_parts = self._read_forms() if self._template else {}
         self.join = self._read_join() if self._template else self._format.join
         format_name = model_type if model_type in formats() else "plain"
         self.name = "chat template" if self._template else f"format {format_name}"
@@ -112,40 +122,74 @@ class Conversation:
         question, blank = Message("user", (TextPart("x"),)), Message("assistant", (TextPart(f"{_MARK} "),))
         found = []
         if self.opened_thought:
-            found.append("opens a thought, which is closed empty before options are scored but not before replies")
+            found.append("opens a thought before replies, which is empty or missing where options are scored")
         try:
             if not self._render_messages((question, blank), continued=True).endswith(f"{_MARK} "):
                 found.append("trims opened replies, to which their blank is given back")
         except ValueError:
             found.append("refuses opened replies, so that requests with one fail")
+        try:
+            self.finish((question,), self.write_scored((question,)), "An Answer")
+        except ValueError:
+            found.append("writes replies otherwise than its prompts begin them, so that options cannot be scored")
         return tuple(found)
 
     def write(self, messages: Sequence[Message]) -> ChatPrompt:
         """The prompt for `messages`; a final assistant message is left open."""
         continued = messages[-1].role == "assistant"
-        join, added = self.join, "" if self._template else self._format.added
-        if continued:
-            opening = messages[-1].text
-            join = "" if not opening or opening[-1].isspace() or opening[-1] in OPENING else " "
-        images = tuple(part.image for message in messages for part in message.content if isinstance(part, ImagePart))
         text = self._by_template(messages, continued) if self._template else self._by_format(messages)
-        return ChatPrompt(text, images, join, added)
+        join, added = self._join_of(messages), "" if self._template else self._format.added
+        return ChatPrompt(text, _images(messages), join, added)
+
+    def _join_of(self, messages: Sequence[Message]) -> str:
+        """What separates a prompt of `messages` from its reply."""
+        if messages[-1].role != "assistant":
+            return self.join
+        opening = messages[-1].text
+        return "" if not opening or opening[-1].isspace() or opening[-1] in OPENING else " "
 
     def write_scored(self, messages: Sequence[Message]) -> ChatPrompt:
-        """The prompt before continuations that are scored: outside a thought, even if the template opens one.
+        """The prompt before continuations that are scored: by a template, the finished talk up to where they begin.
 
-        The thought is left empty: "<think>", a blank line, "</think>", a blank line, as Qwen3's template writes it
-        when it is told not to think.
+        It may differ from the prompt of a reply: it opens no thought, and its header of the assistant may be another.
+        Raises ValueError for a template that changes or drops replies.
         """
-        prompt = self.write(messages)
-        if closing := self._thought(prompt.text):
-            return replace(prompt, text=f"{prompt.text.rstrip()}\n\n{closing}\n\n", join="", notes=(CLOSED,))
-        return prompt
+        if not self._template:
+            return self.write(messages)
+        continued = messages[-1].role == "assistant"
+        talk = _answered(messages, (messages[-1].text if continued else "") + _MARK)
+        before, found, _ = self._render_messages(talk, continued=False, opened=False).rpartition(_MARK)
+        if not found:
+            raise ValueError("continuations cannot be scored: the chat template changes or drops replies")
+        self._require_words(before, messages)
+        notes = (THOUGHTLESS,) if self.opened_thought and not continued else ()
+        text = before if continued else before.rstrip(" ")
+        join = self._join_of(messages) if continued else before[len(text) :]
+        return ChatPrompt(text, _images(messages), join, notes=notes)
 
     @cached_property
     def opened_thought(self) -> str:
         """What closes the thought that the template opens before a reply; empty if it opens none."""
         return self._thought(self.write((Message("user", (TextPart("x"),)),)).text)
+
+    def finish(self, messages: Sequence[Message], prompt: ChatPrompt, reply: str) -> str:
+        """The finished talk, as the template writes it once `reply` was given to `messages`, whose `write_scored` is
+        `prompt`. It begins with the prompt and the reply; without a template it is that.
+
+        Raises ValueError where it does not begin so: the tokens that are scored would be none that the template writes.
+        """
+        written, joined = prompt.with_reply(self.as_text(reply)), prompt.joined(reply)
+        if not self._template:
+            return written
+        continued = messages[-1].role == "assistant"
+        spoken = messages[-1].text + joined if continued else joined.removeprefix(prompt.join)
+        finished = self._render_messages(_answered(messages, spoken), continued=False, opened=False)
+        if not finished.startswith(written):
+            raise ValueError(
+                f"{_shortened(reply)!r} cannot be scored: in a finished talk the chat template writes it, or what "
+                "stands before it, otherwise"
+            )
+        return finished
 
     @staticmethod
     def _thought(text: str) -> str:
@@ -158,16 +202,27 @@ class Conversation:
 
     def _by_template(self, messages: Sequence[Message], continued: bool) -> str:
         text = self._render_messages(messages, continued)
+        self._require_words(text, messages)
         if continued and messages[-1].text.strip():
             # A template that trims would glue "The answer is " and the reply together.
             opening = self.as_text(messages[-1].text)
             text = text.rstrip() + opening[len(opening.rstrip()) :]
         return text
 
-    def _render_messages(self, messages: Sequence[Message], continued: bool) -> str:
-        return self._apply(
-            [{"role": message.role, "content": self._content(message)} for message in messages], continued
-        )
+    def _require_words(self, text: str, messages: Sequence[Message]) -> None:
+        """Raise ValueError unless `text` has all that is said in `messages`; earlier thoughts may be missing."""
+        for message in messages:
+            for part in message.content:
+                words = part.text if isinstance(part, TextPart) else ""
+                words = split_thoughts(words).answer if message.role == "assistant" else words
+                if self.as_text(words).strip() not in text:
+                    raise ValueError(
+                        f"the chat template leaves out or changes what the {message.role} says: {_shortened(words)!r}"
+                    )
+
+    def _render_messages(self, messages: Sequence[Message], continued: bool, opened: bool = True) -> str:
+        talk = [{"role": message.role, "content": self._content(message)} for message in messages]
+        return self._apply(talk, continued, opened)
 
     def _apply(self, messages: list[dict[str, Any]], continued: bool, opened: bool = True) -> str:
         """Render the template; `opened` adds the assistant header unless the last message is to be continued.
@@ -185,12 +240,12 @@ class Conversation:
                 continue_final_message=continued,
                 **self._template_options,
             )
-        except TemplateError as error:
+        except (TemplateError, TypeError) as error:
             raise ValueError(f"the chat template refuses the conversation: {error}") from error
         return text
 
     def _content(self, message: Message) -> list[dict[str, str]] | str:
-        if self._as_parts:
+        if self._as_parts[message.role]:
             return [
                 {"type": "text", "text": self.as_text(part.text)} if isinstance(part, TextPart) else {"type": "image"}
                 for part in message.content
@@ -216,24 +271,57 @@ class Conversation:
                 text += form.between if i < len(messages) - 1 else ""
         return text
 
-    def _takes_parts(self) -> bool:
-        """Whether the template wants content as a list of parts, or as one string."""
-        probe = [{"role": "user", "content": [{"type": "text", "text": _MARK}]}]
+    def _read_forms(self) -> dict[Role, bool]:
+        """By role, whether the template takes content as a list of parts, or else as one string.
+
+        It may differ from role to role: a user's turn has pictures, and an assistant's may be added to another string.
+        """
+        forms: dict[Role, bool] = {}
+        turns: tuple[tuple[Role, tuple[Role, ...]], ...] = (
+            ("user", ("user",)),
+            ("assistant", ("user", "assistant")),
+            ("system", ("system", "user")),
+        )
+        for role, talk in turns:
+            usual = forms.get("user", True)
+            tried = ({**forms, role: usual}, {**forms, role: not usual})
+            # Where neither keeps the words, a string shows by its changes what a list would show by its brackets.
+            forms[role] = next((form[role] for form in tried if self._keeps_words(talk, role, form)), False)
+        return forms
+
+    def _keeps_words(self, talk: Sequence[Role], role: Role, as_parts: Mapping[Role, bool]) -> bool:
+        """Whether the template writes the words of `role` in a talk, and not the list that they are in."""
+        part = {"type": "text", "text": _MARK}
+        other = {"type": "text", "text": "x"}
+        contents = {name: part if name == role else other for name in talk}
+        probe = [
+            {"role": name, "content": [contents[name]] if as_parts[name] else contents[name]["text"]} for name in talk
+        ]
         try:
-            text = self._apply(probe, continued=False)
-        except (TypeError, ValueError):
+            text = self._apply(probe, continued=False, opened=talk[-1] == "user")
+        except ValueError:
             return False
-        return _MARK in text and "'type'" not in text and '"type"' not in text
+        return _MARK in text and not any(form in text for form in (str(part), json.dumps(part)))
 
     def _read_join(self) -> str:
-        exchange = [Message("user", (TextPart("x"),)), Message("assistant", (TextPart(_MARK),))]
-        prompt, replied = (
-            [{"role": m.role, "content": self._content(m)} for m in messages] for messages in (exchange[:1], exchange)
-        )
-        opened = self._apply(prompt, continued=False)
+        question, reply = Message("user", (TextPart("x"),)), Message("assistant", (TextPart(_MARK),))
         try:
-            rendered = self._apply(replied, continued=False, opened=False)
+            opened = self._render_messages((question,), continued=False)
+            before, found, _ = self._render_messages((question, reply), continued=False, opened=False).rpartition(_MARK)
         except ValueError:  # it refuses replies, so nothing says what comes before one
             return ""
-        before = rendered[: rendered.rfind(_MARK)]
-        return before[len(opened) :] if before.startswith(opened) else ""
+        return before[len(opened) :] if found and before.startswith(opened) else ""
+
+
+def _images(messages: Sequence[Message]) -> tuple[ImageRef, ...]:
+    return tuple(part.image for message in messages for part in message.content if isinstance(part, ImagePart))
+
+
+def _answered(messages: Sequence[Message], reply: str) -> tuple[Message, ...]:
+    """`messages` with `reply`, in place of one that is opened."""
+    before = messages[:-1] if messages[-1].role == "assistant" else messages
+    return (*before, Message("assistant", (TextPart(reply),)))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -180,12 +180,15 @@ def _nested(value: Any, depth: int, form: type[list[Any]] | type[tuple[Any, ...]
 class Encoder:
     """Turns prompts into model inputs for one processor."""
 
-    def __init__(self, processor: Any, named: frozenset[str] | None = None, closes: bool = False) -> None:
+    def __init__(
+        self, processor: Any, named: frozenset[str] | None = None, closes: bool = False, complete: bool = False
+    ) -> None:
         """`named`: the inputs that the model names; others that the processor makes are left out. None: all are taken.
 
-        `closes`: a prompt keeps its closing token, as an encoder's text does.
+        `closes`: a prompt keeps its closing token, as an encoder's text does. `complete`: a prompt has all its special
+        tokens, and the tokenizer adds none.
         """
-        self._closes = closes
+        self._closes, self._complete = closes, complete
         self._processor = processor
         self._named = named
         for name in named or ():
@@ -214,6 +217,13 @@ class Encoder:
         closed = spelled.closing and ids[-spelled.closing :] == spelled.ids[-spelled.closing :]
         return truncate(encoded, len(ids) - spelled.closing) if closed and not self._closes else encoded
 
+    def repeats(self, prompt: ChatPrompt, images: Images) -> bool:
+        """Whether the processor makes the same of a prompt once more, from copies of its pictures, whose pixels are not
+        kept. One that crops, flips or splits words at random makes an answer depend on chance."""
+        shown = [self._picture(image, images)[0] for image in prompt.images]
+        first, again = (self._process([picture.copy() for picture in shown], prompt.text) for _ in range(2))
+        return first[0] == again[0] and _alike(first[1], again[1])
+
     def continue_with(
         self, prompt: ChatPrompt, encoded: EncodedPrompt, continuations: Sequence[str]
     ) -> ContinuedPrompt:
@@ -223,7 +233,9 @@ class Encoder:
         alone = self._spell(opened)
         spelled = [self._spell(prompt.with_reply(text)) for text in continuations]
         unclosed = [replace(text, ids=text.ids[: len(text.ids) - text.closing]) for text in spelled]
-        count = continuation_boundary(unclosed, len(opened))
+        # What the template puts before a reply is no part of it, but for a token that reaches into the reply.
+        separated = not any(text[:1].isspace() for text in continuations)
+        count = continuation_boundary(unclosed, len(opened) + len(prompt.join) * separated)
         prompt_ids = alone.ids[: len(alone.ids) - alone.closing]
         shared_length = next(
             (i for i in range(min(count, len(prompt_ids))) if prompt_ids[i] != unclosed[0].ids[i]),
@@ -240,6 +252,16 @@ class Encoder:
             )
         context = extend(shared, unclosed[0].ids[shared_length:count], 0)
         return ContinuedPrompt(context, _nonempty([text.ids[count:] for text in unclosed]))
+
+    def require_beginning(self, text: str, whole: str) -> None:
+        """Raise ValueError unless the tokens of `text` are those that `whole`, which begins with it, begins with."""
+        ids, after = self._spell(text), self._spell(whole)
+        own = ids.ids[: len(ids.ids) - ids.closing]
+        if after.ids[: len(own)] != own:
+            raise ValueError(
+                f"the reply that ends in {text[-30:]!r} cannot be scored: its end and what the chat template puts "
+                f"behind it ({whole[len(text) :][:30]!r}) are one token"
+            )
 
     def _marks_reply(self, ids: Sequence[int], prompt_ids: Sequence[int]) -> bool:
         """Whether the processor put a control token behind the prompt, as Fuyu's and Chameleon's do, so that nothing of
@@ -312,7 +334,7 @@ class Encoder:
     def _adds_specials(self, text: str) -> bool:
         """Whether the tokenizer should add special tokens: not if the template already wrote the opening token."""
         opening = getattr(self.tokenizer, "bos_token", None)
-        return not (opening and text.startswith(opening))
+        return not (self._complete or (opening and text.startswith(opening)))
 
     def _spell(self, text: str) -> TokenizedText:
         spelled = self.tokenizer(
@@ -338,6 +360,19 @@ def _decoded(image: ImageRef, images: Images, pixels: PixelCache | None) -> tupl
 def _require_some(continuations: Sequence[str]) -> None:
     if not continuations:
         raise ValueError(NO_CONTINUATIONS)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values that a processor made are the same."""
+    import torch
+
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[name], other[name]) for name in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return bool(one == other)
 
 
 def _nonempty(tails: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:

@@ -13,7 +13,7 @@ from snellen.errors import ModelError
 from snellen.models.hf.cached_forward import CachedState, prefill
 from snellen.models.hf.devices import input_device, kind_of, total_memory, unless_out_of_memory
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, truncate
-from snellen.models.hf.full_forward import continuation_rows, score_rows
+from snellen.models.hf.full_forward import continuation_rows, score_rows, write_token_by_token
 from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.model_layout import ModelLayout, encoder_input_digest, to_prefix_item
 from snellen.models.hf.prefix_cache import PrefixCache
@@ -23,7 +23,7 @@ from snellen.models.hf.prefix_sharing import (
     score_by_rows,
     score_by_tree,
 )
-from snellen.models.hf.reference import Scores, write_token_by_token
+from snellen.models.hf.reference import Scores
 from snellen.models.hf.tree_attention import TreeState, extend_trees, run_trees
 from snellen.models.hf.vision_cache import VisionCache, caching_vision
 from snellen.models.hf.written import TokenPicker

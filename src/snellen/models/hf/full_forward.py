@@ -1,4 +1,4 @@
-"""Log-likelihood by full forward passes with nothing shared: the reference for every fast path."""
+"""Scores and replies by full forward passes with nothing shared: the last rung of the ladder."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from snellen.models.hf.collate import pad_rows, to_device
 from snellen.models.hf.devices import input_device, sent
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
 from snellen.models.hf.model_layout import ModelLayout
+from snellen.models.hf.written import TokenPicker, Written
 
 Row = tuple[EncodedPrompt, tuple[int, ...]]
 """A context, and the tokens after it that are scored."""
@@ -23,6 +24,32 @@ def score_rows(layout: ModelLayout, rows: Sequence[Row]) -> list[list[float]]:
     """Log-probability (nats, float32) of every scored token of every row, in one forward pass."""
     logits = decoder_logits(layout, rows) if layout.encoder_decoder else _logits(layout, rows)
     return [token_scores(values, tail).tolist() for values, (_, tail) in zip(logits, rows, strict=True)]
+
+
+def write_token_by_token(
+    layout: ModelLayout, rows: Sequence[EncodedPrompt], pick: TokenPicker, longest: int
+) -> list[list[int]]:
+    """New tokens of every request, each from a forward pass over its prompt and all tokens before, and nothing else."""
+    import torch
+
+    replies = []
+    with torch.inference_mode():
+        for place, row in enumerate(rows):
+            written = Written(1, pick([place]))
+            while len(written.said[0]) < longest and not written.ended[0]:
+                written.choose(_next_logits(layout, row, written.said[0]))
+            replies.append(written.said[0])
+    return replies
+
+
+def _next_logits(layout: ModelLayout, context: EncodedPrompt, written: Sequence[int]) -> Any:
+    """[1, vocabulary]: the logits that predict the token after `written`."""
+    if layout.encoder_decoder:
+        # The last token of a row is predicted alone, and not read.
+        return decoder_logits(layout, [(context, (*written, layout.pad))])[0][-1:]
+    batch = to_device(layout.model, pad_rows([extend(context, written, layout.reply_type)], layout.pad, "right"))
+    layout.forget_positions()
+    return layout.model(**batch, use_cache=False).logits[:, -1]
 
 
 def token_scores(logits: Any, tail: Sequence[int]) -> Any:
@@ -47,7 +74,8 @@ def _logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
     start = min(len(context.ids) for context, _ in rows) - 1
     length = batch["input_ids"].shape[1]
     layout.forget_positions()
-    logits = model(**batch, **logits_to_keep(model, length - start), use_cache=False).logits[:, start - length :]
+    kept = {} if layout.all_logits else logits_to_keep(model, length - start)
+    logits = model(**batch, **kept, use_cache=False).logits[:, start - length :]
     return [logits[i, len(context.ids) - 1 - start :] for i, (context, _) in enumerate(rows)]
 
 

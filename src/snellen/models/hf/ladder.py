@@ -22,6 +22,8 @@ class ProvedRange:
     """Tokens of the longest text, continuation included; None: any length."""
     pictures: frozenset[int] | None = None
     """Numbers of pictures in a text; None: any number."""
+    blind: bool = True
+    """Whether texts without a picture are among them."""
 
     def covers(self, tokens: int, more: int, pictures: int) -> bool:
         """Whether a prompt of `tokens` with up to `more` after it, and with so many pictures, is within it."""
@@ -29,6 +31,7 @@ class ProvedRange:
             self.shortest <= tokens
             and (self.longest is None or tokens + more <= self.longest)
             and (self.pictures is None or pictures in self.pictures)
+            and (self.blind or pictures > 0)
         )
 
     @property
@@ -41,6 +44,8 @@ class ProvedRange:
             limits.append(f"up to {self.longest} tokens")
         if self.pictures is not None:
             limits.append(f"with {' or '.join(map(str, sorted(self.pictures)))} pictures")
+        elif not self.blind:
+            limits.append("with a picture")
         return " ".join(limits)
 
 
@@ -78,6 +83,11 @@ class FastPaths:
     def shares(self) -> bool:
         """Whether anything is done otherwise than by the reference."""
         return self.cache or self.vision_cache or self.batch or self.writing != "token by token"
+
+    @property
+    def runs_together(self) -> bool:
+        """Whether texts are run otherwise than each by itself and from its beginning."""
+        return self.cache or self.batch
 
     @property
     def together(self) -> RowsTogether:

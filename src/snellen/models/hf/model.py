@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from snellen.errors import DataError, ModelError, SnellenError
 from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec, ReplyListener, ShownByName, parse_spec, read_options
-from snellen.models.hf.conversation import Conversation
+from snellen.models.hf.conversation import ChatPrompt, Conversation
 from snellen.models.hf.decoding import decoding_group, generate_plainly, telling, to_response, token_picker
 from snellen.models.hf.devices import Kind as DeviceKind
 from snellen.models.hf.devices import kind_of, unless_out_of_memory
@@ -31,11 +31,13 @@ from snellen.models.hf.thresholds import longest_text
 from snellen.models.thoughts import split_thoughts
 from snellen.records import ContinuationScore, ErrorKind, Failure, ImageRef, Kind, Request, Response, Usage
 
-ADAPTER = "hf 4"
+ADAPTER = "hf 5"
 """Version of the adapter; increases when the same model would answer differently."""
 ROWS: dict[DeviceKind, int] = {"cpu": 16, "accelerator": 32}
 TOKENS: dict[DeviceKind, int] = {"cpu": 4096, "accelerator": 16384}
 """Initial limits of one forward pass, lowered when memory runs out."""
+PROOFS = 10_000
+"""Finished talks that are remembered to be as their prompts begin them."""
 UNUSABLE = (DataError, OSError, MemoryError, *REFUSALS)
 """Errors of one request on its way to the model: a broken picture, a prompt too long, a processor that gives up."""
 logger = logging.getLogger("snellen")
@@ -71,11 +73,18 @@ class HFModel(ShownByName):
         self._layout = read_layout(loaded.model, _pad_token(loaded), _tokenizer(loaded).eos_token_id)
         if oddities := self._conversation.oddities:
             logger.warning("%s: the chat template %s", name, "; it ".join(oddities))
-        self._encoder = Encoder(loaded.processor, input_names(loaded.model), closes=self._layout.encoder_decoder)
+        self._encoder = Encoder(
+            loaded.processor,
+            input_names(loaded.model),
+            closes=self._layout.encoder_decoder,
+            complete=self._conversation.complete,
+        )
         self._longest = longest_text(loaded.model)
         exact = options.scoring == "exact"
         self._engine = Engine(self._layout, 1 if exact else self.batch_size, TOKENS[kind])
         self._spot_checks: SpotChecks | None = None
+        self._finished: set[tuple[Any, ...]] = set()
+        """Shapes of talks and replies whose finished talks were looked at."""
         self._check(name, exact, loaded.sees_pictures)
 
     def fingerprint(self) -> dict[str, str]:
@@ -114,7 +123,7 @@ class HFModel(ShownByName):
             rows = [cast(EncodedPrompt, prompts[i]) for i in places]
             written = self._write(rows, [requests[i] for i in places])
             for i, row, tokens in zip(places, rows, written, strict=True):
-                self._spot_check(requests[i], partial(SpotChecks.check_reply, row=row, tokens=tokens))
+                self._spot_check(requests[i], images, partial(SpotChecks.check_reply, row=row, tokens=tokens))
             return [
                 self._without_thoughts(to_response(self._encoder, row, tokens, ends, requests[i]), requests[i])
                 for i, row, tokens in zip(places, rows, written, strict=True)
@@ -160,7 +169,7 @@ class HFModel(ShownByName):
             with quiet_and_single_threaded(self._layout.model):
                 scored = self._engine.score(rows)
                 for i, row, tails in zip(places, rows, scored, strict=True):
-                    self._spot_check(requests[i], partial(SpotChecks.check_scores, prompt=row, scores=tails))
+                    self._spot_check(requests[i], images, partial(SpotChecks.check_scores, prompt=row, scores=tails))
             return [
                 _scored(row, tails, requests[i].continuations)
                 for i, row, tails in zip(places, rows, scored, strict=True)
@@ -229,13 +238,20 @@ class HFModel(ShownByName):
         order = sorted(chosen, key=lambda place: -len(rows[place].ids))
         return engine.in_batches(batches_in_order(order, range(len(rows)), most), run)
 
-    def _spot_check(self, request: Request, agrees: Callable[[SpotChecks], bool]) -> None:
-        """Warn where `request` was drawn to be checked against the reference and differs from it.
+    def _spot_check(self, request: Request, images: Images, agrees: Callable[[SpotChecks], bool]) -> None:
+        """Warn where `request` was drawn to be checked against the reference and differs from it, or the processor
+        makes other inputs of it a second time.
 
         The reference takes more memory than the path it checks: where there is none, nothing is checked or counted.
         """
         checks = self._spot_checks
-        if checks is None or not checks.drawn(request) or unless_out_of_memory(lambda: agrees(checks)) is not False:
+        if checks is None or not checks.drawn(request):
+            return
+        write = self._conversation.write if request.kind == "generate" else self._conversation.write_scored
+        if not self._encoder.repeats(write(request.messages), images):
+            checks.unrepeatable += 1
+            logger.warning("%s: its processor makes other inputs of %s a second time", self.name, request.sample_id)
+        if unless_out_of_memory(lambda: agrees(checks)) is not False:
             return
         logger.warning(
             "%s: %s differs from the same request run alone by more than rounding; use ?scoring=exact (%s)",
@@ -254,7 +270,7 @@ class HFModel(ShownByName):
                     return
                 verdict: SelfCheckResult = choose_fast_paths(self._engine, probe)
         except UnrepeatableError as error:
-            raise ModelError(f"{name}: {error}; is a part of it in training mode (dropout)?") from error
+            raise ModelError(f"{name}: {error}") from error
         except REFUSALS as error:
             first = " ".join(str(error).split())[:200]
             raise ModelError(
@@ -262,7 +278,8 @@ class HFModel(ShownByName):
                 "it may be no vision-language model, or of an architecture that this adapter does not know"
             ) from error
         self._engine.fast_paths = verdict.fast_paths
-        self._spot_checks = SpotChecks(self._layout, verdict.tolerance) if verdict.fast_paths.shares else None
+        shares = verdict.fast_paths.shares
+        self._spot_checks = SpotChecks(self._layout, verdict.tolerance, not verdict.alone) if shares else None
         if verdict.line:
             # Without a cached prompt every option costs a prefill, so the user should know why it is slow.
             slow = not (verdict.fast_paths.cache or self._layout.encoder_decoder)
@@ -285,10 +302,26 @@ class HFModel(ShownByName):
                 continued = self._encoder.reply_with(encoded, texts)
             else:
                 continued = self._encoder.continue_with(prompt, encoded, texts)
+                self._require_finished(request, prompt)
             self._within(continued.context, max(map(len, continued.tails)))
             return continued
         except UNUSABLE as error:
             return _failed(error)
+
+    def _require_finished(self, request: Request, prompt: ChatPrompt) -> None:
+        """Raise ValueError unless each text that is scored has the tokens that it has in the finished talk.
+
+        Proved once for each shape of a talk and each text.
+        """
+        shape = tuple((message.role, tuple(map(type, message.content))) for message in request.messages)
+        opening = request.messages[-1].text if request.messages[-1].role == "assistant" else None
+        for reply in request.continuations:
+            if (proof := (shape, opening, prompt.join, reply)) not in self._finished:
+                finished = self._conversation.finish(request.messages, prompt, reply)
+                self._encoder.require_beginning(prompt.with_reply(self._conversation.as_text(reply)), finished)
+                if len(self._finished) >= PROOFS:
+                    self._finished.clear()
+                self._finished.add(proof)
 
     def _within(self, encoded: EncodedPrompt, more: int) -> EncodedPrompt:
         """Raise ValueError for a prompt that leaves no room for the reply: cutting it would change the question."""

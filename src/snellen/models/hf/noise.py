@@ -38,7 +38,7 @@ class Tolerance:
 
 
 class UnrepeatableError(ValueError):
-    """A model that scores the same prompt differently from one forward pass to the next."""
+    """A model that scores the same prompt differently from one forward pass to the next, or is shown it differently."""
 
 
 def measure_tolerance(layout: ModelLayout, prompts: Sequence[ContinuedPrompt], scores: Sequence[Scores]) -> Tolerance:
@@ -54,7 +54,8 @@ def measure_tolerance(layout: ModelLayout, prompts: Sequence[ContinuedPrompt], s
     noise = None if wide is None else max(largest_difference(scores, wide), repeated)
     if repeated > assumed:
         raise UnrepeatableError(
-            f"the same prompt scored twice differs by {repeated:.2g} nats, so no score of this model could be trusted"
+            f"the same prompt scored twice differs by {repeated:.2g} nats, so no score of this model could be trusted; "
+            "is a part of it in training mode (dropout)?"
         )
     if wide is None or noise is None:
         return Tolerance(assumed, 2 * assumed)

@@ -14,12 +14,15 @@ from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.devices import Kind, kind_of
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder, extend
 from snellen.models.hf.model_layout import ModelLayout
+from snellen.models.hf.noise import UnrepeatableError
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 
 QUESTIONS = ("What is in the picture?", "How many things do you see here, and which of them is the largest?")
 REPLIES = ("yes", "a red square and two circles")
-
-
+REPEATS = 4
+"""Times that each prompt is put together twice, to see whether a processor does so at random."""
+BRIEF = 16
+"""Tokens of a text without a picture, where nothing is known to begin at a length."""
 COMPUTE: dict[Kind, float] = {"cpu": 3e12, "accelerator": 3e15}
 """Floating-point operations that long probes may take: about ten seconds."""
 PASSES = 16
@@ -47,7 +50,7 @@ def build_probe(
     conversation: Conversation, encoder: Encoder, encoder_decoder: bool, *, pictures: bool = True
 ) -> list[ContinuedPrompt]:
     """Two questions about one picture and one about another, or of their words alone. Raises ValueError when the
-    processor rejects them."""
+    processor rejects them, UnrepeatableError when it makes other inputs of the same."""
     noise = _Noise()
     # Of different shape: what pads them to one size may change what is seen of them (Emu3).
     first_picture, second_picture = noise.add(1, (96, 72)), noise.add(2, (64, 80))
@@ -60,6 +63,11 @@ def build_probe(
         shown = (ImagePart(image),) if pictures else ()
         prompt = conversation.write([Message("user", (*shown, TextPart(question)))])
         encoded = encoder.encode(prompt, noise)
+        if not all(encoder.repeats(prompt, noise) for _ in range(REPEATS)):
+            raise UnrepeatableError(
+                "its processor makes other inputs of the same picture and question a second time, so no answer could "
+                "be repeated; switch off what it does at random"
+            )
         prompts.append(
             encoder.reply_with(encoded, REPLIES) if encoder_decoder else encoder.continue_with(prompt, encoded, REPLIES)
         )
@@ -72,12 +80,16 @@ def with_repetition(prompt: ContinuedPrompt) -> ContinuedPrompt:
 
 
 def without_picture(probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int) -> list[ContinuedPrompt]:
-    """A prompt of a few words without a picture, with a short continuation and one that reaches `length` tokens."""
+    """Two prompts of a few words without a picture, each with a short continuation and a longer one; the first's
+    reaches `length` tokens."""
     words = _words(probe, layout)
     drawn = random.Random(1)
-    start = tuple(drawn.choice(words) for _ in range(4))
-    after = tuple(drawn.choice(words) for _ in range(max(2, length - len(start))))
-    return [ContinuedPrompt(EncodedPrompt(start, {}), (after[:2], after))]
+    prompts = []
+    for count, most in ((4, length), (7, BRIEF)):
+        start = tuple(drawn.choice(words) for _ in range(count))
+        after = tuple(drawn.choice(words) for _ in range(max(2, most - count)))
+        prompts.append(ContinuedPrompt(EncodedPrompt(start, {}), (after[:2], after)))
+    return prompts
 
 
 def stretched(probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int) -> list[ContinuedPrompt]:

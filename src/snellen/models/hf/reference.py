@@ -1,6 +1,7 @@
 """The reference: one row at a time, no cache, no padding, log-softmax in float64.
 
-A batch is no reference: where rows change one another it is wrong by itself.
+A batch is no reference: where rows change one another it is wrong by itself. Nor is what shares a fault with the path
+that it checks, so inputs are put together here by code that no path uses.
 """
 
 from __future__ import annotations
@@ -9,12 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from snellen.models.hf.collate import pad_rows, to_device
-from snellen.models.hf.devices import double
-from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
-from snellen.models.hf.full_forward import decoder_logits
+from snellen.models.hf.devices import double, input_device
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Tensors
 from snellen.models.hf.model_layout import ModelLayout
-from snellen.models.hf.written import TokenPicker, Written
 
 Scores = list[list[float]]
 """Log-probabilities of one request: one list per continuation, one number per token."""
@@ -22,7 +20,7 @@ Scores = list[list[float]]
 
 @dataclass(frozen=True)
 class ReferenceReply:
-    """What one full forward pass over a prompt and a reply says of the reply."""
+    """What full forward passes over a prompt and a reply say of the reply."""
 
     scores: list[float]
     """Log-probability of each token of the reply, in nats."""
@@ -35,39 +33,57 @@ def reference_scores(layout: ModelLayout, prompts: Sequence[ContinuedPrompt]) ->
     return [[reference_reply(layout, prompt.context, tail).scores for tail in prompt.tails] for prompt in prompts]
 
 
-def reference_reply(layout: ModelLayout, context: EncodedPrompt, reply: Sequence[int]) -> ReferenceReply:
-    """Scores and deficits of the tokens of `reply` after `context`."""
+def reference_reply(
+    layout: ModelLayout, context: EncodedPrompt, reply: Sequence[int], *, stepwise: bool = False
+) -> ReferenceReply:
+    """Scores and deficits of the tokens of `reply` after `context`, by one forward pass over both.
+
+    `stepwise`: by one pass for each token, over what stands before it and nothing else. Where the scores of a text
+    depend on the text after it, this alone says what a reply should have been.
+    """
     import torch
 
     with torch.inference_mode():
-        values = double(_all_logits(layout, context, reply)).log_softmax(-1)
+        if stepwise:
+            logits = torch.stack([_logits(layout, context, reply[:place])[-1] for place in range(len(reply))])
+        elif layout.encoder_decoder:
+            logits = _logits(layout, context, reply[:-1])
+        else:
+            logits = _logits(layout, context, reply)[-len(reply) - 1 : -1]
+        values = double(logits).log_softmax(-1)
         scores = values.gather(-1, torch.tensor(reply, device=values.device)[:, None])[:, 0]
         return ReferenceReply(scores.tolist(), (values.amax(-1) - scores).tolist())
 
 
-def write_token_by_token(
-    layout: ModelLayout, rows: Sequence[EncodedPrompt], pick: TokenPicker, longest: int
-) -> list[list[int]]:
-    """New tokens of every request, each from a forward pass over its prompt and all tokens before."""
+def _logits(layout: ModelLayout, context: EncodedPrompt, after: Sequence[int]) -> Any:
+    """[places, vocabulary]: what the model says at each place of `context` and `after`, or of a decoder's text: its
+    first token and `after`. Nothing else is in the forward pass. All logits are computed: what a model makes of a
+    request for the last ones is not to be trusted here."""
     import torch
 
-    replies = []
-    with torch.inference_mode():
-        for place, row in enumerate(rows):
-            written = Written(1, pick([place]))
-            while len(written.said[0]) < longest and not written.ended[0]:
-                # The place after the last token is asked for by a token that is not looked at.
-                written.choose(_all_logits(layout, row, (*written.said[0], layout.pad))[-1:])
-            replies.append(written.said[0])
-    return replies
-
-
-def _all_logits(layout: ModelLayout, context: EncodedPrompt, reply: Sequence[int]) -> Any:
-    """[len(reply), vocabulary]: the logits that predict the tokens of `reply`."""
-    if layout.encoder_decoder:
-        return decoder_logits(layout, [(context, tuple(reply))])[0][: len(reply)]
-    whole = extend(context, reply, layout.reply_type)
-    batch = to_device(layout.model, pad_rows([whole], layout.pad, "right"))
+    device = input_device(layout.model)
     layout.forget_positions()
-    # All logits are computed: what a model makes of a request for the last ones is not to be trusted here.
-    return layout.model(**batch, use_cache=False).logits[0, -len(reply) - 1 : -1]
+    if layout.encoder_decoder:
+        inputs = _inputs(layout, context, ())
+        inputs["decoder_input_ids"] = torch.tensor([[layout.start, *after]], device=device)
+    else:
+        inputs = _inputs(layout, context, after)
+    return layout.model(**inputs, use_cache=False).logits[0]
+
+
+def _inputs(layout: ModelLayout, context: EncodedPrompt, after: Sequence[int]) -> Tensors:
+    """The inputs of one row. Where there is one entry per token, a text has a picture's view of the last token before
+    it, or the kind of a reply."""
+    import torch
+
+    device, ids = input_device(layout.model), torch.tensor([[*context.ids, *after]])
+    inputs = {"input_ids": ids.to(device), "attention_mask": torch.ones_like(ids).to(device)}
+    for name, value in context.extras.items():
+        if name in context.per_token and after:
+            kind = layout.reply_type if name == "token_type_ids" else 0
+            own = torch.full((1, len(after)), kind, dtype=value.dtype) if value.ndim == 2 else value[:, -1:]
+            value = torch.cat([value, *[own] * (1 if value.ndim == 2 else len(after))], dim=1)
+        if isinstance(value, torch.Tensor):
+            value = value.to(device, layout.model.dtype if value.is_floating_point() else value.dtype)
+        inputs[name] = value
+    return inputs

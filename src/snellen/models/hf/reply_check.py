@@ -14,6 +14,7 @@ from snellen.models.hf.decoding import generate_rows
 from snellen.models.hf.devices import double
 from snellen.models.hf.encode import EncodedPrompt
 from snellen.models.hf.engine import Engine
+from snellen.models.hf.full_forward import write_token_by_token
 from snellen.models.hf.ladder import FastPaths, Writing
 from snellen.models.hf.load import import_transformers
 from snellen.models.hf.model_layout import ModelLayout
@@ -76,7 +77,9 @@ def generated_replies(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> lis
     return replies
 
 
-def reply_flaw(layout: ModelLayout, row: EncodedPrompt, reply: ProbeReply, tolerance: Tolerance) -> str:
+def reply_flaw(
+    layout: ModelLayout, row: EncodedPrompt, reply: ProbeReply, tolerance: Tolerance, stepwise: bool = False
+) -> str:
     """How a reply of at most REPLY tokens differs from the reference; empty if it does not."""
     if not reply.tokens or (len(reply.tokens) < REPLY and reply.tokens[-1] not in layout.end_tokens):
         return "stops early"
@@ -84,7 +87,7 @@ def reply_flaw(layout: ModelLayout, row: EncodedPrompt, reply: ProbeReply, toler
     count = next((i for i, token in enumerate(reply.tokens) if token == layout.image_token), len(reply.tokens))
     if not count:
         return ""
-    reference = reference_reply(layout, row, reply.tokens[:count])
+    reference = reference_reply(layout, row, reply.tokens[:count], stepwise=stepwise)
     if max(reference.deficits) > tolerance.token:
         return "writes another token"
     off = max(abs(a - b) for a, b in zip(reference.scores, reply.scores[:count], strict=True))
@@ -92,16 +95,21 @@ def reply_flaw(layout: ModelLayout, row: EncodedPrompt, reply: ProbeReply, toler
 
 
 def choose_writing(
-    engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: FastPaths, tolerance: Tolerance
+    engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: FastPaths, tolerance: Tolerance, cached: bool = True
 ) -> tuple[Writing, dict[str, str]]:
-    """The fastest way to write replies to `rows` that equals the reference, and why the faster ones are refused."""
+    """The fastest way to write replies to `rows` that equals the reference, and why the faster ones are refused.
+
+    Without `cached` none that keeps what was read of a text is tried. Raises ValueError where not even a forward pass
+    for each token writes what the reference says.
+    """
     together, alone = [list(rows)], [[row] for row in rows]
     ways: dict[Writing, list[list[EncodedPrompt]]] = {}
-    if fast_paths.cache:
-        ways["shared"] = together
-    if fast_paths.batch:
-        ways["generate in batches"] = together
-    ways["generate"] = alone
+    if cached:
+        if fast_paths.cache:
+            ways["shared"] = together
+        if fast_paths.batch:
+            ways["generate in batches"] = together
+        ways["generate"] = alone
     refusals: dict[str, str] = {}
     for way, batches in ways.items():
         try:
@@ -111,6 +119,10 @@ def choose_writing(
         if not any(flaws):
             return way, refusals
         refusals[f"replies {way}"] = next(filter(None, flaws))
+    picker = GreedyPicker(engine.layout.end_tokens)
+    replies = picked_replies(picker, write_token_by_token(engine.layout, rows[:1], picker, REPLY))
+    if wrong := reply_flaw(engine.layout, rows[0], replies[0], tolerance, stepwise=True):
+        raise ValueError(f"a reply that is written by one forward pass for each token {wrong}")
     return "token by token", refusals
 
 

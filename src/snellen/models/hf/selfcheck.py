@@ -16,13 +16,13 @@ from snellen.models.hf.engine import Engine
 from snellen.models.hf.ladder import PLAIN, FastPaths, ProvedRange
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.noise import Tolerance, flaw, largest_difference, measure_tolerance
-from snellen.models.hf.probe import affordable_length, stretched, text_length, with_repetition, without_picture
+from snellen.models.hf.probe import BRIEF, affordable_length, stretched, text_length, with_repetition, without_picture
 from snellen.models.hf.probe_cost import ProbeCost, counting
 from snellen.models.hf.reference import Scores, reference_scores
 from snellen.models.hf.reply_check import REFUSALS, REPLY, choose_writing, error_line
 from snellen.models.hf.thresholds import ModelFacts, crossing_length, longest_text, read_facts
 
-PLAINLY, CACHE, LONG, SHORT = "one row at a time", "a cached prompt", "a long text", "a short text"
+PLAINLY, CACHE, LONG, SHORT = "one row at a time", "a cached prompt", "a long text", "a text without a picture"
 ALONE, NOT_ALONE = "a text without what follows", "scores depend on the text after them"
 BACKWARDS = "the reverse order"
 PRUNED, LAST_LOGITS = "a last block run only where logits are read", "logits of the last places alone"
@@ -53,7 +53,7 @@ HOLES = ("ragged", "tree", "at_once")
 MARGIN = 32
 """Tokens by which a long probe exceeds the length that it crosses."""
 LONGEST_UNKNOWN = 2048
-"""Tokens of the longest probe where nothing is known of where behaviour begins."""
+"""Tokens of the longest probe where nothing is known of where behaviour begins, or of what follows."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ class SelfCheckResult:
     tolerance: Tolerance
     facts: ModelFacts
     cost: ProbeCost
+    alone: bool = True
+    """Whether scores of a text do not depend on the text after it."""
 
     @property
     def line(self) -> str:
@@ -103,10 +105,9 @@ def choose_fast_paths(
         fast_paths = check.fast_paths()
         rows = [prompt.context for prompt in (*check.probe, *check.long_prompts)]
         everywhere = replace(fast_paths, proved=ProvedRange())
-        writing, refusals = choose_writing(engine, rows, everywhere, check.tolerance)
-        if check.facts.doubt and not fast_paths.cache:
-            # Its own `generate` keeps a cache, which was found wrong, at least on some texts.
-            writing = "token by token"
+        # Its own `generate` keeps a cache, which was found wrong, at least on some texts.
+        cached = check.keeps and not (check.facts.doubt and not fast_paths.cache)
+        writing, refusals = choose_writing(engine, rows, everywhere, check.tolerance, cached)
     chosen = replace(fast_paths, writing=writing)
     engine.prefix_cache.clear()
     return SelfCheckResult(
@@ -116,13 +117,15 @@ def choose_fast_paths(
         check.tolerance,
         check.facts,
         cost,
+        check.alone,
     )
 
 
 def plain_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> FastPaths:
     """The last rung; replies are written by the model's own `generate` if that equals the reference."""
     check = _SelfCheck(engine, list(probe), ModelFacts())
-    writing, _ = choose_writing(engine, [prompt.context for prompt in probe], PLAIN, check.tolerance)
+    alone = check.scores_stand_alone()
+    writing, _ = choose_writing(engine, [prompt.context for prompt in probe], PLAIN, check.tolerance, alone)
     return replace(PLAIN, writing=writing)
 
 
@@ -137,6 +140,10 @@ class _SelfCheck:
         self.refusals: dict[str, str] = {}
         self.long_prompts: list[ContinuedPrompt] = []
         """Prompts beyond a length, if what was chosen holds there."""
+        self.alone = True
+        """Whether no text was found whose scores depend on the text after it."""
+        self.keeps = True
+        """Whether what was read of a text may be kept for what follows."""
         scores = reference_scores(engine.layout, probe)
         self.tolerance = measure_tolerance(engine.layout, [probe[0], probe[-1]], [scores[0], scores[-1]])
         # What stands twice has one reference.
@@ -144,8 +151,13 @@ class _SelfCheck:
             [*own, own[prompt.tails.index(prompt.tails[-1])]] for own, prompt in zip(scores, self.probe, strict=True)
         ]
         self._case = _Case(self.probe, again)
-        if not self._agrees(PLAINLY, PLAIN, _Case(self.probe[:1], again[:1])):
-            raise ValueError(f"scored one row at a time it {self.refusals[PLAINLY]} from its own logits")
+        first = _Case(self.probe[:1], again[:1])
+        if not self._agrees(PLAINLY, PLAIN, first):
+            # Where activations are scaled together, as in dynamic quantisation, logits depend on which are asked for.
+            engine.layout = replace(engine.layout, last=None, all_logits=True)
+            wrong = self.refusals.pop(PLAINLY)
+            if not self._agrees(PLAINLY, PLAIN, first):
+                raise ValueError(f"scored one row at a time it {wrong} from its own logits")
         del self.differences[PLAINLY]
 
     def fast_paths(self) -> FastPaths:
@@ -155,8 +167,14 @@ class _SelfCheck:
         if self._given is None:
             self.facts = self._read_facts(chosen.cache)
         forbidden = forbidden_paths(self.facts, self._longest_text())
-        if (self.facts.doubt or self.facts.lengths) and not self._scores_stand_alone(self._case):
-            chosen, forbidden = FastPaths(), dict.fromkeys(TOGETHER, NOT_ALONE)
+        unsure = self.facts.doubt or self.facts.lengths or not chosen.cache
+        why = (
+            NOT_ALONE
+            if unsure and not self._scores_stand_alone(self._case)
+            else selects(self.facts, self._longest_text())
+        )
+        if why:
+            self.keeps, chosen, forbidden = False, FastPaths(), dict.fromkeys(TOGETHER, why)
         for name, path in WIDER.items():
             if not all(getattr(chosen, needed) for needed in NEEDS.get(name, ())):
                 continue
@@ -166,7 +184,7 @@ class _SelfCheck:
                 chosen = wider
         if not self._agrees(BACKWARDS, chosen, _Case(self._case.prompts[::-1], self._case.scores[::-1])):
             chosen = PLAIN
-        return self._in_its_range(chosen)
+        return self._from_its_shortest(self._in_its_range(chosen))
 
     def _cache_agrees(self) -> bool:
         """Whether a cached prompt agrees, if need be with another layout, which is then the engine's."""
@@ -196,36 +214,42 @@ class _SelfCheck:
         return [(PRUNED, everywhere), (LAST_LOGITS, replace(everywhere, all_logits=True))]
 
     def _in_its_range(self, chosen: FastPaths) -> FastPaths:
-        """`chosen` with the range of texts that it holds for, or a lower rung that holds on long texts."""
+        """`chosen` with the longest text that it holds for, or a lower rung that holds on long texts."""
         facts, here = self.facts, self._longest_text()
-        if chosen == PLAIN or not (facts.doubt or facts.lengths):
+        if not chosen.runs_together or not (facts.doubt or facts.lengths):
             return chosen
-        ahead, limits = facts.ahead(here), self._limits()
+        ahead, crossing = facts.ahead(here), crossing_length(facts)
         if not (facts.doubt or facts.odd_layers or facts.reached(here)):
             return replace(chosen, proved=ProvedRange(longest=ahead - 1 if ahead else None))
-        length = min(crossing_length(facts) + MARGIN, limits)
-        if facts.doubt:
-            length = max(length, min(LONGEST_UNKNOWN, limits))
-        crossed = not facts.doubt and length > crossing_length(facts)
-        if length <= here:
-            return self._from_its_shortest(replace(chosen, proved=ProvedRange(longest=None if crossed else here)))
-        return self._from_its_shortest(self._beyond(chosen, length, ProvedRange(longest=None if crossed else length)))
+        surely = facts.endless and not facts.doubt
+        length = crossing + MARGIN if surely else max(crossing + MARGIN, LONGEST_UNKNOWN)
+        length = min(length, self._limits(), *([facts.selecting[1] - 1] if facts.selecting else []))
+        proved = ProvedRange(longest=None if surely and length > crossing else max(length, here))
+        return replace(chosen, proved=proved) if length <= here else self._beyond(chosen, length, proved)
 
     def _from_its_shortest(self, chosen: FastPaths) -> FastPaths:
         """`chosen` with the shortest prompt and the numbers of pictures that it was proved for."""
         shortest = min(len(prompt.context.ids) for prompt in self.probe)
         pictures = frozenset(len(prompt.context.digests) for prompt in self.probe)
-        if chosen == PLAIN or not (self.facts.doubt or self.facts.reached(shortest)):
+        unsure = bool(self.facts.doubt or self.facts.reached(shortest))
+        if not chosen.runs_together or (pictures == {0} and not unsure):
             return chosen
-        prompts = without_picture(self.probe, self.engine.layout, self._longest_text())
+        prompts = without_picture(self.probe, self.engine.layout, self._longest_text() if unsure else BRIEF)
         try:
             case = _Case(prompts, reference_scores(self.engine.layout, prompts))
         except REFUSALS as error:
+            if not unsure:  # there are no such texts
+                return chosen
             self.refusals[SHORT] = error_line(error)
             case = None
-        if case is not None and self._agrees(SHORT, chosen, case):
+        agrees = case is not None and self._agrees(SHORT, chosen, case)
+        if not unsure:
+            return replace(chosen, proved=replace(chosen.proved, blind=agrees))
+        if agrees:
             shortest, pictures = 0, pictures | {0}
-        proved = replace(chosen.proved, shortest=shortest, pictures=pictures if self.facts.doubt else None)
+        proved = replace(
+            chosen.proved, shortest=shortest, pictures=pictures if self.facts.doubt else None, blind=agrees
+        )
         return replace(chosen, proved=proved)
 
     def _beyond(self, chosen: FastPaths, length: int, proved: ProvedRange) -> FastPaths:
@@ -245,6 +269,10 @@ class _SelfCheck:
         self.long_prompts = prompts[1:2]
         return replace(rung, proved=proved)
 
+    def scores_stand_alone(self) -> bool:
+        """Whether the scores of the probe's continuations do not depend on what follows."""
+        return self._scores_stand_alone(self._case)
+
     def _scores_stand_alone(self, case: _Case) -> bool:
         """Whether the first half of a prompt's longest continuation scores the same without the second.
 
@@ -261,7 +289,7 @@ class _SelfCheck:
         difference = largest_difference(expected, found)
         self.differences[ALONE] = max(difference, self.differences.get(ALONE, 0.0))
         if difference > self.tolerance.token:
-            self.refusals[ALONE] = "differs"
+            self.refusals[ALONE], self.alone = "differs", False
         return difference <= self.tolerance.token
 
     def _agrees(self, name: str, fast_paths: FastPaths, case: _Case) -> bool:
@@ -303,6 +331,13 @@ class _SelfCheck:
         most = longest_text(model)
         length = affordable_length(model)
         return length if most is None else min(length, most - REPLY)
+
+
+def selects(facts: ModelFacts, length: int) -> str:
+    """Why nothing that was read of a text may be kept, in texts of `length` tokens; empty if it may."""
+    if facts.selecting is None or facts.selecting[1] > length:
+        return ""
+    return f"a part of the text is selected ({facts.selecting[0]}, from {facts.selecting[1]:,} tokens)"
 
 
 def forbidden_paths(facts: ModelFacts, length: int) -> dict[str, str]:

@@ -12,6 +12,7 @@ from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.noise import Tolerance, largest_difference
 from snellen.models.hf.reference import Scores, reference_reply, reference_scores
+from snellen.models.hf.reply_check import REPLY
 from snellen.records import Request
 
 ONE_IN = 1000
@@ -24,12 +25,18 @@ class SpotChecks:
 
     layout: ModelLayout
     tolerance: Tolerance
+    stepwise: bool = False
+    """Whether a reply is checked by one forward pass for each of its first tokens, and not by one for all: texts change
+    what is said of those before them."""
     checked: dict[str, int] = field(default_factory=dict)
     """Requests checked, by kind."""
     score_difference: float = 0.0
     """The largest difference of a token's log-probability, in nats."""
     reply_deficit: float = 0.0
     """How much likelier another token was than the one that a greedy reply has, at most, in nats."""
+
+    unrepeatable: int = 0
+    """Requests checked of which the processor made other inputs a second time."""
 
     def drawn(self, request: Request) -> bool:
         """Whether `request` is to be checked; sampled replies are not."""
@@ -49,7 +56,9 @@ class SpotChecks:
         ends = self.layout.end_tokens
         count = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
         count = next((i for i, token in enumerate(tokens[:count]) if token == self.layout.image_token), count)
-        deficit = max(reference_reply(self.layout, row, tokens[:count]).deficits) if count else 0.0
+        count = min(count, REPLY) if self.stepwise else count
+        reference = reference_reply(self.layout, row, tokens[:count], stepwise=self.stepwise) if count else None
+        deficit = max(reference.deficits) if reference else 0.0
         self._count("generate")
         self.reply_deficit = max(self.reply_deficit, deficit)
         return deficit <= self.tolerance.token
@@ -61,7 +70,8 @@ class SpotChecks:
             "loglikelihood": f"largest difference of a token's log-probability {self.score_difference:.2g} nats",
             "generate": f"largest lead of another token than the one written {self.reply_deficit:.2g} nats",
         }
-        return tuple(
+        changed = f"spot checks: requests of which the processor made other inputs a second time: {self.unrepeatable}"
+        return (changed,) * bool(self.unrepeatable) + tuple(
             f"spot checks ({kind}): {count} request{'s' * (count != 1)} answered one row at a time too, {off[kind]} "
             f"(noise allows {self.tolerance.token:.2g})"
             for kind, count in sorted(self.checked.items())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 from snellen.models.hf.cache_layers import states_beside_layers
@@ -24,8 +23,13 @@ OTHER_SETTING = re.compile(
     r"|dropout|^top_k$|factor|spatial_|res_block"
 )
 """Settings that are counts of something else, of pictures, or sampling."""
+SELECTION = re.compile(r"top_?k|keep_window|landmark|sparse|rope$")
+"""Settings of how many tokens are read of a longer text, chosen by what the text says, or of a text's last place. What
+such a model says of a token may depend on how many others were read with it, in one text and not in the next."""
 UNIT_SETTING = re.compile(r"block|chunk|compress|stride|kpool")
-"""Settings that are the size of a unit, of which another setting may be a number."""
+"""Settings that are the size of a unit, of which a selection may be a number."""
+WINDOW = "sliding_window"
+"""The setting behind which each token is read as the one before it, however long the text is."""
 PICTURE_PART = re.compile(r"(model\.)?[a-z_]*(vision|visual|image_encoder|multi_modal_projector|connector)")
 """Beginnings of the names that the code of a model gives to what it puts pictures through, and nothing else."""
 ROW_SETTING = re.compile(r"capacity|drop_tokens")
@@ -75,6 +79,25 @@ class ModelFacts:
         """Names of the settings that act on texts of `length` tokens already."""
         return tuple(f"{name}={value}" for name, value in self.lengths if value <= length)
 
+    @property
+    def selecting(self) -> tuple[str, int] | None:
+        """The first setting by which a part of a text is selected, and from how many tokens; None if none does.
+
+        Of blocks so many are read: 16 blocks of 128 are 2,048 tokens."""
+        units = [value for name, value in self.lengths if UNIT_SETTING.search(name) and not SELECTION.search(name)]
+        unit = min(units, default=1)
+        found = [
+            (name, value * unit if UNIT_SETTING.search(name) else value)
+            for name, value in self.lengths
+            if SELECTION.search(name)
+        ]
+        return min(found, key=lambda setting: setting[1], default=None)
+
+    @property
+    def endless(self) -> bool:
+        """Whether the lengths that are named are windows, beyond which nothing else begins."""
+        return all(name == WINDOW for name, _ in self.lengths)
+
     def ahead(self, length: int) -> int | None:
         """The first length beyond `length` at which something begins."""
         return min((value for _, value in self.lengths if value > length), default=None)
@@ -102,11 +125,8 @@ def longest_text(model: Any) -> int | None:
 
 
 def crossing_length(facts: ModelFacts) -> int:
-    """Tokens of a text on which all lengths that are named act, and all that two of them make together
-    (blocks of 128 of which 16 are read begin to differ at 2,048); 0 if none is named."""
-    values = [value for _, value in facts.lengths]
-    pairs = combinations(facts.lengths, 2)
-    return max((*values, *(a * b for (x, a), (y, b) in pairs if UNIT_SETTING.search(f"{x} {y}"))), default=0)
+    """Tokens of a text on which all lengths act that are named, but for selections; 0 if none is named."""
+    return max((value for name, value in facts.lengths if not SELECTION.search(name)), default=0)
 
 
 def _lengths(model: Any) -> Iterator[tuple[str, int]]:
