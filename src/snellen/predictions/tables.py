@@ -43,7 +43,8 @@ def _fault(path: Path, benchmark: str) -> str:
         named = [name for name in REPLIES if name in columns]
         return f"there are columns {' and '.join(named)}" if named else "there is no column prediction"
     if "prediction" in columns and (rotations := _rotations(columns, table.rows)):
-        return f"it shows questions again with their options turned ({rotations[0]}), which only a circular form joins"
+        turned = f"it shows questions again with their options turned ({rotations[0]})"
+        return f"{turned}; leave --as out, or name a circular form"
     return ""
 
 
