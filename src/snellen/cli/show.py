@@ -163,6 +163,12 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]],
         for row in rows:
             out.out(msgspec.json.encode(dict(zip(header, row, strict=True))).decode())
         return
+    rows = [[short_name(cell).replace("\n", " ") for cell in row] for row in rows]
+    if not sys.stdout.isatty():  # a row a line, for whatever reads them
+        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in (header, *rows))
+        out.out("\n".join([title, *lines]))
+        return
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
