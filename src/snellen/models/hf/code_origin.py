@@ -107,7 +107,10 @@ def _held(values: Iterable[Any]) -> Iterator[Any]:
         elif isinstance(value, CACHED):
             waiting.append(value.__wrapped__)
         else:
-            yield type(value)
+            kind = type(value)
+            # A path of the standard library runs nothing; what can be called may be anything, as an operator is.
+            if callable(value) or kind.__module__.partition(".")[0] not in sys.stdlib_module_names:
+                yield kind
             waiting += _contents(value)
 
 

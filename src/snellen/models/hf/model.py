@@ -248,7 +248,9 @@ class HFModel(ShownByName):
         if checks is None or not checks.drawn(request):
             return
         write = self._conversation.write if request.kind == "generate" else self._conversation.write_scored
-        if not self._encoder.repeats(write(request.messages), images):
+        with without_warnings():
+            repeats = self._encoder.repeats(write(request.messages), images)
+        if not repeats:
             checks.unrepeatable += 1
             logger.warning("%s: its processor makes other inputs of %s a second time", self.name, request.sample_id)
         if unless_out_of_memory(lambda: agrees(checks)) is not False:
