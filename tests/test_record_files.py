@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from snellen.formats import record_files
 from snellen.formats.record_files import RecordWriter, read_records, sort_by_group
-from snellen.records import Answer, ImageRef, Region, Sample, Turn
+from snellen.records import Answer, ImageRef, IndistinguishableQuestion, Region, Sample, Turn
 
 
 def written(path: Path, groups: list[str]) -> list[Sample]:
@@ -72,8 +73,13 @@ answers = st.builds(
 )
 
 
-@given(st.lists(samples_, max_size=7) | st.lists(answers, max_size=7), st.integers(1, 3))
-def test_records_come_back_as_they_were_written(records: list[Sample] | list[Answer], rows: int) -> None:
+numbers = st.integers(0, 9)
+alike = st.builds(IndistinguishableQuestion, sample_id=texts, turn=numbers, group=numbers, kind=numbers)
+KINDS = (samples_, answers, alike)
+
+
+@given(st.one_of(*(st.lists(kind, max_size=7) for kind in KINDS)), st.integers(1, 3))
+def test_records_come_back_as_they_were_written(records: list[Any], rows: int) -> None:
     """Whether a field is empty in all rows of a group, in some or in none."""
     kind = type(records[0]) if records else Sample
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

@@ -30,8 +30,9 @@ ROWS_AT_ONCE = 50 * ROWS
 LEVEL = 6
 
 MOST_SHARED = 100_000
-_REPEATED = ("benchmark", "options", "group", "tags")
-"""Fields of texts that samples have in common."""
+_OF_SAMPLES = ("benchmark", "options", "group", "tags")
+_REPEATED: dict[type, tuple[str, ...]] = {Sample: _OF_SAMPLES, Example: _OF_SAMPLES, Answer: ("tags",)}
+"""Fields of texts that records have in common."""
 
 Stored = Sample | Example | Answer | History | SourceRows | SourcePictures | IndistinguishableQuestion
 RecordT = TypeVar("RecordT", Sample, Example, Answer, History, SourceRows, SourcePictures, IndistinguishableQuestion)
@@ -73,7 +74,7 @@ def read_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
     Raises DataError for a file that is missing, truncated or in another form.
     """
     decode = msgspec.json.Decoder(kind).decode_lines
-    repeated = [name for name in _REPEATED if name in kind.__struct_fields__]
+    repeated = _REPEATED.get(kind, ())
     shared: dict[Any, Any] = {}
     try:
         for lines in _blocks(path):
