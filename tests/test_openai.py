@@ -33,7 +33,7 @@ from snellen.errors import DataError, ModelError
 from snellen.models import chat
 from snellen.models.base import AsyncModel, load_model, parse_spec
 from snellen.models.client import Clock
-from snellen.models.connections import Connections, HttpReply
+from snellen.models.connections import Connections, HttpReply, HttpRequest
 from snellen.models.faults import ServerFault
 from snellen.models.limits import AdaptiveLimit
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place, open_openai
@@ -628,15 +628,19 @@ def test_slots_are_never_lost_nor_made_up(most: int, steps: list[tuple[int, int]
 
 
 def test_connections_are_kept_open_between_requests(server: Server) -> None:
-    async def play() -> str:
-        connections = Connections(server.url, {})
-        for _ in range(3):
-            assert (await connections.send("GET", "/models")).status == 200
-        [idle] = connections._idle
-        await connections.close()
-        return repr(idle)
+    async def compose() -> HttpRequest:
+        return HttpRequest("GET", "/models")
 
-    assert "Request Count: 3" in asyncio.run(play())
+    async def play() -> set[int]:
+        connections, used = Connections(server.url, {}), set()
+        for _ in range(3):
+            assert (await connections.send(compose)).status == 200
+            [(idle, _)] = connections._idle
+            used.add(idle.socket.fileno())
+        await connections.close()
+        return used
+
+    assert len(asyncio.run(play())) == 1
 
 
 @pytest.mark.parametrize("headers", [{}, {"connection": "close"}])
