@@ -146,12 +146,15 @@ class Connections:
 
     async def _read(self, connection: HttpConnection, head: ReplyHead, watch: Callable[[bytes], None] | None) -> bytes:
         content = bytearray()
-        async for part in connection.body_parts(head):
-            content += part
+
+        def take(part: bytes) -> None:
+            content.extend(part)
             if watch:
                 watch(part)
             if len(content) > self._most_bytes:
                 raise TooLongError
+
+        await connection.read_body(head, take)
         return bytes(content)
 
     async def close(self) -> None:

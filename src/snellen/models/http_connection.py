@@ -11,7 +11,7 @@ import re
 import select
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple, cast
 
@@ -21,8 +21,10 @@ READ_AHEAD = 1 << 18
 """Bytes of a reply that may wait to be read before no more are received."""
 WRITTEN_AT_ONCE = 1 << 18
 """Bytes given to the transport at once, which copies what the system does not take."""
+NO_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _STATUS_LINE = re.compile(r"HTTP/(\d\.\d) (\d{3})(?: .*)?")
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
+_END_OF_LINE = re.compile(rb"\r?\n")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?")
 _TARGET = re.compile(rb"[!-~]+")
 _BREAKS = re.compile(rb"[\r\n\0]")
@@ -62,7 +64,7 @@ def header_lines(headers: Mapping[str, str]) -> bytes:
 
 
 class HttpConnection(asyncio.Protocol):
-    """The client's end. `write` and `read_head`, then `body_parts` to their end; then the next request."""
+    """The client's end. For each, `write`, `read_head` and `read_body`."""
 
     _transport: asyncio.Transport
 
@@ -160,47 +162,44 @@ class HttpConnection(asyncio.Protocol):
             if head.status >= HTTPStatus.OK:
                 return head
 
-    async def body_parts(self, head: ReplyHead) -> AsyncIterator[bytes]:
-        """The body as it comes. Raises TransportError for one that breaks off."""
+    async def read_body(self, head: ReplyHead, take: Callable[[bytes], None]) -> None:
+        """Give `take` the body as it comes. Raises TransportError for one that breaks off, and what `take` raises."""
         headers = head.headers
         coding = headers.get("transfer-encoding", "").lower()
-        if head.status in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+        if head.status in NO_BODY:
             return
         if coding == "chunked":
-            async for part in self._chunks():
-                yield part
+            await self._read_chunks(take)
         elif coding:
             raise TransportError(f"the reply has the transfer encoding {coding!r}, which was not asked for")
         elif (length := headers.get("content-length")) is not None:
             if not (length.isascii() and length.isdecimal()):
                 raise TransportError(f"the reply has the content-length {length!r}")
-            async for part in self._exactly(int(length)):
-                yield part
+            await self._read_exactly(int(length), take)
         else:
             while part := await self._part():
-                yield part
+                take(part)
 
-    async def _chunks(self) -> AsyncIterator[bytes]:
+    async def _read_chunks(self, take: Callable[[bytes], None]) -> None:
         while True:
             line = await self._until(_END_OF_LINE)
             if not (size := _CHUNK_SIZE.fullmatch(line)):
                 raise TransportError(f"the reply has a chunk of size {line[:40]!r}")
             if not int(size[1], 16):
                 break
-            async for part in self._exactly(int(size[1], 16)):
-                yield part
+            await self._read_exactly(int(size[1], 16), take)
             if await self._until(_END_OF_LINE):
                 raise TransportError("a chunk of the reply is longer than it says")
         while await self._until(_END_OF_LINE):
             pass  # trailers
 
-    async def _exactly(self, size: int) -> AsyncIterator[bytes]:
+    async def _read_exactly(self, size: int, take: Callable[[bytes], None]) -> None:
         while size:
             part = await self._part(size)
             if not part:
                 raise self._broken_off()
             size -= len(part)
-            yield part
+            take(part)
 
     async def _part(self, most: int = READ_AHEAD) -> bytes:
         """What has come, at least a byte and at most so many; nothing at the end of the connection."""
@@ -238,9 +237,6 @@ class HttpConnection(asyncio.Protocol):
         return TransportError(f"the server closed the connection before the end of its reply{reason}")
 
 
-_END_OF_LINE = re.compile(rb"\r?\n")
-
-
 def explained(error: BaseException) -> str:
     """What an error of the system says, without its number."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -257,5 +253,6 @@ def _parse_head(raw: bytes) -> ReplyHead:
             raise TransportError(f"the reply has a header {line[:60]!r}")
         headers[name.lower()] = value.strip()
     closing = "close" in (option.strip() for option in headers.get("connection", "").lower().split(","))
-    bounded = "content-length" in headers or "transfer-encoding" in headers or int(status[2]) in (204, 304)
-    return ReplyHead(int(status[2]), headers, status[1] == "1.1" and not closing and bounded)
+    number = int(status[2])
+    bounded = "content-length" in headers or "transfer-encoding" in headers or number in NO_BODY
+    return ReplyHead(number, headers, status[1] == "1.1" and not closing and bounded)
