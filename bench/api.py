@@ -4,7 +4,7 @@
     python bench/api.py --scene steady --turns 7 --against REVISION
 
 * `steady`: 64 requests in flight, pictures of 30 kB, a server that takes 100 ms. The ideal is 640 requests a second.
-* `stray`: the same, and each request is turned away with 429 and `Retry-After: 1` in one of ten attempts.
+* `stray`: the same, and one of ten questions is turned away, once, with 429 and `Retry-After: 1`.
 * `large`: 64 in flight with pictures of 3 MB.
 
 The server is a process of its own and says how long it was asked, from the first request to the last reply. The
@@ -35,6 +35,7 @@ from commands import ROOT, Usage, prepare, run_command, unpack_revision
 
 IN_FLIGHT, LATENCY = 64, 0.1
 STRAY, RETRY_AFTER = 0.1, b"1"
+END_BYTES = 400
 REPLY = msgspec.json.encode(
     {
         "id": "chatcmpl-1",
@@ -63,11 +64,12 @@ class Service(msgspec.Struct):
     """What the server has seen."""
 
     requests: int = 0
-    refused: int = 0
     in_hand: int = 0
     peak: int = 0
     began: float = 0.0
     ended: float = 0.0
+    turned_away: set[bytes] = msgspec.field(default_factory=set)
+    """The ends of requests, in which the questions stand."""
 
 
 class ServedConnection(asyncio.Protocol):
@@ -75,7 +77,7 @@ class ServedConnection(asyncio.Protocol):
 
     def __init__(self, service: Service, stray: float, chance: random.Random) -> None:
         self._service, self._stray, self._chance = service, stray, chance
-        self._head, self._left = b"", 0
+        self._head, self._left, self._end = b"", 0, b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -91,6 +93,7 @@ class ServedConnection(asyncio.Protocol):
             self._left = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
             self._service.began = self._service.began or time.monotonic()
         self._left -= len(data)
+        self._end = (self._end + data)[-END_BYTES:]
         if not self._left:
             self._take()
 
@@ -99,8 +102,9 @@ class ServedConnection(asyncio.Protocol):
         service.requests += 1
         service.in_hand += 1
         service.peak = max(service.peak, service.in_hand)
-        turned_away = self._chance.random() < self._stray
-        service.refused += turned_away
+        turned_away = self._end not in service.turned_away and self._chance.random() < self._stray
+        if turned_away:
+            service.turned_away.add(self._end)
         asyncio.get_running_loop().call_later(LATENCY, self._reply, turned_away)
 
     def _reply(self, turned_away: bool) -> None:
@@ -117,6 +121,7 @@ async def serve(stray: float) -> None:
     listener = await loop.create_server(lambda: ServedConnection(service, stray, chance), "127.0.0.1", 0, backlog=512)
     print(listener.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)
+    service.turned_away.clear()
     print(msgspec.json.encode(service).decode(), flush=True)
 
 

@@ -83,6 +83,8 @@ class Client:
         self.now = clock.now
         self.limit = AdaptiveLimit(options.concurrency * len(urls))
         self.urls = tuple(urls)
+        self.waiting = 0
+        """Requests that failed, and wait to be sent again."""
         self._name, self._options, self._key, self._sleep = name, options, key, clock.sleep
         self._retry = Retry(retries=options.retries, patience=options.patience)
         self._breaker = CircuitBreaker(options.stop_after, self._retry, clock.sleep)
@@ -107,7 +109,11 @@ class Client:
             wait = self._retry.wait(attempt, request.key, outcome.retry_after) if outcome.retry else None
             if wait is None:
                 return failed(outcome.kind, detail, attempt)
-            await self._sleep(wait)
+            self.waiting += 1
+            try:
+                await self._sleep(wait)
+            finally:
+                self.waiting -= 1
             attempt += 1
 
     async def _attempt(

@@ -184,6 +184,10 @@ class OpenAIModel(ShownByName):
         # The sources that auto chooses from measure the same quantity; letters measure another.
         return facts | ({"likelihood": "letters"} if self._likelihood_source == "letters" else {})
 
+    @property
+    def waiting(self) -> int:
+        return self.client.waiting
+
     async def close(self) -> None:
         await self.client.close()
 

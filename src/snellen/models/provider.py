@@ -150,6 +150,10 @@ class ProviderModel(ShownByName):
         facts = {"adapter": f"{self._provider.name}-1", "model": self._model}
         return facts | self._options.facts(self._model)
 
+    @property
+    def waiting(self) -> int:
+        return self.client.waiting
+
     async def close(self) -> None:
         await self.client.close()
 
