@@ -9,12 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from PIL import Image
 
 import small
 from snellen.drafts import Outline, PictureSpec
 from snellen.errors import DataError
-from snellen.images import FIRST_FRAME, ORIENTATION, decode_picture, inspect_image, to_plain_file
+from snellen.images import (
+    FIRST_FRAME,
+    ORIENTATION,
+    _is_plain,
+    _is_usual_jpeg,
+    decode_picture,
+    inspect_image,
+    to_plain_file,
+)
 from snellen.models.chat import ImagePartCache
 from snellen.reformulation.regions import render_picture
 
@@ -150,6 +159,31 @@ def test_a_plain_picture_is_sent_as_it_is_stored(form: str) -> None:
     content = small.picture(3, form)
     image = inspect_image(content, "here")
     assert to_plain_file(image, content) == (image.media_type, content)
+
+
+TURNED = Image.Exif()
+TURNED[ORIENTATION] = 6
+JPEGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "plain": ("RGB", {}),
+    "grey": ("L", {}),
+    "four colours": ("CMYK", {}),
+    "progressive": ("RGB", {"progressive": True}),
+    "turned": ("RGB", {"exif": TURNED}),
+    "with a comment": ("RGB", {"comment": b"Exif"}),
+    "with a profile": ("RGB", {"icc_profile": b"profile"}),
+    "two frames": ("RGB", {"save_all": True, "append_images": [Image.new("RGB", (64, 48))]}),
+}
+
+
+@pytest.mark.parametrize("odd", JPEGS)
+def test_segments_of_a_jpeg_say_what_pillow_finds(odd: str) -> None:
+    mode, settings = JPEGS[odd]
+    content = saved(Image.new(mode, (64, 48)), "MPO" if odd == "two frames" else "JPEG", **settings)
+    as_pillow_finds = _is_plain(replace(inspect_image(content, "here"), media_type="image/png"), content, "here")
+    assert not _is_usual_jpeg(content) or as_pillow_finds
+    assert _is_usual_jpeg(content) == (odd in ("plain", "grey", "progressive", "with a comment"))
+    for end in range(200):
+        assert not _is_usual_jpeg(content[:end])
 
 
 def test_what_a_local_model_cannot_be_shown_is_sent_to_no_server() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -105,6 +106,26 @@ def test_many_requests_are_in_flight_at_once(questions: Benchmark, tmp_path: Pat
     run(model, questions, "vanilla", tmp_path)
     # The driver brings up to twice as many; the model keeps its own limit.
     assert 3 <= model.most <= 6
+
+
+def test_what_waits_to_be_asked_again_leaves_its_place_to_others(questions: Benchmark, tmp_path: Path) -> None:
+    class Waiting(SlowAsync):
+        """Of four requests three wait until all the others were answered."""
+
+        begun = waiting = 0
+
+        async def ask(self, request: Request, images: Images) -> Response:
+            self.begun += 1
+            if self.begun % 4:
+                self.waiting += 1
+                while len(self.asked) < 3:
+                    await asyncio.sleep(0)
+                self.waiting -= 1
+            return await super().ask(request, images)
+
+    model = Waiting(concurrency=2)
+    run(model, questions, "vanilla", tmp_path)
+    assert len(model.asked) == 12
 
 
 @pytest.mark.parametrize("make_model", [Slow, SlowAsync])

@@ -32,6 +32,7 @@ pytest.importorskip("starlette", reason="waits for starlette")
 pytest.importorskip("uvicorn", reason="waits for uvicorn")
 
 from snellen.server.viewing.filters import SORTS, QuestionFilter
+from snellen.server.viewing.indexing import index_run
 from snellen.server.viewing.library import Library, run_names
 from snellen.server.viewing.progress import QUIET, Progress
 from view_runs import HOSTILE, Replying, serving, until
@@ -390,6 +391,24 @@ def test_a_page_elsewhere_that_is_made_to_lead_here_is_turned_away(shown: Shown)
     assert shown.client.get("/", headers={"host": "evil.example"}).status_code == 400
     assert shown.client.get("/", headers={"host": "localhost:7878"}).status_code == 200
     assert shown.client.post("/questions").status_code == 405
+
+
+def test_every_page_says_that_runs_are_being_indexed(
+    shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_index = threading.Event()
+    monkeypatch.setattr(
+        "snellen.server.viewing.library.index_run", lambda *given: may_index.wait(30) and index_run(*given)
+    )
+    question = "/question?of=animals&sample=q001"
+    with serving(shown.runs / "first", index=tmp_path / "index.sqlite", refresh=False) as client:
+        assert "No question fits of those that are indexed." in client.get("/questions").text
+        for path in ("/questions", "/questions?q=cat", question, "/"):
+            assert "ndexing …" in client.get(path).text
+        may_index.set()
+        until(lambda: "of 60 questions" in client.get("/questions").text)
+        for path in ("/questions", question, "/"):
+            assert "ndexing …" not in client.get(path).text
 
 
 @pytest.mark.parametrize(

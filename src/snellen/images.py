@@ -54,6 +54,9 @@ TURNS = {
 }
 """What sets a picture upright, by its EXIF orientation."""
 ORIENTATION = 0x0112
+_JPEG_SCAN, _JPEG_FRAMES = 0xDA, frozenset({0xC0, 0xC1, 0xC2})
+_JPEG_USUAL = frozenset({0xC4, 0xDB, 0xDD, 0xE0, 0xEE, 0xFE})
+"""Segments that neither turn a picture nor add to it: DHT, DQT, DRI, JFIF, Adobe, comment (ITU-T T.81, table B.1)."""
 FIRST_FRAME = "of a picture with several frames the first is shown"
 
 
@@ -222,10 +225,30 @@ def to_plain_file(image: ImageRef, content: bytes, taken: frozenset[str] = PLAIN
 
 def _is_plain(image: ImageRef, content: bytes, where: str) -> bool:
     """Whether every program decodes the picture to the same pixels."""
+    if image.media_type == "image/jpeg" and _is_usual_jpeg(content):
+        return True
     with _opened(content, where) as picture:
         plain = image.media_type in PLAIN_TYPES and picture.mode in PLAIN_MODES
         plain = plain and not picture.has_transparency_data and not _moves(picture)
         return plain and (not _may_be_turned(picture, content) or _orientation(picture) == 1)
+
+
+def _is_usual_jpeg(content: bytes) -> bool:
+    """Whether the segments of a JPEG before its pixels say that it is plain, so that Pillow need not open it.
+
+    False where one of them may say otherwise: EXIF and XMP (a turned picture), MPF (several), four colours, 12 bits.
+    """
+    place, is_plain = 2, False
+    while content[place : place + 1] == b"\xff" and len(content) >= place + 10:
+        marker, size = content[place + 1], int.from_bytes(content[place + 2 : place + 4])
+        if marker == _JPEG_SCAN:
+            return is_plain
+        if marker in _JPEG_FRAMES:
+            is_plain = content[place + 4] == 8 and content[place + 9] in (1, 3)  # bits a sample, colours
+        elif marker not in _JPEG_USUAL:
+            return False
+        place += 2 + size
+    return False
 
 
 def _moves(picture: Any) -> bool:

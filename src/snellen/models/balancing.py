@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from snellen.models.connections import Connections
-from snellen.models.limits import AdaptiveLimit
+from snellen.models.limits import MOST_IN_HAND, AdaptiveLimit, BytesInHand
 
 FAILURES = 3
 """Time limits and errors of its own in a row after which a server counts as down; one out of reach does at once."""
@@ -56,7 +56,12 @@ class BalancedServers:
         now: Callable[[], float],
     ) -> None:
         """Each is asked at most `concurrency` requests at once. Raises ModelError for a proxy that is not HTTP."""
-        self._servers = [BalancedServer(url, Connections(url, dict(headers), most_bytes), concurrency) for url in urls]
+        # Each has its share of the room, so that one which takes nothing keeps no other from being asked.
+        room = MOST_IN_HAND // len(urls)
+        self._servers = [
+            BalancedServer(url, Connections(url, dict(headers), most_bytes, BytesInHand(room)), concurrency)
+            for url in urls
+        ]
         self._now = now
 
     def choose(self, without: Collection[BalancedServer] = ()) -> BalancedServer | None:

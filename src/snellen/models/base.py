@@ -151,6 +151,14 @@ class ExpectsPictures(Protocol):
         ...
 
 
+@runtime_checkable
+class WaitsToAskAgain(Protocol):
+    """A model behind a network that tells how many requests wait to be sent again, so that others take their places."""
+
+    @property
+    def waiting(self) -> int: ...
+
+
 class ModelSpec(Struct, frozen=True):
     """The parts of a model string `scheme:target?option=value&...`."""
 

@@ -10,15 +10,15 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated
 
-import httpcore
 from msgspec import Meta, Struct
 
 from snellen.errors import ModelError
 from snellen.models.balancing import BalancedServer, BalancedServers
 from snellen.models.base import ModelSpec
 from snellen.models.breaker import CircuitBreaker
-from snellen.models.connections import MOST_BYTES, HttpReply, TooLongError
+from snellen.models.connections import MOST_BYTES, Compose, ConnectTimeoutError, HttpReply, TooLongError
 from snellen.models.faults import ServerFault
+from snellen.models.http_connection import TransportError
 from snellen.models.limits import AdaptiveLimit
 from snellen.models.redaction import presentable, without_key
 from snellen.models.request_options import RequestOptions
@@ -83,6 +83,8 @@ class Client:
         self.now = clock.now
         self.limit = AdaptiveLimit(options.concurrency * len(urls))
         self.urls = tuple(urls)
+        self.waiting = 0
+        """Requests that failed, and wait to be sent again."""
         self._name, self._options, self._key, self._sleep = name, options, key, clock.sleep
         self._retry = Retry(retries=options.retries, patience=options.patience)
         self._breaker = CircuitBreaker(options.stop_after, self._retry, clock.sleep)
@@ -107,7 +109,11 @@ class Client:
             wait = self._retry.wait(attempt, request.key, outcome.retry_after) if outcome.retry else None
             if wait is None:
                 return failed(outcome.kind, detail, attempt)
-            await self._sleep(wait)
+            self.waiting += 1
+            try:
+                await self._sleep(wait)
+            finally:
+                self.waiting -= 1
             attempt += 1
 
     async def _attempt(
@@ -125,14 +131,7 @@ class Client:
         finally:
             self.limit.release()
 
-    async def exchange(
-        self,
-        method: str,
-        path: str,
-        body: bytes = b"",
-        headers: Mapping[str, str] | None = None,
-        watch: Callable[[bytes], None] | None = None,
-    ) -> HttpReply | ServerFault:
+    async def exchange(self, compose: Compose, watch: Callable[[bytes], None] | None = None) -> HttpReply | ServerFault:
         """One HTTP exchange with a server that answers; a failure below HTTP is a fault that is worth another attempt.
 
         Where one cannot be reached, the next one is asked at once, unless `watch` is given each part of the body as it
@@ -145,7 +144,7 @@ class Client:
             try:
                 await server.slots.acquire()
                 try:
-                    outcome = await self._exchange_with(server, method, path, body, headers, watch)
+                    outcome = await self._exchange_with(server, compose, watch)
                 finally:
                     server.slots.release()
             finally:
@@ -161,18 +160,12 @@ class Client:
         return outcome
 
     async def _exchange_with(
-        self,
-        server: BalancedServer,
-        method: str,
-        path: str,
-        body: bytes,
-        headers: Mapping[str, str] | None,
-        watch: Callable[[bytes], None] | None,
+        self, server: BalancedServer, compose: Compose, watch: Callable[[bytes], None] | None
     ) -> HttpReply | ServerFault:
         limit = self._options.timeout
         try:
             async with asyncio.timeout(limit):
-                return await server.connections.send(method, path, body, headers, watch)
+                return await server.connections.send(compose, watch)
         except TooLongError:
             most = self._options.reply_bytes
             detail = f"the reply is longer than {most:,} bytes; raise reply_bytes= if that is right"
@@ -181,20 +174,15 @@ class Client:
             return ServerFault(
                 "timeout", f"no complete reply within {limit:g} s; raise timeout= for slow models", retry=True
             )
-        except (
-            httpcore.NetworkError,
-            httpcore.ProtocolError,
-            httpcore.TimeoutException,
-            httpcore.ProxyError,
-        ) as error:
-            message = str(error) or type(error).__name__
+        except TransportError as error:
+            message = str(error)
             if "CERTIFICATE_VERIFY_FAILED" in message:
                 hint = "name the certificate of its authority in SSL_CERT_FILE"
                 return ServerFault("connection", f"{server.url}: {message}; {hint}", fatal=True)
             doubt = "is it running"
             if "WRONG_VERSION_NUMBER" in message:
                 doubt = "does it speak https"
-            elif server.url.startswith("https:") and isinstance(error, httpcore.ConnectTimeout):
+            elif server.url.startswith("https:") and isinstance(error, ConnectTimeoutError):
                 doubt = "is it running, and does it speak https"  # a handshake without an answer times out too
             return ServerFault("connection", f"{server.url}: {message}; {doubt}?", retry=True)
 

@@ -7,15 +7,25 @@ import ipaddress
 import os
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+import time
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import httpcore
+import certifi
 from msgspec import Struct
 
 from snellen.errors import ModelError
+from snellen.models.http_connection import (
+    HttpConnection,
+    ReplyHead,
+    TransportError,
+    explained,
+    header_lines,
+    request_head,
+)
+from snellen.models.limits import BytesInHand
 
 CONNECT_TIMEOUT = 15.0
 LATE = 1.0
@@ -23,6 +33,8 @@ LATE = 1.0
 MOST_BYTES = 16 << 20
 KEEP_ALIVE = 30.0
 """Seconds that an idle connection is kept. One that the server closed is detected when it is taken."""
+SECOND_ADDRESS = 0.25
+"""Seconds after which a host's next address is tried beside the first (Happy Eyeballs, RFC 8305)."""
 PROBES = {"TCP_KEEPIDLE": 15, "TCP_KEEPALIVE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """When a machine that says nothing is asked whether it is there: after 15 s, then every 5 s, three times. Its system
 answers, however long the server takes for its reply. Linux and macOS have different names for the first."""
@@ -36,6 +48,10 @@ class TooLongError(Exception):
     """A reply has more bytes than it may have."""
 
 
+class ConnectTimeoutError(TransportError):
+    """A connection, or TLS on it, was not open in time."""
+
+
 class HttpReply(Struct, frozen=True):
     """A whole reply as it came."""
 
@@ -45,35 +61,114 @@ class HttpReply(Struct, frozen=True):
     body: bytes
 
 
-class _Sockets(httpcore.AsyncNetworkBackend):
-    """Opens sockets for httpcore, and loses none of them.
+class HttpRequest(Struct, frozen=True):
+    """A request to one of a model's servers."""
 
-    anyio leaks a connection that is cancelled in the same loop iteration in which it opens, so a cancelled
-    one is allowed to finish and is then closed.
-    """
+    method: str
+    path: str
+    """Goes behind the base of the server's addresses."""
+    body: bytes = b""
+    headers: Mapping[str, str] = {}
+    """Its own, besides those of every request."""
 
-    def __init__(self) -> None:
-        self._inner = httpcore.AnyIOBackend()
-        self._late: set[asyncio.Task[httpcore.AsyncNetworkStream]] = set()
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        options = [*_KEEPALIVE, *(socket_options or ())]
-        opening = asyncio.create_task(self._inner.connect_tcp(host, port, timeout, local_address, options))
+Compose = Callable[[], Awaitable[HttpRequest]]
+"""Makes a request when there is room for its bytes, anew for each attempt; what it raises comes out of sending."""
+
+
+class _Proxy(Struct, frozen=True):
+    """What stands between here and a server."""
+
+    host: str
+    port: int
+    tls: bool
+    headers: dict[str, str]
+
+
+class Connections:
+    """Connections to one server, in a stack of idle ones. The caller limits the number of concurrent requests."""
+
+    def __init__(
+        self, url: str, headers: dict[str, str], most_bytes: int = MOST_BYTES, in_hand: BytesInHand | None = None
+    ) -> None:
+        """`url` is the base that paths are added to; a reply may have `most_bytes`; requests wait for room `in_hand`.
+
+        Raises ModelError for a proxy that is not HTTP.
+        """
+        self._most_bytes, self._in_hand = most_bytes, in_hand or BytesInHand()
+        address = urlsplit(url)
+        self._secure = address.scheme == "https"
+        self._host, self._port = _ascii_host(url, address.hostname or ""), address.port or (443 if self._secure else 80)
+        named = f"[{self._host}]" if ":" in self._host else self._host
+        shown = named if self._port == (443 if self._secure else 80) else f"{named}:{self._port}"
+        self._proxy = _proxy_for(url)
+        # A proxy is asked for whole addresses, unless it is to open a way to the server, which TLS then goes through.
+        forwarding = self._proxy is not None and not self._secure
+        self._base = f"{f'http://{shown}' if forwarding else ''}{address.path.rstrip('/')}"
+        proxy_headers = self._proxy.headers if self._proxy and forwarding else {}
+        self._headers = header_lines({"host": shown, **headers, **proxy_headers})
+        self._tls = _tls_context() if self._secure or (self._proxy and self._proxy.tls) else None
+        self._idle: list[tuple[HttpConnection, float]] = []
+        self._late: set[asyncio.Task[HttpConnection]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def send(self, compose: Compose, watch: Callable[[bytes], None] | None = None) -> HttpReply:
+        """Send one request and read the whole reply.
+
+        `watch` is given each part of its body as it comes. Raises TransportError, and TooLongError when it has read as
+        much as it may of a reply and there is more. Only connecting has its own time limit.
+        """
+        connection = await self._take()
         try:
-            return await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            self._late.add(opening)
+            await self._write(connection, compose)
+            head = await connection.read_head()
+            content = await self._read(connection, head, watch)
+        except OSError as error:
+            connection.close()
+            raise TransportError(explained(error)) from None
+        except BaseException:
+            connection.close()
             raise
+        if head.keeps_open:
+            self._idle.append((connection, time.monotonic()))
+        else:
+            connection.close()
+        return HttpReply(head.status, head.headers, content)
+
+    async def _write(self, connection: HttpConnection, compose: Compose) -> None:
+        """Write a request. Its bytes are in hand from when it is composed until the server has taken them."""
+        await self._in_hand.room()
+        request = await compose()
+        with self._in_hand.holding(len(request.body)):
+            headers = self._headers + header_lines(request.headers)
+            target = f"{self._base}{request.path}".encode()
+            await connection.write(request_head(request.method, target, headers, len(request.body)), request.body)
+
+    async def _read(self, connection: HttpConnection, head: ReplyHead, watch: Callable[[bytes], None] | None) -> bytes:
+        content = bytearray()
+
+        def take(part: bytes) -> None:
+            content.extend(part)
+            if watch:
+                watch(part)
+            if len(content) > self._most_bytes:
+                raise TooLongError
+
+        await connection.read_body(head, take)
+        return bytes(content)
 
     async def close(self) -> None:
-        """Close connections that were cancelled while opening, without waiting for an unreachable server."""
+        """Close the idle connections, and those that were cancelled while opening; a later request opens new ones."""
+        idle, self._idle = self._idle, []
+        for connection, _ in idle:
+            connection.close()
+        await self._close_late()
+        # A socket closes some loop iterations after the call, also after a request cancelled midway.
+        for _ in range(4):
+            await asyncio.sleep(0)
+
+    async def _close_late(self) -> None:
+        """Does not wait for an unreachable server."""
         late, self._late = self._late, set()
         if not late:
             return
@@ -82,107 +177,72 @@ class _Sockets(httpcore.AsyncNetworkBackend):
             task.cancel()
         for task in opened:
             if not task.cancelled() and task.exception() is None:
-                await task.result().aclose()
+                task.result().close()
 
-
-class Connections:
-    """Connections of httpcore, the transport below httpx, in a stack of idle ones.
-
-    httpcore's own pool (and thus httpx) examines all connections for each request, which with 64 of them
-    costs 10 ms of CPU per request; taking the most recently used connection costs 0.3 ms
-    (bench/http_client.py). The caller limits the number of concurrent requests.
-    """
-
-    def __init__(self, url: str, headers: dict[str, str], most_bytes: int = MOST_BYTES) -> None:
-        """`url` is the base that paths are added to; a reply may have `most_bytes`.
-
-        Raises ModelError for a proxy that is not HTTP.
-        """
-        self._most_bytes = most_bytes
-        self._url = httpcore.URL(url)
-        self._headers = [(b"host", _host(self._url)), *((n.encode(), v.encode()) for n, v in headers.items())]
-        self._sockets = _Sockets()
-        self._source = _source(url, self._sockets)
-        self._idle: list[httpcore.AsyncConnectionInterface] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    async def send(
-        self,
-        method: str,
-        path: str,
-        body: bytes = b"",
-        headers: Mapping[str, str] | None = None,
-        watch: Callable[[bytes], None] | None = None,
-    ) -> HttpReply:
-        """Send one request, with `headers` of its own, and read the whole reply.
-
-        `watch` is given each part of its body as it comes. Raises httpcore's exceptions, and TooLongError when it has
-        read as much as it may of a reply and there is more. Only connecting has its own time limit.
-        """
-        connection = await self._take()
-        request = httpcore.Request(
-            method,
-            httpcore.URL(
-                scheme=self._url.scheme,
-                host=self._url.host,
-                port=self._url.port,
-                target=self._url.target.rstrip(b"/") + path.encode(),
-            ),
-            headers=[
-                *self._headers,
-                (b"content-length", str(len(body)).encode()),
-                *((name.encode(), value.encode()) for name, value in (headers or {}).items()),
-            ],
-            content=body,
-            extensions={"timeout": {"connect": CONNECT_TIMEOUT}},
-        )
-        try:
-            response = await connection.handle_async_request(request)
-            try:
-                content = await self._read(response, watch)
-            finally:
-                await response.aclose()
-        except BaseException:
-            # httpcore closes a failed connection, except one cancelled before the first byte is sent.
-            await connection.aclose()
-            raise
-        if connection.is_available():
-            self._idle.append(connection)
-        headers = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
-        return HttpReply(response.status, headers, content)
-
-    async def _read(self, response: httpcore.Response, watch: Callable[[bytes], None] | None) -> bytes:
-        content = bytearray()
-        async for part in response.aiter_stream():
-            content += part
-            if watch:
-                watch(part)
-            if len(content) > self._most_bytes:
-                raise TooLongError
-        return bytes(content)
-
-    async def close(self) -> None:
-        """Close the idle connections; a later request opens new ones."""
-        idle, self._idle = self._idle, []
-        for connection in idle:
-            await connection.aclose()
-        await self._sockets.close()
-        # A socket closes some loop iterations after the call, also after a request cancelled midway.
-        for _ in range(4):
-            await asyncio.sleep(0)
-
-    async def _take(self) -> httpcore.AsyncConnectionInterface:
-        """An idle connection that is still open, or a new one (which connects on first use)."""
+    async def _take(self) -> HttpConnection:
+        """An idle connection that is still open, or a new one."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             # Connections of an event loop that has ended can be neither used nor closed.
-            self._idle, self._loop = [], loop
+            self._idle, self._late, self._loop = [], set(), loop
         while self._idle:
-            connection = self._idle.pop()
-            if connection.is_available() and not connection.has_expired():
+            connection, since = self._idle.pop()
+            if connection.is_usable() and time.monotonic() - since < KEEP_ALIVE:
                 return connection
-            await connection.aclose()
-        return self._source.create_connection(self._url.origin)
+            connection.close()
+        # One that is cancelled in the loop iteration in which it opens would be lost, so it is let finish.
+        opening = asyncio.create_task(self._open())
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            self._late.add(opening)
+            raise
+
+    async def _open(self) -> HttpConnection:
+        """A new connection. Raises TransportError."""
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                return await (self._open_tunnel(self._proxy) if self._proxy else self._connect())
+        except TimeoutError:
+            raise ConnectTimeoutError(f"no connection within {CONNECT_TIMEOUT:g} s") from None
+        except (OSError, UnicodeError) as error:
+            raise TransportError(explained(error)) from None
+
+    async def _connect(self) -> HttpConnection:
+        return await _connected(self._host, self._port, self._tls)
+
+    async def _open_tunnel(self, proxy: _Proxy) -> HttpConnection:
+        """A connection to a proxy, and for TLS through it to the server (RFC 9110, 9.3.6)."""
+        connection = await _connected(proxy.host, proxy.port, self._tls if proxy.tls else None)
+        if not self._secure or self._tls is None:
+            return connection
+        try:
+            way = f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
+            headers = header_lines({"host": way, **proxy.headers})
+            await connection.write(b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (way.encode(), headers), b"")
+            head = await connection.read_head()
+            if not 200 <= head.status < 300:
+                raise TransportError(f"the proxy {proxy.host}:{proxy.port} answers {head.status}")
+            await connection.start_tls(self._tls, self._host)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+async def _connected(host: str, port: int, tls: ssl.SSLContext | None) -> HttpConnection:
+    _, connection = await asyncio.get_running_loop().create_connection(
+        HttpConnection,
+        host,
+        port,
+        ssl=tls,
+        server_hostname=host if tls else None,
+        happy_eyeballs_delay=SECOND_ADDRESS,
+    )
+    opened = connection.socket
+    for option in _KEEPALIVE:
+        opened.setsockopt(*option)
+    return connection
 
 
 def check_url(name: str, url: str) -> None:
@@ -197,40 +257,44 @@ def check_url(name: str, url: str) -> None:
         raise ModelError(f"{name}: {url} has no usable address ({host!r}); write http://HOST:PORT/v1")
 
 
-def _host(url: httpcore.URL) -> bytes:
-    usual = {b"http": 80, b"https": 443}[url.scheme]
-    host = b"[%b]" % url.host if b":" in url.host else url.host
-    return host if url.port in (None, usual) else b"%b:%d" % (host, url.port)
+def _ascii_host(url: str, host: str) -> str:
+    """The host as it is looked up and sent."""
+    if host.isascii():
+        return host
+    try:
+        return host.encode("idna").decode()
+    except UnicodeError as error:
+        raise ModelError(f"{url} has no usable address ({error}); write http://HOST:PORT/v1") from None
 
 
-def _source(url: str, sockets: _Sockets) -> httpcore.AsyncConnectionPool:
-    """What opens connections: directly, or through the proxy that the environment names for `url`."""
+def _proxy_for(url: str) -> _Proxy | None:
+    """The proxy that the environment names for `url`, if any. Raises ModelError for one that is not HTTP."""
     target = urlsplit(url)
-    # One context for all: reading the certificates takes 20 ms.
-    tls = _tls_context() if target.scheme == "https" else None
     proxy = getproxies().get(target.scheme) or getproxies().get("all")
     host = target.hostname or ""
     if not proxy or _is_loopback(host) or proxy_bypass(host):
-        return httpcore.AsyncConnectionPool(ssl_context=tls, keepalive_expiry=KEEP_ALIVE, network_backend=sockets)
-    proxy_url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    if proxy_url.scheme not in ("http", "https"):
+        return None
+    address = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    if address.scheme not in ("http", "https"):
         raise ModelError(
-            f"{url}: the environment names the proxy {proxy_url.scheme}://{proxy_url.hostname}, but only http proxies "
+            f"{url}: the environment names the proxy {address.scheme}://{address.hostname}, but only http proxies "
             f"are supported; set NO_PROXY={host} to connect directly"
         )
-    auth = (unquote(proxy_url.username), unquote(proxy_url.password or "")) if proxy_url.username else None
-    address = (
-        f"{proxy_url.scheme}://{proxy_url.hostname}:{proxy_url.port or (443 if proxy_url.scheme == 'https' else 80)}"
-    )
-    return httpcore.AsyncHTTPProxy(
-        address, proxy_auth=auth, ssl_context=tls, keepalive_expiry=KEEP_ALIVE, network_backend=sockets
-    )
+    headers = {}
+    if address.username:
+        secret = f"{unquote(address.username)}:{unquote(address.password or '')}"
+        headers = {"proxy-authorization": f"Basic {b64encode(secret.encode()).decode()}"}
+    tls = address.scheme == "https"
+    return _Proxy(address.hostname or "", address.port or (443 if tls else 80), tls, headers)
 
 
 def _tls_context() -> ssl.SSLContext:
-    if os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
-        return ssl.create_default_context()
-    return httpcore.default_ssl_context()
+    """Of the authorities that SSL_CERT_FILE and SSL_CERT_DIR name, or the system's and those of certifi."""
+    context = ssl.create_default_context()
+    if not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
+        context.load_verify_locations(certifi.where())
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def _is_loopback(host: str) -> bool:

@@ -25,7 +25,7 @@ from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, ReplyLis
 from snellen.models.chat import Dialect, Wanted
 from snellen.models.chat_stream import ChatStream
 from snellen.models.client import Client, ClientOptions, Clock, answering_string, failed
-from snellen.models.connections import HttpReply, check_url
+from snellen.models.connections import HttpReply, HttpRequest, check_url
 from snellen.models.faults import ServerFault
 from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
 from snellen.records import Kind, Request, Response
@@ -184,6 +184,10 @@ class OpenAIModel(ShownByName):
         # The sources that auto chooses from measure the same quantity; letters measure another.
         return facts | ({"likelihood": "letters"} if self._likelihood_source == "letters" else {})
 
+    @property
+    def waiting(self) -> int:
+        return self.client.waiting
+
     async def close(self) -> None:
         await self.client.close()
 
@@ -327,17 +331,24 @@ class OpenAIModel(ShownByName):
         watch: Callable[[bytes], None] | None = None,
     ) -> HttpReply | ServerFault:
         """Post the body that `write` builds with encoded pictures; a body that cannot be built is a fault too."""
+
+        async def compose() -> HttpRequest:
+            try:
+                body = write(lambda image: self._pictures.part(image, images.read))
+            except ValueError as error:
+                raise DataError(str(error)) from None
+            return HttpRequest("POST", path + self._place.query, body)
+
         try:
-            body = write(lambda image: self._pictures.part(image, images.read))
-        except (DataError, ValueError) as error:
+            return await self.client.exchange(compose, watch)
+        except DataError as error:
             return ServerFault("bad_request", str(error))
-        return await self._exchange("POST", path, body, watch)
 
     async def _learn_likelihood_source(self) -> LikelihoodSource | ServerFault:
         """Ask the server once, and only when needed, how it scores continuations, if at all."""
         async with self._detecting:
             if self._likelihood_source is None:
-                reply = await self._exchange("GET", "/models")
+                reply = await self._list_models()
                 source = (
                     reply
                     if isinstance(reply, ServerFault)
@@ -355,7 +366,7 @@ class OpenAIModel(ShownByName):
         async with self._detecting:
             if self._prefix_known:
                 return None
-            reply = await self._exchange("GET", "/models")
+            reply = await self._list_models()
             answer = (
                 reply if isinstance(reply, ServerFault) else chat.continues_response_prefix(reply, self.client.now())
             )
@@ -366,10 +377,11 @@ class OpenAIModel(ShownByName):
             self._prefix_known = True
         return None
 
-    async def _exchange(
-        self, method: str, path: str, body: bytes = b"", watch: Callable[[bytes], None] | None = None
-    ) -> HttpReply | ServerFault:
-        return await self.client.exchange(method, path + self._place.query, body, watch=watch)
+    async def _list_models(self) -> HttpReply | ServerFault:
+        async def compose() -> HttpRequest:
+            return HttpRequest("GET", "/models" + self._place.query)
+
+        return await self.client.exchange(compose)
 
 
 def _split_target(spec: ModelSpec) -> tuple[str, tuple[str, ...]]:

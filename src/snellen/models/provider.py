@@ -21,7 +21,7 @@ from snellen.models.api_keys import api_key, refuse_secrets
 from snellen.models.base import ModelSpec, ShownByName, read_options
 from snellen.models.chat import PREFIX_DROPPED, ImagePartCache, has_response_prefix
 from snellen.models.client import Client, ClientOptions, Clock, failed
-from snellen.models.connections import HttpReply, check_url
+from snellen.models.connections import HttpReply, HttpRequest, check_url
 from snellen.models.faults import ReportedError, ServerFault, fault_of_status, read_reported_error, says_unsupported
 from snellen.models.request_options import with_extra_fields
 from snellen.records import ImageRef, Kind, Request, Response
@@ -150,6 +150,10 @@ class ProviderModel(ShownByName):
         facts = {"adapter": f"{self._provider.name}-1", "model": self._model}
         return facts | self._options.facts(self._model)
 
+    @property
+    def waiting(self) -> int:
+        return self.client.waiting
+
     async def close(self) -> None:
         await self.client.close()
 
@@ -193,17 +197,24 @@ class ProviderModel(ShownByName):
             options.reasoning_budget(self._model),
             lambda image: self._pictures.part(image, images.read),
         )
-        try:
-            body = provider.write(asked)
-            for name in refused:
-                _leave_out(body, provider.droppable[name])
-            sent = msgspec.json.encode(with_extra_fields(body, options.extra_body))
-        except (DataError, ValueError) as error:
-            return ServerFault("bad_request", str(error))
         path, service = provider.path(self._model), self._service
-        headers = await service.headers(OutgoingRequest("POST", service.url + path, sent)) if service.headers else None
+
+        async def compose() -> HttpRequest:
+            try:
+                body = provider.write(asked)
+                for name in refused:
+                    _leave_out(body, provider.droppable[name])
+                sent = msgspec.json.encode(with_extra_fields(body, options.extra_body))
+            except ValueError as error:
+                raise DataError(str(error)) from None
+            signed = OutgoingRequest("POST", service.url + path, sent)
+            return HttpRequest("POST", path, sent, await service.headers(signed) if service.headers else {})
+
         started = time.perf_counter()
-        reply = await self.client.exchange("POST", path, sent, headers)
+        try:
+            reply = await self.client.exchange(compose)
+        except DataError as error:
+            return ServerFault("bad_request", str(error))
         outcome = reply if isinstance(reply, ServerFault) else self._read(reply)
         seconds = time.perf_counter() - started
         return replace(outcome, seconds=seconds) if isinstance(outcome, Response) else outcome

@@ -31,6 +31,7 @@ def reasoning_models() -> tuple[ReasoningModels, ...]:
     return msgspec.toml.decode((files(__package__) / "reasoning_budgets.toml").read_bytes(), type=_Table).models
 
 
+@cache
 def declared_reasoning_tokens(model: str) -> int:
     """Tokens for the reasoning of the model with this name; 0 for one that is not known to reason."""
     name = model.lower().rstrip("/").rsplit("/", 1)[-1]

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from snellen.errors import ModelError, SnellenError
 from snellen.images import Images
-from snellen.models.base import AsyncModel, ExpectsPictures, Model
+from snellen.models.base import AsyncModel, ExpectsPictures, Model, WaitsToAskAgain
 from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
 from snellen.records import EVALUATED, Exchange, Failure, Kind, Request, Response, Sample
@@ -32,6 +32,8 @@ from snellen.runs.event_loop import run_async
 from snellen.runs.journal import RunStore
 
 REQUEST_KINDS: tuple[Kind, ...] = ("generate", "loglikelihood")
+MOST_WAITING = 4096
+"""Items whose requests wait to be sent again, whose places others take."""
 Roles = Mapping[str, Model | AsyncModel]
 """The models of a run besides the evaluated one, by role."""
 NO_ROLES: Roles = MappingProxyType({})
@@ -292,10 +294,11 @@ async def drive_async(
     distinct = list({id(one): one for one in models.values()}.values())
     source = iter(items)
     in_flight: dict[bytes, asyncio.Future[Response]] = {}
-    # Twice as many as may be in flight: what waits for a retry leaves its slot to others.
+    # Twice as many as may be in flight, so that the next is at hand when one comes back.
     slots = 2 * sum(one.concurrency for one in distinct)
     # With a budget requests count when they are sent, so they do not queue inside a model.
     gate = asyncio.Semaphore(slots) if budget.is_limited else nullcontext()
+    crew = _Crew(slots, [one for one in distinct if isinstance(one, WaitsToAskAgain)])
 
     async def ask(label: str, request: Request, images: Images) -> Response | None:
         """The response, or None when the budget is spent."""
@@ -345,21 +348,50 @@ async def drive_async(
             if len(responses) < len(requests):
                 return
 
-    async def worker() -> None:
+    async def worker(group: asyncio.TaskGroup) -> None:
         for item in source:
             await run(item)
-            if budget.spent:
+            if budget.spent or not crew.stays():
                 return
+            for _ in range(crew.lacks()):
+                group.create_task(worker(group))
+        crew.is_full = True
 
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(slots):
-                group.create_task(worker())
+            for _ in range(crew.lacks()):
+                group.create_task(worker(group))
     except* (SnellenError, OSError) as errors:
         raise _first(errors) from None
     finally:
         for one in distinct:
             await one.close()
+
+
+class _Crew:
+    """How many workers there are, of as many as there are slots and one more for each request that waits to be sent
+    again: what waits leaves its place to others."""
+
+    def __init__(self, slots: int, models: list[WaitsToAskAgain]) -> None:
+        self._slots, self._models = slots, models
+        self._size = 0
+        self.is_full = False
+        """Nothing is left for more of them."""
+
+    def _wanted(self) -> int:
+        return self._slots + min(MOST_WAITING, sum(model.waiting for model in self._models))
+
+    def lacks(self) -> int:
+        """How many workers are to be started; they count as started."""
+        lacking = 0 if self.is_full else max(0, self._wanted() - self._size)
+        self._size += lacking
+        return lacking
+
+    def stays(self) -> bool:
+        """Whether a worker that has finished an item goes on; else it counts no more."""
+        is_wanted = self._size <= self._wanted()
+        self._size -= not is_wanted
+        return is_wanted
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -46,7 +46,7 @@ from snellen.runs.plan import RunPlan, check_roles, digest, example_source, prot
 from snellen.runs.run_folder import locked_run
 from snellen.runs.same_requests import check_same_requests
 
-_RECORDED = ("msgspec", "pyarrow", "pillow", "httpcore", "torch", "transformers", "tokenizers")
+_RECORDED = ("msgspec", "pyarrow", "pillow", "torch", "transformers", "tokenizers")
 
 
 class RunOutcome(Struct, frozen=True):

@@ -144,7 +144,7 @@ class ViewPages:
         choices = self._library.once("choices", lambda: self._choices(runs))
         return self._page(
             "questions.html",
-            {"chosen": chosen, "found": found, "labels": _labels(runs), "choices": choices},
+            {"chosen": chosen, "found": found, "labels": _labels(runs), "choices": choices, **self._state(runs)},
         )
 
     def question(self, request: Request) -> Response:
@@ -168,6 +168,7 @@ class ViewPages:
                 "total": len(ids),
                 "labels": _labels(runs),
                 **around,
+                **self._state(runs),
             },
         )
 
@@ -203,7 +204,8 @@ class ViewPages:
     def not_there(self, request: Request, error: Exception) -> Response:
         code = error.status_code if isinstance(error, HTTPException) else 404 if isinstance(error, DataError) else 500
         detail = error.detail if isinstance(error, HTTPException) else str(error)
-        return self._page("fault.html", {"code": code, "detail": detail}, code)
+        shown = {"code": code, "detail": detail, **self._state(self._library.runs())}
+        return self._page("fault.html", shown, code)
 
     # --- what they show ------------------------------------------------------------------------------------------
 
@@ -236,10 +238,13 @@ class ViewPages:
                 "questions", lambda: self._library.rows("SELECT count(*) FROM question")[0][0]
             ),
             "changes": self._library.once("changes", lambda: self._changes(runs)),
-            "fault": self._library.fault,
-            "is_indexing": self._library.is_indexing,
-            "is_live": self._library.is_indexing or any(state.state == "under way" for state in states.values()),
+            **self._state(runs),
+            "is_live": self._library.is_behind(runs) or any(state.state == "under way" for state in states.values()),
         }
+
+    def _state(self, runs: Sequence[ShownRun]) -> dict[str, Any]:
+        """What every page says of the index."""
+        return {"fault": self._library.fault, "is_indexing": self._library.is_behind(runs)}
 
     def _counts(self) -> dict[tuple[int, str], dict[str, int]]:
         """How many questions have each outcome, by run and protocol."""

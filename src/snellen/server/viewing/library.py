@@ -98,6 +98,11 @@ class Library:
         shown = [_shown(name, folder, known.get(str(folder))) for name, folder in named]
         return sorted(shown, key=lambda run: run.manifest.started if run.manifest else "", reverse=True)
 
+    def is_behind(self, runs: Sequence[ShownRun]) -> bool:
+        """Whether pages do not show all that there is, since some of these runs are being indexed or wait for it."""
+        waiting = (run for run in runs if run.id < 0 and run.manifest and not run.fault)
+        return self.is_indexing or any(waiting)
+
     def _forget_if_changed(self, seen: list[tuple[int, float]]) -> None:
         """Drop what is kept when the index is not what it was, which another session may have changed."""
         with self._reading:
