@@ -181,6 +181,28 @@ def test_a_request_arrives_as_it_was_meant_and_its_connection_is_used_again() ->
     assert whole.endswith(large)
 
 
+def test_a_connection_in_use_when_all_are_closed_is_not_kept() -> None:
+    async def play() -> None:
+        has_come, may_reply = asyncio.Event(), asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await request_of(reader)
+            has_come.set()
+            await may_reply.wait()
+            writer.write(OK)
+            assert not await request_of(reader)
+
+        async with listening(serve) as port:
+            connections = Connections(f"http://127.0.0.1:{port}", {})
+            asking = asyncio.create_task(send(connections, b"{}"))
+            await has_come.wait()
+            await connections.close()
+            may_reply.set()
+            assert (await asking).body == b"hi"
+
+    asyncio.run(play())
+
+
 def test_a_server_that_replies_before_it_has_read_all_is_heard() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

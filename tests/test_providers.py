@@ -406,7 +406,7 @@ def test_azure_is_asked_with_its_key_header_and_version(monkeypatch: pytest.Monk
     with start_server() as started:
         model = load_model(f"azure:my-deployment@http://127.0.0.1:{started.port}?api_version=2024-10-21&retries=0")
         with pytest.raises(ModelError, match="404"):
-            asyncio.run(model.ask(question(), Shelf()))  # type: ignore
+            reply_of(model)
         path = "/openai/deployments/my-deployment/chat/completions?api-version=2024-10-21"
         [seen] = started.seen(path)
     assert seen.headers["api-key"] == KEY

@@ -111,6 +111,7 @@ class Connections:
         self._idle: list[tuple[HttpConnection, float]] = []
         self._late: set[asyncio.Task[HttpConnection]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._closings = 0
 
     async def send(self, compose: Compose, watch: Callable[[bytes], None] | None = None) -> HttpReply:
         """Send one request and read the whole reply.
@@ -118,6 +119,7 @@ class Connections:
         `watch` is given each part of its body as it comes. Raises TransportError, and TooLongError when it has read as
         much as it may of a reply and there is more. Only connecting has its own time limit.
         """
+        closings = self._closings
         connection = await self._take()
         try:
             await self._write(connection, compose)
@@ -129,7 +131,7 @@ class Connections:
         except BaseException:
             connection.close()
             raise
-        if head.keeps_open:
+        if head.keeps_open and closings == self._closings:
             self._idle.append((connection, time.monotonic()))
         else:
             connection.close()
@@ -159,6 +161,7 @@ class Connections:
 
     async def close(self) -> None:
         """Close the idle connections, and those that were cancelled while opening; a later request opens new ones."""
+        self._closings += 1  # what is under way is closed when it has come to its end
         idle, self._idle = self._idle, []
         for connection, _ in idle:
             connection.close()
@@ -237,11 +240,15 @@ async def _connected(host: str, port: int, tls: ssl.SSLContext | None) -> HttpCo
         port,
         ssl=tls,
         server_hostname=host if tls else None,
-        happy_eyeballs_delay=SECOND_ADDRESS,
+        # The race between addresses loses a socket when it is cancelled: there is none where there is no choice.
+        happy_eyeballs_delay=None if _is_address(host) or _is_loopback(host) else SECOND_ADDRESS,
     )
-    opened = connection.socket
-    for option in _KEEPALIVE:
-        opened.setsockopt(*option)
+    try:
+        for option in _KEEPALIVE:
+            connection.socket.setsockopt(*option)
+    except OSError:  # it was lost meanwhile
+        connection.close()
+        raise
     return connection
 
 
@@ -297,10 +304,13 @@ def _tls_context() -> ssl.SSLContext:
     return context
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
+def _is_address(host: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        ipaddress.ip_address(host)
     except ValueError:
         return False
+    return True
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
