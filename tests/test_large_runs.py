@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -116,13 +117,13 @@ def test_what_is_damaged_in_a_kept_file_is_told(tmp_path: Path) -> None:
 
 def test_packed_records_are_a_mapping_like_any_other() -> None:
     samples = {f"q{i}": Sample(f"q{i}", "b", f"What is {i}?", tags={"level": str(i % 3)}) for i in range(1300)}
-    packed = PackedRecords(Sample, samples.items())
+    packed = PackedRecords(Sample, attrgetter("id"), samples.values())
     assert packed == samples and list(packed) == list(samples) and list(packed.values()) == list(samples.values())
     assert packed["q1299"].question == "What is 1299?" and packed["q0"] == samples["q0"]
     assert "q5" in packed and "q1300" not in packed and packed.get("x") is None
     assert packed.keys() & {"q1", "other"} == {"q1"}
-    twice = [("a", samples["q0"]), ("b", samples["q1"]), ("a", samples["q2"]), ("c", samples["q3"])]
-    assert PackedRecords(Sample, twice) == dict(twice)
+    twice = [samples["q0"], samples["q1"], replace(samples["q0"], question="Again?"), samples["q3"]]
+    assert PackedRecords(Sample, attrgetter("id"), twice) == {one.id: one for one in twice}
 
 
 def test_a_table_of_scores_gives_back_each_score_and_its_rows_in_their_order(folder: Path) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -27,6 +27,7 @@ from msgspec import Struct
 from snellen.benchmark import RandomPart, Selection
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.digest_index import DigestIndex
 from snellen.models.base import answers_as
 from snellen.paths import as_word
 from snellen.records import EVALUATED, Decoding, Exchange, Request, Response, Sample
@@ -52,6 +53,7 @@ SYNC_SECONDS = 0.5
 READ_AT_ONCE = 1 << 20
 """Bytes of a journal that are read by one system call."""
 
+IDENTITY_BYTES, PRESENTATION_BYTES = 16, 12
 PLACE_BITS = 8
 MOST_JOURNALS = 1 << PLACE_BITS
 MOST_REASONS = 100
@@ -205,9 +207,11 @@ class RunStore:
         self.reasons = Counter[str]()
         """Why requests of this session failed."""
         self._clock, self._synced = clock, clock()
-        self._places: dict[bytes, int] = {}  # what a response is found by -> offset * 256 + number of the journal
-        self._known: set[bytes] = set()
-        self._presentations: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self._places = DigestIndex(
+            IDENTITY_BYTES
+        )  # what a response is found by -> offset * 256 + number of the journal
+        self._known = DigestIndex(PRESENTATION_BYTES)
+        self._presentations = DigestIndex(PRESENTATION_BYTES)
         self._path = folder / f"journal-{worker}.jsonl"
         self._file = self._open()
         self._reader = JournalReader(self._journals)
@@ -244,12 +248,15 @@ class RunStore:
         if exchange.response.error is not None:
             return
         request = exchange.request
-        self._places.setdefault(self.identity(request), offset << PLACE_BITS | journal)
+        identity = self.identity(request)
+        if identity not in self._places:
+            self._places.set(identity, offset << PLACE_BITS | journal)
         presentation = _presentation(exchange.protocol, request)
         if presentation not in self._known:
-            self._known.add(presentation)
+            self._known.set(presentation, 0)
             if request.is_presentation:
-                self._presentations[exchange.protocol, request.benchmark][request.sample_id] += 1
+                sample = _asked_sample(exchange.protocol, request.benchmark, request.sample_id)
+                self._presentations.set(sample, (self._presentations.get(sample) or 0) + 1)
 
     def identity(self, request: Request | StoredRequest) -> bytes:
         """What the response to a request is found by: two requests with the same share one response."""
@@ -275,7 +282,7 @@ class RunStore:
 
     def presentations_of(self, protocol: str, sample: Sample) -> int:
         """How many presentations of a sample were answered under a protocol."""
-        return self._presentations[protocol, sample.benchmark][sample.id]
+        return self._presentations.get(_asked_sample(protocol, sample.benchmark, sample.id)) or 0
 
     def _stored(self, identity: bytes) -> Response | None:
         place = self._places.get(identity)
@@ -513,12 +520,17 @@ def _digest(facts: object) -> str:
 def sample_identity(request: Request | StoredRequest) -> bytes:
     """A digest of what a request asks and of the sample that asks it."""
     who = (request.benchmark, request.sample_id, request.key)
-    return hashlib.blake2b(_encoder.encode(who), digest_size=16).digest()
+    return hashlib.blake2b(_encoder.encode(who), digest_size=IDENTITY_BYTES).digest()
 
 
 def _presentation(protocol: str, request: Request | StoredRequest) -> bytes:
     who = (protocol, request.benchmark, request.sample_id, request.variant, request.key)
-    return hashlib.blake2b(_encoder.encode(who), digest_size=12).digest()
+    return hashlib.blake2b(_encoder.encode(who), digest_size=PRESENTATION_BYTES).digest()
+
+
+def _asked_sample(protocol: str, benchmark: str, sample_id: str) -> bytes:
+    who = (protocol, benchmark, sample_id)
+    return hashlib.blake2b(_encoder.encode(who), digest_size=PRESENTATION_BYTES).digest()
 
 
 def read_exchange_at(path: Path, offset: int) -> Exchange:

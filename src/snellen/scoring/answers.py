@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -27,8 +28,12 @@ def open_answers(folder: Path, *, compact: bool = False) -> Mapping[Key, Answer]
     path = answers_file(folder)
     if path is None:
         return {}
-    found = (((answer.sample_id, answer.turn), answer) for answer in read_records(path, Answer))
-    return PackedRecords(Answer, found) if compact else dict(found)
+    found = read_records(path, Answer)
+    return PackedRecords(Answer, _key, found) if compact else {_key(answer): answer for answer in found}
+
+
+def _key(answer: Answer) -> Key:
+    return answer.sample_id, answer.turn
 
 
 def answers_at_hand(folder: Path, *, compact: bool = False) -> Mapping[Key, Answer] | None:
@@ -67,10 +72,11 @@ def with_answer_tags(
         if answer.tags:
             tags.setdefault(sample_id, {}).update(answer.tags)
     tagged = (
-        (sample.id, replace(sample, tags={**sample.tags, **tags[sample.id]}) if sample.id in tags else sample)
-        for sample in samples
+        replace(sample, tags={**sample.tags, **tags[sample.id]}) if sample.id in tags else sample for sample in samples
     )
-    return PackedRecords(Sample, tagged) if compact else dict(tagged)
+    if compact:
+        return PackedRecords(Sample, attrgetter("id"), tagged)
+    return {sample.id: sample for sample in tagged}
 
 
 def answers_file(folder: Path) -> Path | None:

@@ -1,10 +1,14 @@
-"""Scores in columns: 24 bytes each instead of a record, for millions of them."""
+"""Scores in compressed columns: a few bytes each instead of a record, for millions of them."""
 
 from __future__ import annotations
 
+import zlib
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
 
 from snellen.reasons import Reason
 from snellen.records import Method, Score
@@ -15,24 +19,51 @@ Section = tuple[int, ...]
 """Where scores stand among those of a benchmark: sections are in their order, scores of one as they were added."""
 
 
+CHUNK = 1 << 14
+"""Scores that are compressed together."""
+_TYPES = "HIHdIHH"
+
+
 class _Columns:
     """The scores of one section."""
 
     def __init__(self) -> None:
-        self.rows = array("H")
-        self.samples = array("I")
-        self.turns = array("H")
-        self.values = array("d")
-        self.reasons = array("I")
-        self.presentations = array("H")
-        self.steps = array("h")
-        """Those of a broken row as -1 - steps."""
+        self._sealed: list[tuple[bytes, ...]] = []
+        self._open = _open_columns()
+        self._ids: list[str] = []
+        """The samples of the open columns."""
         self.known_rows: dict[int, None] = {}
+        self.count = 0
 
-    def __iter__(self) -> Iterator[tuple[int, int, int, float, int, int, int]]:
-        return zip(
-            self.rows, self.samples, self.turns, self.values, self.reasons, self.presentations, self.steps, strict=True
-        )
+    def append(self, sample_id: str, row: int, turn: int, value: float, said: int, shown: int, steps: int) -> None:
+        if not self._ids or self._ids[-1] != sample_id:
+            self._ids.append(sample_id)
+        for column, number in zip(self._open, (row, len(self._ids) - 1, turn, value, said, shown, steps), strict=True):
+            column.append(number)
+        self.known_rows[row] = None
+        self.count += 1
+        if len(self._open[0]) == CHUNK:
+            ids = zlib.compress(msgspec.json.encode(self._ids), 1)
+            self._sealed.append((ids, *(zlib.compress(column.tobytes(), 1) for column in self._open)))
+            self._open, self._ids = _open_columns(), []
+
+    def __iter__(self) -> Iterator[tuple[int, str, int, float, int, int, int]]:
+        """Row, sample, turn, value, what is said of it, presentations, steps."""
+        for ids, *sealed in self._sealed:
+            columns = _open_columns()
+            for column, content in zip(columns, sealed, strict=True):
+                column.frombytes(zlib.decompress(content))
+            yield from _together(columns, msgspec.json.decode(zlib.decompress(ids), type=list[str]))
+        yield from _together(self._open, self._ids)
+
+
+def _open_columns() -> list[array[Any]]:
+    return [array(kind) for kind in _TYPES]
+
+
+def _together(columns: Sequence[array[Any]], ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    rows, samples, *others = columns
+    return zip(rows, map(ids.__getitem__, samples), *others, strict=True)
 
 
 class ScoreTable(Collection[Score]):
@@ -42,27 +73,27 @@ class ScoreTable(Collection[Score]):
         self._benchmark = benchmark
         self._sections: dict[Section, _Columns] = defaultdict(_Columns)
         self._rows: dict[Row, int] = {}
-        self._samples: dict[str, int] = {}
-        self._reasons: dict[tuple[bool, Reason | None, str], int] = {}
-        """Whether there is a value, and what is said of it."""
+        self._reasons: dict[tuple[bool, Reason | None, str, bool], int] = {}
+        """Whether there is a value, what is said of it, and whether a row of answers broke off."""
 
     def add(self, section: Section, scores: Iterable[Score]) -> None:
         """Append scores to a section."""
         columns = self._sections[section]
         for score in scores:
             row = self._rows.setdefault((score.protocol, score.method, score.metric), len(self._rows))
-            said = (score.value is not None, score.reason, score.detail)
-            columns.known_rows[row] = None
-            columns.rows.append(row)
-            columns.samples.append(self._samples.setdefault(score.sample_id, len(self._samples)))
-            columns.turns.append(score.turn)
-            columns.values.append(0.0 if score.value is None else score.value)
-            columns.reasons.append(self._reasons.setdefault(said, len(self._reasons)))
-            columns.presentations.append(score.n_presentations)
-            columns.steps.append(-1 - score.steps if score.broken else score.steps)
+            said = (score.value is not None, score.reason, score.detail, score.broken)
+            columns.append(
+                score.sample_id,
+                row,
+                score.turn,
+                0.0 if score.value is None else score.value,
+                self._reasons.setdefault(said, len(self._reasons)),
+                score.n_presentations,
+                score.steps,
+            )
 
     def __len__(self) -> int:
-        return sum(len(columns.rows) for columns in self._sections.values())
+        return sum(columns.count for columns in self._sections.values())
 
     def __contains__(self, score: object) -> bool:
         return any(score == one for one in self)
@@ -85,29 +116,29 @@ class ScoreTable(Collection[Score]):
         return [self._sections[section] for section in sorted(self._sections)]
 
     def _scores(self, only: int | None) -> Iterator[Score]:
-        rows, samples, reasons = list(self._rows), list(self._samples), list(self._reasons)
+        rows, reasons = list(self._rows), list(self._reasons)
         for columns in self._ordered:
             if only is not None and only not in columns.known_rows:
                 continue
-            for row, sample, turn, number, said, presentations, steps in columns:
+            for row, sample_id, turn, number, said, presentations, steps in columns:
                 if only is not None and row != only:
                     continue
-                has_value, reason, detail = reasons[said]
+                has_value, reason, detail, broken = reasons[said]
                 protocol, method, metric = rows[row]
                 value = number if has_value else None
                 yield Score(
                     protocol,
                     method,
                     self._benchmark,
-                    samples[sample],
+                    sample_id,
                     turn,
                     metric,
                     value,
                     reason,
                     detail,
                     presentations,
-                    -1 - steps if steps < 0 else steps,
-                    steps < 0,
+                    steps,
+                    broken,
                 )
 
 

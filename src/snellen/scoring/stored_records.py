@@ -5,9 +5,10 @@ Both look like what small runs have, a tuple and a dict, and give equal records 
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -18,6 +19,7 @@ from msgspec import Struct
 
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.digest_index import DigestIndex
 from snellen.runs.run_folder import unwritable
 
 LINES_AT_ONCE = 10_000
@@ -113,33 +115,51 @@ class StoredRecords(Collection[RecordT], Generic[RecordT]):
 class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
     """Records by key in compressed blocks, of which the last one used is held open; read in order they are quick."""
 
-    def __init__(self, kind: type[RecordT], items: Iterable[tuple[KeyT, RecordT]]) -> None:
+    def __init__(self, kind: type[RecordT], key: Callable[[RecordT], KeyT], records: Iterable[RecordT]) -> None:
+        """Of several records with one key the last counts."""
+        self._key = key
         self._decoder: msgspec.msgpack.Decoder[list[RecordT]] = msgspec.msgpack.Decoder(list[kind])  # type: ignore[valid-type]
-        self._places: dict[KeyT, int] = {}
+        self._places = DigestIndex(KEY_BYTES)
         self._blocks: list[bytes] = []
-        encode, left = msgspec.msgpack.Encoder().encode, iter(items)
+        encode, left = msgspec.msgpack.Encoder().encode, iter(records)
         while batch := list(islice(left, RECORDS_IN_BLOCK)):
             first = RECORDS_IN_BLOCK * len(self._blocks)
-            self._places.update((key, first + place) for place, (key, _) in enumerate(batch))
-            self._blocks.append(zlib.compress(encode([record for _, record in batch]), 1))
+            for place, record in enumerate(batch, first):
+                self._places.set(_digest(key(record)), place)
+            self._blocks.append(zlib.compress(encode(batch), 1))
         self._open: tuple[int, list[RecordT]] = -1, []
 
     def __len__(self) -> int:
         return len(self._places)
 
     def __iter__(self) -> Iterator[KeyT]:
-        return iter(self._places)
+        for block in range(len(self._blocks)):
+            for place, record in enumerate(self._decoded(block), RECORDS_IN_BLOCK * block):
+                key = self._key(record)
+                if self._places.get(_digest(key)) == place:
+                    yield key
 
     def __contains__(self, key: object) -> bool:
-        return key in self._places
+        return _digest(key) in self._places
 
     def __getitem__(self, key: KeyT) -> RecordT:
-        block, place = divmod(self._places[key], RECORDS_IN_BLOCK)
-        number, records = self._open
-        if number != block:
-            records = self._decoder.decode(zlib.decompress(self._blocks[block]))
-            self._open = block, records
-        return records[place]
+        found = self._places.get(_digest(key))
+        if found is None:
+            raise KeyError(key)
+        block, place = divmod(found, RECORDS_IN_BLOCK)
+        if self._open[0] != block:
+            self._open = block, self._decoded(block)
+        return self._open[1][place]
+
+    def _decoded(self, block: int) -> list[RecordT]:
+        return self._decoder.decode(zlib.decompress(self._blocks[block]))
+
+
+KEY_BYTES = 16
+
+
+def _digest(key: object) -> bytes:
+    return hashlib.blake2b(msgspec.msgpack.encode(key), digest_size=KEY_BYTES).digest()
 
 
 @contextmanager
