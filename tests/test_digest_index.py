@@ -10,7 +10,7 @@ from snellen.formats import digest_index
 from snellen.formats.digest_index import DigestIndex
 
 
-@pytest.mark.parametrize("few", [0, 10, 100_000])
+@pytest.mark.parametrize("few", [4, 10, 100_000])
 @pytest.mark.parametrize("size", [8, 12, 16])
 def test_an_index_holds_what_a_dict_holds(few: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digest_index, "FEW", few)

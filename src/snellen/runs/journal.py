@@ -210,8 +210,8 @@ class RunStore:
         self._places = DigestIndex(
             IDENTITY_BYTES
         )  # what a response is found by -> offset * 256 + number of the journal
-        self._known = DigestIndex(PRESENTATION_BYTES)
-        self._presentations = DigestIndex(PRESENTATION_BYTES)
+        self._known = DigestIndex(PRESENTATION_BYTES, "b")
+        self._presentations = DigestIndex(PRESENTATION_BYTES, "i")
         self._path = folder / f"journal-{worker}.jsonl"
         self._file = self._open()
         self._reader = JournalReader(self._journals)
