@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # A process for each core, and one thread in each: tiny models are slower on two.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
-.PHONY: demo test tests slow coverage fuzz check style types site pictures dist system clean
+.PHONY: demo test tests slow coverage fuzz speed check style types site pictures dist system clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/snellen demo
@@ -52,6 +52,10 @@ style: $(VENV)/dev.done
 
 types: $(VENV)/dev.done
 	$(BIN)/mypy
+
+# What each command costs beside a pinned revision, in a minute; needs the history of the repository.
+speed: $(VENV)/dev.done
+	$(BIN)/python bench/commands.py --short
 
 # The documentation site, under build/site; a broken link or a page in no section ends it.
 site: $(VENV)/docs.done

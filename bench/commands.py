@@ -6,7 +6,8 @@
 
 Each turn runs every command once with the sources of either revision, so that whatever else the machine does falls on
 both. A command is a process of its own, measured whole by the operating system (`wait4`): CPU is user and system time,
-children included. Printed is the median of CPU of either, the median of the turns' ratios, and the peaks of memory.
+children included. Printed is the least CPU of either over the turns, to which whatever else runs can only add, the
+ratio, and the median peaks of memory.
 The revision stands in `bench/pinned-revision`; it moves with a release, and never to make a slower command pass.
 """
 
@@ -133,9 +134,9 @@ def show(usages: dict[str, list[tuple[Usage, Usage]]], against: str) -> list[str
     print(f"{'command':<12}{'CPU s':>8}{against[:7]:>10}{'ratio':>8}{'MB':>8}{against[:7]:>10}{'ratio':>8}")
     above = []
     for name, turns in usages.items():
-        cpu = [statistics.median(pair[side].cpu for pair in turns) for side in (0, 1)]
+        cpu = [min(pair[side].cpu for pair in turns) for side in (0, 1)]
         memory = [statistics.median(pair[side].memory for pair in turns) for side in (0, 1)]
-        ratios = (statistics.median(now.cpu / then.cpu for now, then in turns), memory[0] / memory[1])
+        ratios = (cpu[0] / cpu[1], memory[0] / memory[1])
         print(
             f"{name:<12}{cpu[0]:>8.2f}{cpu[1]:>10.2f}{ratios[0]:>8.2f}{memory[0]:>8.0f}{memory[1]:>10.0f}{ratios[1]:>8.2f}"
         )
