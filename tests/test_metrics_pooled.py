@@ -44,8 +44,15 @@ UNDEFINED = {"pope_precision", "legacy_pope_precision", "count_mae", "count_rmse
 """Rows of which nothing follows where nothing was said (yes), or no number was read."""
 
 
-@pytest.mark.parametrize("reply", ["", "zzz", "no"])
-@pytest.mark.parametrize("name", sorted(POOLED))
+ALL_WRONG = [
+    (name, reply)
+    for name in sorted(POOLED)
+    for reply in ("zzz", "", "no")
+    if reply == "zzz" or "meteor" not in name  # each starts a Java machine
+]
+
+
+@pytest.mark.parametrize(("name", "reply"), ALL_WRONG)
 def test_replies_that_are_all_wrong_have_a_value(name: str, reply: str) -> None:
     metric = POOLED[name]
     assert isinstance(metric, CorpusCountMetric)
