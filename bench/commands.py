@@ -1,7 +1,7 @@
 """What each command costs, beside an earlier revision of Snellen: CPU and memory as ratios, in one interleaved run.
 
     python bench/commands.py                 # every command, seven turns
-    python bench/commands.py --short         # the gate of CI: three turns, ends with 1 above the limit
+    python bench/commands.py --short         # the gate of CI: three turns (nine more above the limit), ends with 1
     python bench/commands.py --only run,list --turns 5 --against REVISION
 
 Each turn runs every command once with the sources of either revision, so that whatever else the machine does falls on
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parent.parent
 LIMIT = 1.1
 SLACK = 0.03
 """Seconds of CPU within which times of a few hundredths differ by chance."""
-PICTURES = {True: 1_000, False: 2_000}
+PICTURES = {True: 500, False: 2_000}
 CLI = ("-m", "snellen")
 _EVALUATE = """
 import snellen as sn
@@ -131,6 +131,12 @@ def measure(names: Sequence[str], turns: int, pictures: int, against: str) -> di
     return usages
 
 
+def _with_needed(names: Sequence[str]) -> list[str]:
+    """Commands with the run that some of them need."""
+    needs_run = not {"rerun", "score", "report"}.isdisjoint(names)
+    return [name for name in COMMANDS if name in names or (name == "run" and needs_run)]
+
+
 def show(usages: dict[str, list[tuple[Usage, Usage]]], against: str) -> list[str]:
     """Print the table; the names of commands above the limit."""
     print(f"{'command':<12}{'CPU s':>8}{against[:7]:>10}{'ratio':>8}{'MB':>8}{against[:7]:>10}{'ratio':>8}")
@@ -157,6 +163,10 @@ def main() -> None:
     turns = options.turns or (3 if options.short else 7)
     usages = measure(names, turns, PICTURES[options.short], options.against)
     if above := show(usages, options.against):
+        # Others use the machine too: what is slower stays slower in more turns.
+        again = measure(_with_needed(above), 3 * turns, PICTURES[options.short], options.against)
+        above = show({name: usages[name] + again[name] for name in above}, options.against)
+    if above:
         sys.exit(f"above {LIMIT} times {options.against[:7]}: {', '.join(above)}")
 
 

@@ -76,6 +76,7 @@ def test_a_picture_has_the_same_bytes_on_any_machine(task: str, digest: str) -> 
     assert hashlib.sha256(to_png(paint(scene))).hexdigest() == digest
 
 
+@pytest.mark.slow
 def test_the_versions_of_the_suite_are_what_they_were(eyechart: Mapping[str, Benchmark]) -> None:
     # A version digests all questions, answers and pictures of 300 samples.
     assert {task: benchmark.manifest.version for task, benchmark in eyechart.items()} == VERSIONS

@@ -67,7 +67,11 @@ def requests(lengths: tuple[int, ...]) -> list[ContinuedPrompt]:
     return prompts
 
 
-@pytest.mark.parametrize("name", ADVERSARIES)
+# One of each three in every run; all of them where the slow tests run.
+SOMETIMES = [pytest.param(name, marks=pytest.mark.slow if at % 3 else ()) for at, name in enumerate(ADVERSARIES)]
+
+
+@pytest.mark.parametrize("name", SOMETIMES)
 def test_an_adversary_is_scored_and_answered_as_one_row_at_a_time(name: str) -> None:
     engine, verdict = checked(ADVERSARIES[name]())
     assert verdict.fast_paths.name != "tree, picture shared, features kept, one forward, trunks kept"

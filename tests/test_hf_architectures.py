@@ -220,6 +220,7 @@ def of_pixtral() -> EncodedPrompt:
     return begun(4, pixel_values=normal(1, 1, 3, 32, 32), image_sizes=torch.tensor([[32, 32]]))
 
 
+@pytest.mark.slow
 def test_a_last_block_that_mixes_places_after_its_feed_forward_part_runs_at_all_places() -> None:
     """Inkling's feed-forward part is followed by a convolution over places."""
     head = begun(4, pixel_values=normal(1, 4, 2, 8, 8, 3))

@@ -211,6 +211,7 @@ needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="waits for 
 
 
 @needs_java
+@pytest.mark.slow
 def test_meteor_is_that_of_the_coco_evaluation():
     """The numbers that pycocoevalcap 1.2's own wrapper gave for these captions after its tokeniser."""
     # The last reply is its reference: its one chunk does not count when statistics are summed.

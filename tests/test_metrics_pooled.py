@@ -45,7 +45,7 @@ UNDEFINED = {"pope_precision", "legacy_pope_precision", "count_mae", "count_rmse
 
 
 ALL_WRONG = [
-    (name, reply)
+    pytest.param(name, reply, marks=pytest.mark.slow if name == "legacy_meteor" else ())
     for name in sorted(POOLED)
     for reply in ("zzz", "", "no")
     if reply == "zzz" or "meteor" not in name  # each starts a Java machine

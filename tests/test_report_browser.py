@@ -62,7 +62,7 @@ def test_the_samples_fill_themselves_offline_and_replies_are_text(page: Page, ad
     assert page.complaints == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [pytest.param(1280, "light", marks=pytest.mark.slow), (390, "dark")])
 def test_axe_finds_nothing(page: Page, smaller: str, width: int, scheme: str) -> None:
     page.resize(width)
     page.prefer(scheme)

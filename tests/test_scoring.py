@@ -63,6 +63,7 @@ def reasons_of(results: Results, metric: str) -> Counter[str]:
 # --- the oracle --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_oracle_is_right_on_the_whole_eye_chart_under_every_protocol(
     eyechart: Mapping[str, Benchmark], tmp_path: Path
 ) -> None:

@@ -61,7 +61,7 @@ def fight(page: Page, server: RunningServer, folder: Path) -> None:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.slow)])
 def test_a_battle_from_the_upload_to_the_rating(tmp_path: Path, width: int) -> None:
     register("models", "talker", open_talker)
     (tmp_path / "photo.png").write_bytes(picture())

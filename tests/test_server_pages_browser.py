@@ -102,7 +102,9 @@ def test_predictions_are_submitted_scored_and_published_by_page(page: Page, serv
     assert f"By hand {width}" in text(page)
 
 
-@pytest.mark.parametrize(("width", "scheme"), list(zip(SIZES, ("light", "dark"), strict=True)))
+@pytest.mark.parametrize(
+    ("width", "scheme"), [pytest.param(SIZES[0], "light", marks=pytest.mark.slow), (SIZES[1], "dark")]
+)
 def test_every_page_can_be_used_by_everybody(page: Page, server: RunningServer, width: int, scheme: str) -> None:
     page.resize(width)
     page.prefer(scheme)

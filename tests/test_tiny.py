@@ -49,6 +49,7 @@ def test_both_models_together_stay_small() -> None:
     assert sizes["tiny"] <= 11e6 and sizes["tiny-xs"] <= 1.2e6
 
 
+@pytest.mark.slow
 def test_they_load_through_the_auto_classes_without_a_network() -> None:
     code = (
         "import sys, warnings; warnings.simplefilter('ignore')\n"
