@@ -122,8 +122,8 @@ def cli(debug: bool, suites: tuple[str, ...]) -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run a command; a SnellenError is one line on stderr and its exit code."""
-    # Collecting after every 700 new objects, Python's default, takes a tenth of a short command.
-    gc.set_threshold(500_000, 10, 50)
+    # Collecting after every 700 new objects, Python's default, takes a fifth of a short command.
+    gc.set_threshold(200_000, 10, 50)
     words = list(sys.argv[1:] if args is None else args)
     if _COMPLETING in os.environ:
         from snellen.cli.completion import prepare
