@@ -556,6 +556,7 @@ def test_rows_without_a_picture_are_noted_where_others_have_one(tmp_path: Path) 
     [
         ({"question_id": "7", "text": "Is it red?"}, ("7", "Is it red?")),
         ({"idx": "7", "question_id": "8", "prompt": "Is it red?"}, ("8", "Is it red?")),
+        ({"ID": "7", "qid": "8", "Question": "Is it red?"}, ("7", "Is it red?")),
         ({"index": "3", "idx": "7", "query": "Is it red?"}, ("3", "Is it red?")),
     ],
 )

@@ -323,7 +323,7 @@ def _columns_of(given: tuple[str, ...]) -> _Columns:
 
 
 def _rank_of_id(name: str) -> int:
-    return SYNONYMS["id"].index(_folded(name))
+    return ("id", *SYNONYMS["id"]).index(_folded(name))
 
 
 def _folded(name: str) -> str:
