@@ -261,6 +261,34 @@ def test_two_processes_write_into_one_cache() -> None:
     assert [response and response.text for response in found] == [str(number) for number in range(300)]
 
 
+OPENER = """
+import sys
+from pathlib import Path
+from snellen.runs.answer_cache import AnswerCache
+for folder in sys.stdin:
+    AnswerCache(Path(folder.strip()), {}).close()
+    print("opened", flush=True)
+"""
+
+
+def test_processes_that_open_a_new_cache_at_the_same_moment() -> None:
+    """SQLite refuses one that changes the journal's mode beside another at once, whatever the timeout is."""
+    running = [
+        subprocess.Popen([sys.executable, "-c", OPENER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    for number in range(60):
+        for process in running:
+            assert process.stdin
+            process.stdin.write(f"answers{number}\n")
+            process.stdin.flush()
+        for process in running:
+            assert process.stdout
+            assert process.stdout.readline() == "opened\n", f"in round {number}"
+    for process in running:
+        process.communicate()
+
+
 def test_a_file_that_is_no_cache_is_refused_in_a_line(questions: Benchmark) -> None:
     Path("answers").mkdir()
     Path("answers/answers.sqlite").write_text("not a database" * 100)

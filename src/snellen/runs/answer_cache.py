@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from snellen.errors import StoreError
+from snellen.formats.sqlite_files import write_ahead
 from snellen.records import Exchange, Request, Response
 
 FILE = "answers.sqlite"
@@ -42,7 +43,7 @@ class AnswerCache:
             raise self._unusable(error) from None
 
     def _open(self) -> None:
-        self._file.execute("PRAGMA journal_mode=WAL")
+        write_ahead(self._file, SECONDS)
         [found] = self._file.execute("PRAGMA user_version").fetchone()
         if found not in (0, FORMAT):
             raise StoreError(f"{self._path} is of format {found}, not {FORMAT}; name another folder with --cache")

@@ -22,6 +22,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from snellen.errors import DataError, MissingExtraError, StoreError
+from snellen.formats.sqlite_files import write_ahead
 
 Found = TypeVar("Found")
 LARGEST_COMMIT = 200
@@ -184,12 +185,8 @@ def _sqlite_engine(url: str, *, reads: bool) -> Engine:
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _entry: ConnectionPoolEntry) -> None:
         connection.isolation_level = None
-        for pragma in (
-            "journal_mode=WAL",
-            "synchronous=FULL",
-            "foreign_keys=ON",
-            f"query_only={'ON' if reads else 'OFF'}",
-        ):
+        write_ahead(connection, BUSY_MILLISECONDS / 1000)
+        for pragma in ("synchronous=FULL", "foreign_keys=ON", f"query_only={'ON' if reads else 'OFF'}"):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
