@@ -65,8 +65,13 @@ def room(module: str) -> str:
     return module.partition(".")[0]
 
 
-def imports(module: str, *, for_types: bool = True) -> Iterator[tuple[str, int]]:
+@cache
+def imports(module: str, *, for_types: bool = True) -> tuple[tuple[str, int], ...]:
     """What a module imports of Snellen, late imports too: dotted names below `snellen`, and the line."""
+    return tuple(_imports(module, for_types))
+
+
+def _imports(module: str, for_types: bool) -> Iterator[tuple[str, int]]:
     blocks = [n for n in ast.walk(tree(module)) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
     unused = set() if for_types else {id(node) for block in blocks for node in ast.walk(block)}
     for node in ast.walk(tree(module)):
@@ -87,10 +92,13 @@ def test_every_room_has_a_layer() -> None:
     assert {room(module) for module in FILES} <= set(RANK)
 
 
-@pytest.mark.parametrize("module", FILES)
-def test_a_module_imports_only_from_its_own_layer_or_earlier_ones(module: str) -> None:
-    later = [(name, line) for name, line in imports(module) if RANK[room(name)] > RANK[room(module)]]
-    assert not later, f"{FILES[module]}: {later}"
+def test_a_module_imports_only_from_its_own_layer_or_earlier_ones() -> None:
+    assert not [
+        (module, name, line)
+        for module in FILES
+        for name, line in imports(module)
+        if RANK[room(name)] > RANK[room(module)]
+    ]
 
 
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
@@ -126,16 +134,24 @@ SHOWS_EMBEDDED = ("registry", "suites", "cli", "models")
 """The embedded benchmarks and models also serve as examples of the command line; models name those that ship."""
 
 
-@pytest.mark.parametrize("module", [module for module in FILES if room(module) not in NAMES_SUITES])
-def test_no_module_outside_suites_names_a_suite(module: str) -> None:
-    patterns = [SUITES] if room(module) in SHOWS_EMBEDDED else [SUITES, EMBEDDED]
-    named = [(word, line) for word, line in words_of(module) for pattern in patterns if pattern.search(word)]
-    assert not named, f"{FILES[module]}: {named}"
+def test_no_module_outside_suites_names_a_suite() -> None:
+    assert not [
+        (module, word, line)
+        for module in FILES
+        if room(module) not in NAMES_SUITES
+        for word, line in words_of(module)
+        if SUITES.search(word) or (room(module) not in SHOWS_EMBEDDED and EMBEDDED.search(word))
+    ]
 
 
-@pytest.mark.parametrize("module", [module for module in FILES if room(module) != "suites"])
-def test_nothing_imports_a_suite(module: str) -> None:
-    assert not [(name, line) for name, line in imports(module) if room(name) == "suites"]
+def test_nothing_imports_a_suite() -> None:
+    assert not [
+        (module, name, line)
+        for module in FILES
+        if room(module) != "suites"
+        for name, line in imports(module)
+        if room(name) == "suites"
+    ]
 
 
 def test_no_suite_imports_another() -> None:
@@ -175,23 +191,33 @@ def test_the_classes_of_protocols_are_found() -> None:
     } == PROTOCOL_CLASSES
 
 
-@pytest.mark.parametrize("module", [module for module in FILES if room(module) != "protocols"])
-def test_nothing_outside_their_room_asks_for_a_protocol_by_its_class(module: str) -> None:
+def test_nothing_outside_their_room_asks_for_a_protocol_by_its_class() -> None:
     """What they are is declared (`snellen.protocols.declaration`), so that another package's protocol is no less."""
-    classes = [(name, line) for name, line in imports(module) if name.rpartition(".")[2] in PROTOCOL_CLASSES]
-    assert not classes, f"{FILES[module]}: {classes}"
+    assert not [
+        (module, name, line)
+        for module in FILES
+        if room(module) != "protocols"
+        for name, line in imports(module)
+        if name.rpartition(".")[2] in PROTOCOL_CLASSES
+    ]
 
 
-@pytest.mark.parametrize("module", [module for module in FILES if room(module) in KNOWS_NO_PROTOCOL])
-def test_nothing_is_read_out_of_the_label_of_a_protocol(module: str) -> None:
-    labels = [line for text, line in texts_asked_about(module) if is_called(text, "label", "protocol")]
-    assert not labels, f"{FILES[module]}: {labels}"
-
-
-@pytest.mark.parametrize("module", [module for module in FILES if room(module) in (*KNOWS_NO_PROTOCOL, "protocols")])
-def test_no_meaning_is_read_out_of_the_texts_beside_a_reason(module: str) -> None:
-    details = [line for text, line in texts_asked_about(module) if is_called(text, "detail", "why", "notes", "message")]
-    assert not details, f"{FILES[module]}: {details}"
+@pytest.mark.parametrize(
+    "rooms, names",
+    [
+        (KNOWS_NO_PROTOCOL, ("label", "protocol")),
+        ((*KNOWS_NO_PROTOCOL, "protocols"), ("detail", "why", "notes", "message")),
+    ],
+    ids=["the label of a protocol", "the texts beside a reason"],
+)
+def test_no_meaning_is_read_out_of_what_is_said_to_people(rooms: tuple[str, ...], names: tuple[str, ...]) -> None:
+    assert not [
+        (module, text, line)
+        for module in FILES
+        if room(module) in rooms
+        for text, line in texts_asked_about(module)
+        if text.rpartition(".")[2] in names
+    ]
 
 
 def texts_asked_about(module: str) -> Iterator[tuple[str, int]]:
@@ -206,10 +232,6 @@ def texts_asked_about(module: str) -> Iterator[tuple[str, int]]:
                         isinstance(n, ast.Constant) and isinstance(n.value, str) and n.value for n in ast.walk(text)
                     ):
                         yield ast.unparse(asked), node.lineno
-
-
-def is_called(text: str, *names: str) -> bool:
-    return text.rpartition(".")[2] in names
 
 
 def test_no_two_rooms_import_each_other() -> None:
@@ -233,8 +255,13 @@ FORBIDDEN_NAMES = {"Answer", "open_answers", "ANSWERS"}
 FORBIDDEN_TEXTS = ("answers.jsonl.gz", "snellen.scoring", "snellen.metrics")
 
 
-def words_of(module: str) -> Iterator[tuple[str, int]]:
-    """Every name, attribute, imported name and text of a module, but for docstrings."""
+@cache
+def words_of(module: str) -> tuple[tuple[str, int], ...]:
+    """Every name, attribute, imported name and text of a module, but for docstrings; and the line."""
+    return tuple(_words_of(module))
+
+
+def _words_of(module: str) -> Iterator[tuple[str, int]]:
     docs = {
         id(n.value) for n in ast.walk(tree(module)) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)
     }
@@ -248,14 +275,14 @@ def words_of(module: str) -> Iterator[tuple[str, int]]:
                 yield text, node.lineno
 
 
-@pytest.mark.parametrize("module", [module for module in FILES if room(module) in ASKING])
-def test_what_asks_a_model_can_neither_name_nor_import_an_answer(module: str) -> None:
-    found = [
-        (word, line)
+def test_what_asks_a_model_can_neither_name_nor_import_an_answer() -> None:
+    assert not [
+        (module, word, line)
+        for module in FILES
+        if room(module) in ASKING
         for word, line in words_of(module)
         if word in FORBIDDEN_NAMES or any(text in word for text in FORBIDDEN_TEXTS)
     ]
-    assert not found, f"{FILES[module]}: {found}"
 
 
 def test_the_registry_names_judges_and_metrics_only_as_strings() -> None:
