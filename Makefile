@@ -29,8 +29,10 @@ demo: $(VENV)/demo.done
 coverage: $(VENV)/dev.done system
 	$(PYTEST) --cov --cov-report=term:skip-covered
 
-# mypy takes one core for a minute, beside the tests.
-test: $(VENV)/dev.done system style
+# Beside each other: what is fetched, and mypy, which takes one core for a minute, and the tests.
+test:
+	@$(MAKE) --no-print-directory -j2 $(VENV)/dev.done system
+	@$(MAKE) --no-print-directory style
 	@$(MAKE) --no-print-directory -j2 types tests
 
 tests:

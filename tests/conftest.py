@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,9 @@ import small
 from snellen.benchmark import Benchmark
 from snellen.catalogue import select
 from snellen.runs.plan import find_benchmarks
+
+# What the libraries of models bring is looked through less often than Python's default.
+gc.set_threshold(200_000, 10, 50)
 
 # Nothing here is timed: a machine that is busy must not make a test fail. A change is tested by the same examples
 # everywhere; `make fuzz` looks for new ones.

@@ -28,9 +28,14 @@ OPTIONS = ("red", "dark green", "(A) no")
 PICTURES = Pictures()
 IMAGES = [PICTURES.add(colour) for colour in ("red", "blue")]
 Pair = tuple[str, Model, Model]
+LIKE_ANOTHER = ("LLaVA-NeXT", "Idefics2", "Gemma 3", "BLIP-2 OPT", "InstructBLIP Vicuna", "InstructBLIP FlanT5")
+"""Those of whose kind another is tried; the engine's own tests have all of them."""
 
 
-@pytest.fixture(scope="module", params=PROCESSORS)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.slow] * (name in LIKE_ANOTHER)) for name in PROCESSORS],
+)
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     folder: Path = save(request.param, tmp_path_factory.mktemp("model"))
     fast, exact = load_model(f"hf:{folder}?batch_size=5"), load_model(f"hf:{folder}?scoring=exact")

@@ -83,11 +83,13 @@ def mean(results: sn.Results, model: str, protocol: str) -> float:
     return value
 
 
+@pytest.mark.slow
 def test_tiny_sees_and_answers_by_mark(easy: sn.Results) -> None:
     assert mean(easy, "snellen:tiny", "instability?m=1") >= 0.75
     assert mean(easy, "snellen:tiny", "likelihood") >= 0.80
 
 
+@pytest.mark.slow
 def test_tiny_xs_sees_more_than_it_can_say_by_mark(easy: sn.Results) -> None:
     by_mark, by_likelihood = (mean(easy, "snellen:tiny-xs", name) for name in ("instability?m=1", "likelihood"))
     assert by_likelihood >= 0.7

@@ -18,6 +18,7 @@ class HostingServer(uvicorn.Server):
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._has_process = False
         super().__init__(
             uvicorn.Config(
                 make_hosting(services),
@@ -32,15 +33,16 @@ class HostingServer(uvicorn.Server):
             )
         )
 
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        self._has_process = True
+        super().run(sockets)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # Else a collection of garbage looks through all that models and libraries brought, and every request waits.
-        gc.collect()
-        gc.freeze()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        gc.unfreeze()
-        await super().shutdown(sockets)
+        if self._has_process:
+            # Else a collection of garbage looks through all that models and libraries brought, and every request waits.
+            gc.collect()
+            gc.freeze()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._services.stopping.set()
