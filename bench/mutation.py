@@ -77,6 +77,7 @@ ROOMS: dict[str, dict[str, str]] = {
     },
     "extraction": {
         "extraction/standard.py": "extract replies reply_mechanisms",
+        "extraction/full_reading.py": "extract replies reply_mechanisms",
         "extraction/plain_reading.py": "extract replies reply_mechanisms",
         "extraction/settling.py": "extract replies reply_mechanisms",
         "extraction/second_looks.py": "extract replies reply_mechanisms",

@@ -21,8 +21,8 @@ from snellen.extraction.conformance import (
     read,
     write_conformance_page,
 )
+from snellen.extraction.full_reading import READ_AT_MOST, read_in_full
 from snellen.extraction.option_index import index_options
-from snellen.extraction.standard import READ_AT_MOST, read_in_full
 from snellen.reasons import NoChoiceReason
 
 COLOURS = ("red", "blue", "green", "yellow")

@@ -47,7 +47,19 @@ LAYERS = (
     ("scoring", "metrics"),
     ("analysis", "report", "predictions", "ratings", "arena", "studies", "analyses", "exports"),
     ("suites",),
-    ("api", "cli", "doctor", "server", "evaluation", "deciding", "studying", "extending", "__init__", "__main__"),
+    (
+        "api",
+        "results",
+        "cli",
+        "doctor",
+        "server",
+        "evaluation",
+        "deciding",
+        "studying",
+        "extending",
+        "__init__",
+        "__main__",
+    ),
 )
 """A module imports from its own layer or from earlier ones: the table of docs/architecture.md."""
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from snellen.extraction import STANDARD, named_extractors, read_choice
+from snellen.extraction.full_reading import LOOKED_AT, READ_AT_MOST, read_in_full
 from snellen.extraction.option_index import index_options
-from snellen.extraction.standard import LOOKED_AT, READ_AT_MOST, read_in_full
 
 REPLIES = Path(__file__).parent / "replies"
 OPTIONS, LABELS = ("taxi", "bus", "train", "bicycle"), ("A", "B", "C", "D")

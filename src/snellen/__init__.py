@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from snellen.api import Results as Results
     from snellen.api import StudyResults as StudyResults
     from snellen.api import build as build
     from snellen.api import decide as decide
@@ -39,13 +38,13 @@ if TYPE_CHECKING:
     from snellen.records import Response as Response
     from snellen.records import Sample as Sample
     from snellen.report.live_progress import shown_progress as shown_progress
+    from snellen.results import Results as Results
     from snellen.runs.progress import RunProgress as RunProgress
     from snellen.runs.spec import JudgeSpec as JudgeSpec
     from snellen.runs.spec import ScoringSpec as ScoringSpec
 
 _HOMES = {
     "snellen.api": (
-        "Results",
         "StudyResults",
         "build",
         "decide",
@@ -70,6 +69,7 @@ _HOMES = {
     "snellen.protocols.base": ("parse_protocol",),
     "snellen.records": ("ContinuationScore", "Decoding", "Request", "Response", "Sample"),
     "snellen.report.live_progress": ("shown_progress",),
+    "snellen.results": ("Results",),
     "snellen.runs.progress": ("RunProgress",),
     "snellen.runs.spec": ("JudgeSpec", "ScoringSpec"),
 }

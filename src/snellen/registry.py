@@ -23,11 +23,11 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from snellen.errors import UnknownNameError
+from snellen.installation import entry_points_of
 
 SuiteGroup = Literal[
     "extractors",
@@ -327,17 +327,7 @@ def _added(group: Group) -> Mapping[str, str]:
 
 
 def _entry_points(group: Group) -> Mapping[str, str]:
-    return _installed(tuple(sys.path)).get(f"snellen.{group}", {})
-
-
-@cache
-def _installed(path: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
-    """Entry points of the packages on `path` by group; the packages are looked through once, which takes 20 ms."""
-    from importlib.metadata import entry_points
-
-    points = entry_points()
-    ours = [group for group in points.groups if group.startswith("snellen.")]
-    return {group: {point.name: point.value for point in points.select(group=group)} for group in ours}
+    return entry_points_of("snellen.").get(f"snellen.{group}", {})
 
 
 def _module_of(file: Path) -> Any:

@@ -25,9 +25,9 @@ from snellen.formats.shown_text import short_name
 from snellen.paths import as_word
 
 if TYPE_CHECKING:
-    from snellen.api import Results
     from snellen.benchmark import Benchmark
     from snellen.building.builder import Progress as Built
+    from snellen.results import Results
     from snellen.runs.progress import ProgressListener, RunProgress
 
 MOST_OF_A_LINE = 120

@@ -12,6 +12,9 @@ from snellen.reasons import NoChoiceReason
 RuleMethod = Literal["label", "label+text", "text"]
 """How rules find an option: by its label, by its label and its own text beside it, by its text alone."""
 Confidence = Literal["certain", "likely", "none"]
+Mode = Literal["standard", "strict"]
+"""Whether the texts of options count, or labels alone."""
+STATED = "stated as the answer"
 
 
 class ExtractedChoice(Struct, frozen=True, omit_defaults=True):

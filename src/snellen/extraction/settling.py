@@ -14,7 +14,7 @@ from snellen.extraction.foreign_patterns import ASIAN, ForeignPatterns, foreign_
 from snellen.extraction.option_mentions import Mention, Skeleton
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DENIED, DOUBTFUL, TEXT
 from snellen.extraction.question_words import answers_in_its_words
-from snellen.extraction.reading import ExtractedChoice, RuleMethod
+from snellen.extraction.reading import STATED, ExtractedChoice, RuleMethod
 from snellen.formats.late_patterns import late_pattern
 from snellen.reasons import NoChoiceReason
 
@@ -35,7 +35,6 @@ class Settled(NamedTuple):
         return self.reading.choice
 
 
-STATED = "stated as the answer"
 _SEVERAL, _DOUBTED = "several options", "other options may be meant"
 
 

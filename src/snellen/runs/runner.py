@@ -7,7 +7,6 @@ import os
 import platform
 from contextlib import nullcontext
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import msgspec
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from snellen import __version__
 from snellen.benchmark import EXAMPLES, Benchmark
 from snellen.errors import ModelError, StoreError
+from snellen.installation import installed_versions
 from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks, answers_by_sample, identity_of
 from snellen.models.object_fingerprint import is_of_content, why_not_fingerprinted
 from snellen.protocols.base import needed_kind
@@ -178,7 +178,7 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
         protocols=tuple(dict.fromkeys(label for asked_by in labels for label in asked_by)),
         templates=plan.templates.id,
         asked=(plan.spec.of_model(),),
-        software={"snellen": __version__, "python": platform.python_version(), **_versions()},
+        software={"snellen": __version__, "python": platform.python_version(), **installed_versions(_RECORDED)},
         hardware={"machine": platform.machine(), "system": platform.system(), "cores": str(os.cpu_count())},
         started=started,
         stretches=(Stretch(started, {EVALUATED: model.name, **{role: one.name for role, one in roles.items()}}),),
@@ -253,16 +253,6 @@ def _answers_alike(folder: Path, manifest: RunManifest) -> bool:
         and others[role].answers_by_sample == use.answers_by_sample
         for role, use in models.items()
     )
-
-
-def _versions() -> dict[str, str]:
-    versions = {}
-    for name in _RECORDED:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return versions
 
 
 def _join(folder: Path, manifest: RunManifest, first: bool) -> RunManifest:

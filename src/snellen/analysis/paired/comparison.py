@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from snellen.analysis.capability import headlines_of
 from snellen.analysis.paired.differences import Paired, flips, mean_differences, pair
 from snellen.analysis.paired.questions import QuestionMeasures, measures_of, shared_protocol
-from snellen.analysis.paired.records import Comparison, PairedDifference, QuestionFlip, RankInterval
+from snellen.analysis.paired.records import RESAMPLES, Comparison, PairedDifference, QuestionFlip, RankInterval
 from snellen.analysis.paired.significance import Correction, adjusted
 from snellen.analysis.subset import check_same_builds
 from snellen.errors import DataError, MissingExtraError
@@ -19,7 +19,6 @@ from snellen.records import METHODS, Method
 from snellen.registry import unknown
 from snellen.scoring.scored_run import ScoredRun, run_labels
 
-RESAMPLES = 10_000
 Place = tuple[str, Method]
 """Benchmark and method."""
 

@@ -17,6 +17,9 @@ from snellen.records import Better, Estimate, Method
 if TYPE_CHECKING:
     import polars
 
+RESAMPLES = 10_000
+"""Bootstrap draws behind intervals of ranks."""
+
 
 class PairedDifference(Struct, frozen=True):
     """How much higher `first` scores than `second`, on common questions."""

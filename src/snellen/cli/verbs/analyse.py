@@ -89,9 +89,9 @@ def _views(runs: Sequence[Path]) -> Sequence[Any]:
     """The runs, scored as published."""
     if not runs:
         return ()
-    from snellen.api import Results
     from snellen.evaluation import score_folders
     from snellen.report.run_view import run_views
+    from snellen.results import Results
     from snellen.runs.spec import JudgeSpec, ScoringSpec
 
     results = Results(score_folders(runs, ScoringSpec(as_published=True), JudgeSpec(), announce))

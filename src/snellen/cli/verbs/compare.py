@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from snellen.api import Results
 from snellen.cli.deciding import ask_both
 from snellen.cli.flags import flags_given, json_flag, judge_from_flags, scoring_flags, scoring_from_flags, subset_flags
 from snellen.cli.show import announce, out
 from snellen.errors import DataError
 from snellen.evaluation import score_folders
+from snellen.results import Results
 
 
 @click.command()

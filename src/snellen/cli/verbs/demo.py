@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from snellen.api import Results
 from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out, run_progress, show_results
 from snellen.errors import MissingExtraError
 from snellen.evaluation import evaluate_spec
+from snellen.results import Results
 from snellen.runs.spec import RunSpec
 
 DEMO_MODELS = ("snellen:tiny", "snellen:tiny-xs")

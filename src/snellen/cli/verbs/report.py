@@ -8,11 +8,11 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from snellen.api import Results
 from snellen.cli.flags import judge_from_flags, parse_price, scoring_flags, scoring_from_flags, subset_flags
 from snellen.cli.show import announce, out
 from snellen.errors import DataError
 from snellen.evaluation import report_path, score_folders
+from snellen.results import Results
 from snellen.runs.spec import TokenPrice
 
 

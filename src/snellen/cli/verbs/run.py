@@ -149,8 +149,8 @@ def command(
     Every answer is stored as it arrives; the same command again asks only what is missing. A TOML file in place of
     MODEL may set everything that flags set, under the same names; flags take precedence (docs/runs.md).
     """
-    from snellen.api import Results
     from snellen.evaluation import check_budget, evaluate_spec, forecasts
+    from snellen.results import Results
 
     spec = _spec(model, benchmarks, flags)
     if dry_run:
