@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 from snellen.formats.shown_text import short_name
@@ -30,21 +20,12 @@ if TYPE_CHECKING:
     from snellen.results import Results
     from snellen.runs.progress import ProgressListener, RunProgress
 
-MOST_OF_A_LINE = 120
-"""A terminal with fewer columns has a shorter bar in its line of progress."""
 MAX_METRIC_ROWS = 24
 """Most metric rows of open questions and dialogues shown in a terminal; longer tables are only in the report."""
 MAX_SUITE_TABLES = 2
 """Most tables of one suite shown in a terminal; the rest are in the report."""
 err = Console(stderr=True, markup=False, emoji=False, highlight=False)
 out = Console(width=None if sys.stdout.isatty() else 200, markup=False, emoji=False, highlight=False)
-
-
-class _Rate(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        if not task.speed:
-            return Text("")
-        return Text(f"{task.speed:,.1f}/s" if task.speed < 100 else f"{task.speed:,.0f}/s", style="progress.data.speed")
 
 
 @contextmanager
@@ -59,11 +40,8 @@ def run_progress() -> Iterator[ProgressListener]:
 
         return listen
 
-    from snellen.report.live_progress import progress_lines
-
     try:
-        lines = progress_lines(partial(err.print, soft_wrap=True))
-        with _bars() if err.is_terminal else nullcontext(lines) as listener:
+        with _shown_progress() as listener:
             yield remembering(listener)
     except KeyboardInterrupt:
         if not latest:
@@ -73,33 +51,14 @@ def run_progress() -> Iterator[ProgressListener]:
         sys.exit(130)
 
 
-def _fitted(name: str, width: int) -> str:
-    """A name that leaves bar, counts, rate, time left and note their place in a line; its middle goes first."""
-    room = max(width - (66 if width < MOST_OF_A_LINE else 100), 14)
-    return name if len(name) <= room else f"{name[: room // 2]}…{name[-((room - 1) // 2) :]}"
+def _shown_progress() -> AbstractContextManager[ProgressListener]:
+    if err.is_terminal:
+        from snellen.cli.bars import run_bars
 
+        return run_bars(err)
+    from snellen.report.live_progress import progress_lines
 
-@contextmanager
-def _bars() -> Iterator[ProgressListener]:
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=8 if err.width < MOST_OF_A_LINE else 40),
-        MofNCompleteColumn(),
-        _Rate(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
-    )
-    with Progress(*columns, console=err) as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def listen(state: RunProgress) -> None:
-            if state.folder not in tasks:
-                name = _fitted(short_name(state.model), err.width)
-                tasks[state.folder] = bars.add_task(name, total=state.total, note="")
-            failed = f", {state.failures:,} failed" if state.failures else ""
-            bars.update(tasks[state.folder], completed=state.done, note=f"{state.requests:,} asked{failed}")
-
-        yield listen
+    return nullcontext(progress_lines(partial(err.print, soft_wrap=True)))
 
 
 def announce(line: str) -> None:

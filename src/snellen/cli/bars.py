@@ -1,0 +1,62 @@
+"""The bars of runs on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from snellen.formats.shown_text import short_name
+from snellen.runs.progress import ProgressListener, RunProgress
+
+MOST_OF_A_LINE = 120
+"""A terminal with fewer columns has a shorter bar."""
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        if not task.speed:
+            return Text("")
+        return Text(f"{task.speed:,.1f}/s" if task.speed < 100 else f"{task.speed:,.0f}/s", style="progress.data.speed")
+
+
+def _fitted(name: str, width: int) -> str:
+    """A name that leaves bar, counts, rate, time left and note their place in a line; its middle goes first."""
+    room = max(width - (66 if width < MOST_OF_A_LINE else 100), 14)
+    return name if len(name) <= room else f"{name[: room // 2]}…{name[-((room - 1) // 2) :]}"
+
+
+@contextmanager
+def run_bars(console: Console) -> Iterator[ProgressListener]:
+    """A bar for each run, with counts, rate and time left."""
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=8 if console.width < MOST_OF_A_LINE else 40),
+        MofNCompleteColumn(),
+        _Rate(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+    )
+    with Progress(*columns, console=console) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def listen(state: RunProgress) -> None:
+            if state.folder not in tasks:
+                name = _fitted(short_name(state.model), console.width)
+                tasks[state.folder] = bars.add_task(name, total=state.total, note="")
+            failed = f", {state.failures:,} failed" if state.failures else ""
+            bars.update(tasks[state.folder], completed=state.done, note=f"{state.requests:,} asked{failed}")
+
+        yield listen
