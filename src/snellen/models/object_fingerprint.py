@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from snellen.errors import ModelError
-from snellen.models.object_digest import ObjectDigester, UndigestibleError
+
+if TYPE_CHECKING:
+    from snellen.models.object_digest import ObjectDigester
 
 NOT_FINGERPRINTED = "not fingerprinted"
 """The fact of a fingerprint that says why it does not hold all that answers depend on."""
@@ -40,6 +42,8 @@ def object_fingerprint(model: Any) -> dict[str, str]:
 
 def digested_facts(parts: dict[str, Any], facts: dict[str, str]) -> dict[str, str]:
     """The facts with a digest of each part, and why one has none where there is such a part."""
+    from snellen.models.object_digest import ObjectDigester, UndigestibleError
+
     digester, known = ObjectDigester(), {**facts, "fingerprint": OF_CONTENT}
     for name, part in parts.items():
         try:

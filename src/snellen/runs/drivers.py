@@ -1,39 +1,33 @@
 """Drivers carry requests from active protocols to the models of a run, and the responses back.
 
 `drive` serves models that answer batches: it keeps a window of active protocols, so that all presentations of a
-picture are asked together. `drive_async` serves models behind a network, with many requests in flight. Where a run
-has both kinds, `drive` serves all of them. A request goes to the model of its role. Both drivers write each response
-to the store before its protocol sees it.
+picture are asked together. `drive_async` (`snellen.runs.async_driver`) serves models behind a network, with many
+requests in flight. Where a run has both kinds, `drive` serves all of them. A request goes to the model of its role.
+Both drivers write each response to the store before its protocol sees it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Protocol as Form
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.errors import ModelError, SnellenError
+from snellen.errors import ModelError
 from snellen.images import Images
-from snellen.models.base import AsyncModel, ExpectsPictures, Model, WaitsToAskAgain
+from snellen.models.base import AsyncModel, ExpectsPictures, Model
 from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
 from snellen.records import EVALUATED, Exchange, Failure, Kind, Request, Response, Sample
-from snellen.runs.batched_model import in_batches
 from snellen.runs.budget import NO_BUDGET, RunBudget
-from snellen.runs.event_loop import run_async
 from snellen.runs.journal import RunStore
 
 REQUEST_KINDS: tuple[Kind, ...] = ("generate", "loglikelihood")
-MOST_WAITING = 4096
-"""Items whose requests wait to be sent again, whose places others take."""
 Roles = Mapping[str, Model | AsyncModel]
 """The models of a run besides the evaluated one, by role."""
 NO_ROLES: Roles = MappingProxyType({})
@@ -123,6 +117,15 @@ def drive_model(
     Raises ModelError when a model is unusable; what was answered before is stored.
     """
     served = {role: one for role, one in roles.items() if isinstance(one, AsyncModel)}
+    if not isinstance(model, AsyncModel) and not served:
+        local = {role: one for role, one in roles.items() if not isinstance(one, AsyncModel)}
+        drive(model, items, store, roles=local, window=window, budget=budget, progress=progress)
+        return
+    # A twentieth of a short command goes into loading asyncio.
+    from snellen.runs.async_driver import drive_async
+    from snellen.runs.batched_model import in_batches
+    from snellen.runs.event_loop import run_async
+
     if isinstance(model, AsyncModel) and len(served) == len(roles):
         run_async(drive_async(model, items, store, roles=served, budget=budget, progress=progress))
         return
@@ -189,7 +192,7 @@ def _serve(
     for active in live:
         for i in active.missing():
             request = active.requests[i]
-            waiting[_played(request.role, models), request.kind].append((active, i))
+            waiting[played_role(request.role, models), request.kind].append((active, i))
     for (role, kind), pairs in waiting.items():
         for _, group in itertools.groupby(pairs, key=lambda pair: id(pair[0].item.images)):
             _ask(models[role], kind, list(group), store, budget, progress)
@@ -202,7 +205,7 @@ def _serve(
     return unfinished
 
 
-def _played(role: str, models: Mapping[str, object]) -> str:
+def played_role(role: str, models: Mapping[str, object]) -> str:
     """The role itself. Raises ModelError where no model plays it."""
     if role not in models:
         raise ModelError(f"no model has the role {role}; the protocol that asks it must declare it in `roles`")
@@ -275,125 +278,3 @@ def _readable(response: Response, text: str) -> Response:
 
 def _failed(detail: str) -> Response:
     return Response(error=Failure("model", detail))
-
-
-async def drive_async(
-    model: AsyncModel,
-    items: Iterator[WorkItem],
-    store: RunStore,
-    *,
-    roles: Mapping[str, AsyncModel] = MappingProxyType({}),
-    budget: RunBudget = NO_BUDGET,
-    progress: ProgressCallback = lambda update: None,
-) -> None:
-    """Run all items with models behind a network, as many at once as they allow.
-
-    Raises ModelError when a model is unusable; what was answered before is stored.
-    """
-    models = {EVALUATED: model, **roles}
-    distinct = list({id(one): one for one in models.values()}.values())
-    source = iter(items)
-    in_flight: dict[bytes, asyncio.Future[Response]] = {}
-    # Twice as many as may be in flight, so that the next is at hand when one comes back.
-    slots = 2 * sum(one.concurrency for one in distinct)
-    # With a budget requests count when they are sent, so they do not queue inside a model.
-    gate = asyncio.Semaphore(slots) if budget.is_limited else nullcontext()
-    crew = _Crew(slots, [one for one in distinct if isinstance(one, WaitsToAskAgain)])
-
-    async def ask(label: str, request: Request, images: Images) -> Response | None:
-        """The response, or None when the budget is spent."""
-        async with gate:
-            return await ask_now(label, request, images)
-
-    async def ask_now(label: str, request: Request, images: Images) -> Response | None:
-        if (stored := store.find(label, request)) is not None:
-            return stored
-        identity = store.identity(request)
-        if (pending := in_flight.get(identity)) is not None:
-            response = await asyncio.shield(pending)
-            return store.share(label, request, response)
-        if not budget.take():
-            return None
-        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        in_flight[identity] = future
-        try:
-            response = check_response(request, await models[_played(request.role, models)].ask(request, images))
-            store.append([Exchange(label, request, response)])
-            budget.settle(response)
-            progress(ProgressUpdate(requests=1, failures=int(response.error is not None)))
-            future.set_result(response)
-            return response
-        finally:
-            del in_flight[identity]
-            if not future.done():
-                future.cancel()
-
-    async def run(item: WorkItem) -> None:
-        """Work off one item; when one of its requests raises, the others are cancelled."""
-        wave, label = item.start(), item.label
-        responses: list[Response] = []
-        while True:
-            try:
-                requests = advance_item(wave, responses)
-            except StopIteration:
-                progress(ProgressUpdate(items=1))
-                return
-            if len(requests) == 1:
-                came = [await ask(label, requests[0], item.images)]
-            else:
-                async with asyncio.TaskGroup() as together:
-                    asking = [together.create_task(ask(label, request, item.images)) for request in requests]
-                came = [task.result() for task in asking]
-            responses = [response for response in came if response is not None]
-            if len(responses) < len(requests):
-                return
-
-    async def worker(group: asyncio.TaskGroup) -> None:
-        for item in source:
-            await run(item)
-            if budget.spent or not crew.stays():
-                return
-            for _ in range(crew.lacks()):
-                group.create_task(worker(group))
-        crew.is_full = True
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(crew.lacks()):
-                group.create_task(worker(group))
-    except* (SnellenError, OSError) as errors:
-        raise _first(errors) from None
-    finally:
-        for one in distinct:
-            await one.close()
-
-
-class _Crew:
-    """How many workers there are, of as many as there are slots and one more for each request that waits to be sent
-    again: what waits leaves its place to others."""
-
-    def __init__(self, slots: int, models: list[WaitsToAskAgain]) -> None:
-        self._slots, self._models = slots, models
-        self._size = 0
-        self.is_full = False
-        """Nothing is left for more of them."""
-
-    def _wanted(self) -> int:
-        return self._slots + min(MOST_WAITING, sum(model.waiting for model in self._models))
-
-    def lacks(self) -> int:
-        """How many workers are to be started; they count as started."""
-        lacking = 0 if self.is_full else max(0, self._wanted() - self._size)
-        self._size += lacking
-        return lacking
-
-    def stays(self) -> bool:
-        """Whether a worker that has finished an item goes on; else it counts no more."""
-        is_wanted = self._size <= self._wanted()
-        self._size -= not is_wanted
-        return is_wanted
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    first = errors.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first

@@ -21,8 +21,7 @@ from snellen.paths import slug
 from snellen.protocols.judge_matching import JudgeMatching, matching_prompt
 from snellen.protocols.verdict import NO_PICTURES, Deliberation, Verdict, replay_verdict
 from snellen.records import Exchange, Request, Response, Variant
-from snellen.runs.drivers import ProgressCallback, ProgressUpdate, WorkItem, drive, drive_async
-from snellen.runs.event_loop import run_async
+from snellen.runs.drivers import ProgressCallback, ProgressUpdate, WorkItem, drive
 from snellen.runs.journal import RunStore, read_exchanges, write_atomically
 from snellen.runs.model_identity import check_identity
 from snellen.runs.spec import JudgeSpec, TokenPrice
@@ -149,6 +148,8 @@ class Judge:
         write_atomically(self.folder / JUDGE, msgspec.json.encode(self._file))
         with RunStore(self.folder) as store:
             if isinstance(self._model, AsyncModel):
+                from snellen.runs.event_loop import run_async
+
                 run_async(_ask_async(self._model, errands, store, count))
             else:
                 if (request := _unchecked(store)) is not None:
@@ -164,6 +165,8 @@ def _used(responses: Iterable[Response]) -> str:
 
 
 async def _ask_async(model: AsyncModel, errands: Sequence[Asking], store: RunStore, count: ProgressCallback) -> None:
+    from snellen.runs.async_driver import drive_async
+
     if (request := _unchecked(store)) is not None:
         try:
             _check(store, request, model.name, await model.ask(request, NO_PICTURES))
