@@ -59,6 +59,8 @@ ROOMS: dict[str, dict[str, str]] = {
     "runs": {
         "runs/journal.py": "journal drivers resume",
         "runs/drivers.py": "journal drivers resume spec",
+        "runs/async_driver.py": "drivers openai roles",
+        "runs/driving.py": "drivers roles",
     },
     "scoring": {
         "scoring/choice_metrics.py": "declaration protocols scoring likelihood_rules",

@@ -23,7 +23,8 @@ from snellen.paths import as_word
 from snellen.registry import find
 from snellen.runs.budget import NOTHING_TAKEN, BudgetTaken
 from snellen.runs.casting import load_evaluated, load_roles
-from snellen.runs.drivers import ProgressCallback, Roles
+from snellen.runs.drivers import ProgressCallback
+from snellen.runs.driving import Roles
 from snellen.runs.forecast import forecast
 from snellen.runs.journal import read_manifest
 from snellen.runs.own_questions import reopen_benchmark
@@ -36,8 +37,6 @@ from snellen.runs.spec import JudgeSpec, RunSpec, ScoringSpec, check_sharing, ro
 from snellen.runs.workers import run_workers
 from snellen.scoring.answers import changed_answers, has_answers
 from snellen.scoring.cut_replies import cut_reply_sentences
-from snellen.scoring.judges.agreement import agreement_sentence
-from snellen.scoring.judges.calibration import calibrate
 from snellen.scoring.judges.ensemble import JudgeEnsemble
 from snellen.scoring.kept_scoring import (
     ScoringSettings,
@@ -374,6 +373,9 @@ def score_folders(
         else:
             runs.append(_score_folder(folder, settings, _panel(judges, folder, judge, announce), announce))
     if judges and judge.calibrate:
+        from snellen.scoring.judges.agreement import agreement_sentence
+        from snellen.scoring.judges.calibration import calibrate
+
         for agreement in calibrate(judges, judge, announce):
             announce(agreement_sentence(agreement))
     return runs

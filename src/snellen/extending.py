@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from snellen.formats.locate import locate as locate
     from snellen.images import Images as Images
     from snellen.metrics.captions import CorpusScore as CorpusScore
-    from snellen.metrics.corpus import CorpusCountMetric as CorpusCountMetric
     from snellen.metrics.declaration import ChoiceMetric as ChoiceMetric
     from snellen.metrics.declaration import CorpusMetric as CorpusMetric
     from snellen.metrics.declaration import Metric as Metric
@@ -68,6 +67,7 @@ if TYPE_CHECKING:
     from snellen.metrics.declaration import metric_row as metric_row
     from snellen.metrics.declaration import reply_metric as reply_metric
     from snellen.metrics.declaration import share as share
+    from snellen.metrics.summed import CorpusCountMetric as CorpusCountMetric
     from snellen.models.base import ALL_KINDS as ALL_KINDS
     from snellen.models.base import AsyncModel as AsyncModel
     from snellen.models.base import Model as Model

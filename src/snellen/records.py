@@ -228,9 +228,23 @@ class Decoding(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def __post_init__(self) -> None:
         # As JSON, a request's key tells 1 from 1.0, and a number from a default that it only equals.
+        if self._is_plain():
+            return
         for name, default in zip(self.__struct_fields__, self.__struct_defaults__, strict=True):
             value = type(default)(getattr(self, name))
             force_setattr(self, name, default if value == default else value)
+
+    def _is_plain(self) -> bool:
+        """Whether there is nothing to convert, as in what our own code gives: small whole numbers and empty tuples that
+        equal a default are that very object, of other numbers one may be another."""
+        _, temperature, top_p, *_ = self.__struct_defaults__
+        return (
+            type(self.max_new_tokens) is type(self.seed) is int
+            and type(self.temperature) is type(self.top_p) is float
+            and type(self.stop) is type(self.choices) is tuple
+            and (self.temperature != temperature or self.temperature is temperature)
+            and (self.top_p != top_p or self.top_p is top_p)
+        )
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

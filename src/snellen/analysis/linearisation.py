@@ -15,9 +15,9 @@ from operator import mul
 from msgspec.structs import replace
 
 from snellen.analysis.statistics import NO_BOUNDS, UNIT_INTERVAL, Bounds, group_spread, interval_of
-from snellen.metrics.corpus import Counts, summed_metric
 from snellen.metrics.declaration import Metric, metric_row, share
 from snellen.metrics.dialogue import round_trend
+from snellen.metrics.summed import Counts, summed_metric
 from snellen.records import Estimate, Sample, Score
 from snellen.scoring.corpus_counts import QuestionCounts
 from snellen.scoring.scored_run import ScoredBenchmark

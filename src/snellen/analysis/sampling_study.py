@@ -17,8 +17,8 @@ from msgspec import Struct
 from snellen.analysis.capability import ALL, first_text_metric
 from snellen.analysis.rank_correlation import pearson, ranks
 from snellen.errors import DataError
-from snellen.metrics.corpus import Counts, SummedMetric, summed_metric
 from snellen.metrics.declaration import SHARE, declared
+from snellen.metrics.summed import Counts, SummedMetric, summed_metric
 from snellen.records import Method
 from snellen.reformulation.sampling import Rule, Sampling, draw_sample
 from snellen.runs.journal import read_exchanges

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import glob
 import os
+import platform
 import re
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -52,12 +51,12 @@ def staging_folder(target: Path) -> Iterator[Path]:
 
 def _prefix(target: Path) -> str:
     """The prefix names the owner: its process id and host."""
-    return f".{target.name}-{os.getpid()}@{slug(socket.gethostname())}-"
+    return f".{target.name}-{os.getpid()}@{slug(platform.node())}-"
 
 
 def _clean(target: Path) -> None:
     """Remove leftovers of dead processes on this host, and put back earlier builds that they had moved aside."""
-    owned = re.compile(rf"\.{re.escape(target.name)}-(\d+)@{re.escape(slug(socket.gethostname()))}-\w+({EARLIER}\d+)?")
+    owned = re.compile(rf"\.{re.escape(target.name)}-(\d+)@{re.escape(slug(platform.node()))}-\w+({EARLIER}\d+)?")
     for path in sorted(target.parent.glob(f".{glob.escape(target.name)}-*")):
         match = owned.fullmatch(path.name)
         if match is None or _lives(int(match[1])):
@@ -119,6 +118,8 @@ def _replace(target: Path, folder: Path) -> None:
 
 def _exchanged(folder: Path, target: Path) -> bool:
     """Swap the two atomically, so that the place is never empty; False where the system cannot."""
+    import ctypes
+
     try:
         swap = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):  # only Linux has it

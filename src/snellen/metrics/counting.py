@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from snellen.metrics.corpus import CorpusCountMetric, Counts, Golds
 from snellen.metrics.declaration import MetricRow, metric_row, share
 from snellen.metrics.normalise import standard_normalise
+from snellen.metrics.summed import CorpusCountMetric, Counts, Golds
 from snellen.metrics.vqa import number_in
 from snellen.quantities import quantities
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.prompts.option_labels import alphabet_of
-from snellen.prompts.templates import Layout, Templates
+from snellen.prompts.templates import InContext, Layout, Templates
 from snellen.records import (
     Decoding,
     Example,
@@ -53,8 +54,7 @@ class PromptRenderer(Struct, frozen=True):
         return self.templates.layout.response_prefix if self.prefix else ""
 
     def template_ids(self, method: Method) -> tuple[str, ...]:
-        count = len(self.templates.instructions(self.family, method))
-        return tuple(f"{self.family}.{method}.{i}" for i in range(count))
+        return _template_ids(self.family, method, len(self.templates.instructions(self.family, method)))
 
     def generate(self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...] = ()) -> Request:
         """Ask for a reply; options are shown with the variant's order and labels."""
@@ -158,10 +158,19 @@ class PromptRenderer(Struct, frozen=True):
 
     def _in_context(self, variant: Variant) -> tuple[str, str]:
         """The question that shows the format, with options of its own and labels like those of the real one."""
-        sample, layout = self.templates.in_context, self.templates.layout
-        labels = alphabet_of(variant.labels, sample.options)
-        reply = write_reply(layout, labels[0] if labels else "", sample.options[0])
-        return lay_out(layout, sample.question, sample.options, labels), reply
+        return _worded_in_context(self.templates.in_context, self.templates.layout, variant.labels)
+
+
+@lru_cache(maxsize=64)
+def _worded_in_context(sample: InContext, layout: Layout, like: tuple[str, ...]) -> tuple[str, str]:
+    labels = alphabet_of(like, sample.options)
+    reply = write_reply(layout, labels[0] if labels else "", sample.options[0])
+    return lay_out(layout, sample.question, sample.options, labels), reply
+
+
+@lru_cache(maxsize=64)
+def _template_ids(family: str, method: Method, count: int) -> tuple[str, ...]:
+    return tuple(f"{family}.{method}.{i}" for i in range(count))
 
 
 def place_images(images: tuple[ImageRef, ...], text: str) -> tuple[Part, ...]:

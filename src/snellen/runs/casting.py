@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from snellen.models.base import AsyncModel, Model, load_model
-from snellen.runs.drivers import Roles
+from snellen.runs.driving import Roles
 
 
 def load_roles(models: Mapping[str, Any]) -> dict[str, Model | AsyncModel]:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from snellen.errors import ModelError
 from snellen.images import Images
-from snellen.models.base import AsyncModel, ExpectsPictures, Model
+from snellen.models.base import ExpectsPictures, Model
 from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
 from snellen.records import EVALUATED, Exchange, Failure, Kind, Request, Response, Sample
@@ -28,9 +28,6 @@ from snellen.runs.budget import NO_BUDGET, RunBudget
 from snellen.runs.journal import RunStore
 
 REQUEST_KINDS: tuple[Kind, ...] = ("generate", "loglikelihood")
-Roles = Mapping[str, Model | AsyncModel]
-"""The models of a run besides the evaluated one, by role."""
-NO_ROLES: Roles = MappingProxyType({})
 
 
 class WorkItem(Form):
@@ -100,38 +97,6 @@ class ActiveItem:
 def advance_item(wave: RequestGenerator, responses: list[Response]) -> list[Request]:
     """The next requests of a protocol, after `responses` to its last ones (none at the start)."""
     return wave.send(responses) if responses else next(wave)
-
-
-def drive_model(
-    model: Model | AsyncModel,
-    items: Iterator[WorkItem],
-    store: RunStore,
-    *,
-    roles: Roles = NO_ROLES,
-    window: int = 0,
-    budget: RunBudget = NO_BUDGET,
-    progress: ProgressCallback = lambda update: None,
-) -> None:
-    """Run all items with either kind of model, and with those that play the other roles, or as many as a budget allows.
-
-    Raises ModelError when a model is unusable; what was answered before is stored.
-    """
-    served = {role: one for role, one in roles.items() if isinstance(one, AsyncModel)}
-    if not isinstance(model, AsyncModel) and not served:
-        local = {role: one for role, one in roles.items() if not isinstance(one, AsyncModel)}
-        drive(model, items, store, roles=local, window=window, budget=budget, progress=progress)
-        return
-    # A twentieth of a short command goes into loading asyncio.
-    from snellen.runs.async_driver import drive_async
-    from snellen.runs.batched_model import in_batches
-    from snellen.runs.event_loop import run_async
-
-    if isinstance(model, AsyncModel) and len(served) == len(roles):
-        run_async(drive_async(model, items, store, roles=served, budget=budget, progress=progress))
-        return
-    with in_batches({EVALUATED: model, **roles}) as models:
-        evaluated = models.pop(EVALUATED)
-        drive(evaluated, items, store, roles=models, window=window, budget=budget, progress=progress)
 
 
 def drive(

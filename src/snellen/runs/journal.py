@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -31,7 +31,6 @@ from snellen.formats.digest_index import DigestIndex
 from snellen.models.base import answers_as
 from snellen.paths import as_word
 from snellen.records import EVALUATED, Decoding, Exchange, Request, Response, Sample
-from snellen.runs.answer_cache import AnswerCache
 from snellen.runs.journal_line import (
     NO_AUTHORS,
     JournalEntry,
@@ -45,6 +44,9 @@ from snellen.runs.journal_line import (
 )
 from snellen.runs.run_folder import cut_torn_line, lock_file, sync_folder, unwritable
 from snellen.runs.spec import RunSpec
+
+if TYPE_CHECKING:
+    from snellen.runs.answer_cache import AnswerCache
 
 RUN_FORMAT = 3
 RUN_MANIFEST = "manifest.json"

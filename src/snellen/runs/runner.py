@@ -8,6 +8,7 @@ import platform
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -22,9 +23,9 @@ from snellen.models.object_fingerprint import is_of_content, why_not_fingerprint
 from snellen.protocols.base import needed_kind
 from snellen.protocols.declaration import declaration_of
 from snellen.records import EVALUATED
-from snellen.runs.answer_cache import AnswerCache
 from snellen.runs.budget import RunBudget
-from snellen.runs.drivers import NO_ROLES, ProgressCallback, Roles, drive_model
+from snellen.runs.drivers import ProgressCallback
+from snellen.runs.driving import NO_ROLES, Roles, drive_model
 from snellen.runs.finished import unfinished_items
 from snellen.runs.journal import (
     RUN_FORMAT,
@@ -45,6 +46,9 @@ from snellen.runs.own_questions import keep_questions, questions_folder
 from snellen.runs.plan import RunPlan, check_roles, digest, example_source, protocols_of, work_items
 from snellen.runs.run_folder import locked_run
 from snellen.runs.same_requests import check_same_requests
+
+if TYPE_CHECKING:
+    from snellen.runs.answer_cache import AnswerCache
 
 _RECORDED = ("msgspec", "pyarrow", "pillow", "torch", "transformers", "tokenizers")
 
@@ -238,6 +242,8 @@ def _cache_of(plan: RunPlan, manifest: RunManifest) -> AnswerCache | None:
         for role, use in _models_of(manifest).items()
         if not why_not_fingerprinted(use.fingerprint) and not use.answers_by_sample
     }
+    from snellen.runs.answer_cache import AnswerCache
+
     return AnswerCache(Path(plan.spec.cache).expanduser(), known)
 
 

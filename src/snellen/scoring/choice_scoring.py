@@ -27,10 +27,9 @@ Verdict = Callable[[Passes], float | None]
 def score_choice(question: AskedQuestion) -> Iterator[Score]:
     """All choice metrics of one question that its protocol gives."""
     declared = question.declaration
-    tests = tuple(filter(has_baseline, question.came))
     read = tuple(filter(has_baseline, question.unbiased))
-    n, unanswered = len(read) or 1, why_unanswered(question)
-    yield from _accuracies(question.counted_unbiased)
+    n, unanswered, counted = len(read) or 1, why_unanswered(question), question.counted_unbiased
+    yield from _accuracies(counted, read if counted is question else tuple(filter(has_baseline, counted.unbiased)))
     yield question.score("unparsed_rate", choice_metrics.unparsed_rate(read) if read else unanswered, n)
     if declared.circular:
         yield from _circular_scores(question)
@@ -43,14 +42,15 @@ def score_choice(question: AskedQuestion) -> Iterator[Score]:
     if declared.repeated_for:
         yield from _repeat_scores(question)
     if declared.instability:
+        tests = tuple(filter(has_baseline, question.came))
         whole = len(tests) >= declared.n_presentations(question.sample)
         for name, entropy in _ENTROPIES.items():
             yield question.score(name, entropy(tests) if whole else unanswered, len(tests) or 1)
 
 
-def _accuracies(question: AskedQuestion) -> Iterator[Score]:
-    """The headline and what stands beside it; of a question whose answers count as they are."""
-    answer, read = question.answer, tuple(filter(has_baseline, question.unbiased))
+def _accuracies(question: AskedQuestion, read: Passes) -> Iterator[Score]:
+    """The headline and what stands beside it; of a question whose answers count as they are, unbiased in `read`."""
+    answer = question.answer
     headline, of_parsed, upper = names = choice_metrics.ACCURACY.names
     if answer is None or not read:
         lost = HIDDEN_ANSWER if answer is None and any(map(has_baseline, question.came)) else why_unanswered(question)

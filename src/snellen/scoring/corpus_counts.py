@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from snellen.errors import DataError, MissingExtraError
-from snellen.metrics.corpus import CorpusCountMetric, Counts, summed_metric
+from snellen.metrics.summed import CorpusCountMetric, Counts, summed_metric
 from snellen.reasons import NEVER_ANSWERED, Reason
 from snellen.records import Method, Prediction, Score
 from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, why_unanswered

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from snellen.metrics.corpus import Counts, SummedMetric
 from snellen.metrics.declaration import MetricInput, metric_row, share
+from snellen.metrics.summed import Counts, SummedMetric
 from snellen.protocols.prediction import holds_shares
 from snellen.records import Prediction
 from snellen.scoring.corpus_counts import QuestionCounts, tally_of

@@ -67,7 +67,8 @@ class AskedQuestion(Struct, frozen=True, gc=False):
     @property
     def unbiased(self) -> tuple[Prediction, ...]:
         """The same without those that the protocol declares biased, such as rotations that an early stop leaves out."""
-        return tuple(p for p in self.came if self.declaration.is_unbiased(p.variant))
+        is_unbiased = self.declaration.is_unbiased
+        return tuple(p for p in self.predictions if p.error is None and is_unbiased(p.variant))
 
     @property
     def counted(self) -> AskedQuestion:
@@ -75,8 +76,10 @@ class AskedQuestion(Struct, frozen=True, gc=False):
 
         So nobody gains by leaving out rows that are wrong, or by requests that fail.
         """
+        if not self.final:
+            return self
         came, promised = self.came, self.declaration.n_presentations(self.sample)
-        if not self.final or len(came) >= promised:
+        if len(came) >= promised:
             return self
         lost, there = why_unanswered(self), {p.variant.test for p in came}
         absent = (
@@ -99,7 +102,7 @@ class AskedQuestion(Struct, frozen=True, gc=False):
     def counted_unbiased(self) -> AskedQuestion:
         """The same for what only the unbiased presentations tell: unchanged where these were all answered."""
         counted = self.counted
-        return counted if len(counted.unbiased) > len(self.unbiased) else self
+        return counted if counted is not self and len(counted.unbiased) > len(self.unbiased) else self
 
     @property
     def golds(self) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ from snellen.catalogue import BenchmarkSpec, suite_of
 from snellen.catalogue.suites import AsPublished
 from snellen.errors import DataError
 from snellen.extraction import find_extractor
-from snellen.metrics.corpus import CorpusCountMetric
 from snellen.metrics.declaration import ChoiceMetric, CorpusMetric, ReplyMetric, find_metric
+from snellen.metrics.summed import CorpusCountMetric
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.records import Answer, Prediction, Sample, Score
 from snellen.runs.journal import BenchmarkUse, RunManifest, journals, read_manifest

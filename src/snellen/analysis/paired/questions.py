@@ -13,8 +13,8 @@ from snellen.analysis.capability import protocol_preference
 from snellen.analysis.censoring import censored_mean, is_censored
 from snellen.analysis.linearisation import linearised_deviations
 from snellen.analysis.statistics import NO_BOUNDS, Bounds
-from snellen.metrics.corpus import Counts, summed_metric
 from snellen.metrics.declaration import MetricRow, ReplyMetric, declared, metric_of
+from snellen.metrics.summed import Counts, summed_metric
 from snellen.records import Method, Score
 from snellen.scoring.score_table import Row, scores_by_row
 from snellen.scoring.scored_run import ScoredBenchmark

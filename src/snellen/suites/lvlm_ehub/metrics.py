@@ -15,10 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.metrics import captions
-from snellen.metrics.corpus import CorpusCountMetric, Counts, Golds, pooled_bleu, pooled_meteor, pooled_row
+from snellen.metrics.corpus import pooled_bleu, pooled_meteor, pooled_row
 from snellen.metrics.declaration import ChoiceMetric, class_mean, corpus_metric, reply_metric, share
 from snellen.metrics.legacy import contains_words
 from snellen.metrics.normalise import legacy_ocr_normalise, vqa_normalise
+from snellen.metrics.summed import CorpusCountMetric, Counts, Golds
 from snellen.records import Answer, Prediction
 from snellen.scoring.picture_means import all_options, picture_mean, softmax
 
