@@ -183,7 +183,6 @@ _HOMES = {
     "snellen.formats.locate": ("locate",),
     "snellen.images": ("Images",),
     "snellen.metrics.captions": ("CorpusScore",),
-    "snellen.metrics.corpus": ("CorpusCountMetric",),
     "snellen.metrics.declaration": (
         "ChoiceMetric",
         "CorpusMetric",
@@ -195,6 +194,7 @@ _HOMES = {
         "reply_metric",
         "share",
     ),
+    "snellen.metrics.summed": ("CorpusCountMetric",),
     "snellen.models.base": ("ALL_KINDS", "AsyncModel", "Model", "ModelSpec", "model_string", "read_options"),
     "snellen.models.client": ("ClientOptions",),
     "snellen.models.connections": ("HttpReply",),
