@@ -39,6 +39,8 @@ def _bytecode_cache() -> BytecodeCache:
 
     A folder that cannot be written is done without.
     """
+    from pickle import UnpicklingError
+
     import platformdirs
     from jinja2 import BytecodeCache
     from jinja2.bccache import Bucket
@@ -47,8 +49,11 @@ def _bytecode_cache() -> BytecodeCache:
 
     class Compiled(BytecodeCache):
         def load_bytecode(self, bucket: Bucket) -> None:
-            with suppress(OSError), folder.joinpath(bucket.key).open("rb") as file:
-                bucket.load_bytecode(file)
+            try:
+                with folder.joinpath(bucket.key).open("rb") as file:
+                    bucket.load_bytecode(file)
+            except (OSError, EOFError, UnpicklingError):  # not there, or cut short
+                bucket.reset()
 
         def dump_bytecode(self, bucket: Bucket) -> None:
             with suppress(OSError):
