@@ -265,9 +265,8 @@ def _scores(path: Path, compact: bool) -> Mapping[str, Collection[Score]]:
     if not compact:
         return _by_benchmark(path, Score, {})
     tables: dict[str, ScoreTable] = {}
-    for record in _records(path, Score):
-        table = tables.get(record.benchmark) or tables.setdefault(record.benchmark, ScoreTable(record.benchmark))
-        table.add((), (record,))
+    for benchmark, scores in groupby(_records(path, Score), key=lambda score: score.benchmark):
+        tables.setdefault(benchmark, ScoreTable(benchmark)).add((), scores)
     return tables
 
 

@@ -6,6 +6,7 @@ import zlib
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -17,7 +18,8 @@ Row = tuple[str, Method, str]
 """Protocol, method, metric."""
 Section = tuple[int, ...]
 """Where scores stand among those of a benchmark: sections are in their order, scores of one as they were added."""
-
+Entry = tuple[str, int, int, float, int, int, int]
+"""Of a score: sample, row, turn, value, what is said of it, presentations, steps."""
 
 CHUNK = 1 << 14
 """Scores that are compressed together."""
@@ -35,35 +37,46 @@ class _Columns:
         self.known_rows: dict[int, None] = {}
         self.count = 0
 
-    def append(self, sample_id: str, row: int, turn: int, value: float, said: int, shown: int, steps: int) -> None:
-        if not self._ids or self._ids[-1] != sample_id:
-            self._ids.append(sample_id)
-        for column, number in zip(self._open, (row, len(self._ids) - 1, turn, value, said, shown, steps), strict=True):
-            column.append(number)
-        self.known_rows[row] = None
-        self.count += 1
-        if len(self._open[0]) == CHUNK:
-            ids = zlib.compress(msgspec.json.encode(self._ids), 1)
-            self._sealed.append((ids, *(zlib.compress(column.tobytes(), 1) for column in self._open)))
-            self._open, self._ids = _open_columns(), []
+    def extend(self, entries: Iterable[Entry]) -> None:
+        for sample_id, row, turn, value, said, presentations, steps in entries:
+            if len(self._open[0]) == CHUNK:
+                self._seal()
+            rows, samples, turns, values, sayings, shown, taken = self._open
+            if not self._ids or self._ids[-1] != sample_id:
+                self._ids.append(sample_id)
+            rows.append(row)
+            samples.append(len(self._ids) - 1)
+            turns.append(turn)
+            values.append(value)
+            sayings.append(said)
+            shown.append(presentations)
+            taken.append(steps)
+            self.known_rows[row] = None
+            self.count += 1
 
-    def __iter__(self) -> Iterator[tuple[int, str, int, float, int, int, int]]:
-        """Row, sample, turn, value, what is said of it, presentations, steps."""
+    def _seal(self) -> None:
+        ids = zlib.compress(msgspec.json.encode(self._ids), 1)
+        self._sealed.append((ids, *(zlib.compress(column.tobytes(), 1) for column in self._open)))
+        self._open, self._ids = _open_columns(), []
+
+    def entries(self, only: int | None) -> Iterator[tuple[int, str, int, float, int, int, int]]:
+        """Row, sample, turn, value, what is said of it, presentations, steps; of one row, or of all."""
         for ids, *sealed in self._sealed:
             columns = _open_columns()
             for column, content in zip(columns, sealed, strict=True):
                 column.frombytes(zlib.decompress(content))
-            yield from _together(columns, msgspec.json.decode(zlib.decompress(ids), type=list[str]))
-        yield from _together(self._open, self._ids)
+            yield from _together(columns, msgspec.json.decode(zlib.decompress(ids), type=list[str]), only)
+        yield from _together(self._open, self._ids, only)
 
 
 def _open_columns() -> list[array[Any]]:
     return [array(kind) for kind in _TYPES]
 
 
-def _together(columns: Sequence[array[Any]], ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def _together(columns: Sequence[array[Any]], ids: Sequence[str], only: int | None) -> Iterator[tuple[Any, ...]]:
     rows, samples, *others = columns
-    return zip(rows, map(ids.__getitem__, samples), *others, strict=True)
+    every = zip(rows, map(ids.__getitem__, samples), *others, strict=True)
+    return every if only is None else compress(every, map(only.__eq__, rows))
 
 
 class ScoreTable(Collection[Score]):
@@ -78,19 +91,19 @@ class ScoreTable(Collection[Score]):
 
     def add(self, section: Section, scores: Iterable[Score]) -> None:
         """Append scores to a section."""
-        columns = self._sections[section]
-        for score in scores:
-            row = self._rows.setdefault((score.protocol, score.method, score.metric), len(self._rows))
-            said = (score.value is not None, score.reason, score.detail, score.broken)
-            columns.append(
-                score.sample_id,
-                row,
-                score.turn,
-                0.0 if score.value is None else score.value,
-                self._reasons.setdefault(said, len(self._reasons)),
-                score.n_presentations,
-                score.steps,
-            )
+        self._sections[section].extend(map(self._entry, scores))
+
+    def _entry(self, score: Score) -> Entry:
+        said = (score.value is not None, score.reason, score.detail, score.broken)
+        return (
+            score.sample_id,
+            self._rows.setdefault((score.protocol, score.method, score.metric), len(self._rows)),
+            score.turn,
+            0.0 if score.value is None else score.value,
+            self._reasons.setdefault(said, len(self._reasons)),
+            score.n_presentations,
+            score.steps,
+        )
 
     def __len__(self) -> int:
         return sum(columns.count for columns in self._sections.values())
@@ -120,9 +133,7 @@ class ScoreTable(Collection[Score]):
         for columns in self._ordered:
             if only is not None and only not in columns.known_rows:
                 continue
-            for row, sample_id, turn, number, said, presentations, steps in columns:
-                if only is not None and row != only:
-                    continue
+            for row, sample_id, turn, number, said, presentations, steps in columns.entries(only):
                 has_value, reason, detail, broken = reasons[said]
                 protocol, method, metric = rows[row]
                 value = number if has_value else None

@@ -121,13 +121,16 @@ class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
         self._decoder: msgspec.msgpack.Decoder[list[RecordT]] = msgspec.msgpack.Decoder(list[kind])  # type: ignore[valid-type]
         self._places = DigestIndex(KEY_BYTES)
         self._blocks: list[bytes] = []
-        encode, left = msgspec.msgpack.Encoder().encode, iter(records)
+        encode, left, count = msgspec.msgpack.Encoder().encode, iter(records), 0
         while batch := list(islice(left, RECORDS_IN_BLOCK)):
             first = RECORDS_IN_BLOCK * len(self._blocks)
             for place, record in enumerate(batch, first):
                 self._places.set(_digest(key(record)), place)
             self._blocks.append(zlib.compress(encode(batch), 1))
+            count = first + len(batch)
         self._open: tuple[int, list[RecordT]] = -1, []
+        self._last = 0  # the place in it of the record asked for last
+        self._are_all_counted = count == len(self._places)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -143,12 +146,19 @@ class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
         return _digest(key) in self._places
 
     def __getitem__(self, key: KeyT) -> RecordT:
+        # Mostly the same again, or the next one: half the time of looking it up.
+        nearby = self._open[1][self._last : self._last + 2] if self._are_all_counted else ()
+        for place, record in enumerate(nearby, self._last):
+            if self._key(record) == key:
+                self._last = place
+                return record
         found = self._places.get(_digest(key))
         if found is None:
             raise KeyError(key)
         block, place = divmod(found, RECORDS_IN_BLOCK)
         if self._open[0] != block:
             self._open = block, self._decoded(block)
+        self._last = place
         return self._open[1][place]
 
     def _decoded(self, block: int) -> list[RecordT]:
