@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import random
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 import small
 from snellen.errors import DataError
@@ -78,6 +81,40 @@ def test_a_damaged_file_is_an_image_or_a_data_error_and_nothing_else(form: str, 
         inspect_image(bytes(content[: int(len(content) * kept) if seed % 2 else None]), "here")
     except DataError as error:
         assert str(error).startswith("here: ")
+
+
+@settings(max_examples=150)
+@given(st.booleans(), st.integers(0, 2), st.sampled_from(["RGB", "L", "CMYK"]), st.integers(0, 2**32))
+def test_a_damaged_jpeg_is_refused_as_by_a_decoder_of_all_its_pixels(
+    progressive: bool, subsampling: int, mode: str, seed: int
+) -> None:
+    rng = random.Random(seed)
+    whole = io.BytesIO()
+    noise = Image.frombytes("RGB", (90, 33), rng.randbytes(90 * 33 * 3)).convert(mode)
+    noise.save(whole, "JPEG", progressive=progressive, subsampling=subsampling)
+    content = bytearray(whole.getvalue())
+    place = rng.randrange(len(content))
+    match seed % 3:
+        case 0:
+            del content[place:]
+        case 1:
+            del content[place : place + rng.randrange(1, 400)]
+        case _:
+            content[place] ^= 1 << rng.randrange(8)
+    assert _is_sound(inspect_image, bytes(content), "here") == _is_sound(_decode, bytes(content))
+
+
+def _decode(content: bytes) -> None:
+    with Image.open(io.BytesIO(content)) as picture:
+        picture.load()
+
+
+def _is_sound(check: Callable[..., object], *content: object) -> bool:
+    try:
+        check(*content)
+    except (DataError, OSError, SyntaxError, ValueError):
+        return False
+    return True
 
 
 def test_the_same_bytes_are_kept_once_and_come_back_unchanged(tmp_path: Path) -> None:

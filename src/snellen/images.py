@@ -75,6 +75,8 @@ def inspect_image(content: bytes, where: str) -> ImageRef:
     with _opened(content, where) as picture:
         width, height = picture.size
         media_type = MEDIA_TYPES[picture.format]
+        # A JPEG is unpacked to an eighth of its size: all of its data are read, which is what shows damage.
+        picture.draft(None, (1, 1))
         picture.load()
     return ImageRef(hashlib.sha256(content).hexdigest(), media_type, width, height)
 
@@ -120,6 +122,7 @@ class ImageStore:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._made: set[Path] = set()
 
     def path(self, digest: str) -> Path:
         return self.root / digest[:2] / digest
@@ -129,7 +132,9 @@ class ImageStore:
         image = inspect_image(content, where)
         path = self.path(image.digest)
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.parent not in self._made:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._made.add(path.parent)
             path.write_bytes(content)
         return image
 
