@@ -64,6 +64,13 @@ def results_of_all(runs: Sequence[ScoredRun]) -> list[Result]:
 
 
 def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
+    yield from _score_rows(model, scored)
+    yield from _pooled_rows(model, scored)
+    yield from _template_rows(model, scored)
+
+
+def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
+    """Rows of means over scores."""
     corpus_rows = {row for tally in scored.tallies for row in rows_of(tally.metric)}
     for (protocol, method, metric), scores in scores_by_row(scored.scores):
         if metric not in corpus_rows:
@@ -83,8 +90,6 @@ def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
             rounds = [score for score in scores if scored.samples[score.sample_id].turns]
             for name, value in trend_estimates(scored, rounds).items():
                 yield _row(model, scored, protocol, method, name, value)
-    yield from _pooled_rows(model, scored)
-    yield from _template_rows(model, scored)
 
 
 def _pooled_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:

@@ -9,9 +9,11 @@ groups can tell that (Student's t), and how an interval bends near the bounds of
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from array import array
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from operator import mul
 from statistics import NormalDist
 
@@ -50,7 +52,7 @@ def estimate_mean(
     if not n:
         return Estimate(None, None, None, None, 0, unscored, errors)
     mean = math.fsum(values) / n
-    spread = group_spread([(value - mean) / n for value in values], groups)
+    spread = group_spread(array("d", ((value - mean) / n for value in values)), groups)
     low, high = _mean_interval(values, groups, mean, spread, bounds)
     return Estimate(mean, spread.error, low, high, n, unscored, errors, spread.groups)
 
@@ -109,7 +111,7 @@ def group_spread(deviations: Sequence[float], groups: Sequence[Hashable]) -> Gro
     count, squares = len(sizes), sum(number * size**2 for size, number in of_size.items()) / n**2
     if count < 2:
         return GroupSpread(count, 1.0, independent=total)
-    sums = _group_sums(deviations, groups) if count < n else dict(zip(groups, deviations, strict=True))
+    sums = _group_sums(deviations, groups, sizes) if count < n else dict(zip(groups, deviations, strict=True))
     if len(of_size) == 1:
         share = 1 - 1 / count
         shifts = [sums[group] / share for group in sizes]
@@ -130,12 +132,16 @@ def group_spread(deviations: Sequence[float], groups: Sequence[Hashable]) -> Gro
     )
 
 
-def _group_sums(deviations: Sequence[float], groups: Sequence[Hashable]) -> dict[Hashable, float]:
+def _group_sums(
+    deviations: Sequence[float], groups: Sequence[Hashable], sizes: Mapping[Hashable, int]
+) -> dict[Hashable, float]:
     """The sum of each group, whatever the order of the questions in it."""
-    members: dict[Hashable, list[float]] = defaultdict(list)
+    by_group = array("d", bytes(8 * len(deviations)))  # one group behind the other
+    ends = dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
     for deviation, group in zip(deviations, groups, strict=True):
-        members[group].append(deviation)
-    return {group: math.fsum(values) for group, values in members.items()}
+        by_group[ends[group]] = deviation
+        ends[group] += 1
+    return {group: math.fsum(by_group[end - sizes[group] : end]) for group, end in ends.items()}
 
 
 def _correlation(

@@ -8,9 +8,10 @@ others (cross-fitting; Chernozhukov et al. 2018, definition 3.1), where chance f
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from array import array
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from operator import or_
 
 from msgspec import Struct
 
@@ -32,7 +33,8 @@ def template_spread(shares: Shares, *seed: str) -> Estimate:
     lower limits (Bonferroni over ordered pairs) and ends at the largest of their upper limits. `n` is the number of
     presentations compared. No value where a template was shown for fewer than two groups.
     """
-    fold_of = _folds(sorted({group for pairs in shares.values() for _, group in pairs}), seed)
+    groups = sorted({group for pairs in shares.values() for _, group in pairs})
+    fold_of = _folds(groups, seed)
     parts = _by_fold(shares, fold_of)
     totals = {
         name: [(math.fsum(value for value, _ in pairs), len(pairs)) for pairs in by_fold]
@@ -47,17 +49,20 @@ def template_spread(shares: Shares, *seed: str) -> Estimate:
             worst += parts[ranked[0]][fold]
     if not best or not worst or len({group for _, group in best + worst}) < 2:
         return Estimate(None, None, None, None, 0)
-    value, spread = _difference(_shifts(best), _shifts(worst))
-    low, high = _limits([_shifts(pairs) for pairs in shares.values()])
+    places = {group: place for place, group in enumerate(groups)}
+    value, spread = _difference(_shifts(best, places), _shifts(worst, places))
+    low, high = _limits([_shifts(pairs, places) for pairs in shares.values()])
     n = min(len(best), len(worst))
     return Estimate(value, spread.error, min(low, value), max(high, value), n, groups=spread.groups)
 
 
 class _Shifts(Struct, frozen=True):
-    """The mean over some presentations, and how far each group moves it."""
+    """The mean over some presentations, how far each group moves it, and which groups they are of (others move it
+    by 0)."""
 
     mean: float
-    by_group: dict[str, float]
+    by_group: array[float]
+    has: bytearray
 
 
 def _limits(templates: Sequence[_Shifts]) -> tuple[float, float]:
@@ -106,17 +111,20 @@ def _ranked(totals: Mapping[str, Sequence[tuple[float, int]]], fold: int) -> lis
     return sorted(means, key=lambda template: (means[template], template))
 
 
-def _shifts(pairs: Sequence[tuple[float, str]]) -> _Shifts:
+def _shifts(pairs: Sequence[tuple[float, str]], places: Mapping[str, int]) -> _Shifts:
+    """Of presentations; `places` says where each group stands."""
     count = len(pairs)
     mean = math.fsum(value for value, _ in pairs) / count
-    by_group: dict[str, float] = defaultdict(float)
+    by_group, has = array("d", bytes(8 * len(places))), bytearray(len(places))
     for value, group in pairs:
-        by_group[group] += (value - mean) / count
-    return _Shifts(mean, dict(by_group))
+        place = places[group]
+        by_group[place] += (value - mean) / count
+        has[place] = True
+    return _Shifts(mean, by_group, has)
 
 
 def _difference(first: _Shifts, second: _Shifts) -> tuple[float, GroupSpread]:
     """Difference of two means, paired by the groups that both have."""
-    groups = list(first.by_group | second.by_group)
-    one, other = first.by_group.get, second.by_group.get
-    return first.mean - second.mean, group_spread([one(g, 0.0) - other(g, 0.0) for g in groups], groups)
+    groups = [place for place, one in enumerate(map(or_, first.has, second.has)) if one]
+    one, other = first.by_group, second.by_group
+    return first.mean - second.mean, group_spread(array("d", (one[g] - other[g] for g in groups)), groups)

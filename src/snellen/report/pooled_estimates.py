@@ -66,7 +66,7 @@ def accuracy_by_template(line: ModelMethodRow) -> dict[str, Estimate]:
 
 def by_option_position(line: ModelMethodRow) -> PositionEstimates:
     """Estimates by option position, from replies only: likelihoods do not depend on position."""
-    chosen: dict[OptionPosition, ValuePool] = defaultdict(ValuePool)
+    chosen: dict[int, ValuePool] = defaultdict(ValuePool)  # by number of options: which position
     right: dict[OptionPosition, ValuePool] = defaultdict(ValuePool)
     groups = Groups()
     for scored, protocol in _measured(line):
@@ -75,14 +75,15 @@ def by_option_position(line: ModelMethodRow) -> PositionEstimates:
             if places is None or prediction.error is not None:
                 continue
             group = groups.number(scored, sample)
-            for place, option in enumerate(places) if prediction.choice is not None else ():
-                chosen[len(places), place].add(float(option == prediction.choice), group)
+            if prediction.choice is not None:
+                chosen[len(places)].add(places.index(prediction.choice), group)
             answer = scored.answers.get((prediction.sample_id, prediction.turn))
             if answer and len(answer.options) == 1:
                 gold = answer.options[0]
                 right[len(places), places.index(gold)].add(float(prediction.choice == gold), group)
     return PositionEstimates(
-        *({place: pools[place].estimate() for place in sorted(pools)} for pools in (chosen, right))
+        {(count, place): chosen[count].share_of(place) for count in sorted(chosen) for place in range(count)},
+        {place: right[place].estimate() for place in sorted(right)},
     )
 
 

@@ -38,6 +38,10 @@ class ValuePool:
     def estimate(self) -> Estimate:
         return estimate_mean(self._values, self._groups)
 
+    def share_of(self, value: float) -> Estimate:
+        """How often a value occurs."""
+        return estimate_mean(array("d", (one == value for one in self._values)), self._groups)
+
 
 def with_samples(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, Sample]]:
     """Each presentation with its sample, which is looked up once for all of its presentations that follow."""

@@ -23,7 +23,7 @@ from snellen.formats.digest_index import DigestIndex
 from snellen.runs.run_folder import unwritable
 
 LINES_AT_ONCE = 10_000
-BYTES_AT_ONCE = 1 << 22
+BYTES_AT_ONCE = 1 << 20
 RECORDS_IN_BLOCK = 512
 
 RecordT = TypeVar("RecordT", bound=Struct)
