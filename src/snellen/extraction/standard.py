@@ -6,7 +6,7 @@ Most replies are a label, which is read here; all others are read in full (`snel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from msgspec.structs import replace
 
@@ -64,6 +64,7 @@ def _read_without_blanks(
     )
 
 
+@lru_cache(maxsize=256)  # presentations of a question, which follow one another, are often answered alike
 def _read_in_full(reply: str, index: OptionIndex, mode: Mode, finish: str | None, question: str) -> ExtractedChoice:
     # The rules for natural replies take longer to load than a thousand short replies to read.
     from snellen.extraction.full_reading import read_in_full
