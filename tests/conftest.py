@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub.constants  # noqa: F401 (it reads HF_HUB_OFFLINE once, which some tests set)
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
@@ -40,10 +41,13 @@ if PROFILE == "snellen":
 
 @pytest.fixture(scope="session", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """$SNELLEN_HOME of the whole session."""
+    """$SNELLEN_HOME of the whole session, in which no server but one on this machine is reached."""
     folder = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SNELLEN_HOME", str(folder))
+        for name in ("http_proxy", "https_proxy"):
+            patch.setenv(name, "http://127.0.0.1:9")
+        patch.setenv("no_proxy", "127.0.0.1,localhost,::1")
         yield folder
 
 

@@ -18,6 +18,7 @@ import test_reform_classes as classes
 import test_reform_knowledge as knowledge
 import test_reform_vqa as vqa
 from snellen.catalogue import entries
+from snellen.catalogue.lock import locked_commit
 
 Rows = list[dict[str, Any]]
 COMMIT = "c0ffee" * 6 + "dad5"
@@ -325,8 +326,9 @@ def snapshot(name: str, to: Path) -> Path:
     """The dataset of `reform-eval/NAME` in a cache of the hub at `to`, beside its official files. Its folder."""
     make_official, make = DATASETS[name]
     hub = entries()[f"reform-eval/{name}"].hub
+    commit = locked_commit(hub)
     repo = to / "hub" / f"datasets--{hub.repo.replace('/', '--')}"
-    folder = repo / "snapshots" / (hub.revision or COMMIT)
+    folder = repo / "snapshots" / (commit or COMMIT)
     make(make_official(to / "official"), folder)
     (repo / "refs").mkdir()
     (repo / "refs" / "main").write_text(folder.name)

@@ -32,6 +32,9 @@ from msgspec.structs import replace
 Flavour = Literal["plain", "vllm", "sglang", "openai"]
 
 
+_DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
 class Fault(Struct, frozen=True, omit_defaults=True):
     """What happens to the next requests instead of the usual answer."""
 
@@ -178,7 +181,7 @@ class Server:
         self._call("script", msgspec.json.encode(faults))
 
     def _call(self, what: str, body: bytes | None = None) -> bytes:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/_{what}", body, timeout=30) as reply:
+        with _DIRECTLY.open(f"http://127.0.0.1:{self.port}/_{what}", body, timeout=30) as reply:
             return reply.read()
 
 

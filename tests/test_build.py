@@ -19,7 +19,7 @@ import pytest
 
 import small
 from snellen import registry
-from snellen.benchmark import Benchmark, Selection, own_benchmarks
+from snellen.benchmark import FORMAT, Benchmark, Selection, own_benchmarks
 from snellen.building.builder import ANSWERS, build_benchmark
 from snellen.catalogue import BenchmarkSpec, Expected, SourceSpec, select
 from snellen.drafts import Draft, QuestionDraft
@@ -277,7 +277,7 @@ def test_a_folder_that_is_no_benchmark_says_so(tmp_path: Path) -> None:
     [
         (b"{", "benchmark.json: .*; build the benchmark again"),
         (b"{}", "benchmark.json: .*; build the benchmark again"),
-        (None, "built in format 0, this Snellen reads 3; build it again"),
+        (None, f"built in format 0, this Snellen reads {FORMAT}; build it again"),
     ],
 )
 def test_a_manifest_of_another_kind_is_one_line(

@@ -14,7 +14,7 @@ import pytest
 import small
 from slow_model import Slow, SlowAsync
 from snellen.api import evaluate, score
-from snellen.benchmark import Benchmark
+from snellen.benchmark import FORMAT, Benchmark
 from snellen.catalogue import select
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError, UnknownNameError
 from snellen.images import Images
@@ -371,7 +371,7 @@ def test_an_embedded_benchmark_is_built_when_it_is_first_asked_for(
     assert said == ["building eyechart/word"]
     assert use.benchmark.count() == 300
     manifest = use.benchmark.folder / "benchmark.json"
-    manifest.write_text(manifest.read_text().replace('"format": 3', '"format": 1'))
+    manifest.write_text(manifest.read_text().replace(f'"format": {FORMAT}', '"format": 1'))
     [again] = find_benchmarks(["eyechart/word"], announce=said.append)
     assert again.benchmark.manifest.version == use.benchmark.manifest.version
     assert said[1:] == ["building eyechart/word again: what was built is of another format, or damaged"]

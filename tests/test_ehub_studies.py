@@ -189,4 +189,4 @@ def test_a_study_is_one_command_in_a_clean_folder(capsys: pytest.CaptureFixture[
     assert code == 0, said
     assert "POPE F1 in each cell" in shown and "100.0%" in shown
     code, _, said = small.command(capsys, "study", "rounds-classes", "snellen:oracle")
-    assert code == 2 and "lvlm-ehub/imagenet-1k is not built yet" in said and "Traceback" not in said
+    assert code == 2 and "lvlm-ehub/imagenet-1k cannot be fetched by a machine: " in said and "Traceback" not in said

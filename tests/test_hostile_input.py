@@ -16,7 +16,7 @@ import small
 import snellen as sn
 from small import built, rows, write
 from snellen.api import build_table
-from snellen.benchmark import Benchmark
+from snellen.benchmark import FORMAT, Benchmark
 from snellen.cli import main
 from snellen.formats.shown_text import csv_table
 
@@ -62,8 +62,8 @@ def test_a_changed_picture_fails_the_questions_about_it_and_no_others() -> None:
 def test_a_build_of_an_earlier_format_says_to_build_again() -> None:
     folder = built(rows(4), Path("mine")).folder
     manifest = folder / "benchmark.json"
-    manifest.write_text(manifest.read_text().replace('"format": 3', '"format": 1'))
-    with pytest.raises(sn.DataError, match="built in format 1, this Snellen reads 3; build it again"):
+    manifest.write_text(manifest.read_text().replace(f'"format": {FORMAT}', '"format": 1'))
+    with pytest.raises(sn.DataError, match=f"built in format 1, this Snellen reads {FORMAT}; build it again"):
         Benchmark(folder)
 
 

@@ -40,7 +40,7 @@ LAYERS = (
         "worker",
         "__version__",
     ),
-    ("catalogue", "reformulation", "readers", "benchmark", "building"),
+    ("catalogue", "reformulation", "readers", "benchmark", "building", "fetching"),
     ("prompts", "extraction", "protocols"),
     ("models",),
     ("runs",),

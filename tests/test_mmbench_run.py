@@ -451,7 +451,10 @@ def test_a_file_without_its_columns_is_refused(header: tuple[str, ...], fault: s
         import_predictions(Path("p.tsv"), "answers.tsv")
 
 
-def test_other_files_are_refused_in_a_line_that_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_files_are_refused_in_a_line_that_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     rows = rotated(*bases(2))
     write(rows, Path("answers.tsv"))
     hand_in([{**cells, "index": f"9{cells['index']}"} for cells in rows], correct, "foreign.tsv")
@@ -464,7 +467,7 @@ def test_other_files_are_refused_in_a_line_that_says_what_to_do(capsys: pytest.C
         (["p.tsv", "--benchmark", "letters.tsv"], "has answers without their questions; build the questions with"),
         (["p.tsv", "--benchmark", "bad.tsv"], "the answer 'F' is not one of the letters A-D"),
         (["p.tsv", "--benchmark", "gone.tsv"], "gone.tsv: no such file"),
-        (["p.tsv", "--benchmark", "mmbench"], "is not built yet"),
+        (["p.tsv", "--benchmark", "mmbench"], "is not on this machine, and HF_HUB_OFFLINE forbids the network"),
         (["runs", "--benchmark", "answers.tsv"], "--benchmark and --as are for files of predictions"),
         (["p.tsv", "p.tsv", "--to", "x", "--benchmark", "answers.tsv"], "for one file of predictions"),
     ):

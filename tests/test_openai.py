@@ -719,7 +719,7 @@ def test_a_request_cancelled_at_any_turn_gives_its_slot_back_and_its_connection_
 
 
 def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy"):
+    for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy", "http_proxy"):
         monkeypatch.delenv(name, raising=False)
     with start_server() as server:
         monkeypatch.setenv("http_proxy", f"http://user:word@127.0.0.1:{server.port}")

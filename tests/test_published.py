@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+import mini_hub
 import reform
 import small
 import test_reform_classes as classes
 import test_reform_inference as inference
 import test_reform_spatial as spatial
 from mini_text import textcaps
+from place_servers import HubServer, Repo
 from snellen.api import build, evaluate
 from snellen.benchmark import Benchmark
-from snellen.catalogue import suites
-from snellen.errors import DataError, UnknownNameError
+from snellen.catalogue import entries, suites
+from snellen.catalogue.places import HubPlace
+from snellen.errors import DataError, NoSourceError, UnknownNameError
+from snellen.fetching.sources import copy_source, fetch_source, source_places
 from snellen.runs.journal import read_manifest
 from snellen.suites.reform_eval.published import importable_benchmarks, instructions, published_entries
+from test_fetching import point_at
 
 COUNT = 8
+COMMIT = "a" * 40
 WORDS = ("cat", "dog", "cow", "hen", "pig", "fox", "owl", "bee")
 INSTRUCTS = ["Answer this.", "Tell me."]
 
@@ -198,6 +206,20 @@ _FORMS = {
 }  # fmt: skip
 
 
+def in_the_cache(names: Iterable[str], to: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of benchmarks in a cache of the hub at `to`, and no network."""
+    from huggingface_hub import constants
+
+    repo = to / "hub" / "datasets--Aweminus--ReForm-Eval-Data"
+    for name in names:
+        miniature(name, repo / "snapshots" / COMMIT / "huggingface_data")
+    (repo / "refs").mkdir(parents=True)
+    (repo / "refs" / "main").write_text(COMMIT)
+    monkeypatch.setenv("SNELLEN_HOME", str(to / "home"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(to / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+
 def imported(name: str, source: Path, to: Path, images: Path | None = None) -> Benchmark:
     [spec] = importable_benchmarks(source, [name], images)
     return build(spec, source=source, to=to / name)
@@ -362,6 +384,7 @@ def test_one_command_imports_all_that_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for name in ("vsr", "snli-ve"):
         miniature(name, tmp_path / "data" / "huggingface_data")
     code, shown, _ = small.command(capsys, "import", "reform-eval", str(tmp_path / "data"))
@@ -374,25 +397,89 @@ def test_one_command_imports_all_that_is_there(
         "reform-eval/vsr", "reform-eval/snli-ve"
     }  # fmt: skip
     code, _, said = small.command(capsys, "run", "snellen:oracle", "reform-eval/gqa")
-    assert code == 2 and "reform-eval/gqa is not built yet; run `snellen build reform-eval/gqa" in said
+    assert code == 2 and "reform-eval/gqa cannot be fetched: Aweminus/ReForm-Eval-Data" in said
+    assert "is not in the hub's cache, and HF_HUB_OFFLINE forbids the network; fetch it where there is one" in said
 
 
 def test_files_come_from_the_hubs_cache_when_there_is_no_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from huggingface_hub import constants
-
-    repo = tmp_path / "hub" / "datasets--Aweminus--ReForm-Eval-Data"
-    miniature("vsr", repo / "snapshots" / ("a" * 40) / "huggingface_data")
-    (repo / "refs").mkdir()
-    (repo / "refs" / "main").write_text("a" * 40)
-    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    in_the_cache(["vsr"], tmp_path, monkeypatch)
     code, shown, said = small.command(capsys, "import", "reform-eval", "--hub", "vsr")
-    assert code == 0 and f"at commit {'a' * 40}" in said and "built reform-eval/vsr" in shown
+    assert code == 0 and f"at commit {COMMIT}" in said and "built reform-eval/vsr" in shown
     code, _, said = small.command(capsys, "import", "reform-eval", "--hub", "--revision", "b" * 40, "vsr")
-    assert code == 2 and "is not in the hub's cache, and the hub cannot be reached" in said
+    assert code == 2 and "is not in the hub's cache, and HF_HUB_OFFLINE forbids" in said
+
+
+@pytest.mark.parametrize("name", sorted(published_entries()))
+def test_each_benchmark_is_fetched_from_it_and_built_as_import_builds_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_the_cache([name], tmp_path, monkeypatch)
+    fetched = build(f"reform-eval/{name}").manifest
+    by_import = imported(name, miniature(name, tmp_path / "data"), tmp_path).manifest
+    assert (fetched.version, fetched.questions) == (by_import.version, by_import.questions)
+    [place] = fetched.spec.source.places
+    assert replace(fetched.spec, source=replace(fetched.spec.source, places=())) == by_import.spec
+    # It says which of its constructions it is.
+    assert isinstance(place, HubPlace)
+    assert (place.repo, place.revision, place.importer) == ("Aweminus/ReForm-Eval-Data", COMMIT, "reform-eval")
+    assert (place.reader, place.params) == (by_import.spec.source.reader, by_import.spec.source.params)
+
+
+def test_a_run_fetches_and_builds_what_it_lacks_and_says_from_what(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    in_the_cache(["vsr"], tmp_path, monkeypatch)
+    asked = ("reform-eval/vsr", "--runs", str(tmp_path / "runs"), "--templates", "data", "--name", "once")
+    code, _, said = small.command(capsys, "run", "snellen:oracle", *asked)
+    assert code == 0
+    assert "reform-eval/vsr is built from ReForm-Eval-Data (Aweminus/ReForm-Eval-Data), not from its official" in said
+    assert f"{INSTRUCTS[0]}\\n" in (tmp_path / "runs" / "once" / "journal-0.jsonl").read_text()
+
+
+def test_official_files_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    official = mini_hub.snapshot("docvqa", tmp_path)
+    in_the_cache(["docvqa"], tmp_path, monkeypatch)
+    assert fetch_source(entries()["reform-eval/docvqa"]).folder == official
+    shutil.rmtree(official)
+    assert fetch_source(entries()["reform-eval/docvqa"]).folder.name == COMMIT
+
+
+def test_files_of_the_benchmark_alone_are_asked_for_and_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_the_cache(["tdiuc-sport", "vsr"], tmp_path, monkeypatch)
+    copy = copy_source(fetch_source(entries()["reform-eval/tdiuc-sport"]), tmp_path / "stick")
+    found = {path.relative_to(copy / "huggingface_data").as_posix() for path in copy.rglob("*") if path.is_file()}
+    assert found == set(published_entries()["tdiuc-sport"].files)
+    # The cache has two of the three files of another task.
+    with pytest.raises(NoSourceError, match=r"Aweminus/ReForm-Eval-Data is not in the hub's cache"):
+        fetch_source(entries()["reform-eval/tdiuc-scene"])
+
+
+def test_of_the_hub_only_the_benchmarks_own_files_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("tdiuc-sport", "tdiuc-scene", "visdial"):
+        miniature(name, tmp_path / "data")
+    files = {
+        f"huggingface_data/{at.relative_to(tmp_path / 'data')}": at.read_bytes() for at in tmp_path.rglob("*.json")
+    }
+    assert len(files) == 5
+    with HubServer({"Aweminus/ReForm-Eval-Data": Repo(files)}) as hub:
+        point_at(hub, tmp_path / "hub", monkeypatch)
+        built = build("reform-eval/tdiuc-sport", to=tmp_path / "built")
+        commit = hub.commit("Aweminus/ReForm-Eval-Data")
+        fetched = {at.name for at in (tmp_path / "hub").rglob("*.json")}
+    assert built.manifest.counts.samples == COUNT
+    assert built.manifest.spec.hub.revision == commit
+    assert fetched == {Path(file).name for file in published_entries()["tdiuc-sport"].files}
+
+
+def test_every_benchmark_of_the_suite_has_it_as_its_last_place_or_its_first() -> None:
+    for spec in suites()["reform-eval"]:
+        places = source_places(spec)
+        *earlier, last = (*places[1:], places[0]) if spec.source.written else places
+        assert isinstance(last, HubPlace) and last.repo == "Aweminus/ReForm-Eval-Data", spec.name
+        assert tuple(spec.source.places) == tuple(earlier)
+        assert [file.removeprefix("**") for file in last.files] == list(published_entries()[spec.short].files)
 
 
 def test_a_folder_without_the_data_and_an_unknown_name_are_met_with_a_way_out(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from snellen.api import build
 from snellen.benchmark import Benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
+from snellen.catalogue.places import HubPlace
 from snellen.errors import DataError
 from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn
 from snellen.readers import imagenet
@@ -56,7 +57,9 @@ def changed(path: Path, **columns: Any) -> None:
 
 
 def test_every_known_dataset_is_tested() -> None:
-    assert {spec.short for spec in entries().values() if spec.source.hub} == set(DATASETS)
+    assert {
+        spec.short for spec in entries().values() if any(isinstance(place, HubPlace) for place in spec.source.places)
+    } == set(DATASETS)
     assert {*SAME, *ALIKE} < set(DATASETS)
 
 
@@ -171,10 +174,10 @@ def test_it_is_fetched_from_the_cache_and_what_is_built_names_the_commit(
     code, shown, _ = small.command(capsys, *asked)
     assert code == 0 and "built reform-eval/vqav2" in shown
     manifest = Benchmark(tmp_path / "home" / "benchmarks" / "reform-eval" / "vqav2").manifest
-    assert manifest.spec.source.hub is not None and manifest.spec.source.hub.revision == COMMIT
+    assert manifest.spec.hub.revision == COMMIT
     assert manifest.spec.source.reader == "hub-rows"
     code, _, said = small.command(capsys, *asked, "--force", "--revision", "b" * 40)
-    assert code == 2 and f"lmms-lab/VQAv2@{'b' * 40} is not in the hub's cache" in said
+    assert code == 2 and f"lmms-lab-encoder/VQAv2@{'b' * 40} is not in the hub's cache" in said
     code, _, said = small.command(capsys, "build", "reform-eval/vqav2", "--revision", COMMIT)
     assert code == 2 and "--revision is of the hub's dataset; name --hub too" in said
     code, _, said = small.command(capsys, "build", "reform-eval/vsr", "--hub")
@@ -186,8 +189,7 @@ def test_a_folder_is_read_as_it_is_and_its_commit_is_known_by_its_name_only(tmp_
     with pytest.raises(DataError, match="is read as it is; leave the revision 'main' or the folder out"):
         build("reform-eval/vqav2", hub=True, source=folder, revision="main", to=tmp_path / "built")
     copied = shutil.copytree(folder, tmp_path / "VQAv2")
-    hub = made("vqav2", copied, tmp_path / "built").manifest.spec.source.hub
-    assert hub is not None and hub.revision == ""
+    assert made("vqav2", copied, tmp_path / "built").manifest.spec.hub.revision == ""
 
 
 @pytest.mark.parametrize(

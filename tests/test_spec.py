@@ -54,8 +54,8 @@ IN_PYTHON = {"models": "model"}
 PYTHON_ONLY = {"progress", "announce"}
 """Functions, which neither a flag nor a file can name; on the command line they write to the terminal."""
 TERMINAL_ONLY = {"as_json"}
-RUN_ONLY = {"dry_run", "share"}
-"""Asks nothing, so that there are no results to give."""
+RUN_ONLY = {"dry_run", "offline", "share", "yes"}
+"""What asks nothing, so that there are no results to give, and settings of the whole process."""
 
 
 def test_evaluate_takes_the_fields_of_the_record() -> None:

@@ -29,7 +29,6 @@ from snellen.formats.shown_text import object_line
 from snellen.models.base import as_model_string, load_model
 from snellen.paths import slug
 from snellen.protocols.prediction import RuleChoice
-from snellen.readers.hub import from_hub
 from snellen.registry import find, names, unknown
 from snellen.results import Results
 from snellen.runs.distractor_writer import ModelDistractorWriter
@@ -296,10 +295,10 @@ def build(
 ) -> Benchmark:
     """Build one benchmark of the catalogue, or of an entry of your own.
 
-    `source` is the folder with its official files, `to` the folder to make (default: under
-    $SNELLEN_HOME). With `hub` it is built from its dataset on the Hugging Face hub, fetched at `revision` (the
-    entry's, else the newest) unless `source` is a folder with that dataset's files. `params` are choices and parameters
-    of the entry's source, by name (docs/datasets.md, Choices). `recipe` says how it is
+    `source` is the folder with its official files, fetched where none is given and a place is known; `to` the folder
+    to make (default: under $SNELLEN_HOME). With `hub` it is built from its dataset on the Hugging Face hub, fetched at
+    `revision` (the entry's, else the newest) unless `source` is a folder with that dataset's files. `params` are
+    choices and parameters of the entry's source, by name (docs/datasets.md, Choices). `recipe` says how it is
     sampled and how many options there are, where the entry is not to decide; `writer` is a model
     string or object that writes distractors where the paper had a model write them. Raises DataError naming file
     and line of wrong rows; nothing half-built is left. ModelError when the writer does not answer: what it wrote
@@ -313,7 +312,16 @@ def build(
     benchmark = with_params(benchmark, params or {})
     folder = Path(source) if source else None
     if hub:
-        benchmark, folder = from_hub(benchmark, folder, revision)
+        from snellen.fetching.sources import hub_source
+
+        fetched = hub_source(benchmark, folder, revision)
+        benchmark, folder = fetched.spec, fetched.folder
+    elif folder is None and not benchmark.source.embedded:
+        from snellen.fetching.sources import fetch_source, source_places
+
+        if source_places(benchmark):
+            fetched = fetch_source(benchmark)
+            benchmark, folder = fetched.spec, fetched.folder
     with ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author:
         return build_spec(
             benchmark,

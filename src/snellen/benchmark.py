@@ -23,7 +23,7 @@ from snellen.images import ImageStore
 from snellen.paths import check_benchmark_name, home
 from snellen.records import Example, History, IndistinguishableQuestion, Sample, SourcePictures, SourceRows
 
-FORMAT = 3
+FORMAT = 4
 MANIFEST = "benchmark.json"
 SAMPLES = "samples.jsonl.gz"
 EXAMPLES = "examples.jsonl.gz"

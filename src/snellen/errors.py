@@ -31,6 +31,10 @@ class UnknownNameError(SnellenError):
     """A benchmark, model, protocol, metric or template that nobody registered."""
 
 
+class NoSourceError(DataError):
+    """A benchmark whose files are not here and cannot be fetched."""
+
+
 class ModelError(SnellenError):
     """A model that cannot be loaded or does not support what was asked of it."""
 

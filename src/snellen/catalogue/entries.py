@@ -11,29 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
+from snellen.catalogue.places import HubPlace, ModelScopePlace, Place, UrlPlace
 from snellen.errors import DataError
 from snellen.records import Formulation
 from snellen.reformulation.sampling import Sampling
-
-
-class HubSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """A dataset on the Hugging Face hub with the source's pictures and annotations as Parquet files."""
-
-    repo: str
-    split: str
-    config: str = ""
-    files: tuple[str, ...] = ()
-    """Patterns of the split's files; when empty, the names that the `datasets` library writes."""
-    pictures: tuple[str, ...] = ()
-    """Patterns of the files with the pictures, where they are separate."""
-    revision: str = ""
-    """Branch, tag or commit; for a built benchmark, the commit it was built from."""
-    reader: str = "hub-rows"
-    params: dict[str, Any] = {}
-
-    @property
-    def rows(self) -> tuple[str, ...]:
-        return self.files or (f"{self.config or 'data'}/{self.split}-*.parquet",)
 
 
 class SourceSpec(Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,8 +38,12 @@ class SourceSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """The benchmark whose draw it shares, when both use the same samples; its own name when empty."""
     options: int = 4
     """Number of options of a question whose distractors are made at build time."""
-    hub: HubSpec | None = None
-    """The source as a hub dataset, besides the official files."""
+    written: bool = False
+    """Whether a model writes its distractors, which a build from its official files then needs (`--writer`)."""
+    places: tuple[Place, ...] = ()
+    """Where it can be fetched, in the order in which they are tried."""
+    files_of: str = ""
+    """The benchmark whose official files it reads too: their places are its own."""
 
 
 class Expected(Struct, frozen=True, forbid_unknown_fields=True):
@@ -133,21 +118,29 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
         return self.name.rpartition("/")[2]
 
     @property
-    def hub(self) -> HubSpec:
+    def hub(self) -> HubPlace:
         """Its dataset on the hub. Raises DataError when none is known."""
-        if self.source.hub is None:
+        found = next((place for place in self.source.places if isinstance(place, HubPlace)), None)
+        if found is None:
             raise DataError(f"no hub dataset is known for {self.name}; build it from its official files (--source)")
-        return self.source.hub
+        return found
+
+    def from_place(self, place: UrlPlace | HubPlace | ModelScopePlace, revision: str = "") -> BenchmarkSpec:
+        """The benchmark with the files of a place, of a dataset at that revision, as the source."""
+        reader, params = self.source.reader, self.source.params
+        if not isinstance(place, UrlPlace):
+            place = replace(place, revision=revision)
+        if place.reader:
+            reader, params = place.reader, place.params
+        if not isinstance(place, UrlPlace) and reader.startswith("hub-"):
+            params = {**params, "files": place.rows, **({"pictures": place.pictures} if place.pictures else {})}
+        if reader == "hub-rows":
+            params["official"] = self.source.params
+        return replace(self, source=replace(self.source, reader=reader, params=params, places=(place,)))
 
     def from_hub(self, revision: str = "") -> BenchmarkSpec:
         """The benchmark with its dataset on the hub, at that revision, as the source. Raises DataError."""
-        hub = replace(self.hub, revision=revision)
-        params = hub.params
-        if hub.reader.startswith("hub-"):
-            params = {**params, "files": hub.rows, **({"pictures": hub.pictures} if hub.pictures else {})}
-        if hub.reader == "hub-rows":
-            params["official"] = self.source.params
-        return replace(self, source=replace(self.source, reader=hub.reader, params=params, hub=hub))
+        return self.from_place(self.hub, revision)
 
     @property
     def draw(self) -> str:
@@ -156,7 +149,7 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
 
     def source_in(self, folder: Path) -> Path:
         """The folder with its files: its own subfolder of `folder`, or `folder` itself."""
-        for name in (self.short, self.source.folder):
+        for name in (self.name, self.short, self.source.folder):
             if name and (folder / name).is_dir():
                 return folder / name
         return folder

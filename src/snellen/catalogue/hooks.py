@@ -10,7 +10,7 @@ like `snellen.building.source_counts.count_source`, registered under the name of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -91,6 +91,9 @@ class Importer(Struct, frozen=True, kw_only=True):
     """The Hugging Face hub dataset that holds the files; none when empty."""
     patterns: Callable[[Sequence[str]], Sequence[str]] = lambda names: ["**"]
     """The files of that dataset that these benchmarks need."""
+    names: Callable[[], Collection[str]] = tuple
+    """Short names of the benchmarks that the dataset holds: it is the last place that those of the suite are fetched
+    from."""
 
 
 class ScaffoldedTable(Struct, frozen=True, kw_only=True):

@@ -16,15 +16,17 @@ from click.shell_completion import CompletionItem
 
 from snellen import __version__
 from snellen.errors import SnellenError
+from snellen.fetching.attendance import Attendance, attended
 from snellen.formats.shown_text import strip_controls
 
 _VERBS: dict[str, dict[str, str]] = {
     "Benchmarks": {
-        "list": "Show benchmarks, suites, studies, models, protocols, metrics or model cards.",
+        "list": "Show benchmarks, suites, studies, models, protocols, metrics, model cards or fetched data.",
         "build": "Make a benchmark from its source, or from your own questions.",
         "init": "Start a benchmark of your own from questions and pictures.",
-        "verify": "Compare what official files contain with the paper's tables.",
+        "verify": "Compare official files with the paper's tables, or places on the network with what is known.",
         "import": "Make benchmarks from data published in another form.",
+        "fetch": "Fetch the files that benchmarks are built from, as `run` and `build` do; or remove them.",
         "sample": "Draw a sample of a benchmark, or study how well samples predict full scores.",
         "paper": "Show and check the tables of suites' papers, with runs beside their models.",
         "analyse": "Show what papers and runs say about groups of models: architecture, data, options.",
@@ -121,6 +123,25 @@ def cli(debug: bool, suites: tuple[str, ...]) -> None:
             add_suites(folder)
 
 
+def _say(line: str) -> None:
+    from snellen.cli.show import announce
+
+    announce(line)
+
+
+def _show_fetched(name: str, done: int, size: int) -> None:
+    from snellen.cli.show import err
+
+    if err.is_terminal:
+        from snellen.cli.bars import show_fetched
+
+        show_fetched(err, name, done, size)
+
+
+def _agree(question: str) -> bool:
+    return not (sys.stdin.isatty() and sys.stderr.isatty()) or click.confirm(question, err=True)
+
+
 def main(args: Sequence[str] | None = None) -> None:
     """Run a command; a SnellenError is one line on stderr and its exit code."""
     # Collecting after every 700 new objects, Python's default, takes a fifth of a short command; looking through all
@@ -133,7 +154,8 @@ def main(args: Sequence[str] | None = None) -> None:
 
         prepare()
     try:
-        code = cli.main(words, prog_name="snellen", standalone_mode=False)
+        with attended(Attendance(_say, _show_fetched, _agree)):
+            code = cli.main(words, prog_name="snellen", standalone_mode=False)
     except SnellenError as error:
         if "--debug" in words:
             traceback.print_exc()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
@@ -15,6 +16,7 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeRemainingColumn,
+    TransferSpeedColumn,
 )
 from rich.text import Text
 
@@ -60,3 +62,27 @@ def run_bars(console: Console) -> Iterator[ProgressListener]:
             bars.update(tasks[state.folder], completed=state.done, note=f"{state.requests:,} asked{failed}")
 
         yield listen
+
+
+def show_fetched(console: Console, name: str, done: int, size: int) -> None:
+    """A bar for the file that is being fetched."""
+    global _fetching
+    if _fetching is None:
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+        )
+        bars = Progress(*columns, console=console, transient=True)
+        bars.start()
+        _fetching = bars, bars.add_task(_fitted(name, console.width), total=size or None)
+    bars, task = _fetching
+    bars.update(task, completed=done, total=size or None)
+    if done >= size:
+        bars.stop()
+        _fetching = None
+
+
+_fetching: tuple[Progress, TaskID] | None = None

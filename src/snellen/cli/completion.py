@@ -20,9 +20,9 @@ NAMES_BY_PARAMETER = {
 }  # fmt: skip
 """What stands in the place of a flag or an argument of this name, whatever the verb."""
 NAMES_BY_PLACE = {
-    ("build", "what"): "benchmarks", ("verify", "what"): "benchmarks", ("sample", "what"): "benchmarks",
-    ("study", "name"): "studies", ("analyse", "name"): "analyses", ("import", "what"): "importers",
-    ("init", "form"): "scaffolds", ("export", "form"): "exporters",
+    ("build", "what"): "benchmarks", ("verify", "what"): "benchmarks", ("fetch", "names"): "benchmarks",
+    ("sample", "what"): "benchmarks", ("study", "name"): "studies", ("analyse", "name"): "analyses",
+    ("import", "what"): "importers", ("init", "form"): "scaffolds", ("export", "form"): "exporters",
 }  # fmt: skip
 """The same where the name of the parameter does not say it."""
 RUNS = ("run", "runs")

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from snellen.fetching.attendance import agree_to_all, go_offline
 from snellen.runs.spec import JudgeSpec, ScoringSpec, TokenPrice, judge_spec, scoring_spec
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
@@ -37,6 +38,28 @@ def parse_seconds(context: click.Context, parameter: click.Parameter, text: str 
 
 
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print tables as JSON, one object per line.")
+
+
+def _forbid_network(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if given and not context.resilient_parsing:
+        go_offline()
+
+
+def _agree(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if given and not context.resilient_parsing:
+        agree_to_all()
+
+
+yes_flag = click.option(
+    "--yes", "-y", is_flag=True, expose_value=False, callback=_agree, help="Fetch much without being asked."
+)
+offline_flag = click.option(
+    "--offline",
+    is_flag=True,
+    expose_value=False,
+    callback=_forbid_network,
+    help="Fetch nothing, neither data nor models: what is on this machine is all there is.",
+)
 
 _JUDGE_FLAGS = (
     click.option(

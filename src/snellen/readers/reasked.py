@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.catalogue import entries
+from snellen.catalogue import BenchmarkSpec, SourceSpec, entries
 from snellen.catalogue.entries import merged
 from snellen.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
@@ -24,6 +24,8 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     """The catalogue benchmark whose source is read, whole: what its entry draws of it does not matter."""
     params: dict[str, Any] = {}
     """What its source's parameters are here; tables are merged."""
+    hub: dict[str, Any] | None = None
+    """Given when its dataset on the hub is read, not its official files: what the parameters of the rows are here."""
     question: str | dict[str, str] = ""
     """What is asked, for all or by the tag `by`; the source's own question where nothing is given."""
     by: str = ""
@@ -40,15 +42,24 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     catalogue = entries()
     if chosen.of not in catalogue:
         raise DataError(f"of: {registry.unknown('benchmark', chosen.of, catalogue)}")
-    source = catalogue[chosen.of].source
+    source = _source(catalogue[chosen.of], chosen)
     read_source = registry.find("readers", source.reader)
     if read_source is read:
         raise DataError(f"of: {chosen.of} asks another entry's questions itself; name the one that has the files")
-    for draft in read_source(merged(source.params, chosen.params), folder):
+    for draft in read_source(source.params, folder):
         wording = _wording(chosen, draft)
         tags = draft.answer_tags | ({chosen.stratum_tag: draft.stratum} if chosen.stratum_tag else {})
         rounds = tuple(_asked(question, wording, chosen.accept) for question in draft.rounds)
         yield replace(draft, rounds=rounds, answer_tags=tags)
+
+
+def _source(other: BenchmarkSpec, chosen: Params) -> SourceSpec:
+    """The other's official files, or the rows of its dataset, with the parameters that hold here."""
+    official = replace(other.source, params=merged(other.source.params, chosen.params))
+    if chosen.hub is None:
+        return official
+    rows = replace(other, source=official).from_hub().source
+    return replace(rows, params=merged(rows.params, chosen.hub))
 
 
 def _wording(chosen: Params, draft: Draft) -> str:

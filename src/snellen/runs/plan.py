@@ -18,7 +18,7 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, entries, select, suite_members, suite_of
 from snellen.catalogue.cards import benchmarks_seen, load_cards
 from snellen.conditions import Condition
-from snellen.errors import DataError, UnknownNameError
+from snellen.errors import DataError, NoSourceError, UnknownNameError
 from snellen.images import Images, JoinedImages
 from snellen.models.base import answers_as
 from snellen.paths import as_word, benchmark_folder, slug
@@ -146,12 +146,11 @@ def find_benchmarks(
     without: Collection[str] = (),
     partial: bool = False,
 ) -> list[SelectedBenchmark]:
-    """The benchmarks that names, globs, suites or folders stand for, embedded ones built when they are not.
+    """The benchmarks that names, globs, suites or folders stand for, built when they are not.
 
-    Those called one of `without` are left out, built or not; with `partial` also those of a suite or glob that
-    have to be built from files first, which is announced, as long as one of it is built.
-    Raises UnknownNameError for a name that nobody has, DataError when none is left or one has to be
-    built from files first.
+    One that is not built yet is fetched and built. Those called one of `without` are left out, built or not; with
+    `partial` also those of a suite or glob that cannot be fetched, which is announced, as long as there is another.
+    Raises UnknownNameError for a name that nobody has, DataError when none is left or one cannot be fetched.
     """
     condition = Condition(where) if where else None
     by_folder: dict[Path, Benchmark] = {}
@@ -232,22 +231,41 @@ def _open(
             raise
         raise registry.unknown("benchmark", pattern, [*entries(), *own_benchmarks()]) from None
     specs = [spec for spec in chosen if spec.name not in without and _may_hold(condition, spec)]
-    missing = [spec for spec in specs if not _is_ready(spec)] if partial else []
-    if 0 < len(missing) < len(specs):
-        announce(f"not built yet, left out of {pattern}: {', '.join(spec.short for spec in missing)}")
-        specs = [spec for spec in specs if spec not in missing]
+    if not partial or len(specs) == 1:
+        for spec in specs:
+            yield _built(spec, announce)
+        return
+    missing = [spec for spec in specs if not _is_ready(spec)]
+    if len(missing) > 1:
+        from snellen.fetching.sources import announce_fetch
+
+        announce_fetch(missing)
+    opened, faults = [], []
     for spec in specs:
-        yield _built(spec, announce)
+        try:
+            opened.append(_built(spec, announce))
+        except DataError as error:
+            if spec not in missing:
+                raise
+            faults.append((spec, error))
+    if faults and not opened:
+        raise faults[0][1]
+    for spec, fault in faults:
+        if not isinstance(fault, NoSourceError):
+            announce(f"{spec.name} is not built: {fault}")
+    if faults:
+        announce(f"not built yet, left out of {pattern}: {', '.join(spec.short for spec, _ in faults)}")
+    yield from opened
+
+
+def _is_ready(spec: BenchmarkSpec) -> bool:
+    return spec.source.embedded or (benchmark_folder(spec.name) / MANIFEST).exists()
 
 
 def _may_hold(condition: Condition | None, spec: BenchmarkSpec) -> bool:
     """Whether a condition may hold of a benchmark's samples, by its facts alone."""
     facts = spec.facts()
     return condition is None or not condition.names <= set(facts) or condition.holds(facts)
-
-
-def _is_ready(spec: BenchmarkSpec) -> bool:
-    return spec.source.embedded or (benchmark_folder(spec.name) / MANIFEST).exists()
 
 
 def held_out_benchmarks(
@@ -289,7 +307,11 @@ def _built(spec: BenchmarkSpec, announce: Announce) -> Benchmark:
             return benchmark
         announce(f"building {spec.name} again: its catalogue entry has changed")
     elif not spec.source.embedded:
-        raise DataError(f"{spec.name} is not built yet; run `snellen build {as_word(spec.name)} --source FOLDER`")
+        from snellen.fetching.sources import fetch_source  # loaded where something is to be fetched
+
+        fetched = fetch_source(spec)
+        announce(f"building {spec.name}")
+        return build_benchmark(fetched.spec, source=fetched.folder)
     else:
         announce(f"building {spec.name}")
     return build_benchmark(spec)

@@ -15,6 +15,7 @@ from snellen.building.recipe import DistractorSource, Recipe
 from snellen.catalogue import BenchmarkSpec, select
 from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
 from snellen.catalogue.hooks import params_with
+from snellen.cli.flags import offline_flag
 from snellen.cli.show import announce, build_progress, print_built
 from snellen.errors import DataError, UnknownNameError
 from snellen.models.base import load_model
@@ -71,6 +72,7 @@ from snellen.reformulation.sampling import Sampling
     help="A choice or a parameter of the entry's source (docs/datasets.md, Choices); repeat for more.",
 )
 @click.option("--force", is_flag=True, help="Build again what is built already.")
+@offline_flag
 def command(
     what: tuple[str, ...], source: Path | None, hub: bool, revision: str, name: str, images: Path | None,
     to: Path | None, dimension: str, metrics: tuple[str, ...], answers: Path | None, lenient: bool,

@@ -10,7 +10,7 @@ from snellen.api import build
 from snellen.catalogue.hooks import Importer
 from snellen.cli.show import announce, build_progress, print_built
 from snellen.errors import DataError
-from snellen.readers.hub import fetch
+from snellen.fetching.hub import fetch_dataset
 from snellen.registry import find
 
 
@@ -40,7 +40,7 @@ def command(
         benchmarks = (str(folder), *benchmarks) if folder else benchmarks
         if not importer.dataset:
             raise DataError(f"{importer.title} is not known to be on the hub; name the folder with its files")
-        folder, commit = fetch(importer.dataset, importer.patterns(benchmarks), revision)
+        folder, commit = fetch_dataset((importer.dataset,), importer.patterns(benchmarks), revision)
         announce(f"{importer.dataset} at commit {commit}")
     if folder is None:
         raise DataError(f"name the folder with the files of {importer.title}, or fetch them with --hub")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,26 +11,80 @@ from snellen import registry
 from snellen.cli.flags import json_flag
 from snellen.metrics.declaration import MetricInput
 
+if TYPE_CHECKING:
+    from snellen.catalogue import BenchmarkSpec
+
 WHAT = ("benchmarks", "suites", "studies", "models", "protocols", "metrics", "exporters", "trackers", "cards")
+DATA = "data"
+"""What lies on this machine, and so is no part of the catalogue."""
 Rows = list[tuple[str, ...]]
 
 
 @click.command()
-@click.argument("what", type=click.Choice(WHAT), default="benchmarks")
+@click.argument("what", type=click.Choice((*WHAT, DATA)), default="benchmarks")
 @click.option("--where", default="", help="A condition on facts, e.g. \"dimension == 'CG'\".")
+@click.option("--sources", is_flag=True, help="Of benchmarks: where the files that they are built from lie.")
 @json_flag
-def command(what: str, where: str, as_json: bool) -> None:
+def command(what: str, where: str, sources: bool, as_json: bool) -> None:
     """Show what there is: benchmarks (default), suites, studies, models, protocols, metrics, exporters, trackers, model
-    cards."""
+    cards; or the data on this machine that were fetched for benchmarks."""
+    if what == DATA:
+        _show_data(as_json)
+        return
+    if sources:
+        _show_sources(what, where, as_json)
+        return
     from snellen.cli.show import show_table
 
     header, rows = _LISTS[what](where)
     show_table(what, header, rows, as_json)
 
 
-def _benchmarks(where: str) -> tuple[tuple[str, ...], Rows]:
-    from snellen.benchmark import MANIFEST, Benchmark, own_benchmarks
-    from snellen.catalogue import dimension_titles, entries
+def _show_data(as_json: bool) -> None:
+    from snellen.cli.show import out, show_table
+    from snellen.fetching.download import in_bytes
+    from snellen.fetching.kept import kept_data
+    from snellen.fetching.sources import data_folder
+
+    kept = kept_data()
+    if as_json:
+        _print_lines(kept)
+        return
+    rows: Rows = [(one.name, one.kind, in_bytes(one.size), one.state, ", ".join(one.benchmarks)) for one in kept]
+    show_table(DATA, ("name", "kind", "size", "state", "benchmarks"), rows, as_json=False)
+    unused = sum(one.size for one in kept if one.state == "unused")
+    total = in_bytes(sum(one.size for one in kept))
+    out.print(f"{total} in {data_folder()} and the hub's cache, of which {in_bytes(unused)} are unused", soft_wrap=True)
+
+
+def _show_sources(what: str, where: str, as_json: bool) -> None:
+    from snellen.cli.show import show_table
+    from snellen.errors import DataError
+    from snellen.fetching.origins import origins_of
+
+    if what != WHAT[0]:
+        raise DataError(f"--sources is of benchmarks, not of {what}; leave it out")
+    origins = [origin for spec in _specs(where) for origin in origins_of(spec)]
+    if as_json:
+        _print_lines(origins)
+        return
+    rows: Rows = [(one.name, one.shown_size, "gated" if one.gated else "", one.licence, one.shown) for one in origins]
+    show_table("sources", ("name", "size", "access", "licence", "from"), rows, as_json=False)
+
+
+def _print_lines(records: Sequence[Any]) -> None:
+    import msgspec
+
+    from snellen.cli.show import out
+
+    for record in records:
+        out.out(msgspec.json.encode(record).decode())
+
+
+def _specs(where: str) -> Iterator[BenchmarkSpec]:
+    """The benchmarks of the catalogue, then those of the user's own tables."""
+    from snellen.benchmark import Benchmark, own_benchmarks
+    from snellen.catalogue import entries
     from snellen.cli.show import announce
     from snellen.conditions import Condition
     from snellen.errors import DataError
@@ -42,23 +97,32 @@ def _benchmarks(where: str) -> tuple[tuple[str, ...], Rows]:
             own_specs.append(Benchmark(benchmark_folder(name)).spec)
         except DataError as error:  # one that is damaged does not hide the others
             announce(str(error))
-    titles = dimension_titles()
-    rows: Rows = []
     for spec in (*entries().values(), *own_specs):
         if condition is None or condition.holds(spec.facts()):
-            built = (benchmark_folder(spec.name) / MANIFEST).exists()
-            count = spec.expected.samples
-            rows.append(
-                (
-                    spec.name,
-                    titles.get(spec.dimension, spec.dimension),
-                    spec.task,
-                    spec.formulation,
-                    "" if count is None else f"{count:,}",
-                    "built" if built else "when first run" if spec.source.embedded else "build it first",
-                    spec.licence,
-                )
+            yield spec
+
+
+def _benchmarks(where: str) -> tuple[tuple[str, ...], Rows]:
+    from snellen.benchmark import MANIFEST
+    from snellen.catalogue import dimension_titles
+    from snellen.paths import benchmark_folder
+
+    titles = dimension_titles()
+    rows: Rows = []
+    for spec in _specs(where):
+        built = (benchmark_folder(spec.name) / MANIFEST).exists()
+        count = spec.expected.samples
+        rows.append(
+            (
+                spec.name,
+                titles.get(spec.dimension, spec.dimension),
+                spec.task,
+                spec.formulation,
+                "" if count is None else f"{count:,}",
+                "built" if built else "when first run" if spec.source.embedded else "build it first",
+                spec.licence,
             )
+        )
     return ("name", "dimension", "task", "form", "samples", "state", "licence"), rows
 
 

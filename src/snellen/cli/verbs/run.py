@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import click
 
-from snellen.cli.flags import flags_given, json_flag, parse_price, parse_seconds, scoring_flags
+from snellen.cli.flags import flags_given, json_flag, offline_flag, parse_price, parse_seconds, scoring_flags, yes_flag
 from snellen.cli.show import announce, out, run_progress, show_results
 from snellen.errors import DataError
 from snellen.protocols.control import Picture
@@ -134,6 +134,8 @@ from snellen.runs.spec import MAX_WORKERS, MethodChoice, RunSpec, overlaid, read
     help="Let one reply serve samples that ask the very same although their answers differ.  [no, refused]",
 )
 @click.option("--report/--no-report", default=None, help="Write report.html into the run's folder.  [yes]")
+@yes_flag
+@offline_flag
 @scoring_flags
 @json_flag
 def command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -15,7 +16,7 @@ from snellen.building.source_counts import (
     difference_reasons,
     implied_shares,
 )
-from snellen.catalogue import BenchmarkSpec, select
+from snellen.catalogue import BenchmarkSpec, entries, select
 from snellen.cli.show import err, out, show_table
 from snellen.errors import DataError
 
@@ -36,11 +37,17 @@ AS_PUBLISHED = "as published"
 
 
 @click.command()
-@click.argument("what", nargs=-1, required=True)
-@click.option("--source", type=click.Path(path_type=Path, exists=True), required=True, help="Folder with the files.")
+@click.argument("what", nargs=-1)
+@click.option("--source", type=click.Path(path_type=Path, exists=True), help="Folder with the files.")
 @click.option("--strict", is_flag=True, help="Exit with 1 when a count differs or files are missing.")
+@click.option("--sources", is_flag=True, help="Look at the places on the network from which benchmarks are fetched.")
+@click.option("--write", is_flag=True, help="With --sources: write what is found into the lock.")
+@click.option("--lock", type=click.Path(path_type=Path), help="The lock to compare and write.  [Snellen's own]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
-def command(what: tuple[str, ...], source: Path, strict: bool, as_json: bool) -> None:
+def command(
+    what: tuple[str, ...], source: Path | None, strict: bool, sources: bool, write: bool, lock: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Compare what official files contain with the tables of the benchmark's paper.
 
     \b
@@ -50,7 +57,22 @@ def command(what: tuple[str, ...], source: Path, strict: bool, as_json: bool) ->
     of questions and pictures, and what published accuracies imply of the answers and of the numbers of options. Each
     benchmark's files lie in a folder of its own below --source (see docs/reform-eval.md), or all in that folder. What
     differs is shown with what is known of the reason; what `build` refuses never counts as published.
+
+    With --sources, for those who maintain entries, the places that these declare (all without names) are looked at and
+    not fetched: fine, moved, gated, changed, vanished, or not to be reached. The exit code is 2 when one has changed or
+    vanished (docs/data.md).
     """
+    if sources:
+        if source or strict:
+            raise click.UsageError("--source and --strict are of files that are here; leave them or --sources out")
+        _look(what, lock, write, as_json)
+        return
+    if not what:
+        raise click.UsageError("Missing argument 'WHAT...'.")
+    if not source:
+        raise click.UsageError("Missing option '--source'.")
+    if write or lock:
+        raise click.UsageError("--write and --lock are of places; name --sources too")
     rows: list[tuple[str, ...]] = []
     differing = 0
     for spec in {spec.name: spec for name in what for spec in select(name)}.values():
@@ -69,6 +91,28 @@ def command(what: tuple[str, ...], source: Path, strict: bool, as_json: bool) ->
         out.print(f"{len(rows) - differing} of {len(rows)} as in the paper")
     if strict and differing:
         raise SystemExit(1)
+
+
+def _look(what: tuple[str, ...], lock: Path | None, write: bool, as_json: bool) -> None:
+    """Show what the places of benchmarks say, and write it into the lock where that is wished."""
+    from snellen.catalogue.lock import LOCK, Lock, read_lock, write_lock
+    from snellen.fetching.looking import look_at_places, updated
+
+    file = lock or LOCK
+    known = read_lock(file) if file.exists() else Lock()
+    specs = {spec.name: spec for name in what for spec in select(name)} if what else entries()
+    with err.status("looking at places"):
+        found = look_at_places(specs.values(), known)
+    rows = [(look.state, place.name, look.told, ", ".join(benchmarks)) for place, benchmarks, look in found]
+    show_table("places", ("state", "place", "found", "benchmarks"), rows, as_json)
+    if write:
+        today = datetime.now(UTC).date().isoformat()
+        write_lock(file, updated(known, ((place, look) for place, _, look in found), today))
+    if not as_json:
+        fine = sum(look.state == "fine" for _, _, look in found)
+        out.print(f"{fine} of {len(found)} fine{f'; {file} is written' if write else ''}", soft_wrap=True)
+    if any(look.state in ("changed", "vanished") for _, _, look in found):
+        raise SystemExit(2)
 
 
 def _counter(spec: BenchmarkSpec) -> Callable[[BenchmarkSpec, Path], SourceCounts]:

@@ -1,0 +1,77 @@
+"""Who watches while data are fetched: lines, a bar, and a question before much is fetched."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+OFFLINE = "HF_HUB_OFFLINE"
+_TRUE = frozenset({"1", "on", "yes", "true"})
+
+
+def _unseen(*told: object) -> None:
+    pass
+
+
+class Attendance(NamedTuple):
+    """Without one, nothing is shown or asked."""
+
+    say: Callable[[str], object] = _unseen
+    """Told what is fetched from where, in a line."""
+    progress: Callable[[str, int, int], object] = _unseen
+    """Called with a file's name, the bytes that are here, and the bytes of all; 0 when that is not known."""
+    agree: Callable[[str], object] = lambda question: True
+    """Whether to go on with what takes much of the disk and of the network."""
+
+
+_NOBODY = Attendance()
+_attending: ContextVar[Attendance] = ContextVar("attending", default=_NOBODY)
+
+
+def attendance() -> Attendance:
+    return _attending.get()
+
+
+@contextmanager
+def attended(by: Attendance) -> Iterator[None]:
+    """Have what is fetched inside watched; `go_offline` holds until its end."""
+    token, before = _attending.set(by), os.environ.get(OFFLINE)
+    try:
+        yield
+    finally:
+        _attending.reset(token)
+        if os.environ.get(OFFLINE) != before:
+            _set_offline(before)
+
+
+def agree_to_all() -> None:
+    """Ask no more, until `attended` ends."""
+    _attending.set(attendance()._replace(agree=lambda question: True))
+
+
+def go_offline() -> None:
+    """Forbid the network from now on, to packages of the hub too."""
+    _set_offline("1")
+
+
+def _set_offline(value: str | None) -> None:
+    if value is None:
+        os.environ.pop(OFFLINE, None)
+    else:
+        os.environ[OFFLINE] = value
+    if constants := sys.modules.get("huggingface_hub.constants"):
+        setattr(constants, OFFLINE, _is_true(value))
+
+
+def is_offline() -> bool:
+    """Whether HF_HUB_OFFLINE forbids the network, as it does for packages of the hub."""
+    loaded = sys.modules.get("huggingface_hub.constants")
+    return _is_true(os.environ.get(OFFLINE)) or getattr(loaded, OFFLINE, False)
+
+
+def _is_true(value: str | None) -> bool:
+    return (value or "").casefold() in _TRUE

@@ -1,0 +1,303 @@
+"""One file from its addresses: resumed where it broke off, tried again, checked, and put in place at once."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import http
+import http.client
+import os
+import shutil
+import socket
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from http.client import HTTPMessage
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import Request
+
+import certifi
+import msgspec
+from msgspec import Struct
+
+from snellen import __version__
+from snellen.errors import DataError
+from snellen.fetching.attendance import attendance, is_offline
+from snellen.fetching.content import BLOCK, Content, content_fault
+
+ATTEMPTS = 5
+"""In a row, none of which brought a byte."""
+SILENCE = 60.0
+"""Seconds without a byte until an attempt is given up."""
+SHORTEST_PAUSE = 0.25
+"""Seconds before a second attempt; twice as many before each further one, 8 at most."""
+LONGEST_PAUSE = 60.0
+"""Seconds that are waited at most where a server says how long."""
+SPARE = 64 << 20
+"""Bytes of a disk that stay free."""
+
+
+class PlaceError(DataError):
+    """A place that does not give what it should; another may."""
+
+
+class _Tag(Struct):
+    """Which version of a file the first part of it is of."""
+
+    address: str
+    version: str
+
+
+def fetch_file(
+    addresses: Sequence[str], target: Path, expected: Content, *, lock: Path | None = None, token: str = ""
+) -> bool:
+    """Have a file at `target`, checked; whether it had to be fetched.
+
+    Several processes may ask for one file: one fetches it, the others wait, by a `lock` beside it unless another is
+    named. `token` is sent to the first server alone, not to where it leads. Raises PlaceError for a file that none
+    of the addresses gives, and DataError for a disk that cannot take it.
+    """
+    with writing(target.parent), _alone(lock or target.with_name(target.name + ".lock")):
+        if target.exists():
+            fault = content_fault(target, expected)
+            if not fault:
+                return False
+            _set_aside(target)
+        if is_offline():
+            raise PlaceError(f"{addresses[0]} is not on this machine, and HF_HUB_OFFLINE forbids the network")
+        faults = []
+        for address in addresses:
+            try:
+                _fetch_checked(address, target, expected, token)
+                return True
+            except PlaceError as error:
+                faults.append(error)
+        raise faults[0]
+
+
+def _fetch_checked(address: str, target: Path, expected: Content, token: str) -> None:
+    part = target.with_name(target.name + ".part")
+    for last in (False, True):
+        _fetch_whole(address, part, expected, token)
+        fault = content_fault(part, expected)
+        if not fault:
+            part.replace(target)
+            _tag_file(part).unlink(missing_ok=True)
+            return
+        _set_aside(part)
+        if last:
+            raise PlaceError(
+                f"{address} does not hold what it should, fetched twice: {fault}; it has changed, or something on the "
+                "way changes it"
+            )
+
+
+def _set_aside(path: Path) -> None:
+    """Keep what a file wrongly holds beside it, one of it."""
+    path.replace(path.with_name(path.name.removesuffix(".part") + ".wrong"))
+    _tag_file(path).unlink(missing_ok=True)
+
+
+def _fetch_whole(address: str, part: Path, expected: Content, token: str) -> None:
+    """All bytes of a file into `part`, going on where an earlier attempt stopped."""
+    failures = 0
+    while True:
+        before = _size(part)
+        try:
+            if _fetch_rest(address, part, expected, token):
+                return
+            fault: Exception = PlaceError(f"{address} broke off after {_size(part):,} bytes")
+        except urllib.error.HTTPError as error:
+            fault = _refusal(address, error)
+            error.close()
+            if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+                part.unlink(missing_ok=True)
+            elif error.code not in _PASSING:
+                raise fault from None
+            pause = _wanted_pause(error.headers)
+            if pause > LONGEST_PAUSE:
+                raise PlaceError(f"{fault}, in {pause:,.0f} seconds") from None
+        except (OSError, http.client.HTTPException) as error:
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            fault = unreached(address, error)
+            if _is_final(error):
+                raise fault from None
+            pause = 0.0
+        else:
+            pause = 0.0
+        failures = 0 if _size(part) > before else failures + 1
+        if failures == ATTEMPTS:
+            raise fault from None
+        time.sleep(pause or min(SHORTEST_PAUSE * 2**failures, 8.0))
+
+
+_PASSING = frozenset({408, 416, 425, 429, 500, 502, 503, 504})
+
+
+def _fetch_rest(address: str, part: Path, expected: Content, token: str) -> bool:
+    """One request; whether all bytes are there now."""
+    here, tag = _size(part), _read_tag(part)
+    headers = {"User-Agent": f"snellen/{__version__}", "Accept-Encoding": "identity"}
+    if here and tag and tag.address == address and tag.version:
+        headers |= {"Range": f"bytes={here}-", "If-Range": tag.version}
+    elif here and expected.is_known and tag and tag.address == address:
+        headers |= {"Range": f"bytes={here}-"}
+    else:
+        here = 0
+    if here and here == expected.size:
+        return True
+    request = Request(address, headers=headers)  # noqa: S310 (addresses of entries: http or https)
+    if token:
+        request.add_unredirected_header("Authorization", f"Bearer {token}")
+    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=ssl_context()), _Redirects())
+    with opener.open(request, timeout=SILENCE) as reply:
+        if reply.status != http.HTTPStatus.PARTIAL_CONTENT:
+            here = 0
+        size = here + int(reply.headers.get("Content-Length") or 0)
+        check_kind(address, reply.headers)
+        check_room(part.parent, max(size, expected.size) - here, address)
+        version = reply.headers.get("ETag") or reply.headers.get("Last-Modified") or ""
+        _tag_file(part).write_bytes(msgspec.json.encode(_Tag(address, "" if version.startswith("W/") else version)))
+        told = attendance().progress
+        with part.open("r+b" if here else "wb", buffering=0) as file:
+            file.seek(here)
+            while block := reply.read1(BLOCK):
+                file.write(block)
+                here += len(block)
+                told(part.name.removesuffix(".part"), here, size)
+    return here >= size if size else True
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """A secret follows to another page of the same server, and to no other server."""
+
+    def redirect_request(
+        self, req: Request, fp: Any, code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        following = super().redirect_request(req, fp, code, msg, headers, newurl)
+        secret = req.get_header("Authorization")
+        if following is not None and secret and urlsplit(newurl)[:2] == urlsplit(req.full_url)[:2]:
+            following.add_unredirected_header("Authorization", secret)
+        return following
+
+
+def ssl_context() -> ssl.SSLContext:
+    chosen = os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE")
+    return ssl.create_default_context(cafile=chosen or certifi.where())
+
+
+def check_kind(address: str, headers: Message) -> None:
+    """Raise PlaceError for a page that stands where data should be."""
+    name = address.partition("?")[0].casefold()
+    if str(headers.get("Content-Type", "")).startswith("text/html") and not name.endswith((".html", ".htm", ".txt")):
+        raise PlaceError(
+            f"{address} gave a page for people, not data; sign in at the proxy or the service that shows it, or name "
+            "the files that you have with --source"
+        )
+
+
+def check_room(folder: Path, needed: int, what: str) -> None:
+    """Raise DataError when a folder's disk cannot take so many bytes more."""
+    free = shutil.disk_usage(folder).free
+    if needed > free - SPARE:
+        raise DataError(
+            f"{what} takes {in_bytes(needed)} more, and {folder} has {in_bytes(free)} free; free some space, or name "
+            "another folder for data, SNELLEN_DATA"
+        )
+
+
+def _refusal(address: str, error: urllib.error.HTTPError) -> PlaceError:
+    match error.code:
+        case 401 | 403:
+            return PlaceError(f"{address} wants a sign-in ({error.code}); fetch it by hand, and name it with --source")
+        case 404 | 410:
+            return PlaceError(f"{address} is gone ({error.code}); name the files that you have with --source")
+        case 429:
+            return PlaceError(f"{address} gives no more for now (429, too many requests); try again later")
+        case code:
+            return PlaceError(f"{address} answers {code} {error.reason}; try again later")
+
+
+def unreached(address: str, error: Exception) -> PlaceError:
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    host = address.split("/")[2]
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return PlaceError(
+            f"the certificate of {host} is not trusted ({reason.verify_message}); behind a proxy of your own, name its "
+            "certificate in SSL_CERT_FILE"
+        )
+    if isinstance(reason, socket.gaierror):
+        return PlaceError(f"{host} is not known to this network; see whether there is one, or set HTTPS_PROXY")
+    words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+    return PlaceError(f"{address} cannot be reached ({words})")
+
+
+def _is_final(error: Exception) -> bool:
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    return isinstance(reason, (ssl.SSLCertVerificationError, socket.gaierror))
+
+
+def _wanted_pause(headers: Message) -> float:
+    """Seconds that a server asks to wait; 0 when it says nothing."""
+    said = str(headers.get("Retry-After", "")).strip()
+    if said.isdecimal():
+        return float(said)
+    try:
+        until = parsedate_to_datetime(said)
+    except ValueError:
+        return 0.0
+    return max(until.timestamp() - time.time(), 0.0)
+
+
+def in_bytes(number: int) -> str:
+    """A number of bytes for people."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:,.0f} {unit}" if unit in ("B", "KB") else f"{number:,.1f} {unit}"
+        number /= 1000  # type: ignore[assignment]
+    return f"{number:,.1f} TB"
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _tag_file(part: Path) -> Path:
+    return part.with_name(part.name.removesuffix(".part") + ".tag")
+
+
+def _read_tag(part: Path) -> _Tag | None:
+    try:
+        return msgspec.json.decode(_tag_file(part).read_bytes(), type=_Tag)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """What a folder cannot take is a DataError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DataError(f"{folder}: the disk is full; free some space, then run the same command") from None
+        raise DataError(
+            f"{folder}: cannot write ({error.strerror or error}); name a folder that you can write, SNELLEN_DATA"
+        ) from None
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Hold a lock against other processes, waiting for the one that has it."""
+    with lock.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,249 @@
+"""Files of a Hugging Face dataset at one commit, in the hub's own cache, checked by their content."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from snellen.catalogue.lock import KnownFile
+from snellen.errors import DataError, MissingExtraError
+from snellen.fetching.attendance import attendance, is_offline
+from snellen.fetching.content import Content, content_fault
+from snellen.fetching.download import ATTEMPTS, LONGEST_PAUSE, PlaceError, check_room, fetch_file, in_bytes, writing
+from snellen.progress_bars import import_tqdm
+
+T = TypeVar("T")
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def fetch_dataset(
+    names: Sequence[str], patterns: Sequence[str], revision: str = "", known: Mapping[str, KnownFile] | None = None
+) -> tuple[Path, str]:
+    """The folder with a dataset's files that match `patterns`, and their commit.
+
+    `names` are the dataset's name today and earlier ones, under which the cache may hold it; `revision` is a branch,
+    tag or commit, the head of `main` when empty; `known` is what files should hold, besides the digests by which the
+    hub names them. The hub's own cache is used and filled, so that what other programs fetched is not fetched again;
+    with HF_HUB_OFFLINE=1 only that. Raises PlaceError when the files cannot be had, and DataError for a disk that
+    cannot take them.
+    """
+    import_tqdm()
+    try:
+        import huggingface_hub  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("huggingface_hub", "hub", f"the dataset {names[0]}") from None
+    for name in names if is_offline() else names[1:] if _COMMIT.fullmatch(revision) else ():
+        cached = _in_cache(name, patterns, revision)
+        if cached and _is_sound(cached, patterns, known or {}):
+            return cached, commit_of(cached)
+    if is_offline():
+        raise _not_cached(names[0], revision)
+    return _fetch(names[0], patterns, revision, known or {})
+
+
+def commit_of(folder: Path) -> str:
+    """The commit of a snapshot in the hub's cache, by its name; empty for other folders."""
+    return folder.name if _COMMIT.fullmatch(folder.name) else ""
+
+
+def files_like(folder: Path, patterns: Sequence[str]) -> list[str]:
+    """Names of the files in a snapshot that match one of the patterns, by the hub's rules: `*` is any folder too."""
+    names = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+    return [name for name in names if _fits(name, patterns)]
+
+
+def _fetch(repo: str, patterns: Sequence[str], revision: str, known: Mapping[str, KnownFile]) -> tuple[Path, str]:
+    from huggingface_hub import HfApi, constants, get_token, hf_hub_url
+    from huggingface_hub.file_download import repo_folder_name
+    from huggingface_hub.hf_api import RepoFile
+
+    api = HfApi()
+    info = _asked(repo, revision, lambda: api.dataset_info(repo, revision=revision or None))
+    commit = str(info.sha)
+    if info.id != repo:
+        attendance().say(f"{repo} is called {info.id} now")
+    tree = _asked(
+        repo,
+        revision,
+        lambda: list(api.list_repo_tree(repo, recursive=True, revision=commit, repo_type="dataset")),
+    )
+    wanted = [one for one in tree if isinstance(one, RepoFile) and _fits(one.path, patterns)]
+    if not wanted:
+        raise PlaceError(f"{repo} has no file called {', '.join(patterns)}; has its layout changed?")
+    cache = Path(constants.HF_HUB_CACHE)
+    folder = cache / repo_folder_name(repo_id=repo, repo_type="dataset")
+    snapshot = folder / "snapshots" / commit
+    lacking = [one for one in wanted if not (snapshot / one.path).exists()]
+    size = sum(one.size for one in lacking if not (folder / "blobs" / _etag(one)).exists())
+    with writing(folder / "blobs"):
+        if size:
+            attendance().say(f"fetching {in_bytes(size)} of {repo} from {constants.ENDPOINT}")
+            check_room(folder, size, f"the dataset {repo}")
+        for one in wanted:
+            blob = (snapshot / one.path).resolve() if (snapshot / one.path).exists() else folder / "blobs" / _etag(one)
+            locks = cache / ".locks" / folder.name
+            locks.mkdir(parents=True, exist_ok=True)
+            fetch_file(
+                (hf_hub_url(repo, one.path, repo_type="dataset", revision=commit),),
+                blob,
+                _expected(one, known.get(one.path)),
+                lock=locks / f"{_etag(one)}.lock",
+                token=get_token() or "",
+            )
+            _point(snapshot / one.path, blob)
+        if revision != commit:
+            refs = folder / "refs" / (revision or "main")
+            refs.parent.mkdir(parents=True, exist_ok=True)
+            refs.write_text(commit)
+    return snapshot, commit
+
+
+def _etag(file: Any) -> str:
+    """The name by which the hub knows a file's content: SHA-256 of a large one, git's digest of others."""
+    return str(file.lfs.sha256 if file.lfs else file.blob_id)
+
+
+def _expected(file: Any, locked: KnownFile | None) -> Content:
+    if locked and locked.sha256:
+        return Content(locked.size, sha256=locked.sha256)
+    return Content(file.size, sha256=file.lfs.sha256) if file.lfs else Content(file.size, git=file.blob_id)
+
+
+def _point(pointer: Path, blob: Path) -> None:
+    """Have a file of a snapshot lead to its content, as the hub's cache does."""
+    pointer.parent.mkdir(parents=True, exist_ok=True)
+    if not pointer.exists():
+        made = pointer.with_name(f".{pointer.name}.{os.getpid()}")
+        made.unlink(missing_ok=True)
+        made.symlink_to(os.path.relpath(blob, pointer.parent))
+        made.replace(pointer)
+
+
+def _fits(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _in_cache(name: str, patterns: Sequence[str], revision: str) -> Path | None:
+    """The snapshot of a dataset in the cache, if it has a file of each pattern."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        found = snapshot_download(
+            name, repo_type="dataset", allow_patterns=list(patterns), revision=revision or None, local_files_only=True
+        )
+    except LocalEntryNotFoundError:
+        return None
+    folder = Path(str(found))
+    return folder if all(files_like(folder, (pattern,)) for pattern in patterns) else None
+
+
+def _is_sound(folder: Path, patterns: Sequence[str], known: Mapping[str, KnownFile]) -> bool:
+    """Whether all cached files hold what they should. Raises PlaceError offline, where nothing can be done about it."""
+    for name in files_like(folder, patterns):
+        path = folder / name
+        blob, locked = path.resolve(), known.get(name)
+        if locked and locked.sha256:
+            expected = Content(locked.size, locked.sha256)
+        elif _SHA256.fullmatch(blob.name):
+            expected = Content(sha256=blob.name)
+        elif _COMMIT.fullmatch(blob.name):
+            expected = Content(git=blob.name)
+        else:
+            continue
+        if fault := content_fault(blob, expected):
+            if is_offline():
+                raise PlaceError(
+                    f"{path} does not hold what it should: {fault}; fetch it again where there is a network"
+                )
+            return False
+    return True
+
+
+def _not_cached(repo: str, revision: str) -> PlaceError:
+    return PlaceError(
+        f"{repo}{'@' * bool(revision)}{revision} is not in the hub's cache, and HF_HUB_OFFLINE forbids the network; "
+        "fetch it where there is one (`snellen fetch`), or name a folder with --source"
+    )
+
+
+def _asked(repo: str, revision: str, ask: Callable[[], T]) -> T:
+    """What the hub answers, asked again while it gives too many requests or its own fault as the reason."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    for attempt in range(ATTEMPTS):
+        with _told(repo, revision):
+            try:
+                return ask()
+            except HfHubHTTPError as error:
+                status, said = _status(error), _retry_after(error)
+                if attempt + 1 == ATTEMPTS or (status != 429 and status < 500) or said > LONGEST_PAUSE:
+                    raise
+                pause = said or 0.25 * 2**attempt
+        time.sleep(pause)
+    raise AssertionError
+
+
+def _status(error: Any) -> int:
+    return int(getattr(error.response, "status_code", 0) or 0)
+
+
+def _retry_after(error: Any) -> float:
+    said = str(error.response.headers.get("Retry-After", "")) if error.response is not None else ""
+    return float(said) if said.isdecimal() else 0.0
+
+
+@contextmanager
+def _told(repo: str, revision: str) -> Iterator[None]:
+    """What the hub refuses, as one line that says what to do."""
+    from huggingface_hub import constants, get_token
+    from huggingface_hub.errors import (  # type: ignore[attr-defined]
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        HTTPError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    page = f"{constants.ENDPOINT}/datasets/{repo}"
+    try:
+        yield
+    except GatedRepoError:
+        way = "your login may not read it (yet); ask for it" if get_token() else "accept its terms"
+        then = "" if get_token() else ", then `hf auth login` (or set HF_TOKEN)"
+        raise PlaceError(f"{repo} is gated; {way} at {page}{then}") from None
+    except RepositoryNotFoundError:
+        raise PlaceError(
+            f"there is no dataset {repo} at {constants.ENDPOINT} for you: it is private, gone, or called otherwise; "
+            f"look at {page}, then `hf auth login` if it is yours to see"
+        ) from None
+    except RevisionNotFoundError:
+        raise PlaceError(f"{repo} has no revision {revision!r}; look at {page}/commits") from None
+    except HfHubHTTPError as error:
+        if _status(error) == 429:
+            again = f"in {_retry_after(error):,.0f} seconds" if _retry_after(error) else "later"
+            raise PlaceError(
+                f"{constants.ENDPOINT} gives no more for now (429, too many requests); try again {again}, or `hf auth "
+                "login`, which has a higher limit"
+            ) from None
+        raise PlaceError(f"{page} cannot be read ({' '.join(str(error).split())[:200]})") from None
+    except json.JSONDecodeError:
+        raise PlaceError(
+            f"{constants.ENDPOINT} gave a page, not data; sign in at the proxy that shows it, or set HF_ENDPOINT"
+        ) from None
+    except DataError:
+        raise
+    except (HFValidationError, ValueError) as error:
+        raise PlaceError(f"the dataset {repo} cannot be read ({' '.join(str(error).split())[:200]})") from None
+    except (HTTPError, OSError) as error:
+        raise PlaceError(f"{page} cannot be reached ({' '.join(str(error).split())[:200]})") from None

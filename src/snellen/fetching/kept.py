@@ -1,0 +1,167 @@
+"""What was fetched and lies on this machine: what it is for, whether it is still needed, and how it goes."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+from snellen.benchmark import MANIFEST
+from snellen.catalogue import BenchmarkSpec, entries
+from snellen.catalogue.places import HubPlace, UrlPlace
+from snellen.errors import DataError
+from snellen.fetching.archives import folder_name
+from snellen.fetching.sources import FILES, JOINED, UNPACKED, data_folder, file_path, source_places
+from snellen.paths import benchmark_folder
+from snellen.progress_bars import import_tqdm
+
+if TYPE_CHECKING:
+    from huggingface_hub import HFCacheInfo
+
+_ASIDE = (".lock", ".tag")
+
+
+class KeptData(Struct, frozen=True):
+    """A fetched file, what an archive held, or a dataset at one commit in the hub's cache."""
+
+    name: str
+    kind: Literal["file", "unpacked", "hub"]
+    path: str
+    """Its folder."""
+    size: int
+    """Bytes."""
+    benchmarks: tuple[str, ...]
+    """Those of the catalogue that are built from it."""
+    state: Literal["needed", "unused"]
+    """Unused where all of its benchmarks are built already, or the catalogue knows none."""
+
+
+class Removal(Struct, frozen=True):
+    """What went, and what stayed since other benchmarks on this machine are built from it too."""
+
+    removed: tuple[KeptData, ...]
+    stayed: tuple[tuple[KeptData, tuple[str, ...]], ...]
+    """Each with these other benchmarks."""
+    freed: int
+
+
+def kept_data() -> list[KeptData]:
+    """All that lies in the folder of data, and what the hub's cache holds for benchmarks of the catalogue."""
+    places = [(spec, place) for spec in entries().values() for place in source_places(spec)]
+    owners: dict[Path, list[str]] = defaultdict(list)
+    datasets: dict[str, list[tuple[str, HubPlace]]] = defaultdict(list)
+    for spec, place in places:
+        if isinstance(place, UrlPlace):
+            for file in place.files:
+                path = file_path(file)
+                owners[path.parent].append(spec.name)
+                if file.unpack:
+                    owners[data_folder() / UNPACKED / folder_name(path, file.keep)].append(spec.name)
+        elif isinstance(place, HubPlace):
+            for repo in (place.repo, *place.before):
+                datasets[repo].append((spec.name, place))
+    files = [_kept(folder, "file", owners.get(folder, [])) for folder in _below(FILES)]
+    unpacked = [_kept(folder, "unpacked", owners.get(folder, [])) for folder in _below(UNPACKED)]
+    return [*(one for one in (*files, *unpacked) if one.size), *_kept_datasets(datasets)]
+
+
+def remove_data(specs: Collection[BenchmarkSpec]) -> Removal:
+    """Remove what the benchmarks `specs` alone are built from. Raises DataError for what cannot be removed.
+
+    What another benchmark is built from too stays if all files of that one are on this machine.
+    """
+    names, kept = {spec.name for spec in specs}, kept_data()
+    others = {spec.name for spec in entries().values() if spec.name not in names and _is_here(spec, kept)}
+    named = [one for one in kept if names.intersection(one.benchmarks)]
+    shared = tuple((one, staying) for one in named if (staying := tuple(filter(others.__contains__, one.benchmarks))))
+    removed = tuple(one for one in named if others.isdisjoint(one.benchmarks))
+    try:
+        for one in removed:
+            if one.kind != "hub":
+                shutil.rmtree(one.path)
+        for spec in specs:
+            shutil.rmtree(data_folder() / JOINED / spec.name, ignore_errors=True)
+        freed = _forget([Path(one.path).name for one in removed if one.kind == "hub"])
+    except OSError as error:
+        raise DataError(f"{error.filename} cannot be removed ({error.strerror or error})") from None
+    return Removal(removed, shared, freed + sum(one.size for one in removed if one.kind != "hub"))
+
+
+def _is_here(spec: BenchmarkSpec, kept: Collection[KeptData]) -> bool:
+    """Whether all files of one of a benchmark's places are on this machine."""
+    if any(one.kind == "hub" and spec.name in one.benchmarks for one in kept):
+        return True
+    from_urls = (place for place in source_places(spec) if isinstance(place, UrlPlace))
+    return any(all(file_path(file).exists() for file in place.files) for place in from_urls)
+
+
+def _below(part: str) -> list[Path]:
+    folder = data_folder() / part
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+def _kept(folder: Path, kind: Literal["file", "unpacked"], benchmarks: Collection[str]) -> KeptData:
+    if kind == "file":
+        name = min((path.name for path in folder.iterdir() if path.suffix not in _ASIDE), default="")
+    else:
+        name = folder.name.partition("-")[2]
+    return KeptData(name or folder.name, kind, str(folder), _size(folder), *_told(benchmarks))
+
+
+def _told(benchmarks: Collection[str]) -> tuple[tuple[str, ...], Literal["needed", "unused"]]:
+    """The benchmarks, and whether one of them is still to be built."""
+    names = tuple(dict.fromkeys(benchmarks))
+    is_needed = any(not (benchmark_folder(name) / MANIFEST).exists() for name in names)
+    return names, "needed" if is_needed else "unused"
+
+
+def _size(folder: Path) -> int:
+    return sum(Path(place, name).lstat().st_size for place, _, names in os.walk(folder) for name in names)
+
+
+# --- the hub's cache ---------------------------------------------------------------------------------------------
+
+
+def _kept_datasets(datasets: dict[str, list[tuple[str, HubPlace]]]) -> Iterator[KeptData]:
+    cache = _scanned_cache()
+    for repo in sorted(cache.repos if cache else (), key=lambda repo: repo.repo_id):
+        if repo.repo_type != "dataset" or repo.repo_id not in datasets:
+            continue
+        for revision in sorted(repo.revisions, key=lambda revision: revision.commit_hash):
+            files = [file.file_path.relative_to(revision.snapshot_path).as_posix() for file in revision.files]
+            benchmarks = [name for name, place in datasets[repo.repo_id] if _holds(files, place)]
+            if benchmarks:
+                name = f"{repo.repo_id}@{revision.commit_hash[:7]}"
+                yield KeptData(name, "hub", str(revision.snapshot_path), revision.size_on_disk, *_told(benchmarks))
+
+
+def _holds(files: Collection[str], place: HubPlace) -> bool:
+    """Whether files of a dataset are all that a benchmark is built from."""
+    return all(any(fnmatch.fnmatchcase(file, one) for file in files) for one in (*place.rows, *place.pictures))
+
+
+def _scanned_cache() -> HFCacheInfo | None:
+    """What the hub's cache holds; None where there is none, or nothing that reads it."""
+    import_tqdm()
+    try:
+        from huggingface_hub import constants, scan_cache_dir
+    except ImportError:
+        return None
+    folder = Path(constants.HF_HUB_CACHE)
+    return scan_cache_dir(folder) if folder.is_dir() else None
+
+
+def _forget(commits: Collection[str]) -> int:
+    """Remove snapshots from the hub's cache; the bytes that it frees."""
+    cache = _scanned_cache() if commits else None
+    if cache is None:
+        return 0
+    strategy = cache.delete_revisions(*commits)
+    strategy.execute()
+    return strategy.expected_freed_size

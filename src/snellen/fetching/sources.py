@@ -1,0 +1,227 @@
+"""The files of a benchmark's source: from the first of its places that gives them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen import registry
+from snellen.building.staging import staging_folder
+from snellen.catalogue import BenchmarkSpec, entries, suite_of
+from snellen.catalogue.hooks import Importer
+from snellen.catalogue.lock import known_dataset, known_file, locked_commit
+from snellen.catalogue.places import ByHandPlace, FoundPlace, HubPlace, SourceFile, TheirPlace, UrlPlace
+from snellen.errors import DataError, NoSourceError
+from snellen.fetching.archives import unpacked
+from snellen.fetching.attendance import attendance, is_offline
+from snellen.fetching.content import Content
+from snellen.fetching.download import PlaceError, fetch_file, in_bytes
+from snellen.fetching.hub import commit_of, fetch_dataset, files_like
+from snellen.paths import as_word, home
+
+MUCH = 5_000_000_000
+"""Bytes from which on it is asked whether to go on."""
+FILES, UNPACKED, JOINED = "files", "unpacked", "sources"
+"""Below the folder of data: files by their content, what archives hold, and folders of links to both."""
+
+
+class FetchedSource(Struct, frozen=True):
+    """Where a benchmark's files are, and the benchmark as it is built from them."""
+
+    spec: BenchmarkSpec
+    folder: Path
+
+
+def data_folder() -> Path:
+    """Where fetched files lie: `$SNELLEN_DATA`, or `data` in Snellen's own folder."""
+    chosen = os.environ.get("SNELLEN_DATA")
+    return Path(chosen).expanduser() if chosen else home() / "data"
+
+
+def source_places(spec: BenchmarkSpec) -> tuple[FoundPlace, ...]:
+    """Where a benchmark's files lie: its own places, those of the benchmark whose official files it reads, and the
+    published data of its suite; these are the first where a model wrote distractors, which they have."""
+    own = (_their_hub(spec, place) if isinstance(place, TheirPlace) else place for place in spec.source.places)
+    official = (*own, *_official_of_the_other(spec))
+    return (*_published(spec), *official) if spec.source.written else (*official, *_published(spec))
+
+
+def _their_hub(spec: BenchmarkSpec, place: TheirPlace) -> HubPlace:
+    theirs = entries()[spec.source.files_of].hub
+    read = replace(theirs, split=place.split or theirs.split)
+    params = {**spec.source.params, "hub": {"files": read.rows, **place.params}}
+    return replace(read, reader=spec.source.reader, params=params)
+
+
+def _official_of_the_other(spec: BenchmarkSpec) -> Iterator[FoundPlace]:
+    theirs = entries()[spec.source.files_of].source.places if spec.source.files_of else ()
+    for place in theirs:
+        if isinstance(place, ByHandPlace) or (isinstance(place, UrlPlace) and not place.reader):
+            yield place
+
+
+def _published(spec: BenchmarkSpec) -> Iterator[HubPlace]:
+    """The datasets with the benchmark that importers of its suite read."""
+    suite = suite_of(spec) if spec.suite else None
+    for name in suite.hooks.get("importers", ()) if suite else ():
+        importer: Importer = registry.find("importers", name)
+        if spec.short in importer.names():
+            patterns = tuple(importer.patterns([spec.short]))
+            yield HubPlace(repo=importer.dataset, files=patterns, reader="", importer=name)
+
+
+def is_fetchable(spec: BenchmarkSpec) -> bool:
+    """Whether a place is known from which a machine can fetch it."""
+    return any(not isinstance(place, ByHandPlace) for place in source_places(spec))
+
+
+def announce_fetch(specs: Sequence[BenchmarkSpec]) -> None:
+    """Say how much several benchmarks take that are not here yet, and ask where that is much.
+
+    Raises NoSourceError when nobody agrees.
+    """
+    files = {file.url: file for spec in specs for file in _first_files(spec)}
+    lacking = [file for file in files.values() if not file_path(file).exists()]
+    size = sum(known_file(file).size for file in lacking)
+    told = f"{len(specs)} benchmarks are to be fetched and built" + (f", {in_bytes(size)} or more" if size else "")
+    attendance().say(told)
+    if size >= MUCH and not attendance().agree(f"{told}; go on?"):
+        raise NoSourceError("nothing was fetched; name fewer benchmarks")
+
+
+def _first_files(spec: BenchmarkSpec) -> tuple[SourceFile, ...]:
+    place = next((place for place in source_places(spec) if not isinstance(place, ByHandPlace)), None)
+    return place.files if isinstance(place, UrlPlace) else ()
+
+
+def fetch_source(spec: BenchmarkSpec) -> FetchedSource:
+    """The files of a benchmark's source, fetched where they are not here. Raises DataError, which says what to do."""
+    faults = []
+    for place in source_places(spec):
+        try:
+            if isinstance(place, UrlPlace):
+                return FetchedSource(spec.from_place(place), _fetch_files(spec, place))
+            if isinstance(place, HubPlace):
+                return _fetch_hub(spec, place)
+        except PlaceError as error:
+            faults.append(str(error))
+    raise _cannot(spec, faults)
+
+
+def hub_source(spec: BenchmarkSpec, folder: Path | None = None, revision: str = "") -> FetchedSource:
+    """A benchmark from its dataset on the hub, whatever its other places; a folder given is read as it is.
+
+    Raises DataError when no dataset is known or it cannot be fetched.
+    """
+    if folder is None:
+        return _fetch_hub(spec, replace(spec.hub, revision=revision or spec.hub.revision))
+    if revision:
+        raise DataError(f"{folder} is read as it is; leave the revision {revision!r} or the folder out")
+    return FetchedSource(spec.from_hub(commit_of(folder)), folder)
+
+
+def _fetch_hub(spec: BenchmarkSpec, place: HubPlace) -> FetchedSource:
+    known, commit = known_dataset(place), locked_commit(place)
+    files = known.files if commit == known.commit else {}
+    patterns = (*place.rows, *place.pictures)
+    folder, found = fetch_dataset((place.repo, *place.before), patterns, commit, files)
+    if place.importer:
+        return FetchedSource(_imported(spec, replace(place, revision=found), folder), folder)
+    return FetchedSource(spec.from_place(place, found), folder)
+
+
+def _imported(spec: BenchmarkSpec, place: HubPlace, folder: Path) -> BenchmarkSpec:
+    """The benchmark as `snellen import` makes it from these files."""
+    importer: Importer = registry.find("importers", place.importer)
+    attendance().say(f"{spec.name} is built from {importer.title} ({place.repo}), not from its official files")
+    [imported] = importer.benchmarks(folder, [spec.short], None)
+    place = replace(place, reader=imported.source.reader, params=imported.source.params)
+    return replace(imported, source=replace(imported.source, places=(place,)))
+
+
+def _fetch_files(spec: BenchmarkSpec, place: UrlPlace) -> Path:
+    """The folder with the files of a place, side by side as its reader wants them."""
+    parts = []
+    for file in place.files:
+        path = _fetch_one(spec, file)
+        parts.append((file, unpacked(path, file.keep, data_folder() / UNPACKED) if file.unpack else path))
+    [(first, alone), *others] = parts
+    if not others and not first.to:
+        return alone if first.unpack else alone.parent
+    target = data_folder() / JOINED / spec.name
+    with staging_folder(target) as staging:
+        for file, path in parts:
+            _link(path, staging / file.to if file.unpack else staging / file.to / file.file_name)
+    return target
+
+
+def file_path(file: SourceFile) -> Path:
+    """Where a file is, or would be, fetched to: by its content, as far as that is known."""
+    known = known_file(file)
+    digest = known.sha256 or known.md5 or hashlib.sha256(file.url.encode()).hexdigest()
+    return data_folder() / FILES / digest[:32] / file.file_name
+
+
+def _fetch_one(spec: BenchmarkSpec, file: SourceFile) -> Path:
+    known, target = known_file(file), file_path(file)
+    if not target.exists() and not is_offline():
+        size = in_bytes(known.size) if known.size else "a file of unknown size"
+        licence = known.licence or spec.licence
+        attendance().say(f"fetching {size} from {file.url}{f' ({licence})' if licence else ''}")
+    fetch_file((file.url, *file.mirrors), target, Content(known.size, known.sha256, known.md5))
+    return target
+
+
+def _link(path: Path, to: Path) -> None:
+    """Have a file or a folder's content at a place too; folders that meet are joined."""
+    if path.is_dir() and (to.is_dir() or not to.exists()):
+        to.mkdir(parents=True, exist_ok=True)
+        for inner in sorted(path.iterdir()):
+            if inner.is_dir() and (to / inner.name).is_symlink():
+                earlier = (to / inner.name).resolve()
+                (to / inner.name).unlink()
+                _link(earlier, to / inner.name)
+            if inner.is_dir() and (to / inner.name).is_dir():
+                _link(inner, to / inner.name)
+            elif not (to / inner.name).exists():
+                (to / inner.name).symlink_to(inner.resolve())
+        return
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if not to.exists():
+        to.symlink_to(path.resolve())
+
+
+def _cannot(spec: BenchmarkSpec, faults: list[str]) -> NoSourceError:
+    by_hand = next((place for place in source_places(spec) if isinstance(place, ByHandPlace)), None)
+    build = f"`snellen build {as_word(spec.name)} --source FOLDER`"
+    if faults:
+        more = f" ({len(faults) - 1} more of its places failed too)" if len(faults) > 1 else ""
+        return NoSourceError(f"{spec.name} cannot be fetched: {faults[0]}{more}")
+    if by_hand:
+        return NoSourceError(
+            f"{spec.name} cannot be fetched by a machine: {by_hand.what} ({by_hand.url}); then {build}"
+        )
+    return NoSourceError(
+        f"no place is known that {spec.name} can be fetched from; have its official files, then {build}"
+    )
+
+
+def copy_source(source: FetchedSource, to: Path) -> Path:
+    """A copy of fetched files in a folder of one's own, which `--source` finds; of a dataset, what is needed."""
+    target = to / source.spec.name
+    if target.exists():
+        raise DataError(f"{target} exists; name another folder, or remove it")
+    [place] = source.spec.source.places
+    if not isinstance(place, HubPlace):
+        unneeded = shutil.ignore_patterns("*.lock", "*.tag", "*.wrong")
+        return shutil.copytree(source.folder, target, symlinks=False, ignore=unneeded)
+    for name in files_like(source.folder, (*place.rows, *place.pictures)):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source.folder / name, target / name)
+    return target

@@ -1,0 +1,92 @@
+"""LVLM-eHub's sets from the hub datasets of ReForm-Eval's: the same questions as from the official files."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import mini_hub
+import snellen as sn
+from snellen.api import build
+from snellen.benchmark import Benchmark
+from snellen.building.builder import build_benchmark
+from snellen.catalogue import entries
+from snellen.catalogue.lock import locked_commit
+from snellen.catalogue.places import HubPlace, TheirPlace
+from snellen.scoring.answers import open_answers
+from test_lvlm_ehub import BEST
+
+SAME = ("docvqa", "flickr30k", "gqa", "ocr-vqa", "textvqa", "whoops-vqa")
+ALIKE = ("nocaps", "ok-vqa", "scienceqa")
+"""Their datasets lack ids, groups or tags (docs/reform-eval.md)."""
+
+
+def both(name: str, to: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Benchmark, Benchmark]:
+    """A set built from its hub dataset in the cache, without a network, and from its official files."""
+    from huggingface_hub import constants
+
+    folder = mini_hub.snapshot(entries()[f"lvlm-ehub/{name}"].source.files_of.rpartition("/")[2], to)
+    if name == "ocr-vqa":
+        _validation_of_ocr_vqa(to / "official" / "dataset.json", folder)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(to / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    fetched = build(f"lvlm-ehub/{name}", to=to / "fetched")
+    return fetched, build_benchmark(entries()[f"lvlm-ehub/{name}"], source=to / "official", to=to / "built")
+
+
+def _validation_of_ocr_vqa(official: Path, folder: Path) -> None:
+    """The miniature's books of split 3 become those of split 2, of which the hub has a file of its own."""
+    books = json.loads(official.read_text())
+    for book in books.values():
+        book["split"] = {2: 3, 3: 2}.get(book["split"], book["split"])
+    official.write_text(json.dumps(books))
+    [file] = folder.glob("data/test-*.parquet")
+    file.rename(file.with_name(file.name.replace("test", "validation")))
+
+
+def asked(benchmark: Benchmark) -> Counter[object]:
+    """Questions, options, pictures and accepted answers, whatever their ids, groups and tags."""
+    answers = open_answers(benchmark.folder)
+    return Counter(
+        (one.question, one.options, one.context, one.images, answers[one.id, 0].options, answers[one.id, 0].texts)
+        for one in benchmark.samples()
+    )
+
+
+def test_every_set_that_names_their_hub_dataset_is_tested() -> None:
+    named = {spec.short for spec in entries().values() if any(isinstance(p, TheirPlace) for p in spec.source.places)}
+    assert named == {*SAME, *ALIKE}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_it_makes_the_same_benchmark_as_the_official_files(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched, official = both(name, tmp_path, monkeypatch)
+    # The version is a digest of all questions, answers and pictures.
+    assert fetched.manifest.version == official.manifest.version
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_it_asks_the_same_questions_about_the_same_pictures(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched, official = both(name, tmp_path, monkeypatch)
+    assert asked(fetched) == asked(official)
+    assert len(list(fetched.samples())) > 2
+    results = sn.evaluate("snellen:oracle", str(fetched.folder), runs=tmp_path / "runs", name="oracle")
+    rows = {row.metric: row.estimate.value for row in results.rows if row.benchmark == fetched.name and not row.slice}
+    reached = {metric: rows[metric] for metric in BEST & set(rows)}
+    assert reached == dict.fromkeys(reached, 1.0) and reached
+
+
+def test_what_is_built_names_the_dataset_the_commit_and_the_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [place] = both("ocr-vqa", tmp_path, monkeypatch)[0].spec.source.places
+    assert isinstance(place, HubPlace)
+    assert (place.repo, place.split, place.reader) == ("howard-hou/OCR-VQA", "validation", "reasked")
+    assert place.revision == locked_commit(entries()["reform-eval/ocr-vqa"].hub) != ""
