@@ -68,7 +68,9 @@ def test_a_build_of_an_earlier_format_says_to_build_again() -> None:
 
 
 @pytest.mark.parametrize("name", ["../../x", "/abs", "a/b", "a\\b", "..", "x" * 300, "a\x1b[31m", "a\0b", "a\u202eb"])
-def test_a_run_is_named_by_one_folder_name(name: str) -> None:
+def test_a_run_is_named_by_one_folder_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("inner").mkdir()
+    monkeypatch.chdir("inner")
     built(rows(4), Path("mine"))
     before = sorted(Path("..").rglob("*"))
     with pytest.raises(sn.DataError, match="name: "):
