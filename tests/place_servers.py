@@ -25,6 +25,7 @@ import struct
 import subprocess
 import tempfile
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -282,7 +283,7 @@ def flipped(pieces: Iterator[bytes], at: int, mask: int) -> Iterator[bytes]:
         at -= len(piece)
 
 
-class PlaceServer:
+class PlaceServer(ABC):
     """Listens at one port or two, counts and logs requests, and serves the faults; a place answers in `answer`."""
 
     ports: ClassVar[tuple[Literal["front", "store"], ...]] = ("front",)
@@ -322,8 +323,8 @@ class PlaceServer:
         """Bytes of bodies sent for requests whose "METHOD /path" has the regular expression."""
         return sum(line.sent for line in self.log if re.search(matching, f"{line.method} {line.path}"))
 
-    def answer(self, asked: Asked, number: int) -> Reply:
-        raise NotImplementedError
+    @abstractmethod
+    def answer(self, asked: Asked, number: int) -> Reply: ...
 
     def missing(self, asked: Asked) -> Reply:
         """How this place says that something is not there."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import re
 import signal
 import subprocess
@@ -367,5 +369,61 @@ def test_a_broken_archive_is_one_line(tmp_path: Path) -> None:
     archive = pack(tmp_path / "digest" / "a.zip", ["1.txt"] * 1)
     archive.write_bytes(archive.read_bytes()[:60])
     with pytest.raises(DataError, match=r"is no archive that is known here|cannot be unpacked"):
+        unpacked(archive, (), tmp_path / "unpacked")
+    assert not [*(tmp_path / "unpacked").iterdir()]
+
+
+def test_a_folder_that_others_filled_is_only_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.bin").write_bytes(CONTENT)
+
+    def refused(*asked: object, **more: object) -> None:
+        raise PermissionError(13, "Read-only file system")
+
+    monkeypatch.setattr("snellen.fetching.download._alone", refused)
+    assert not fetch_file(["http://127.0.0.1:9/a.bin"], tmp_path / "a.bin", KNOWN)
+
+
+def test_a_locked_commit_in_the_cache_is_used_where_the_hub_cannot_be_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from snellen.fetching.attendance import Attendance, attended
+
+    with HubServer({NAME: Repo(FILES)}) as hub:
+        point_at(hub, tmp_path, monkeypatch)
+        folder, commit = fetch_dataset((NAME,), PATTERNS)
+    said: list[str] = []
+    with attended(Attendance(said.append)):
+        assert fetch_dataset((NAME,), PATTERNS, commit) == (folder, commit)
+        with pytest.raises(PlaceError, match="cannot be reached"):
+            fetch_dataset((NAME,), PATTERNS)
+    assert "cannot be reached" in said[0] and said[0].endswith("what the hub's cache holds of this commit is used")
+
+
+def test_a_bar_of_a_file_whose_size_nobody_says_is_one_bar() -> None:
+    from rich.console import Console
+
+    from snellen.cli.bars import FetchBar
+
+    shown = io.StringIO()
+    bar = FetchBar(Console(file=shown, force_terminal=True, width=100))
+    bar.show("a.bin", 1_000, 0)
+    first = bar._shown
+    bar.show("a.bin", 2_000, 0)
+    assert bar._shown is first
+    bar.show("b.bin", 10, 20)
+    assert bar._shown is not None and bar._shown[0] == "b.bin"
+    bar.show("b.bin", 20, 20)
+    assert bar._shown is None
+    bar.end()
+
+
+def test_an_archive_that_the_disk_cannot_take_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = pack(tmp_path / "digest" / "a.zip", ["1.txt"])
+
+    def full(*asked: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "extractall", full)
+    with pytest.raises(DataError, match="No space left on device; free some space"):
         unpacked(archive, (), tmp_path / "unpacked")
     assert not [*(tmp_path / "unpacked").iterdir()]

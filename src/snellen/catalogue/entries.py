@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.catalogue.places import HubPlace, ModelScopePlace, Place, UrlPlace
+from snellen.catalogue.places import HubPlace, Place, UrlPlace
 from snellen.errors import DataError
 from snellen.records import Formulation
 from snellen.reformulation.sampling import Sampling
@@ -125,14 +125,14 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
             raise DataError(f"no hub dataset is known for {self.name}; build it from its official files (--source)")
         return found
 
-    def from_place(self, place: UrlPlace | HubPlace | ModelScopePlace, revision: str = "") -> BenchmarkSpec:
+    def from_place(self, place: UrlPlace | HubPlace, revision: str = "") -> BenchmarkSpec:
         """The benchmark with the files of a place, of a dataset at that revision, as the source."""
         reader, params = self.source.reader, self.source.params
-        if not isinstance(place, UrlPlace):
+        if isinstance(place, HubPlace):
             place = replace(place, revision=revision)
         if place.reader:
             reader, params = place.reader, place.params
-        if not isinstance(place, UrlPlace) and reader.startswith("hub-"):
+        if isinstance(place, HubPlace) and reader.startswith("hub-"):
             params = {**params, "files": place.rows, **({"pictures": place.pictures} if place.pictures else {})}
         if reader == "hub-rows":
             params["official"] = self.source.params

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from snellen.catalogue.places import HubPlace, ModelScopePlace, SourceFile
+from snellen.catalogue.places import HubPlace, SourceFile
 from snellen.errors import DataError
 from snellen.formats.decoding import parse_toml
 
@@ -45,7 +45,6 @@ class Lock(Struct, frozen=True, forbid_unknown_fields=True):
     files: dict[str, KnownFile] = {}
     """By address."""
     hub: dict[str, KnownDataset] = {}
-    modelscope: dict[str, KnownDataset] = {}
 
 
 @cache
@@ -92,13 +91,12 @@ def _text(value: str | int | bool) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def known_dataset(place: HubPlace | ModelScopePlace) -> KnownDataset:
+def known_dataset(place: HubPlace) -> KnownDataset:
     """What is known of a dataset by the lock."""
-    known = source_lock()
-    return (known.hub if isinstance(place, HubPlace) else known.modelscope).get(place.repo) or KnownDataset()
+    return source_lock().hub.get(place.repo) or KnownDataset()
 
 
-def locked_commit(place: HubPlace | ModelScopePlace) -> str:
+def locked_commit(place: HubPlace) -> str:
     """The commit at which a dataset is read: its own, else the lock's; empty where none is known."""
     return place.revision or known_dataset(place).commit
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -39,7 +41,9 @@ class UrlPlace(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"
     params: dict[str, Any] = {}
 
 
-class _Dataset(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class HubPlace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="hub"):
+    """A dataset on the Hugging Face hub."""
+
     repo: str
     before: tuple[str, ...] = ()
     """Names that it had."""
@@ -60,13 +64,10 @@ class _Dataset(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def rows(self) -> tuple[str, ...]:
         return self.files or (f"{self.config or 'data'}/{self.split}-*.parquet",)
 
-
-class HubPlace(_Dataset, frozen=True, tag_field="kind", tag="hub"):
-    """A dataset on the Hugging Face hub."""
-
-
-class ModelScopePlace(_Dataset, frozen=True, tag_field="kind", tag="modelscope"):
-    """A dataset on ModelScope."""
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Of all files that are read."""
+        return (*self.rows, *self.pictures)
 
 
 class TheirPlace(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="their-hub"):
@@ -86,6 +87,11 @@ class ByHandPlace(Struct, frozen=True, forbid_unknown_fields=True, tag_field="ki
     """What to do, in one line."""
 
 
-FoundPlace = UrlPlace | HubPlace | ModelScopePlace | ByHandPlace
+FoundPlace = UrlPlace | HubPlace | ByHandPlace
 """A place that needs no other benchmark to be found."""
 Place = FoundPlace | TheirPlace
+
+
+def fits(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a file's name matches one of the patterns, by the hub's rules: `*` is any folder too."""
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,6 +19,9 @@ from snellen import __version__
 from snellen.errors import SnellenError
 from snellen.fetching.attendance import Attendance, attended
 from snellen.formats.shown_text import strip_controls
+
+if TYPE_CHECKING:
+    from snellen.cli.bars import FetchBar
 
 _VERBS: dict[str, dict[str, str]] = {
     "Benchmarks": {
@@ -129,13 +133,27 @@ def _say(line: str) -> None:
     announce(line)
 
 
-def _show_fetched(name: str, done: int, size: int) -> None:
-    from snellen.cli.show import err
+class _Bar:
+    """The bar of what is fetched, on a terminal; loaded when something is."""
 
-    if err.is_terminal:
-        from snellen.cli.bars import show_fetched
+    def __init__(self) -> None:
+        self._bar: FetchBar | None = None
 
-        show_fetched(err, name, done, size)
+    def __call__(self, name: str, done: int, size: int) -> None:
+        from snellen.cli.show import err
+
+        if err.is_terminal:
+            from snellen.cli.bars import FetchBar
+
+            self._bar = self._bar or FetchBar(err)
+            self._bar.show(name, done, size)
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar:
+            self._bar.end()
 
 
 def _agree(question: str) -> bool:
@@ -154,7 +172,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
         prepare()
     try:
-        with attended(Attendance(_say, _show_fetched, _agree)):
+        with _Bar() as bar, attended(Attendance(_say, bar, _agree)):
             code = cli.main(words, prog_name="snellen", standalone_mode=False)
     except SnellenError as error:
         if "--debug" in words:

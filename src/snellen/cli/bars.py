@@ -64,25 +64,33 @@ def run_bars(console: Console) -> Iterator[ProgressListener]:
         yield listen
 
 
-def show_fetched(console: Console, name: str, done: int, size: int) -> None:
-    """A bar for the file that is being fetched."""
-    global _fetching
-    if _fetching is None:
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
-        )
-        bars = Progress(*columns, console=console, transient=True)
-        bars.start()
-        _fetching = bars, bars.add_task(_fitted(name, console.width), total=size or None)
-    bars, task = _fetching
-    bars.update(task, completed=done, total=size or None)
-    if done >= size:
-        bars.stop()
-        _fetching = None
+class FetchBar:
+    """A bar for the file that is being fetched, which the next one or `end` takes away."""
 
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._shown: tuple[str, Progress, TaskID] | None = None
 
-_fetching: tuple[Progress, TaskID] | None = None
+    def show(self, name: str, done: int, size: int) -> None:
+        """`size` is 0 where it is not known."""
+        if self._shown is None or self._shown[0] != name:
+            self.end()
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                DownloadColumn(),
+                TransferSpeedColumn(),
+                TimeRemainingColumn(),
+            )
+            bars = Progress(*columns, console=self._console, transient=True)
+            self._shown = name, bars, bars.add_task(_fitted(name, self._console.width), total=size or None)
+            bars.start()
+        _, bars, task = self._shown
+        bars.update(task, completed=done, total=size or None)
+        if done == size:
+            self.end()
+
+    def end(self) -> None:
+        if self._shown is not None:
+            self._shown[1].stop()
+            self._shown = None

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import fnmatch
 import gzip
 import hashlib
 import shutil
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from snellen.building.staging import staging_folder
+from snellen.catalogue.places import fits
 from snellen.errors import DataError
 
-_FAULTS = (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error, RuntimeError)
+_FAULTS = (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, tarfile.TarError, zlib.error, RuntimeError)
 
 
 def unpacked(archive: Path, keep: Sequence[str], to: Path) -> Path:
@@ -26,21 +26,13 @@ def unpacked(archive: Path, keep: Sequence[str], to: Path) -> Path:
     folder = to / folder_name(archive, keep)
     if folder.is_dir():
         return folder
-    to.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{folder.name[-100:]}-", dir=to))
-    try:
-        _unpack(archive, staging, lambda name: not keep or any(fnmatch.fnmatchcase(name, one) for one in keep))
+    with staging_folder(folder) as staging:
+        try:
+            _unpack(archive, staging, lambda name: not keep or fits(name, keep))
+        except _FAULTS as error:
+            raise DataError(f"{archive} cannot be unpacked ({error}); remove it, and it is fetched again") from None
         if keep and not any(staging.iterdir()):
             raise DataError(f"{archive} holds nothing that is called {', '.join(keep)}; is it the right file?")
-        staging.chmod(0o755)
-        if not folder.is_dir():
-            staging.rename(folder)
-    except _FAULTS as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise DataError(f"{archive} cannot be unpacked ({error}); remove it, and it is fetched again") from None
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
     return folder
 
 

@@ -16,7 +16,6 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from email.message import Message
-from email.utils import parsedate_to_datetime
 from http.client import HTTPMessage
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from snellen import __version__
 from snellen.errors import DataError
 from snellen.fetching.attendance import attendance, is_offline
 from snellen.fetching.content import BLOCK, Content, content_fault
+from snellen.formats.retry_after import parse_retry_after
 
 ATTEMPTS = 5
 """In a row, none of which brought a byte."""
@@ -64,11 +64,12 @@ def fetch_file(
     named. `token` is sent to the first server alone, not to where it leads. Raises PlaceError for a file that none
     of the addresses gives, and DataError for a disk that cannot take it.
     """
+    if _is_there(target, expected):  # in a folder that others filled, which this user may only read
+        return False
     with writing(target.parent), _alone(lock or target.with_name(target.name + ".lock")):
+        if _is_there(target, expected):
+            return False
         if target.exists():
-            fault = content_fault(target, expected)
-            if not fault:
-                return False
             _set_aside(target)
         if is_offline():
             raise PlaceError(f"{addresses[0]} is not on this machine, and HF_HUB_OFFLINE forbids the network")
@@ -80,6 +81,10 @@ def fetch_file(
             except PlaceError as error:
                 faults.append(error)
         raise faults[0]
+
+
+def _is_there(target: Path, expected: Content) -> bool:
+    return target.exists() and not content_fault(target, expected)
 
 
 def _fetch_checked(address: str, target: Path, expected: Content, token: str) -> None:
@@ -109,7 +114,7 @@ def _fetch_whole(address: str, part: Path, expected: Content, token: str) -> Non
     """All bytes of a file into `part`, going on where an earlier attempt stopped."""
     failures = 0
     while True:
-        before = _size(part)
+        before, pause = _size(part), 0.0
         try:
             if _fetch_rest(address, part, expected, token):
                 return
@@ -130,9 +135,6 @@ def _fetch_whole(address: str, part: Path, expected: Content, token: str) -> Non
             fault = unreached(address, error)
             if _is_final(error):
                 raise fault from None
-            pause = 0.0
-        else:
-            pause = 0.0
         failures = 0 if _size(part) > before else failures + 1
         if failures == ATTEMPTS:
             raise fault from None
@@ -247,14 +249,7 @@ def _is_final(error: Exception) -> bool:
 
 def _wanted_pause(headers: Message) -> float:
     """Seconds that a server asks to wait; 0 when it says nothing."""
-    said = str(headers.get("Retry-After", "")).strip()
-    if said.isdecimal():
-        return float(said)
-    try:
-        until = parsedate_to_datetime(said)
-    except ValueError:
-        return 0.0
-    return max(until.timestamp() - time.time(), 0.0)
+    return parse_retry_after(str(headers.get("Retry-After", "")), time.time()) or 0.0
 
 
 def in_bytes(number: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import os
 import re
@@ -13,10 +12,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from snellen.catalogue.lock import KnownFile
+from snellen.catalogue.places import fits
 from snellen.errors import DataError, MissingExtraError
 from snellen.fetching.attendance import attendance, is_offline
 from snellen.fetching.content import Content, content_fault
-from snellen.fetching.download import ATTEMPTS, LONGEST_PAUSE, PlaceError, check_room, fetch_file, in_bytes, writing
+from snellen.fetching.download import (
+    ATTEMPTS,
+    LONGEST_PAUSE,
+    SHORTEST_PAUSE,
+    PlaceError,
+    check_room,
+    fetch_file,
+    in_bytes,
+    writing,
+)
+from snellen.formats.retry_after import parse_retry_after
 from snellen.progress_bars import import_tqdm
 
 T = TypeVar("T")
@@ -47,7 +57,14 @@ def fetch_dataset(
             return cached, commit_of(cached)
     if is_offline():
         raise _not_cached(names[0], revision)
-    return _fetch(names[0], patterns, revision, known or {})
+    try:
+        return _fetch(names[0], patterns, revision, known or {})
+    except PlaceError as error:
+        cached = _in_cache(names[0], patterns, revision) if _COMMIT.fullmatch(revision) else None
+        if cached is None or not _is_sound(cached, patterns, known or {}):
+            raise
+        attendance().say(f"{error}; what the hub's cache holds of this commit is used")
+        return cached, revision
 
 
 def commit_of(folder: Path) -> str:
@@ -58,7 +75,7 @@ def commit_of(folder: Path) -> str:
 def files_like(folder: Path, patterns: Sequence[str]) -> list[str]:
     """Names of the files in a snapshot that match one of the patterns, by the hub's rules: `*` is any folder too."""
     names = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
-    return [name for name in names if _fits(name, patterns)]
+    return [name for name in names if fits(name, patterns)]
 
 
 def _fetch(repo: str, patterns: Sequence[str], revision: str, known: Mapping[str, KnownFile]) -> tuple[Path, str]:
@@ -76,7 +93,7 @@ def _fetch(repo: str, patterns: Sequence[str], revision: str, known: Mapping[str
         revision,
         lambda: list(api.list_repo_tree(repo, recursive=True, revision=commit, repo_type="dataset")),
     )
-    wanted = [one for one in tree if isinstance(one, RepoFile) and _fits(one.path, patterns)]
+    wanted = [one for one in tree if isinstance(one, RepoFile) and fits(one.path, patterns)]
     if not wanted:
         raise PlaceError(f"{repo} has no file called {', '.join(patterns)}; has its layout changed?")
     cache = Path(constants.HF_HUB_CACHE)
@@ -128,10 +145,6 @@ def _point(pointer: Path, blob: Path) -> None:
         made.replace(pointer)
 
 
-def _fits(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-
-
 def _in_cache(name: str, patterns: Sequence[str], revision: str) -> Path | None:
     """The snapshot of a dataset in the cache, if it has a file of each pattern."""
     from huggingface_hub import snapshot_download
@@ -180,17 +193,17 @@ def _asked(repo: str, revision: str, ask: Callable[[], T]) -> T:
     """What the hub answers, asked again while it gives too many requests or its own fault as the reason."""
     from huggingface_hub.errors import HfHubHTTPError
 
-    for attempt in range(ATTEMPTS):
+    attempt = 0
+    while True:
+        attempt += 1
         with _told(repo, revision):
             try:
                 return ask()
             except HfHubHTTPError as error:
-                status, said = _status(error), _retry_after(error)
-                if attempt + 1 == ATTEMPTS or (status != 429 and status < 500) or said > LONGEST_PAUSE:
+                status, wanted = _status(error), _retry_after(error)
+                if attempt == ATTEMPTS or (status != 429 and status < 500) or wanted > LONGEST_PAUSE:
                     raise
-                pause = said or 0.25 * 2**attempt
-        time.sleep(pause)
-    raise AssertionError
+        time.sleep(wanted or SHORTEST_PAUSE * 2**attempt)
 
 
 def _status(error: Any) -> int:
@@ -198,8 +211,8 @@ def _status(error: Any) -> int:
 
 
 def _retry_after(error: Any) -> float:
-    said = str(error.response.headers.get("Retry-After", "")) if error.response is not None else ""
-    return float(said) if said.isdecimal() else 0.0
+    said = error.response.headers.get("Retry-After", "") if error.response is not None else ""
+    return parse_retry_after(said, time.time()) or 0.0
 
 
 @contextmanager

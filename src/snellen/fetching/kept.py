@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import shutil
 from collections import defaultdict
@@ -14,7 +13,7 @@ from msgspec import Struct
 
 from snellen.benchmark import MANIFEST
 from snellen.catalogue import BenchmarkSpec, entries
-from snellen.catalogue.places import HubPlace, UrlPlace
+from snellen.catalogue.places import HubPlace, UrlPlace, fits
 from snellen.errors import DataError
 from snellen.fetching.archives import folder_name
 from snellen.fetching.sources import FILES, JOINED, UNPACKED, data_folder, file_path, source_places
@@ -143,7 +142,7 @@ def _kept_datasets(datasets: dict[str, list[tuple[str, HubPlace]]]) -> Iterator[
 
 def _holds(files: Collection[str], place: HubPlace) -> bool:
     """Whether files of a dataset are all that a benchmark is built from."""
-    return all(any(fnmatch.fnmatchcase(file, one) for file in files) for one in (*place.rows, *place.pictures))
+    return all(any(fits(file, (one,)) for file in files) for one in place.patterns)
 
 
 def _scanned_cache() -> HFCacheInfo | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import http
 import http.client
 import urllib.error
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 from snellen import __version__
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.lock import KnownDataset, KnownFile, Lock
-from snellen.catalogue.places import ByHandPlace, HubPlace, ModelScopePlace, SourceFile, UrlPlace
+from snellen.catalogue.places import ByHandPlace, HubPlace, SourceFile, UrlPlace, fits
 from snellen.errors import DataError, MissingExtraError
 from snellen.fetching.attendance import is_offline
 from snellen.fetching.download import PlaceError, check_kind, ssl_context, unreached
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 PATIENCE = 30.0
 """Seconds that a server may take for its answer."""
 AT_ONCE = 8
-State = Literal["fine", "moved", "gated", "changed", "vanished", "cannot be reached", "not looked at"]
+State = Literal["fine", "moved", "gated", "changed", "vanished", "cannot be reached"]
 _NO_HEAD = (http.HTTPStatus.FORBIDDEN, http.HTTPStatus.METHOD_NOT_ALLOWED, http.HTTPStatus.NOT_IMPLEMENTED)
 """Where one byte is asked for instead; addresses that are signed for GET forbid HEAD."""
 
@@ -78,20 +77,7 @@ class Dataset(Struct, frozen=True):
         return _look_at_dataset(self)
 
 
-class Elsewhere(Struct, frozen=True):
-    """A dataset that nothing here asks about."""
-
-    repo: str
-
-    @property
-    def name(self) -> str:
-        return self.repo
-
-    def look(self) -> PlaceLook:
-        return PlaceLook("not looked at", "Snellen does not ask ModelScope")
-
-
-Seen = Address | Dataset | Elsewhere
+Seen = Address | Dataset
 
 
 def look_at_places(specs: Iterable[BenchmarkSpec], known: Lock) -> list[tuple[Seen, tuple[str, ...], PlaceLook]]:
@@ -135,14 +121,12 @@ def _places(spec: BenchmarkSpec, known: Lock) -> Iterable[Seen]:
         match place:
             case UrlPlace():
                 for file in place.files:
-                    facts = known.files.get(file.url) or _said(file)
-                    yield Address(file.url, facts)
-                    yield from (Address(mirror, facts, is_mirror=True) for mirror in file.mirrors)
+                    content = known.files.get(file.url) or _said(file)
+                    yield Address(file.url, content)
+                    yield from (Address(mirror, content, is_mirror=True) for mirror in file.mirrors)
             case HubPlace():
-                patterns = (*place.rows, *place.pictures)
-                yield Dataset(place.repo, known.hub.get(place.repo) or KnownDataset(), place.revision, patterns)
-            case ModelScopePlace():
-                yield Elsewhere(place.repo)
+                facts = known.hub.get(place.repo) or KnownDataset()
+                yield Dataset(place.repo, facts, place.revision, place.patterns)
             case ByHandPlace():
                 yield Address(place.url, None)
 
@@ -281,7 +265,7 @@ def _look_at_dataset(place: Dataset) -> PlaceLook:
 def _compared(place: Dataset, there: DatasetInfo, newest: str) -> PlaceLook:
     """What the hub says of a dataset beside what is known of it."""
     files = _files_of(place, there)
-    if missing := [one for one in place.patterns if not any(fnmatch.fnmatchcase(name, one) for name in files)]:
+    if missing := [one for one in place.patterns if not any(fits(name, (one,)) for name in files)]:
         return PlaceLook("vanished", f"it has no file called {', '.join(missing)}")
     changed = [name for name, file in place.known.files.items() if name in files and _differs(file, files[name])]
     if changed and place.known.commit in (there.sha, ""):
@@ -305,7 +289,7 @@ def _files_of(place: Dataset, there: DatasetInfo) -> dict[str, KnownFile]:
     """The files that benchmarks read, with size and SHA-256 where the hub tells it."""
     files = {}
     for file in there.siblings or ():
-        if any(fnmatch.fnmatchcase(file.rfilename, pattern) for pattern in place.patterns):
+        if fits(file.rfilename, place.patterns):
             known = place.known.files.get(file.rfilename, KnownFile())
             digest = file.lfs.sha256 if file.lfs else known.sha256
             files[file.rfilename] = replace(known, size=file.size or known.size, sha256=digest)

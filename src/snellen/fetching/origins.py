@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Sequence
 from typing import Literal
 from urllib.parse import urlsplit
@@ -11,7 +10,7 @@ from msgspec import Struct
 
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.lock import known_dataset, known_file
-from snellen.catalogue.places import ByHandPlace, FoundPlace, HubPlace, ModelScopePlace, UrlPlace
+from snellen.catalogue.places import ByHandPlace, FoundPlace, HubPlace, UrlPlace, fits
 from snellen.fetching.download import in_bytes
 from snellen.fetching.sources import source_places
 
@@ -21,7 +20,7 @@ class Origin(Struct, frozen=True):
 
     name: str
     """The benchmark."""
-    kind: Literal["built in", "urls", "hub", "modelscope", "by hand", "own files"]
+    kind: Literal["built in", "urls", "hub", "by hand", "own files"]
     place: str = ""
     """Hosts, the dataset's name, or what to do by hand."""
     url: str = ""
@@ -63,16 +62,11 @@ def _origin(spec: BenchmarkSpec, place: FoundPlace) -> Origin:
                 spec.name, "urls", ", ".join(hosts) + count, size=_sum([file.size for file in known]),
                 licence="; ".join(licences) or spec.licence,
             )  # fmt: skip
-        case HubPlace() | ModelScopePlace():
+        case HubPlace():
             dataset = known_dataset(place)
-            patterns = (*place.rows, *place.pictures)
-            sizes = [
-                file.size
-                for name, file in dataset.files.items()
-                if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-            ]
+            sizes = [file.size for name, file in dataset.files.items() if fits(name, place.patterns)]
             return Origin(
-                spec.name, "hub" if isinstance(place, HubPlace) else "modelscope", place.repo, size=_sum(sizes),
+                spec.name, "hub", place.repo, size=_sum(sizes),
                 licence=dataset.licence or spec.licence, gated=dataset.gated,
             )  # fmt: skip
         case ByHandPlace():

@@ -82,10 +82,13 @@ def is_fetchable(spec: BenchmarkSpec) -> bool:
 
 
 def announce_fetch(specs: Sequence[BenchmarkSpec]) -> None:
-    """Say how much several benchmarks take that are not here yet, and ask where that is much.
+    """Say how much several benchmarks take that can be fetched, and ask where that is much.
 
     Raises NoSourceError when nobody agrees.
     """
+    specs = [spec for spec in specs if is_fetchable(spec)]
+    if len(specs) < 2:
+        return
     files = {file.url: file for spec in specs for file in _first_files(spec)}
     lacking = [file for file in files.values() if not file_path(file).exists()]
     size = sum(known_file(file).size for file in lacking)
@@ -129,8 +132,7 @@ def hub_source(spec: BenchmarkSpec, folder: Path | None = None, revision: str = 
 def _fetch_hub(spec: BenchmarkSpec, place: HubPlace) -> FetchedSource:
     known, commit = known_dataset(place), locked_commit(place)
     files = known.files if commit == known.commit else {}
-    patterns = (*place.rows, *place.pictures)
-    folder, found = fetch_dataset((place.repo, *place.before), patterns, commit, files)
+    folder, found = fetch_dataset((place.repo, *place.before), place.patterns, commit, files)
     if place.importer:
         return FetchedSource(_imported(spec, replace(place, revision=found), folder), folder)
     return FetchedSource(spec.from_place(place, found), folder)
@@ -221,7 +223,7 @@ def copy_source(source: FetchedSource, to: Path) -> Path:
     if not isinstance(place, HubPlace):
         unneeded = shutil.ignore_patterns("*.lock", "*.tag", "*.wrong")
         return shutil.copytree(source.folder, target, symlinks=False, ignore=unneeded)
-    for name in files_like(source.folder, (*place.rows, *place.pictures)):
+    for name in files_like(source.folder, place.patterns):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source.folder / name, target / name)
     return target

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.retry_after import parse_retry_after
 from snellen.models.connections import HttpReply
-from snellen.models.retry import parse_retry_after
 from snellen.records import ErrorKind
 
 

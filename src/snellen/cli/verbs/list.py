@@ -119,7 +119,7 @@ def _benchmarks(where: str) -> tuple[tuple[str, ...], Rows]:
                 spec.task,
                 spec.formulation,
                 "" if count is None else f"{count:,}",
-                "built" if built else "when first run" if spec.source.embedded else "build it first",
+                "built" if built else "when first run" if spec.source.embedded else "not built yet",
                 spec.licence,
             )
         )
