@@ -10,8 +10,10 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +142,16 @@ def snellen_commands(folder: Path, *commands: list[str], python: str = "") -> It
 def prompt_for(family: str, **settings: object) -> PromptRenderer:
     """Snellen's own templates for a task family."""
     return PromptRenderer(default_templates(), family, **settings)  # type: ignore[arg-type]
+
+
+@contextmanager
+def running(server: HTTPServer) -> Iterator[None]:
+    """A server that answers in a thread of its own until the block ends."""
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -200,14 +199,8 @@ class RecordingServer(ThreadingHTTPServer):
 @contextmanager
 def hub(*, refused: bool = False) -> Iterator[RecordingServer]:
     server = RecordingServer(refused)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with small.running(server):
         yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def push(server: RecordingServer, *words: str) -> subprocess.CompletedProcess[str]:
