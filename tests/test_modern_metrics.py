@@ -162,7 +162,7 @@ def test_a_box_is_accepted_from_an_iou_of_a_half_on_and_the_best_gold_counts() -
     assert box_marks("[0, 0, 1.9, 2]", ["[0, 0, 4, 2]"]) == (0.0, pytest.approx(0.475))
     assert box_marks("[0, 0, 2, 2]", ["[50, 50, 60, 60]", "[0, 0, 2, 2]"]) == (1.0, 1.0)
     assert box_marks("there", ["[0, 0, 4, 2]"]) is None
-    with pytest.raises(DataError, match="no box of four numbers"):
+    with pytest.raises(DataError, match="is not a box of four numbers"):
         box_marks("[0, 0, 2, 2]", ["a dog"])
 
 
@@ -366,7 +366,7 @@ def test_coordinates_of_replies_are_declared_and_told(tmp_path: Path, coordinate
 
 def test_a_box_in_another_form_than_declared_is_refused(tmp_path: Path) -> None:
     source = modern_metric_tables.write("screenspot-pro", tmp_path / "hub")  # in pixels
-    with pytest.raises(DataError, match="is no box in the form that boxes declares"):
+    with pytest.raises(DataError, match="is not a box in the form that boxes declares"):
         build_benchmark(entries()["modern/screenspot"].from_hub(), source=source, to=tmp_path / "built")
 
 

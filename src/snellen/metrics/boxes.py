@@ -86,7 +86,7 @@ def point_marks(reply: str, references: Sequence[str]) -> Marks:
 def _gold_boxes(references: Sequence[str]) -> list[Corners]:
     boxes = [box for reference in references if (box := read_box(reference)) is not None]
     if not boxes or len(boxes) < len(references):
-        raise DataError(f"gold {' / '.join(references)!r} is no box of four numbers")
+        raise DataError(f"gold {' / '.join(references)!r} is not a box of four numbers")
     return boxes
 
 

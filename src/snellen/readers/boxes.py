@@ -51,10 +51,10 @@ def _with_box(draft: Draft, boxes: BoxParams) -> Draft:
     (question,) = draft.rounds
     numbers = [float(number) for text in question.texts for number in _NUMBER.findall(text)]
     if len(numbers) != 4:
-        raise DataError(f"{draft.where}: {' '.join(question.texts)!r} is no box of four numbers")
+        raise DataError(f"{draft.where}: {' '.join(question.texts)!r} is not a box of four numbers")
     left, top, right, bottom = numbers if boxes.corners else (*numbers[:2], *_far_corner(numbers))
     if right < left or bottom < top or (boxes.source == "1" and max(right, bottom) > 1.01):
-        raise DataError(f"{draft.where}: {numbers} is no box in the form that boxes declares (corners, source)")
+        raise DataError(f"{draft.where}: {numbers} is not a box in the form that boxes declares (corners, source)")
     wide, high = _scale(draft, boxes)
     gold = f"[{', '.join(map(_plain, (left * wide, top * high, right * wide, bottom * high)))}]"
     asked = f"{question.question}\n{_REPLIES[boxes.ask]}, {_named(draft, boxes)}."
