@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from snellen.analysis.audit.correction import audit_of, corrected_rows
 from snellen.analysis.capability import ALL, bounded_mean, capability_rows
 from snellen.analysis.coverage import counted_alike, member_names, missing_words, without_words
 from snellen.analysis.linearisation import (
@@ -55,6 +56,7 @@ def results_of(run: ScoredRun) -> list[Result]:
     rows = [row for benchmark in run.benchmarks for row in _benchmark_rows(run.manifest.model, benchmark)]
     pooled = [row for pool in pooled_benchmarks(run) for row in _benchmark_rows(run.manifest.model, pool)]
     rows += [*_means(run, rows), *capability_rows(run, rows), *pooled]
+    rows += corrected_rows(run, list(rows), audit_of(run))
     return rows if run.convention == "standard" else _as_printed(run, rows)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from snellen.report.audit_tables import audit_tables
 from snellen.report.content import (
     Block,
     ChartBlock,
@@ -86,6 +87,7 @@ def _sections(views: Sequence[RunView], gallery: Gallery) -> list[Section]:
         ("stopped", "Stopped"): _tables(sequential_tables(views)),
         ("common", "Common"): _tables(common_question_tables(views)),
         ("conventions", "Conventions"): _tables(convention_tables(views)),
+        ("audit", "Reading error"): _tables(audit_tables(views)),
         ("comparison", "Comparison"): _tables(paired_tables(views)),
         ("controls", "Controls"): _tables(control_tables(views)),
         ("talks", "Steps"): _matrices(talk_tables(views)),

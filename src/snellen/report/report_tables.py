@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from snellen.report.audit_tables import audit_tables
 from snellen.report.control_tables import control_tables
 from snellen.report.cost_tables import cost_tables
 from snellen.report.paired_tables import paired_tables
@@ -32,6 +33,7 @@ def report_tables(views: Sequence[RunView]) -> dict[str, list[Table]]:
         "Stopped by a rule": sequential_tables(views),
         "On common questions": common_question_tables(views),
         "By both conventions": convention_tables(views),
+        "Reading error": audit_tables(views),
         "Comparison": paired_tables(views),
         "With something else to see": control_tables(views),
         "In several steps": talk_tables(views),

@@ -9,6 +9,8 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from snellen.analysis.audit.correction import AUDITED
+from snellen.analysis.audit.population import HEADLINE
 from snellen.analysis.capability import ALL, CAPABILITY, protocol_preference
 from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import MetricRow, declared, of_answered
@@ -132,16 +134,18 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
             for row in secondary_rows(metric)
             if (protocol, row.name, benchmark, dimension, slice_name) in numbers
         ]
-        # They differ from the headline only if something was unparsed, or never came.
-        is_same = all(
-            (estimate.value, estimate.n) == (result.estimate.value, result.estimate.n) for _, estimate in secondary
-        )
+        # Those of other replies differ from the headline only if something was unparsed, or never came.
+        audited = numbers.get((protocol, AUDITED, benchmark, dimension, slice_name)) if metric == HEADLINE else None
+        if all((estimate.value, estimate.n) == (result.estimate.value, result.estimate.n) for _, estimate in secondary):
+            secondary = []
+        if audited:
+            secondary.append((declared(AUDITED).label, audited.estimate))
         return HeadlineEstimate(
             protocol,
             result.estimate,
             result.unit,
             word_reason(result.reason, result.detail),
-            () if is_same else tuple(secondary),
+            tuple(secondary),
             result.over,
             result.members,
             result.partial,

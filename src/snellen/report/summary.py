@@ -198,7 +198,11 @@ def _bound_notes(rows: Sequence[SummaryRow]) -> list[str]:
             "Answers that are not in the file, and requests that failed there, count as not right; `of answered` is of "
             "the questions that were answered in full."
         )
-    if labels - {"of answered"}:
+    if "after audit" in labels:
+        notes.append(
+            "`after audit` is corrected for misread replies by labels of a drawn part of them (`snellen audit`)."
+        )
+    if labels - {"of answered", "after audit"}:
         notes.append(
             "Unparsed replies count as not right. `of parsed` leaves them out, `at most` counts them as right: what "
             "the model meant lies between the main number and `at most`."

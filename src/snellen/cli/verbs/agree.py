@@ -18,8 +18,8 @@ from snellen.scoring.judges.agreement import Agreement, agreement_interval_text,
 from snellen.scoring.judges.human_labels import (
     LABELS,
     NONE,
-    HardItem,
     HumanLabel,
+    LabelItem,
     agreement_study,
     hard_sample,
     import_labels,
@@ -110,7 +110,7 @@ def _show_agreement(rows: Sequence[Agreement], as_json: bool) -> None:
     show_table("agreement with people", header, table, as_json)
 
 
-def ask_for_labels(items: Sequence[HardItem], path: Path, by: str, key: Callable[[], str]) -> None:
+def ask_for_labels(items: Sequence[LabelItem], path: Path, by: str, key: Callable[[], str]) -> None:
     """Ask for the labels that `by` has not given yet, one key per reply, until all are given or q is pressed."""
     labelled = {item for item, who in read_labels(path) if who == by}
     waiting = [item for item in items if item.id not in labelled]
@@ -139,7 +139,7 @@ def ask_for_labels(items: Sequence[HardItem], path: Path, by: str, key: Callable
             notice = f"{pressed!r} is not a key here" if pressed.isprintable() else "that is not a key here"
 
 
-def _label(item: HardItem, pressed: str) -> str | None:
+def _label(item: LabelItem, pressed: str) -> str | None:
     if pressed in ("0", "x"):
         return NONE
     place = KEYS.find(pressed) if len(pressed) == 1 else -1
@@ -150,7 +150,7 @@ def _label(item: HardItem, pressed: str) -> str | None:
     return pressed_labels[0] if len(pressed_labels) == 1 and len(item.option_labels) <= 9 else None
 
 
-def _show(item: HardItem, number: int, count: int, notice: str) -> None:
+def _show(item: LabelItem, number: int, count: int, notice: str) -> None:
     """One screen: what happened to the one before, then the question, its options and the reply."""
     unparsed = item.unparsed
     out.clear()

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -16,37 +17,46 @@ from msgspec import Struct
 from snellen.errors import DataError, StoreError
 from snellen.extraction import named_extractors, semantic_matching
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.models.base import ModelIdentity
+from snellen.models.base import ModelIdentity, load_model
 from snellen.paths import as_word
 from snellen.prompts.judge_prompts import shortened
 from snellen.protocols.judge_matching import matching_prompts
 from snellen.protocols.prediction import predict
-from snellen.protocols.verdict import replay_verdict
-from snellen.records import Message, Response
+from snellen.protocols.verdict import majority_verdict, replay_verdict
+from snellen.records import Message, Response, Variant
 from snellen.runs.journal import read_exchanges, read_manifest
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.spec import JudgeSpec
 from snellen.scoring.judges.agreement import Agreement, Reading, agreement, krippendorff_alpha
-from snellen.scoring.judges.ensemble import JUDGE
-from snellen.scoring.unparsed import UnparsedReply, matching_item
+from snellen.scoring.judges.ensemble import JUDGE, JudgeEnsemble
+from snellen.scoring.unparsed import UnparsedReply, matching_item, prompt_version
 from snellen.seeds import rng_for
 
 LABELS = "labels.jsonl"
 NONE = "X"
+OF_JUDGE = "judge:"
+"""Begins the `by` of a label that a model gave."""
+SaidT = TypeVar("SaidT", Reading, str)
+ReplyKey = tuple[str, str, str, Variant]
+"""Benchmark, protocol, sample and presentation of a reply."""
 
 
-class HardItem(Struct, frozen=True):
+class LabelItem(Struct, frozen=True):
     """One reply to be labelled, with its question as it was shown."""
 
     id: str
     """Digest of question, options, option_labels and reply: the same words need one label."""
     unparsed: UnparsedReply
-    readings: dict[str, Reading]
-    """What each extractor makes of it, as a place."""
 
     @property
     def option_labels(self) -> tuple[str, ...]:
         return matching_item(self.unparsed).labels
+
+
+class HardItem(LabelItem, frozen=True):
+    """The same with what each extractor makes of it, as a place."""
+
+    readings: dict[str, Reading]
 
     @property
     def hard(self) -> bool:
@@ -61,24 +71,28 @@ class HumanLabel(Struct, frozen=True, omit_defaults=True):
     item: str
     label: str | None
     by: str = ""
+    """Who says so; of a model that labels as a person would, its name after `judge:`."""
     sample_id: str = ""
 
 
-def hard_items(run: Path) -> Iterator[HardItem]:
-    """All different replies of a run to questions with options. Raises StoreError for a folder that is not a run."""
+def label_items(run: Path, only: Collection[ReplyKey] | None = None) -> Iterator[LabelItem]:
+    """All replies of a run to questions with options, or only those to some presentations, one by one.
+
+    Raises StoreError for a folder that is not a run.
+    """
     manifest = read_manifest(run)
     samples = {
         (use.name, sample.id): sample
         for use in manifest.benchmarks
         for sample in reopen_benchmark(use, run).samples(use.selection)
     }
-    digests: set[str] = set()
-    extractors = named_extractors()
     for exchange in read_exchanges(run):
         request, response = exchange.request, exchange.response
         sample = samples.get((request.benchmark, request.sample_id))
         if sample is None or request.kind != "generate" or request.variant.step:
             continue  # a step is not a reply to the question
+        if only is not None and (request.benchmark, exchange.protocol, sample.id, request.variant) not in only:
+            continue
         if response.error or not shortened(response.text or ""):
             continue
         turn = sample.rounds[request.variant.turn]
@@ -87,14 +101,23 @@ def hard_items(run: Path) -> Iterator[HardItem]:
         unparsed = UnparsedReply(predict(exchange.protocol, turn, request, response), turn, response.text or "")
         matching = matching_item(unparsed)
         content = msgspec.json.encode((matching.question, matching.options, matching.labels, matching.reply))
-        digest = hashlib.blake2b(content, digest_size=8).hexdigest()
-        if digest not in digests:
-            digests.add(digest)
-            readings = {
-                name: extractor.read(matching.reply, matching.options, request.variant.labels).choice
-                for name, extractor in extractors.items()
-            }
-            yield HardItem(digest, unparsed, readings)
+        yield LabelItem(hashlib.blake2b(content, digest_size=8).hexdigest(), unparsed)
+
+
+def hard_items(run: Path) -> Iterator[HardItem]:
+    """All different replies of a run to questions with options. Raises StoreError for a folder that is not a run."""
+    extractors = named_extractors()
+    digests: set[str] = set()
+    for item in label_items(run):
+        if item.id in digests:
+            continue
+        digests.add(item.id)
+        matching, variant = matching_item(item.unparsed), item.unparsed.prediction.variant
+        readings = {
+            name: extractor.read(matching.reply, matching.options, variant.labels).choice
+            for name, extractor in extractors.items()
+        }
+        yield HardItem(item.id, item.unparsed, readings)
 
 
 def hard_sample(run: Path, count: int, seed: int = 0) -> list[HardItem]:
@@ -164,12 +187,26 @@ def _row(line: bytes, where: str) -> _Row:
     return row
 
 
+def label_by_judges(run: Path, items: Sequence[LabelItem], spec: JudgeSpec, announce: Callable[[str], object]) -> str:
+    """Have judges label replies, by majority, and return whom the labels are by. Raises what `JudgeEnsemble` raises."""
+    panel = JudgeEnsemble([load_model(model) for model in spec.models], run, spec, announce)
+    by = f"{OF_JUDGE}{panel.name} ({prompt_version(spec)})"
+    given = read_labels(run / LABELS)
+    rows = panel.verdicts([matching_item(item.unparsed, spec) for item in items])
+    for item, verdict in zip(items, map(majority_verdict, rows), strict=True):
+        if verdict.outcome in ("given", "none"):
+            label = NONE if verdict.value is None else item.option_labels[verdict.value]
+            if (item.id, by) not in given or given[item.id, by].label != label:
+                write_label(run / LABELS, HumanLabel(item.id, label, by, item.unparsed.prediction.sample_id))
+    return by
+
+
 def people_of(items: Sequence[HardItem], labels: Mapping[tuple[str, str], HumanLabel]) -> dict[str, list[Reading]]:
     """What people said, by reply, as places."""
     option_labels = {item.id: item.option_labels for item in items}
     readings: dict[str, list[Reading]] = defaultdict(list)
-    for (item, _), label in labels.items():
-        if item in option_labels:
+    for (item, by), label in labels.items():
+        if item in option_labels and not by.startswith(OF_JUDGE):
             readings[item].append(None if label.label == NONE else option_labels[item].index(label.label or ""))
     return dict(readings)
 
@@ -182,7 +219,7 @@ def agreement_study(run: Path, *, seed: int = 0, meaning: bool = False) -> tuple
     """
     everything = list(hard_items(run))
     readings_of_people = people_of(everything, read_labels(run / LABELS))
-    agreed = {item: reading for item, readings in readings_of_people.items() for reading in _majority(readings)}
+    agreed = {item: reading for item, readings in readings_of_people.items() for reading in majority(readings)}
     labelled = [item for item in everything if item.id in agreed]
     if not labelled:
         raise DataError(
@@ -199,8 +236,9 @@ def agreement_study(run: Path, *, seed: int = 0, meaning: bool = False) -> tuple
     return rows, krippendorff_alpha(several) if several else None
 
 
-def _majority(readings: Sequence[Reading]) -> Iterator[Reading]:
-    ranked = Counter(readings).most_common(2)
+def majority(said: Sequence[SaidT]) -> Iterator[SaidT]:
+    """What most say; nothing where two are said equally often."""
+    ranked = Counter(said).most_common(2)
     if len(ranked) == 1 or ranked[0][1] > ranked[1][1]:
         yield ranked[0][0]
 

@@ -1,0 +1,187 @@
+"""Which replies of a run are labelled: a stratified random sample whose probabilities are known and kept.
+
+audit.json    an AuditDesign beside the run's journal
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from snellen import __version__
+from snellen.analysis.audit.population import WORDLESS, AuditedReply, audited_accuracies
+from snellen.errors import DataError, StoreError
+from snellen.extraction import find_extractor
+from snellen.formats.decoding import JSON_FAULTS
+from snellen.records import Variant
+from snellen.runs.journal import journals, write_atomically
+from snellen.scoring.judges.human_labels import LabelItem, ReplyKey, label_items
+from snellen.scoring.scored_run import ScoredRun
+from snellen.seeds import rng_for
+
+AUDIT = "audit.json"
+EXPECTED_MISREAD = {"certain": 0.02, "open": 0.5}
+"""Shares that may be misread, as guessed before any label: they decide how many replies are drawn and nothing else."""
+OTHERWISE = 0.15
+LEAST_SHARE = 0.15
+"""The least part of the draw that each reading gets, before all parts are made to add up to the whole."""
+
+
+class DrawnReply(Struct, frozen=True):
+    """A reply to be labelled."""
+
+    item: str
+    """What its label is kept under."""
+    benchmark: str
+    protocol: str
+    sample_id: str
+    variant: Variant
+    reading: str
+    """Its stratum: how it was read when it was drawn."""
+    probability: float
+    """With which it was drawn."""
+
+    @property
+    def key(self) -> ReplyKey:
+        return self.benchmark, self.protocol, self.sample_id, self.variant
+
+
+class Stratum(Struct, frozen=True):
+    """The replies that were read in one way."""
+
+    reading: str
+    replies: int
+    drawn: int
+
+
+class AuditDesign(Struct, frozen=True, kw_only=True):
+    """What was drawn and how, so that the estimate can be made again."""
+
+    snellen: str
+    """The version that drew."""
+    seed: int
+    read_by: tuple[str, ...]
+    """Versions of what had read the replies."""
+    journals: dict[str, int]
+    """The journals that were drawn from, with their bytes."""
+    strata: tuple[Stratum, ...]
+    drawn: tuple[DrawnReply, ...]
+    """In order: the first so many are what a smaller draw holds."""
+
+    def is_of(self, run: Path) -> bool:
+        """Whether the run has not been asked more since."""
+        return self.journals == _sizes(run)
+
+
+def read_design(run: Path) -> AuditDesign | None:
+    """The design of a run's audit; None where there is none. Raises StoreError for a damaged file."""
+    path = run / AUDIT
+    if not path.exists():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=AuditDesign)
+    except JSON_FAULTS as error:
+        raise StoreError(f"{path}: not the design of an audit ({error}); remove it and draw again") from None
+
+
+def design_for(run: ScoredRun, limit: int, seed: int) -> AuditDesign:
+    """The design that is kept in a run's folder, if it has drawn as many; else a new one, which is kept."""
+    kept = read_design(run.folder)
+    if kept and kept.is_of(run.folder) and kept.seed == seed and len(kept.drawn) >= limit:
+        return kept
+    design = draw_replies(run, limit, seed)
+    write_atomically(run.folder / AUDIT, msgspec.json.format(msgspec.json.encode(design), indent=1))
+    return design
+
+
+def draw_replies(run: ScoredRun, limit: int, seed: int) -> AuditDesign:
+    """Draw at most `limit` replies; a larger draw by the same seed holds those of a smaller.
+
+    Strata are the readings. Within one, replies are drawn with probabilities in proportion to what they weigh in the
+    mean over all accuracies of the run (equal ones for a single benchmark), by sequential Poisson sampling: the least
+    u / weight, u uniform (Ohlsson 1998). Raises DataError where there is nothing to draw.
+    """
+    accuracies = list(audited_accuracies(run))
+    strata: dict[str, list[tuple[float, float, AuditedReply]]] = defaultdict(list)
+    for accuracy in accuracies:
+        for reply in accuracy.replies:
+            if reply.reading != WORDLESS:
+                weight = reply.share / len(accuracy.scores) / len(accuracies)
+                strata[reply.reading].append((_uniform(reply, seed) / weight, weight, reply))
+    if not strata:
+        raise DataError(f"{run.folder}: no accuracy is of replies with known answers, so that there is none to label")
+    for members in strata.values():
+        members.sort(key=lambda member: (member[0], msgspec.json.encode(member[2].key)))
+    weights = {reading: [weight for _, weight, _ in members] for reading, members in strata.items()}
+    order = list(allocation({reading: (math.fsum(own), len(own)) for reading, own in weights.items()}, limit))
+    probabilities = {reading: inclusion_probabilities(own, order.count(reading)) for reading, own in weights.items()}
+    upcoming = {
+        reading: zip((reply for *_, reply in members), probabilities[reading], strict=True)
+        for reading, members in strata.items()
+    }
+    chosen = [next(upcoming[reading]) for reading in order]
+    items = drawn_items(run.folder, [reply.key for reply, _ in chosen])
+    return AuditDesign(
+        snellen=__version__,
+        seed=seed,
+        read_by=(*(find_extractor(name).version for name in run.extractors), *run.reading_stages),
+        journals=_sizes(run.folder),
+        strata=tuple(Stratum(name, len(members), order.count(name)) for name, members in sorted(strata.items())),
+        drawn=tuple(
+            DrawnReply(items[reply.key].id, *reply.key, reply.reading, probability) for reply, probability in chosen
+        ),
+    )
+
+
+def drawn_items(run: Path, keys: Sequence[ReplyKey]) -> dict[ReplyKey, LabelItem]:
+    """The replies to some presentations as they are labelled, in the order of `keys`."""
+    items: dict[ReplyKey, LabelItem] = {}
+    for item in label_items(run, set(keys)):
+        prediction = item.unparsed.prediction
+        items[prediction.benchmark, prediction.protocol, prediction.sample_id, prediction.variant] = item
+    return {key: items[key] for key in keys}
+
+
+def allocation(strata: Mapping[str, tuple[float, int]], limit: int) -> Iterator[str]:
+    """From which stratum each reply is drawn, one after the other; `strata` have weight and number of replies.
+
+    Neyman's allocation by the expected shares of misread replies, where each stratum gets at least `LEAST_SHARE`.
+    Sainte-Lague's divisors make every beginning of it an allocation, too.
+    """
+    errors = {reading: EXPECTED_MISREAD.get(reading, OTHERWISE) for reading in strata}
+    spread = {
+        reading: weight * math.sqrt(errors[reading] * (1 - errors[reading])) for reading, (weight, _) in strata.items()
+    }
+    shares = {reading: max(LEAST_SHARE, spread[reading] / math.fsum(spread.values())) for reading in strata}
+    drawn = dict.fromkeys(sorted(strata), 0)
+    for _ in range(min(limit, sum(count for _, count in strata.values()))):
+        left = [reading for reading, count in drawn.items() if count < strata[reading][1]]
+        reading = max(left, key=lambda name: shares[name] / (2 * drawn[name] + 1))
+        drawn[reading] += 1
+        yield reading
+
+
+def inclusion_probabilities(weights: Sequence[float], count: int) -> list[float]:
+    """min(1, t weight) for each, with the t by which they add up to `count`."""
+    if not count:
+        return [0.0] * len(weights)
+    taken, rest = 0, math.fsum(weights)
+    for weight in sorted(weights, reverse=True):
+        if (count - taken) * weight <= rest * (1 + 1e-9):
+            break
+        taken, rest = taken + 1, rest - weight
+    return [min(1.0, (count - taken) * weight / rest) for weight in weights]
+
+
+def _uniform(reply: AuditedReply, seed: int) -> float:
+    purpose = f"audit {reply.prediction.protocol} {msgspec.json.encode(reply.prediction.variant).decode()}"
+    return rng_for(reply.prediction.benchmark, reply.prediction.sample_id, purpose, seed).random()
+
+
+def _sizes(run: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in journals(run)}

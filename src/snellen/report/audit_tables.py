@@ -1,0 +1,87 @@
+"""Runs with labels of a drawn part of the replies: how often replies were misread, and accuracies corrected by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from snellen.analysis.aggregate import results_of
+from snellen.analysis.audit.correction import Audit, ReadingError, audit_of, corrected_rows
+from snellen.analysis.audit.draw import read_design
+from snellen.analysis.audit.population import HEADLINE
+from snellen.records import Result
+from snellen.report.formatting import DASH, percent
+from snellen.report.run_view import RunView
+from snellen.report.table import NumberCell, Table
+from snellen.scoring.scored_run import ScoredRun
+
+READINGS_HEADER = ("reading", "replies", "labelled", "misread", "share misread", "at most")
+CORRECTED_HEADER = ("benchmark", "dimension", "protocol", "accuracy", "after audit")
+READINGS_NOTE = (
+    "`misread`: of the labelled replies, those that mean another option than was read, or one where none was, or none "
+    "where one was; the share is that of all replies, and at most the value in the last column with 95 % confidence."
+)
+CORRECTED_NOTE = (
+    "Accuracies of single replies, corrected for misread ones. The interval holds two uncertainties: which questions "
+    "were asked, and which replies were labelled. Other metrics, circular accuracy among them, are not corrected."
+)
+
+
+def audit_tables(views: Sequence[RunView]) -> list[Table]:
+    """Two tables for each run that has labels of drawn replies; a word where the run was asked more since."""
+    tables = []
+    for view in views:
+        run = view.run.counterpart or view.run
+        if audit := audit_of(run):
+            rows = results_of(run) if view.run.counterpart else view.rows
+            tables += [readings_table(view.label, audit), corrected_table(view.label, run, rows, audit)]
+        elif (design := read_design(view.run.folder)) and not design.is_of(view.run.folder):
+            note = (
+                "The run was asked more since its replies were drawn; `snellen audit` draws again and keeps the labels."
+            )
+            tables.append(Table(f"Reading error: {view.label}", READINGS_HEADER, (), notes=(note,)))
+    return tables
+
+
+def readings_table(label: str, audit: Audit) -> Table:
+    """How often replies were misread, by how they were read."""
+    who = ", ".join(rater or "one person" for rater in audit.raters)
+    drawn = len(audit.design.drawn)
+    note = f"{audit.labelled:,} of {drawn:,} replies drawn (seed {audit.design.seed}) are labelled, by {who}."
+    rows = tuple(
+        (
+            error.reading,
+            error.replies,
+            error.labelled,
+            error.misread,
+            DASH if error.share is None else percent(error.share),
+            percent(error.at_most),
+        )
+        for error in audit.readings
+    )
+    sentences = tuple(filter(None, map(_sentence, audit.readings)))
+    return Table(f"Reading error: {label}", READINGS_HEADER, rows, notes=(note, *sentences, READINGS_NOTE))
+
+
+def corrected_table(label: str, run: ScoredRun, rows: Sequence[Result], audit: Audit) -> Table:
+    """The accuracies beside the corrected ones."""
+    before = {
+        (row.benchmark, row.dimension, row.protocol): row.estimate
+        for row in rows
+        if row.metric == HEADLINE and not row.slice
+    }
+    cells = []
+    for row in corrected_rows(run, rows, audit):
+        place = row.benchmark, row.dimension, row.protocol
+        cells.append((*place, NumberCell(row.unit, before[place]), NumberCell(row.unit, row.estimate)))
+    title = f"Accuracy after labelling {audit.labelled:,} replies: {label}"
+    return Table(title, CORRECTED_HEADER, tuple(cells), label_columns=3, notes=(CORRECTED_NOTE,))
+
+
+def _sentence(error: ReadingError) -> str:
+    """In words, where nothing was misread."""
+    if error.misread or not error.labelled or error.labelled == error.replies:
+        return ""
+    return (
+        f"Of {error.replies:,} replies read as {error.reading} {error.labelled:,} are labelled and none was misread: "
+        f"at most {percent(error.at_most)}."
+    )

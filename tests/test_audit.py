@@ -1,0 +1,426 @@
+"""Audits of reading: what is drawn, what labels make of accuracies, and where the numbers are shown."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+import small
+import snellen as sn
+from snellen.analysis.aggregate import results_of
+from snellen.analysis.audit.correction import (
+    AUDITED,
+    audit_of,
+    cell_of,
+    corrected_rows,
+    labels_that_count,
+    most_misread,
+    with_reading_error,
+)
+from snellen.analysis.audit.draw import (
+    AUDIT,
+    AuditDesign,
+    allocation,
+    design_for,
+    draw_replies,
+    inclusion_probabilities,
+    read_design,
+)
+from snellen.analysis.statistics import estimate_mean, wilson
+from snellen.cli.verbs import audit as verb
+from snellen.errors import DataError, StoreError
+from snellen.extraction import find_extractor
+from snellen.models.instruments import Scripted
+from snellen.records import Request, Result
+from snellen.runs.journal import write_atomically
+from snellen.scoring.judges.human_labels import (
+    LABELS,
+    NONE,
+    HumanLabel,
+    agreement_study,
+    label_items,
+    read_labels,
+    write_label,
+)
+from snellen.scoring.run_scoring import score_run
+from snellen.scoring.scored_run import ScoredRun
+from snellen.seeds import rng_for
+
+# --- what is drawn ---------------------------------------------------------------------------------------------------
+
+STRATA = st.dictionaries(
+    st.sampled_from(["certain", "likely", "open", "judge"]),
+    st.tuples(st.floats(0.01, 1), st.integers(1, 60)),
+    min_size=1,
+)
+
+
+@given(STRATA, st.integers(1, 120))
+def test_the_beginning_of_an_allocation_is_one_and_no_stratum_gives_more_than_it_has(
+    strata: dict[str, tuple[float, int]], limit: int
+) -> None:
+    whole = list(allocation(strata, 1000))
+    assert Counter(whole) == {reading: count for reading, (_, count) in strata.items()}
+    assert list(allocation(strata, limit)) == whole[:limit]
+
+
+def test_readings_in_doubt_are_drawn_more_often_and_certain_ones_often_enough() -> None:
+    drawn = Counter(allocation({"certain": (0.9, 1800), "likely": (0.07, 140), "open": (0.03, 60)}, 150))
+    assert drawn["certain"] > 75  # none misread among so many: at most 4 %
+    assert drawn["likely"] / 140 > 2 * drawn["certain"] / 1800 and drawn["open"] >= 20
+    rare = Counter(allocation({"certain": (0.05, 100), "open": (0.95, 1900)}, 100))
+    assert rare["certain"] >= 13
+
+
+@given(st.lists(st.floats(0.01, 10), min_size=1, max_size=40), st.data())
+def test_probabilities_add_up_to_what_is_drawn_and_follow_the_weights(weights: list[float], data: Any) -> None:
+    count = data.draw(st.integers(0, len(weights)))
+    chances = inclusion_probabilities(weights, count)
+    assert math.fsum(chances) == pytest.approx(count)
+    assert all(0 <= chance <= 1 for chance in chances)
+    free = [chance / weight for chance, weight in zip(chances, weights, strict=True) if chance < 1 - 1e-9]
+    assert not free or max(free) == pytest.approx(min(free))
+
+
+# --- what labels say -------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 400), st.data())
+def test_the_bound_of_misread_replies_is_clopper_and_pearson_s(labelled: int, data: Any) -> None:
+    stats = pytest.importorskip("scipy.stats", reason="waits for scipy")
+    wrong = data.draw(st.integers(0, labelled))
+    expected = 1.0 if wrong == labelled else stats.beta.ppf(0.95, wrong + 1, labelled - wrong)
+    assert most_misread(wrong / labelled, labelled) == pytest.approx(expected, abs=1e-6)
+
+
+def test_sixty_certain_readings_without_a_fault_leave_five_in_a_hundred() -> None:
+    assert most_misread(0.0, 60) == pytest.approx(1 - 0.05 ** (1 / 60), abs=1e-6)
+    assert most_misread(0.0, 0) == 1.0
+
+
+def test_labels_of_unequal_weight_are_fewer_in_effect() -> None:
+    equal, unequal = cell_of(0.5, True, [(2, 1), (2, 0)]), cell_of(0.5, True, [(3, 1), (1, 0)])
+    assert (equal.right, equal.labelled) == (0.5, 2)
+    assert (unequal.right, unequal.labelled) == (0.75, 1.6)
+    assert cell_of(0.5, True, []).margins == (0.5, 0.0)  # as it was scored, and nothing is known of it
+
+
+def test_no_fault_among_the_labels_does_not_make_the_interval_that_of_the_questions_alone() -> None:
+    values, groups = [1.0] * 70 + [0.0] * 30, list(range(100))
+    as_read = estimate_mean(values, groups)
+    cells = [cell_of(0.7, True, [(1, 1)] * 40), cell_of(0.3, False, [(1, 0)] * 20)]
+    audited = with_reading_error(as_read, as_read, cells)
+    assert audited.value == as_read.value
+    below = math.hypot(0.7 - (as_read.low or 0), 0.7 * (1 - wilson(1, 40)[0]))
+    above = math.hypot((as_read.high or 0) - 0.7, 0.3 * wilson(0, 20)[1])
+    assert (audited.low, audited.high) == (pytest.approx(0.7 - below), pytest.approx(0.7 + above))
+
+
+# --- a run whose replies are not always read as they were meant ------------------------------------------------------
+
+SAYINGS = (
+    "({})",
+    "({})",
+    "({})",
+    "{}.",
+    "I would think that ({}) is what one sees here",
+    "hm, {} or so, who knows",
+    "",
+)
+
+
+def says(request: Request) -> str:
+    """Right in two of three; worded in one of several ways."""
+    rng = rng_for("says", request.sample_id, request.variant.test)
+    right = int(request.sample_id[1:]) % 4
+    place = right if rng.random() < 0.67 else (right + 1) % 4
+    return rng.choice(SAYINGS).format("ABCD"[request.variant.order.index(place)])
+
+
+def means(item: Any) -> str:
+    """What a careful reader takes each reply for: now and then another option than it names, the right one mostly."""
+    sample_id = item.unparsed.prediction.sample_id
+    rng = rng_for("means", item.unparsed.prediction.benchmark, sample_id)
+    named = [label for label in "ABCD" if label in item.unparsed.reply.replace("I ", "")]
+    faulty = item.unparsed.prediction.benchmark == "small"
+    if rng.random() < (0.35 if faulty else 0.04):
+        return "ABCD"[item.unparsed.places.index(int(sample_id[1:]) % 4)]
+    return named[0] if named and rng.random() < 0.97 else NONE
+
+
+def label_all(run: Path, key: Callable[[Any], str] = means, by: str = "") -> None:
+    for item in {item.id: item for item in label_items(run)}.values():
+        write_label(run / LABELS, HumanLabel(item.id, key(item), by))
+
+
+def true_accuracy(run: ScoredRun) -> float:
+    """Of the mean over benchmarks, as all labels have it."""
+    labels = {key[0]: label.label for key, label in read_labels(run.folder / LABELS).items()}
+    right: dict[str, list[float]] = {scored.spec.name: [0.0] * len(scored.samples) for scored in run.benchmarks}
+    for place, item in enumerate(label_items(run.folder)):
+        prediction = item.unparsed.prediction
+        label = labels[item.id]
+        choice = None if label == NONE else item.unparsed.places[item.option_labels.index(label or "")]
+        [answer] = [
+            scored.answers[prediction.sample_id, 0].options
+            for scored in run.benchmarks
+            if scored.spec.name == prediction.benchmark
+        ]
+        right[prediction.benchmark][place % len(right[prediction.benchmark])] += choice in answer
+    return fmean(sum(values) / len(values) for values in right.values())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> ScoredRun:
+    """Two benchmarks, of which the small one is read far worse."""
+    folder = tmp_path_factory.mktemp("audited")
+    for name, count in (("large", 240), ("small", 60)):
+        rows = [{**row, "question": f"{name}: {row['question']}"} for row in small.rows(count, pictures=count // 3)]
+        small.built(rows, folder / name, name=name)
+    benchmarks = [str(folder / "large"), str(folder / "small")]
+    sn.evaluate(Scripted(says), benchmarks, "vanilla", runs=folder, name="run")
+    label_all(folder / "run")
+    return score_run(folder / "run")
+
+
+def audited(run: ScoredRun, limit: int, seed: int = 0) -> dict[str, Result]:
+    """The corrected accuracies after a draw, by benchmark; over all of them by `*`."""
+    (run.folder / AUDIT).unlink(missing_ok=True)
+    design_for(run, limit, seed)
+    audit = audit_of(run)
+    assert audit is not None
+    rows = [row for row in results_of(run) if row.metric != AUDITED and row.dimension in ("", "*")]
+    return {row.benchmark: row for row in corrected_rows(run, rows, audit)}
+
+
+def test_a_larger_draw_holds_those_of_a_smaller_and_another_seed_draws_others(run: ScoredRun) -> None:
+    small_draw, large_draw = draw_replies(run, 40, 0), draw_replies(run, 90, 0)
+    keys = [reply.key for reply in large_draw.drawn]
+    assert len(set(keys)) == 90
+    assert [reply.key for reply in small_draw.drawn] == keys[:40]
+    assert {reply.key for reply in draw_replies(run, 90, 1).drawn} != set(keys)
+    assert sum(stratum.drawn for stratum in large_draw.strata) == 90
+    for stratum in large_draw.strata:
+        chances = [reply.probability for reply in large_draw.drawn if reply.reading == stratum.reading]
+        assert len(chances) == stratum.drawn and max(chances) <= 1
+
+
+def test_each_benchmark_counts_as_much_as_in_the_mean_and_wordless_replies_are_not_drawn(run: ScoredRun) -> None:
+    drawn = Counter(reply.benchmark for seed in range(5) for reply in draw_replies(run, 40, seed).drawn)
+    assert 0.6 < drawn["large"] / drawn["small"] < 1.6  # of four times as many questions
+    assert sum(stratum.replies for stratum in draw_replies(run, 1, 0).strata) == sum(1 for _ in label_items(run.folder))
+
+
+def test_labels_of_all_replies_give_the_true_accuracy(run: ScoredRun) -> None:
+    row = audited(run, 10_000)["*"]
+    assert row.estimate.value == pytest.approx(true_accuracy(run))
+    [as_read] = [r for r in results_of(run) if (r.metric, r.benchmark, r.dimension) == ("accuracy", "*", "*")]
+    assert abs((as_read.estimate.value or 0) - true_accuracy(run)) > 0.08
+    assert (row.estimate.n, row.members) == (as_read.estimate.n, as_read.members)
+
+
+def test_estimates_are_right_on_average_and_their_intervals_hold(run: ScoredRun) -> None:
+    """Fails where all replies count alike, whatever their benchmark, and where doubtful ones alone are labelled."""
+    truth = true_accuracy(run)
+    estimates = [audited(run, 60, seed)["*"].estimate for seed in range(40)]
+    values = [estimate.value or 0.0 for estimate in estimates]
+    assert abs(fmean(values) - truth) < 3 * stdev(values) / math.sqrt(len(values))
+    assert abs(fmean(values) - truth) < 0.02
+    held = [(estimate.low or 0) <= truth <= (estimate.high or 0) for estimate in estimates]
+    assert sum(held) >= 38  # the questions are the same each time, so that more than 95 % hold
+    assert fmean((e.high or 0) - (e.low or 0) for e in estimates) < 0.35
+
+
+def without_the_large(design: AuditDesign) -> AuditDesign:
+    return replace(design, drawn=tuple(reply for reply in design.drawn if reply.benchmark == "small"))
+
+
+def as_if_each_alike(design: AuditDesign) -> AuditDesign:
+    return replace(design, drawn=tuple(replace(reply, probability=0.2) for reply in design.drawn))
+
+
+@pytest.mark.parametrize("wrong", [without_the_large, as_if_each_alike])
+def test_a_wrong_design_gives_wrong_estimates(run: ScoredRun, wrong: Callable[[AuditDesign], AuditDesign]) -> None:
+    truth, errors = true_accuracy(run), []
+    for seed in range(25):
+        right = audited(run, 60, seed)["*"].estimate.value or 0.0
+        design = read_design(run.folder)
+        assert design is not None
+        write_atomically(run.folder / AUDIT, msgspec.json.encode(wrong(design)))
+        rows = corrected_rows(run, results_of(run), audit_of(run))
+        [row] = [row for row in rows if (row.benchmark, row.dimension) == ("*", "*")]
+        errors.append((right - truth, (row.estimate.value or 0.0) - truth))
+    of_right, of_wrong = (abs(fmean(side)) for side in zip(*errors, strict=True))
+    assert of_wrong > 2 * of_right and of_wrong > 0.015
+
+
+def test_the_design_is_kept_and_grows(run: ScoredRun) -> None:
+    (run.folder / AUDIT).unlink(missing_ok=True)
+    first = design_for(run, 30, 0)
+    assert read_design(run.folder) == first == design_for(run, 20, 0)
+    assert len(design_for(run, 50, 0).drawn) == 50
+    assert first.read_by == (find_extractor("standard").version,)
+    (run.folder / AUDIT).write_text("{")
+    with pytest.raises(StoreError, match="not the design of an audit"):
+        read_design(run.folder)
+    (run.folder / AUDIT).unlink()
+
+
+# --- who labels ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Path:
+    """Forty questions about twenty pictures, nothing labelled."""
+    small.built(small.rows(40), tmp_path / "mine")
+    sn.evaluate(Scripted(says), str(tmp_path / "mine"), "vanilla", runs=tmp_path, name="asked")
+    return tmp_path / "asked"
+
+
+def test_without_labels_it_says_what_to_do(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = small.command(capsys, "audit", str(asked))
+    assert code and "no drawn reply is labelled yet" in " ".join(err.split())
+
+
+def test_the_form_asks_for_what_was_drawn_and_the_numbers_follow(asked: Path) -> None:
+    done = CliRunner().invoke(
+        verb.command, [str(asked), "--form", "--limit", "12", "--by", "ann"], input="1" * 11 + "q"
+    )
+    assert done.exit_code == 0, done.output
+    design = read_design(asked)
+    assert design is not None
+    labels = read_labels(asked / LABELS)
+    assert {by for _, by in labels} == {"ann"}
+    assert {item for item, _ in labels} <= {reply.item for reply in design.drawn}
+    assert "Accuracy after labelling 11 replies" in done.output
+    assert "11 of 12 replies drawn (seed 0) are labelled, by ann" in done.output
+
+
+def test_labels_come_from_a_file_and_rows_are_numbers(
+    asked: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "labels.jsonl"
+    file.write_text("".join(json.dumps({"item": i.id, "label": means(i)}) + "\n" for i in label_items(asked)))
+    code, out, _ = small.command(capsys, "audit", str(asked), "--labels", str(file), "--json")
+    assert not code
+    rows = [json.loads(line) for line in out.splitlines()]
+    readings = {row["reading"]: row for row in rows if "reading" in row}
+    assert readings["certain"]["labelled"] == readings["certain"]["replies"]
+    assert readings["certain"]["at_most"] == readings["certain"]["share"]  # all were labelled
+    [row] = [row for row in rows if row.get("benchmark") == "mine"]
+    assert row["metric"] == AUDITED and row["low"] < row["value"] < row["high"] and row["n"] == 40
+
+
+def test_several_people_count_by_majority_and_one_alone_by_name(asked: Path) -> None:
+    [first, second, *_] = {item.id: item for item in label_items(asked)}.values()
+    for by, labels in {"ann": "AB", "bob": "AC", "eve": "DX"}.items():
+        for item, label in zip((first, second), labels, strict=True):
+            write_label(asked / LABELS, HumanLabel(item.id, label, by))
+    items = {first.id, second.id}
+    assert labels_that_count(asked, items) == (("ann", "bob", "eve"), {first.id: "A"})
+    assert labels_that_count(asked, items, "eve") == (("eve",), {first.id: "D", second.id: "X"})
+    assert labels_that_count(asked, items, "nobody") == ((), {})
+
+
+def test_a_judge_labels_in_place_of_people_and_counts_where_none_did(
+    asked: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "judge.json"
+    file.write_text(json.dumps({f"q{i:03d}": "A" for i in range(40)} | {"check": "D"}))
+    words = ("audit", str(asked), "--judge", f"snellen:scripted?file={file}")
+    code, out, err = small.command(capsys, *words)
+    assert not code, err
+    labels = read_labels(asked / LABELS)
+    [judge] = {by for _, by in labels}
+    assert judge.startswith("judge:") and "snellen-match-1" in judge and "judge:snellen:scripted" in out
+    assert {label.label for label in labels.values()} == {"A"}
+    lines = (asked / LABELS).read_text()
+    assert small.command(capsys, *words)[0] == 0
+    assert (asked / LABELS).read_text() == lines  # neither asked nor written again
+    with pytest.raises(DataError, match="no reply is labelled yet"):
+        agreement_study(asked)  # which is about people
+    label_all(asked, by="ann")
+    audit = audit_of(score_run(asked))
+    assert audit is not None and audit.raters == ("ann",)
+    assert (audit_of(score_run(asked), judge) or audit).raters == (judge,)
+
+
+# --- where it is shown -----------------------------------------------------------------------------------------------
+
+
+def test_results_and_reports_show_the_corrected_number_beside_the_other(
+    asked: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sn.score(asked)
+    assert AUDITED not in {row.metric for row in before.rows}
+    assert "after audit" not in before.report(tmp_path / "before.md").read_text()
+    design_for(before.runs[0], 30, 0)
+    label_all(asked, by="ann")
+    after = sn.score(asked)
+    value = after.value(AUDITED, benchmark="mine")
+    assert value is not None and value != after.value("accuracy", benchmark="mine")
+    kept = {(row["metric"], row["benchmark"]) for row in json.loads((asked / "results.json").read_text())}
+    assert {(AUDITED, "mine"), (AUDITED, "*")} <= kept
+    for form in (".md", ".html", ".tex"):
+        page = after.report(tmp_path / f"report{form}").read_text()
+        assert "after audit" in page and "Reading error" in page and "at most" in page
+    assert [row.metric for row in before.rows] == [row.metric for row in after.rows if row.metric != AUDITED]
+    code, out, _ = small.command(capsys, "score", str(asked))
+    assert not code and "after audit" in out
+
+
+def test_a_run_that_was_asked_more_since_is_drawn_from_again(asked: Path, tmp_path: Path) -> None:
+    scored = score_run(asked)
+    first = design_for(scored, 30, 0)
+    label_all(asked)
+    with (asked / "journal-0.jsonl").open("rb+") as journal:
+        lines = journal.read()
+        journal.write(lines.splitlines(keepends=True)[-1])  # answered once more by another worker
+    again = sn.score(asked)
+    assert AUDITED not in {row.metric for row in again.rows}
+    assert "asked more since its replies were drawn" in again.report(tmp_path / "report.md").read_text()
+    assert [r.key for r in design_for(again.runs[0], 30, 0).drawn] == [r.key for r in first.drawn]
+    assert AUDITED in {row.metric for row in sn.score(asked).rows}
+
+
+def test_presentations_count_by_their_part_of_a_question_and_other_metrics_are_left_alone(tmp_path: Path) -> None:
+    small.built(small.rows(24), tmp_path / "mine")
+    sn.evaluate(Scripted(says), str(tmp_path / "mine"), ["circular", "instability?m=3"], runs=tmp_path, name="several")
+    label_all(tmp_path / "several")
+    scored = score_run(tmp_path / "several")
+    design_for(scored, 10_000, 0)
+    rows = {row.protocol: row for row in results_of(scored) if row.metric == AUDITED and row.benchmark == "mine"}
+    assert set(rows) == {"circular", "instability?m=3"}
+    design = read_design(scored.folder)
+    assert design is not None
+    first_passes = [reply for reply in design.drawn if reply.protocol == "circular"]
+    assert {reply.variant.test for reply in first_passes} == {0}  # later passes are in no accuracy
+    labels = {item: label.label for (item, _), label in read_labels(scored.folder / LABELS).items()}
+    shares: dict[str, list[float]] = {}
+    for reply in (reply for reply in design.drawn if reply.protocol != "circular"):
+        place = None if labels[reply.item] == NONE else "ABCD".index(labels[reply.item] or "")
+        meant = None if place is None else reply.variant.order[place]
+        shares.setdefault(reply.sample_id, []).append(meant == int(reply.sample_id[1:]) % 4)
+    expected = sum(sum(values) / 3 for values in shares.values()) / 24
+    assert rows["instability?m=3"].estimate.value == pytest.approx(expected)
+
+
+def test_a_run_without_replies_or_answers_has_nothing_to_draw(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small.built(small.rows(8), tmp_path / "mine")
+    sn.evaluate("snellen:uniform", str(tmp_path / "mine"), "likelihood", runs=tmp_path, name="white")
+    code, _, err = small.command(capsys, "audit", str(tmp_path / "white"))
+    assert code and "no accuracy is of replies with known answers" in " ".join(err.split())
