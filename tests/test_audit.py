@@ -35,7 +35,7 @@ from snellen.analysis.audit.draw import (
     allocation,
     design_for,
     draw_replies,
-    inclusion_probabilities,
+    proportional_probabilities,
     read_design,
 )
 from snellen.analysis.statistics import estimate_mean, wilson
@@ -87,7 +87,7 @@ def test_readings_in_doubt_are_drawn_more_often_and_certain_ones_often_enough() 
 @given(st.lists(st.floats(0.01, 10), min_size=1, max_size=40), st.data())
 def test_probabilities_add_up_to_what_is_drawn_and_follow_the_weights(weights: list[float], data: Any) -> None:
     count = data.draw(st.integers(0, len(weights)))
-    chances = inclusion_probabilities(weights, count)
+    chances = proportional_probabilities(weights, count)
     assert math.fsum(chances) == pytest.approx(count)
     assert all(0 <= chance <= 1 for chance in chances)
     free = [chance / weight for chance, weight in zip(chances, weights, strict=True) if chance < 1 - 1e-9]

@@ -26,7 +26,7 @@ from snellen.analysis.statistics import CONFIDENCE, estimate_mean, margins, mean
 from snellen.metrics.declaration import Metric, share
 from snellen.prompts.option_labels import labels_for
 from snellen.records import Estimate, Result, Sample
-from snellen.scoring.judges.human_labels import LABELS, NONE, OF_JUDGE, ReplyKey, majority, read_labels
+from snellen.scoring.judges.human_labels import LABELS, NONE, OF_JUDGE, ReplyKey, read_labels, said_by_most
 from snellen.scoring.scored_run import ScoredRun
 
 AUDITED = "accuracy_audited"
@@ -52,7 +52,7 @@ class Meaning(Struct, frozen=True):
 Meanings = Mapping[ReplyKey, Meaning]
 
 
-class Cell(Struct, frozen=True):
+class ReadingCell(Struct, frozen=True):
     """Replies that were read in one way and are all scored as right, or all as wrong."""
 
     weight: float
@@ -73,16 +73,16 @@ class Cell(Struct, frozen=True):
         return self.weight * (self.right - low), self.weight * (high - self.right)
 
 
-def cell_of(weight: float, scored_right: bool, labels: Sequence[tuple[float, float]]) -> Cell:
+def cell_of(weight: float, scored_right: bool, labels: Sequence[tuple[float, float]]) -> ReadingCell:
     """The cell of so much weight; `labels` are pairs of a weight, and 1 for right in truth or 0."""
     drawn = math.fsum(own for own, _ in labels)
     if not drawn:
-        return Cell(weight, float(scored_right))
+        return ReadingCell(weight, float(scored_right))
     right = math.fsum(own * truth for own, truth in labels) / drawn
-    return Cell(weight, min(1.0, right), drawn**2 / math.fsum(own**2 for own, _ in labels), drawn)
+    return ReadingCell(weight, min(1.0, right), drawn**2 / math.fsum(own**2 for own, _ in labels), drawn)
 
 
-def with_reading_error(linearised: Estimate, expected: Estimate, cells: Sequence[Cell]) -> Estimate:
+def with_reading_error(linearised: Estimate, expected: Estimate, cells: Sequence[ReadingCell]) -> Estimate:
     """The corrected accuracy with its interval: on either side the wider one of two margins.
 
     `linearised` is the mean over questions of what the cells expect of each, and what each label adds to its question:
@@ -109,7 +109,7 @@ def corrected_accuracy(parts: Sequence[AuditedAccuracy], over: str, meanings: Me
                 weight = of_question * reply.share * meaning.weight
                 labels[reply.cell].append((weight, part.is_right(reply, meaning.choice)))
     cells = {key: cell_of(math.fsum(own), key[1], labels[key]) for key, own in weights.items()}
-    cells |= {key: Cell(cells[key].weight, 0.0, math.inf) for key in cells if key[0] == WORDLESS}
+    cells |= {key: ReadingCell(cells[key].weight, 0.0, math.inf) for key in cells if key[0] == WORDLESS}
     values = [_question_values(part, cells, meanings) for part in parts]
     groups = [[part.scored.samples[score.sample_id].group for score in part.scores] for part in parts]
     expected, linearised = (_mean(side, groups, over) for side in zip(*values, strict=True))
@@ -117,7 +117,7 @@ def corrected_accuracy(parts: Sequence[AuditedAccuracy], over: str, meanings: Me
 
 
 def _question_values(
-    part: AuditedAccuracy, cells: Mapping[tuple[str, bool], Cell], meanings: Meanings
+    part: AuditedAccuracy, cells: Mapping[tuple[str, bool], ReadingCell], meanings: Meanings
 ) -> tuple[list[float], list[float]]:
     """What the cells expect of each question, and that with what the labels of its replies add."""
     shifts: dict[tuple[str, int], float] = defaultdict(float)
@@ -199,7 +199,7 @@ def labels_that_count(run: Path, items: set[str], by: str | None = None) -> tupl
     for (item, rater), label in given.items():
         if rater in raters:
             said[item].append(label)
-    return tuple(sorted(raters)), {item: label for item, labels in said.items() for label in majority(labels)}
+    return tuple(sorted(raters)), {item: label for item, labels in said.items() for label in said_by_most(labels)}
 
 
 def _option_meant(reply: DrawnReply, sample: Sample, label: str) -> int | None:

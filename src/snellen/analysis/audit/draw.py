@@ -119,7 +119,7 @@ def draw_replies(run: ScoredRun, limit: int, seed: int) -> AuditDesign:
         members.sort(key=lambda member: (member[0], msgspec.json.encode(member[2].key)))
     weights = {reading: [weight for _, weight, _ in members] for reading, members in strata.items()}
     order = list(allocation({reading: (math.fsum(own), len(own)) for reading, own in weights.items()}, limit))
-    probabilities = {reading: inclusion_probabilities(own, order.count(reading)) for reading, own in weights.items()}
+    probabilities = {reading: proportional_probabilities(own, order.count(reading)) for reading, own in weights.items()}
     upcoming = {
         reading: zip((reply for *_, reply in members), probabilities[reading], strict=True)
         for reading, members in strata.items()
@@ -166,7 +166,7 @@ def allocation(strata: Mapping[str, tuple[float, int]], limit: int) -> Iterator[
         yield reading
 
 
-def inclusion_probabilities(weights: Sequence[float], count: int) -> list[float]:
+def proportional_probabilities(weights: Sequence[float], count: int) -> list[float]:
     """min(1, t weight) for each, with the t by which they add up to `count`."""
     if not count:
         return [0.0] * len(weights)

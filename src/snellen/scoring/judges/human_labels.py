@@ -219,7 +219,7 @@ def agreement_study(run: Path, *, seed: int = 0, meaning: bool = False) -> tuple
     """
     everything = list(hard_items(run))
     readings_of_people = people_of(everything, read_labels(run / LABELS))
-    agreed = {item: reading for item, readings in readings_of_people.items() for reading in majority(readings)}
+    agreed = {item: reading for item, readings in readings_of_people.items() for reading in said_by_most(readings)}
     labelled = [item for item in everything if item.id in agreed]
     if not labelled:
         raise DataError(
@@ -236,7 +236,7 @@ def agreement_study(run: Path, *, seed: int = 0, meaning: bool = False) -> tuple
     return rows, krippendorff_alpha(several) if several else None
 
 
-def majority(said: Sequence[SaidT]) -> Iterator[SaidT]:
+def said_by_most(said: Sequence[SaidT]) -> Iterator[SaidT]:
     """What most say; nothing where two are said equally often."""
     ranked = Counter(said).most_common(2)
     if len(ranked) == 1 or ranked[0][1] > ranked[1][1]:
