@@ -75,6 +75,9 @@ ROOMS: dict[str, dict[str, str]] = {
         "analysis/statistics.py": "statistics aggregate",
         "analysis/linearisation.py": "metrics_pooled statistics declaration",
         "analysis/template_spread.py": "statistics aggregate",
+        "analysis/audit/correction.py": "audit",
+        "analysis/audit/draw.py": "audit",
+        "analysis/audit/population.py": "audit",
     },
     "extraction": {
         "extraction/standard.py": "extract replies reply_mechanisms",

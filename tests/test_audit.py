@@ -24,7 +24,9 @@ from snellen.analysis.audit.correction import (
     AUDITED,
     audit_of,
     cell_of,
+    corrected_accuracy,
     corrected_rows,
+    labelled_beginning,
     labels_that_count,
     most_misread,
     with_reading_error,
@@ -38,6 +40,7 @@ from snellen.analysis.audit.draw import (
     proportional_probabilities,
     read_design,
 )
+from snellen.analysis.audit.population import audited_accuracies
 from snellen.analysis.statistics import estimate_mean, wilson
 from snellen.cli.verbs import audit as verb
 from snellen.errors import DataError, StoreError
@@ -128,6 +131,15 @@ def test_no_fault_among_the_labels_does_not_make_the_interval_that_of_the_questi
     assert (audited.low, audited.high) == (pytest.approx(0.7 - below), pytest.approx(0.7 + above))
 
 
+def test_the_interval_is_no_narrower_than_the_spread_over_pictures_of_what_labels_add() -> None:
+    cells = [cell_of(1.0, True, [(1, 1)] * 50 + [(1, 0)] * 50)]
+    expected = estimate_mean([0.5] * 100, list(range(100)))
+    spread = estimate_mean([1.0] * 50 + [0.0] * 50, [place // 10 for place in range(100)])
+    audited = with_reading_error(spread, expected, cells)
+    assert (audited.low, audited.high) == (pytest.approx(spread.low), pytest.approx(spread.high))
+    assert (audited.high or 0) - (audited.low or 0) > 2.5 * (wilson(0.5, 100)[1] - wilson(0.5, 100)[0])
+
+
 # --- a run whose replies are not always read as they were meant ------------------------------------------------------
 
 SAYINGS = (
@@ -165,8 +177,8 @@ def label_all(run: Path, key: Callable[[Any], str] = means, by: str = "") -> Non
         write_label(run / LABELS, HumanLabel(item.id, key(item), by))
 
 
-def true_accuracy(run: ScoredRun) -> float:
-    """Of the mean over benchmarks, as all labels have it."""
+def true_accuracy(run: ScoredRun, over: str = "benchmarks") -> float:
+    """Of the mean over benchmarks, or over all questions, as all labels have it."""
     labels = {key[0]: label.label for key, label in read_labels(run.folder / LABELS).items()}
     right: dict[str, list[float]] = {scored.spec.name: [0.0] * len(scored.samples) for scored in run.benchmarks}
     for place, item in enumerate(label_items(run.folder)):
@@ -179,7 +191,9 @@ def true_accuracy(run: ScoredRun) -> float:
             if scored.spec.name == prediction.benchmark
         ]
         right[prediction.benchmark][place % len(right[prediction.benchmark])] += choice in answer
-    return fmean(sum(values) / len(values) for values in right.values())
+    if over == "questions":
+        return fmean(value for values in right.values() for value in values)
+    return fmean(fmean(values) for values in right.values())
 
 
 @pytest.fixture(scope="module")
@@ -229,6 +243,12 @@ def test_labels_of_all_replies_give_the_true_accuracy(run: ScoredRun) -> None:
     [as_read] = [r for r in results_of(run) if (r.metric, r.benchmark, r.dimension) == ("accuracy", "*", "*")]
     assert abs((as_read.estimate.value or 0) - true_accuracy(run)) > 0.08
     assert (row.estimate.n, row.members) == (as_read.estimate.n, as_read.members)
+    audit = audit_of(run)
+    assert audit is not None
+    over_questions = corrected_accuracy(list(audited_accuracies(run)), "questions", audit.meanings)
+    assert over_questions.value == pytest.approx(true_accuracy(run, "questions"))
+    assert over_questions.value != pytest.approx(row.estimate.value, abs=0.01)
+    assert all(error.labelled == error.replies and error.share == error.at_most for error in audit.readings)
 
 
 def test_estimates_are_right_on_average_and_their_intervals_hold(run: ScoredRun) -> None:
@@ -323,13 +343,23 @@ def test_labels_come_from_a_file_and_rows_are_numbers(
     assert row["metric"] == AUDITED and row["low"] < row["value"] < row["high"] and row["n"] == 40
 
 
+def test_labels_count_as_far_as_labelling_came(asked: Path) -> None:
+    """Hard replies labelled by `agree` behind that place would weigh too much."""
+    design = design_for(score_run(asked), 30, 0)
+    items = [reply.item for reply in design.drawn]
+    assert len(set(items)) == 30
+    assert labelled_beginning(design, {*items[:10], items[17], items[25]}) == design.drawn[:11]
+    assert labelled_beginning(design, {*items[:4], *items[5:]}) == design.drawn  # one skipped
+    assert labelled_beginning(design, ()) == ()
+
+
 def test_several_people_count_by_majority_and_one_alone_by_name(asked: Path) -> None:
     [first, second, *_] = {item.id: item for item in label_items(asked)}.values()
     for by, labels in {"ann": "AB", "bob": "AC", "eve": "DX"}.items():
         for item, label in zip((first, second), labels, strict=True):
             write_label(asked / LABELS, HumanLabel(item.id, label, by))
     items = {first.id, second.id}
-    assert labels_that_count(asked, items) == (("ann", "bob", "eve"), {first.id: "A"})
+    assert labels_that_count(asked, items) == (("ann", "bob", "eve"), {first.id: "A", second.id: ""})
     assert labels_that_count(asked, items, "eve") == (("eve",), {first.id: "D", second.id: "X"})
     assert labels_that_count(asked, items, "nobody") == ((), {})
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import accumulate, chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -162,7 +162,7 @@ class Audit(Struct, frozen=True):
     raters: tuple[str, ...]
     """Who labelled; models after `judge:`."""
     labelled: int
-    """Of the drawn replies."""
+    """Of the drawn replies, as far as labelling came."""
     readings: tuple[ReadingError, ...]
     meanings: Meanings
 
@@ -181,16 +181,25 @@ def audit_of(run: ScoredRun, by: str | None = None) -> Audit | None:
         reply.key: Meaning(
             _option_meant(reply, samples[reply.benchmark][reply.sample_id], labels[reply.item]), 1 / reply.probability
         )
-        for reply in design.drawn
-        if reply.item in labels and reply.sample_id in samples.get(reply.benchmark, ())
+        for reply in labelled_beginning(design, labels)
+        if labels.get(reply.item) and reply.sample_id in samples.get(reply.benchmark, ())
     }
     if not meanings:
         return None
     return Audit(design, raters, len(meanings), tuple(_reading_errors(run, meanings)), meanings)
 
 
+def labelled_beginning(design: AuditDesign, items: Container[str]) -> Sequence[DrawnReply]:
+    """The beginning of a draw up to where labelling stopped, that is, the longest of which nine in ten are labelled.
+
+    What was labelled after it was chosen in some other way: replies that are hard to read, by `snellen agree`.
+    """
+    labelled = accumulate(reply.item in items for reply in design.drawn)
+    return design.drawn[: max((n for n, count in enumerate(labelled, 1) if count >= 0.9 * n), default=0)]
+
+
 def labels_that_count(run: Path, items: set[str], by: str | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Who labelled these replies, and what most of them say of each."""
+    """Who labelled these replies, and what most of them say of each; nothing where as many say something else."""
     given = {key: label.label or NONE for key, label in read_labels(run / LABELS).items() if key[0] in items}
     everybody = {rater for _, rater in given}
     people = {rater for rater in everybody if not rater.startswith(OF_JUDGE)}
@@ -199,7 +208,7 @@ def labels_that_count(run: Path, items: set[str], by: str | None = None) -> tupl
     for (item, rater), label in given.items():
         if rater in raters:
             said[item].append(label)
-    return tuple(sorted(raters)), {item: label for item, labels in said.items() for label in said_by_most(labels)}
+    return tuple(sorted(raters)), {item: next(said_by_most(labels), "") for item, labels in said.items()}
 
 
 def _option_meant(reply: DrawnReply, sample: Sample, label: str) -> int | None:
@@ -218,8 +227,8 @@ def _reading_errors(run: ScoredRun, meanings: Meanings) -> Iterator[ReadingError
     for reading in sorted(counts.keys() - {WORDLESS}):
         count, own = counts[reading], labels[reading]
         misread = cell_of(1.0, False, own)
-        at_most = misread.right if len(own) == count else most_misread(misread.right, misread.labelled)
         n_misread = sum(wrong == 1 for _, wrong in own)
+        at_most = min(most_misread(misread.right, misread.labelled), (n_misread + count - len(own)) / count)
         yield ReadingError(reading, count, len(own), n_misread, misread.right if own else None, at_most)
 
 
