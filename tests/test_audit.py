@@ -46,7 +46,7 @@ from snellen.cli.verbs import audit as verb
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
 from snellen.models.instruments import Scripted
-from snellen.records import Request, Result
+from snellen.records import Failure, Request, Response, Result
 from snellen.runs.journal import write_atomically
 from snellen.scoring.judges.human_labels import (
     LABELS,
@@ -83,6 +83,8 @@ def test_readings_in_doubt_are_drawn_more_often_and_certain_ones_often_enough() 
     drawn = Counter(allocation({"certain": (0.9, 1800), "likely": (0.07, 140), "open": (0.03, 60)}, 150))
     assert drawn["certain"] > 75  # none misread among so many: at most 4 %
     assert drawn["likely"] / 140 > 2 * drawn["certain"] / 1800 and drawn["open"] >= 20
+    # In proportion to weight times sqrt(p (1 - p)): 0.5 * 0.357 and 0.5 * 0.5.
+    assert Counter(allocation({"likely": (0.5, 999), "open": (0.5, 999)}, 100)) == {"likely": 42, "open": 58}
     rare = Counter(allocation({"certain": (0.05, 100), "open": (0.95, 1900)}, 100))
     assert rare["certain"] >= 13
 
@@ -200,9 +202,9 @@ def true_accuracy(run: ScoredRun, over: str = "benchmarks") -> float:
 def run(tmp_path_factory: pytest.TempPathFactory) -> ScoredRun:
     """Two benchmarks, of which the small one is read far worse."""
     folder = tmp_path_factory.mktemp("audited")
-    for name, count in (("large", 240), ("small", 60)):
+    for name, count, dimension in (("large", 240, "CG"), ("small", 60, "FG")):
         rows = [{**row, "question": f"{name}: {row['question']}"} for row in small.rows(count, pictures=count // 3)]
-        small.built(rows, folder / name, name=name)
+        small.built(rows, folder / name, name=name, dimension=dimension)
     benchmarks = [str(folder / "large"), str(folder / "small")]
     sn.evaluate(Scripted(says), benchmarks, "vanilla", runs=folder, name="run")
     label_all(folder / "run")
@@ -215,8 +217,12 @@ def audited(run: ScoredRun, limit: int, seed: int = 0) -> dict[str, Result]:
     design_for(run, limit, seed)
     audit = audit_of(run)
     assert audit is not None
-    rows = [row for row in results_of(run) if row.metric != AUDITED and row.dimension in ("", "*")]
-    return {row.benchmark: row for row in corrected_rows(run, rows, audit)}
+    rows = [row for row in results_of(run) if row.metric != AUDITED]
+    by_place = {(row.benchmark, row.dimension): row for row in corrected_rows(run, rows, audit)}
+    for benchmark, dimension in (("large", "CG"), ("small", "FG")):
+        assert by_place["*", dimension].estimate == by_place[benchmark, dimension].estimate
+    assert len(by_place) == 5
+    return {row.benchmark: row for row in by_place.values() if row.benchmark != "*" or row.dimension == "*"}
 
 
 def test_a_larger_draw_holds_those_of_a_smaller_and_another_seed_draws_others(run: ScoredRun) -> None:
@@ -437,6 +443,8 @@ def test_presentations_count_by_their_part_of_a_question_and_other_metrics_are_l
     assert design is not None
     first_passes = [reply for reply in design.drawn if reply.protocol == "circular"]
     assert {reply.variant.test for reply in first_passes} == {0}  # later passes are in no accuracy
+    some = [reply.sample_id for reply in draw_replies(scored, 36, 0).drawn if reply.protocol != "circular"]
+    assert len(set(some)) > 0.7 * len(some) > 8  # presentations of one question are drawn one by one
     labels = {item: label.label for (item, _), label in read_labels(scored.folder / LABELS).items()}
     shares: dict[str, list[float]] = {}
     for reply in (reply for reply in design.drawn if reply.protocol != "circular"):
@@ -445,6 +453,22 @@ def test_presentations_count_by_their_part_of_a_question_and_other_metrics_are_l
         shares.setdefault(reply.sample_id, []).append(meant == int(reply.sample_id[1:]) % 4)
     expected = sum(sum(values) / 3 for values in shares.values()) / 24
     assert rows["instability?m=3"].estimate.value == pytest.approx(expected)
+
+
+def test_questions_that_failed_stay_out_and_are_counted(tmp_path: Path) -> None:
+    class Failing(Scripted):
+        def generate(self, requests: Any, images: Any) -> list[Response]:
+            down = Response(error=Failure("server", "down"))
+            responses = super().generate(requests, images)
+            return [down if r.sample_id < "q004" else given for r, given in zip(requests, responses, strict=True)]
+
+    small.built(small.rows(24), tmp_path / "mine")
+    sn.evaluate(Failing(says), str(tmp_path / "mine"), runs=tmp_path, name="failing", error_budget=1.0)
+    label_all(tmp_path / "failing")
+    scored = score_run(tmp_path / "failing")
+    design_for(scored, 100, 0)
+    [row] = [row for row in results_of(scored) if (row.metric, row.benchmark) == (AUDITED, "mine")]
+    assert (row.estimate.n, row.estimate.errors, row.estimate.unscored) == (20, 4, 0)
 
 
 def test_a_run_without_replies_or_answers_has_nothing_to_draw(
