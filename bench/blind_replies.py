@@ -12,6 +12,7 @@ import json
 import statistics
 import time
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def faults(outcomes: Sequence[Outcome]) -> Iterable[str]:
         if verdict(outcome) == "right":
             continue
         options = " | ".join(
-            f"{label}. {option}" for label, option in zip(case["labels"], case["options"], strict=True)
+            f"{label}. {option}" for label, option in zip_longest(case["labels"], case["options"], fillvalue="-")
         )
         why = f"{reading.extraction_method}, {reading.confidence}, {reading.detail}"
         cut = " CUT" if case["finish"] == "length" else ""
