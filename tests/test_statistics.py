@@ -120,17 +120,25 @@ def test_students_t_is_that_of_scipy(df: float) -> None:
     assert student_t(df, 0.99) == pytest.approx(quantile(0.995, df), rel=1e-3)
 
 
-@pytest.mark.parametrize("values", [[0.3, 1.9, 2.2, 4.0, 0.1, 7.5], [0.5, 1.0, 2.0, 3.0, 3.5], [-9.0, 1.0, 1.5, 2.0]])
+@pytest.mark.parametrize(
+    "values", [[0.3, 1.9, 2.2, 4.0, 0.1, 7.5], [0.5, 1.0, 2.0, 3.0, 3.5], [-9.0, 1.0, 1.5, 2.0, 2.5]]
+)
 def test_a_mean_without_bounds_has_students_interval_longer_on_the_side_of_the_tail(values: list[float]) -> None:
     stats = pytest.importorskip("scipy.stats", reason="waits for scipy")
-    estimate = estimate_mean(values, range(len(values)), bounds=NO_BOUNDS)
+    estimate, n = estimate_mean(values, range(len(values)), bounds=NO_BOUNDS), len(values)
     mean, interval = statistics.fmean(values), stats.ttest_1samp(values, 0).confidence_interval()
-    # (mu - mean)^2 = t^2 (v + k3 / k2 / n (mu - mean)) with the unbiased cumulants k2 = n v and k3.
-    square = (interval.high - mean) ** 2
-    lean = square / stats.kstat(values, 2) ** 2 * stats.kstat(values, 3) / 2
-    ends = (mean + lean - math.hypot(lean, math.sqrt(square)), mean + lean + math.hypot(lean, math.sqrt(square)))
-    assert estimate.low == pytest.approx(min(ends[0], interval.low), rel=1e-6)
-    assert estimate.high == pytest.approx(max(ends[1], interval.high), rel=1e-6)
+    # (mu - mean)^2 = t^2 v + t z sqrt(v) skewness (mu - mean), with scipy's unbiased cumulants.
+    skewness = stats.kstat(values, 3) / stats.kstat(values, 2) ** 1.5 / math.sqrt(n)
+    margin = interval.high - mean
+    lean, root = z() * skewness / 2, math.sqrt(1 + (z() * skewness / 2) ** 2)
+    assert estimate.low == pytest.approx(min(mean + margin * (lean - root), interval.low), rel=1e-5)
+    assert estimate.high == pytest.approx(max(mean + margin * (lean + root), interval.high), rel=1e-5)
+
+
+def test_fewer_than_five_groups_have_no_side_of_the_tail() -> None:
+    estimate = estimate_mean([0.0, 0.0, 0.1, 9.0], range(4), bounds=NO_BOUNDS)
+    assert estimate.low is not None and estimate.high is not None and estimate.value is not None
+    assert estimate.high - estimate.value == pytest.approx(estimate.value - estimate.low)
 
 
 def _spread(values: list[float], groups: list[int]) -> float:

@@ -81,7 +81,7 @@ class GroupSpread(Struct, frozen=True):
     observed_df: float = 0.0
     """Degrees of freedom where a few groups make up most of the spread."""
     skew: float = 0.0
-    """Third cumulant over squared variance, unbiased both for groups of one size; 0 for fewer than three groups."""
+    """Skewness of the estimate, from unbiased cumulants for groups of one size; 0 for fewer than five groups."""
 
     @property
     def error(self) -> float:
@@ -137,7 +137,7 @@ def group_spread(deviations: Sequence[float], groups: Sequence[Hashable]) -> Gro
         dependent,
         df,
         max(1.0, min(df, math.pi * _carriers(shifts) - 1)),
-        cubes / jackknife**2 if jackknife and count > 2 else 0.0,
+        cubes / jackknife**1.5 if jackknife and count > 4 else 0.0,
     )
 
 
@@ -216,16 +216,16 @@ def score_interval(
     v(mu) = variance (mu - a) (b - mu) / ((value - a) (b - value)): a quasi-binomial variance that is the given one
     at mu = value. On [0, 1] this is Wilson's interval on the effective sample size value (1 - value) / variance, with
     `rare_limit` near a bound; with one bound only, that of a quasi-Poisson rate, v proportional to mu - a. Without
-    bounds v(mu) = variance (1 + skew (mu - value)) (the third cumulant is v v'; Morris 1982), where that lengthens
-    the interval: else value -+ z sqrt(variance). `observed` is the variance that groups show, if greater: a rare
-    outcome that a large group has throughout came once.
+    bounds v(mu) = variance + skew sqrt(variance) (mu - value) (the third cumulant is v v'; Morris 1982), where that
+    lengthens the interval: else value -+ z sqrt(variance). `observed` is the variance that groups show, if greater: a
+    rare outcome that a large group has throughout came once.
     """
     low, high = bounds
     if value <= low or value >= high:
         raise ValueError(f"{value} is not within {low} and {high}")
     if math.isinf(low) and math.isinf(high):
         margin = z() * math.sqrt(variance)
-        below, above = skewed_margins(margin**2, margin**2 * skew)
+        below, above = skewed_margins(margin**2, margin * z() * skew)
         return value - max(below, margin), value + max(above, margin)
     if math.isinf(low):
         begin, end = score_interval(-value, variance, (-high, math.inf))
