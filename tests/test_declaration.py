@@ -314,7 +314,7 @@ def test_every_metric_of_choices_of_one_question_by_hand_under_the_heading_that_
 def test_an_entropy_that_was_never_seen_may_be_as_great_as_its_kinds_of_answer_allow(
     make: Callable[..., Benchmark],
 ) -> None:
-    """Twelve questions about six pictures, none unstable: of a share q with (1 - q)^6 = 0.05 none is seen 5 % of the time.
+    """Twelve questions about six pictures, none unstable: as 5 % of samples are if a share q is, (1 - q)^6 = 0.05.
 
     Four presentations of two options: two, one and one of three kinds with "unparsed"; four kinds of unparsed texts.
     """
