@@ -130,12 +130,13 @@ def test_summary_of_four_replies_is_what_a_pencil_finds(four: str) -> None:
     results = sn.evaluate(sn.Scripted(mixed), four, "vanilla", error_budget=1.0)
     [row] = summary_rows(results.runs, results.rows)
     assert (row.model, row.method, row.unscored, row.errors) == ("snellen:scripted", "generation", 0, 1)
-    assert isinstance(row.unparsed, NumberCell) and row.unparsed.text.startswith("33.3% [6.1, 79.2] n=3")
+    assert isinstance(row.unparsed, NumberCell) and row.unparsed.text.startswith("33.3% [1.7, 86.5] n=3")
     assert isinstance(row.accuracy, NumberCell)
-    # Wilson's intervals: 1 of 3; of parsed 1 of 2; at most 2 of 3, as the hit rate.
-    assert row.accuracy.text == "33.3% [6.1, 79.2] n=3; of parsed 50.0% [9.5, 90.5] n=2; at most 66.7% [20.8, 93.9] n=3"
+    # Of three the 5 % quantile of Beta(1, 3) and the 95 % one of Beta(2, 2), and of 1 of 2 those of Beta(1, 2), (2, 1).
+    three, half = "33.3% [1.7, 86.5] n=3", "50.0% [2.5, 97.5] n=2"
+    assert row.accuracy.text == f"{three}; of parsed {half}; at most 66.7% [13.5, 98.3] n=3"
     assert isinstance(row.hit_rate, NumberCell)
-    assert row.hit_rate.text.startswith("66.7% [20.8, 93.9] n=3")
+    assert row.hit_rate.text.startswith("66.7% [13.5, 98.3] n=3")
     assert row.circular_accuracy == AbsentCell("no circular protocol in this run, or no questions that it applies to")
     assert row.instability == AbsentCell("needs several presentations of a question, e.g. instability?m=5")
 
