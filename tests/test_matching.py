@@ -304,7 +304,7 @@ def test_a_presentation_without_marks_is_matched_by_capital_letters_and_asked_as
     assert request_of(matching_item(unparsed)).decoding.choices == ()
 
 
-UNSURE = "There is a cow, I suppose, beside a gate."
+UNSURE = "Probably a cow."
 
 
 def unsure_run(benchmark: Benchmark, folder: Path) -> Path:

@@ -12,6 +12,7 @@ import pytest
 from snellen.extraction import STANDARD, named_extractors, read_choice
 from snellen.extraction.full_reading import LOOKED_AT, READ_AT_MOST, read_in_full
 from snellen.extraction.option_index import index_options
+from snellen.extraction.standard import ERROR
 
 REPLIES = Path(__file__).parent / "replies"
 OPTIONS, LABELS = ("taxi", "bus", "train", "bicycle"), ("A", "B", "C", "D")
@@ -32,29 +33,37 @@ def outcomes(name: str) -> Counter[str]:
     return counted
 
 
-@pytest.mark.parametrize(
-    ("name", "cases", "still_open"),
-    [
-        ("en-dev", 499, 20),
-        ("ml-dev", 302, 12),
-        ("en-dev-2", 349, 10),
-        ("ml-dev-2", 171, 3),
-        ("en-dev-3", 346, 24),
-        ("ml-dev-3", 175, 3),
-        ("en-fourth", 447, 18),
-        ("ml-fourth", 196, 5),
-        ("en-fifth", 196, 14),
-        ("en-sixth", 196, 41),
-        ("en-natural", 398, 8),
-    ],
+MEASURED = (
+    ("en-dev-2", 349, 314, 0),
+    ("en-dev-3", 346, 303, 1),
+    ("en-dev", 499, 447, 0),
+    ("en-fifth", 196, 151, 0),
+    ("en-fourth", 447, 395, 0),
+    ("en-natural", 398, 387, 0),
+    ("en-sixth", 196, 146, 0),
+    ("ml-dev-2", 171, 157, 0),
+    ("ml-dev-3", 175, 167, 0),
+    ("ml-dev", 302, 278, 0),
+    ("ml-fourth", 196, 188, 0),
+    ("awkward-a", 157, 74, 10),
+    ("awkward-b", 159, 86, 12),
+    ("natural-a", 197, 174, 0),
+    ("natural-b", 198, 184, 0),
+    ("natural-c", 218, 150, 1),
+    ("swaps", 1154, 597, 9),
 )
-def test_no_more_replies_are_misread_or_left_open_than_when_the_rules_were_last_mended(
-    name: str, cases: int, still_open: int
+"""Of each set: replies, and how many are read right and wrong. The reader has learnt from all but the last six."""
+
+
+@pytest.mark.parametrize(("name", "cases", "right", "wrong"), MEASURED)
+def test_no_more_replies_are_misread_or_left_open_than_when_the_reader_was_last_trained(
+    name: str, cases: int, right: int, wrong: int
 ) -> None:
     counted = outcomes(name)
     assert counted["right"] + counted["wrong"] + counted["open"] == cases
-    assert counted["wrong"] == 0
-    assert counted["open"] <= still_open
+    assert counted["right"] >= right
+    assert counted["wrong"] <= wrong
+    assert counted["wrong certain"] == 0
 
 
 @pytest.mark.parametrize(
@@ -155,11 +164,11 @@ def calls(reply: str, options: tuple[str, ...], labels: tuple[str, ...]) -> int:
         count += event in ("call", "c_call")
 
     asked = index_options(options, labels)
-    read_in_full("warm", asked)
+    read_in_full("warm", asked, ERROR)
     before = sys.getprofile()
     sys.setprofile(counted)
     try:
-        read_in_full(reply, asked)
+        read_in_full(reply, asked, ERROR)
     finally:
         sys.setprofile(before)
     return count

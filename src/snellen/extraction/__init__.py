@@ -6,9 +6,11 @@ The rules behind published numbers stand beside the suites whose papers printed 
 from __future__ import annotations
 
 import importlib
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from snellen import registry
+from snellen.errors import UnknownNameError
 from snellen.extraction.reading import Confidence, ExtractedChoice, Extractor, NamedExtractor, RuleMethod
 
 if TYPE_CHECKING:
@@ -25,9 +27,28 @@ def __getattr__(name: str) -> Any:
 
 
 def find_extractor(name: str) -> NamedExtractor:
-    """Raises UnknownNameError for an extractor that nobody has."""
+    """An extractor by its name; `standard?error=0.01` allows the reference extractor that share of wrong readings.
+
+    Raises UnknownNameError for an extractor that nobody has, and for an error rate that is none.
+    """
+    base, _, error = name.partition("?error=")
+    if base == "standard" and error:
+        return _allowing(name, error)
     extractor: NamedExtractor = registry.find("extractors", name)
     return extractor
+
+
+@lru_cache(maxsize=64)
+def _allowing(name: str, error: str) -> NamedExtractor:
+    from snellen.extraction.standard import allowing
+
+    try:
+        share = float(error)
+    except ValueError:
+        share = -1.0
+    if not 0 < share < 1:
+        raise UnknownNameError(f"extractor {name!r}: an error rate is a number between 0 and 1, such as 0.01")
+    return allowing(share)
 
 
 def named_extractors() -> dict[str, NamedExtractor]:

@@ -21,9 +21,18 @@ def exact_option(reply: str, index: OptionIndex) -> int | None:
     candidates = {stripped, stripped.strip(_AROUND), stripped.strip(_AROUND).removesuffix(".").rstrip(_AROUND)}
     if len(fences) == 1:
         candidates.add(fences[0].strip("\n"))
-    named = {place for place, option in enumerate(index.options) if option.strip() and option.strip() in candidates}
+    named = {
+        place
+        for place, option in enumerate(index.options)
+        if option.strip() and not candidates.isdisjoint((option.strip(), _without_dollars(option.strip())))
+    }
     place = named.pop() if len(named) == 1 else None
     return None if place is None or index.label(stripped.strip(_AROUND).rstrip(".")) is not None else place
+
+
+def _without_dollars(option: str) -> str:
+    """ "x^2" of "$x^2$", but not "3.50" of "$3.50"."""
+    return option[1:-1] if len(option) > 2 and option[0] == option[-1] == "$" else option
 
 
 def without_twins(reply: str, index: OptionIndex) -> OptionIndex:
@@ -53,16 +62,3 @@ def _stands(option: str, reply: str, twins: list[str]) -> bool:
             return True
         at = reply.find(option, at + 1)
     return False
-
-
-_CODE_SIGN = late_pattern(r"[^\w\s.,'’()-]")
-
-
-def verbatim_option(reply: str, index: OptionIndex) -> int | None:
-    """The one option that stands letter by letter in a short reply, of options written with signs: `a && b`."""
-    coded = [option for option in index.options if _CODE_SIGN.search(option)]
-    if len(coded) < 2 or len(reply) > _LONGEST_REPLY:
-        return None
-    texts = [option for option in index.options if option]
-    there = [place for place, option in enumerate(index.options) if len(option) > 1 and _stands(option, reply, texts)]
-    return there[0] if len(there) == 1 else None

@@ -44,39 +44,38 @@ class ForeignPatterns(Struct, frozen=True):
 
     verdicts: tuple[re.Pattern[str], ...]
     post_verdict: re.Pattern[str]
-    names_answer: re.Pattern[str]
     denials: tuple[re.Pattern[str], ...]
-    hypothesis: re.Pattern[str]
     declared: re.Pattern[str]
-    introduces: frozenset[str]
-    """Words that may stand right before a label that is meant: copulas, articles."""
 
 
-def _of(table: languages.Words, spoken: tuple[str, ...]) -> frozenset[str]:
+def words_of(table: languages.Words, spoken: tuple[str, ...]) -> frozenset[str]:
+    """The words of some languages, and those that hold in several."""
     return frozenset(word for language in (*spoken, "any") for word in table.get(language, "").split())
 
 
 @lru_cache(maxsize=256)
 def foreign_patterns(spoken: tuple[str, ...]) -> ForeignPatterns:
     """The patterns of some languages together."""
-    answer, option = words_pattern(_of(languages.ANSWER, spoken)), words_pattern(_of(languages.OPTION, spoken))
-    correct, choose = words_pattern(_of(languages.CORRECT, spoken)), words_pattern(_of(languages.CHOOSE, spoken))
-    tables = (languages.FILL, languages.OPTION, languages.CORRECT, languages.FINAL, languages.ANSWER, languages.COPULA)
-    between = frozenset[str]().union(*(_of(table, spoken) for table in tables)) - set(":-=→,")
-    filled = rf"(?: (?:{words_pattern(between)}|[:=→-]))"
-    pointed = rf"(?: (?:{words_pattern(_of(languages.COPULA, spoken))}|[:=→-]))"
-    denying = _of(languages.NEGATION, spoken) - (_MEANS_IN_THE if "pt" in spoken else frozenset())
-    negation, wrong = words_pattern(denying), words_pattern(_of(languages.WRONG, spoken))
-    stops = words_pattern(_of(languages.CONTRAST, spoken) | _of(languages.CONCLUSION, spoken) | _of(_AND, spoken))
-    within = rf"(?: (?!{stops}){_HANGUL_OR_WORD})"
-    behind = words_pattern(_of(languages.NEGATION_BEHIND, spoken) | _of({"ko": languages.DENIED_BEHIND_KOREAN}, spoken))
-    declared = (
-        between
-        | _of(languages.CONCLUSION, spoken)
-        | _of(languages.CORRECTION, spoken)
-        | _of(languages.CONTRAST, spoken)
+    answer, option = (
+        words_pattern(words_of(languages.ANSWER, spoken)),
+        words_pattern(words_of(languages.OPTION, spoken)),
     )
-    lead = rf"(?:(?:{words_pattern(declared)}|[,:=→-]) ){{0,10}}"
+    correct, choose = (
+        words_pattern(words_of(languages.CORRECT, spoken)),
+        words_pattern(words_of(languages.CHOOSE, spoken)),
+    )
+    tables = (languages.FILL, languages.OPTION, languages.CORRECT, languages.FINAL, languages.ANSWER, languages.COPULA)
+    between = frozenset[str]().union(*(words_of(table, spoken) for table in tables)) - set(":-=→,")
+    filled = rf"(?: (?:{words_pattern(between)}|[:=→-]))"
+    pointed = rf"(?: (?:{words_pattern(words_of(languages.COPULA, spoken))}|[:=→-]))"
+    denying = words_of(languages.NEGATION, spoken) - (_MEANS_IN_THE if "pt" in spoken else frozenset())
+    negation, wrong = words_pattern(denying), words_pattern(words_of(languages.WRONG, spoken))
+    stops = words_pattern(words_of(languages.CONTRAST, spoken) | words_of(languages.CONCLUSION, spoken))
+    within = rf"(?: (?!{stops}){_HANGUL_OR_WORD})"
+    behind = words_pattern(
+        words_of(languages.NEGATION_BEHIND, spoken) | words_of({"ko": languages.DENIED_BEHIND_KOREAN}, spoken)
+    )
+    lead = rf"(?:(?:{words_pattern(between | words_of(languages.CONCLUSION, spoken))}|[,:=→-]) ){{0,10}}"
     verdicts = (
         rf"{answer}{filled}{{0,8}} (?P<x>{_X})",
         rf"(?:{option}{filled}{{0,6}} (?P<x>{_MARK}){_EDGE})",
@@ -85,49 +84,22 @@ def foreign_patterns(spoken: tuple[str, ...]) -> ForeignPatterns:
         rf"{correct}{filled}{{0,4}}{pointed}{filled}{{0,3}} (?P<x>{_X}){_EDGE}",
     )
     denials = (
-        rf"{negation}{_NOT_ONLY}{within}{{0,5}} {_GROUP}",
+        rf"{negation}{within}{{0,5}} {_GROUP}",
         rf"{wrong}(?: :)?{filled}{{0,5}} {_GROUP}",
         rf"{_GROUP}{within}{{0,4}} {wrong}",
         rf"{_GROUP}{within}{{0,5}} {behind}",
-        rf"{_GROUP} [:-] {negation}",
         rf"{_GROUP}{within}{{0,3}} {negation}(?! (?:{_HANGUL_OR_WORD} ){{0,3}}{_X})",
     )
     return ForeignPatterns(
         verdicts=tuple(map(re.compile, verdicts)),
         post_verdict=re.compile(rf"{_GROUP}(?: ,)?{filled}{{0,6}} (?:{correct}|{answer})"),
-        names_answer=re.compile(answer),
         denials=tuple(map(re.compile, denials)),
-        hypothesis=re.compile(
-            rf"(?:^|(?<=[.,;:!?\n-] )|(?<= e )|(?<= y )|(?<= и )|(?<= und "
-            rf")){words_pattern(_of(languages.HYPOTHESIS, spoken))}.{{0,120}}?(?= ,|[.!?;\n]|$)"
-            rf"|{_X}(?: {_HANGUL_OR_WORD}){{0,1}} {words_pattern(_of(languages.WOULD, spoken))}"
-            rf"|{words_pattern(_of(languages.SUPPOSED, spoken))}.{{0,120}}?(?= ,|[.!?;\n]|$)"
-        ),
         declared=re.compile(rf"{lead}{_GROUP}{filled}{{0,4}}"),
-        introduces=between,
     )
 
 
 _MEANS_IN_THE = frozenset({"no"})
 """Portuguese and Spanish look alike, and the "no" of one is no denial in the other."""
-_AND = {
-    "de": "und sondern",
-    "fr": "et",
-    "es": "y e",
-    "pt": "e",
-    "it": "e ed",
-    "nl": "en",
-    "pl": "i oraz",
-    "ru": "и",
-    "tr": "ve",
-    "id": "dan",
-    "vi": "và",
-}
-_NOT_ONLY = (
-    r"(?! (?:nur|bloß|seulement|que|solo|sólo|solamente|só|somente|apenas|soltanto|alleen|slechts|tylko|"
-    r"только|hanya|chỉ"
-    r"|zweifel|doute|duda|dúvida|dubbio|twijfel|wątpienia|wątpliwości|сомнения|сомнений|cabe|hay duda|há dúvida|c est))"
-)
 DENSE_DENIALS = (
     late_pattern(
         rf"{_GROUP} ?(?:选项|選項|项|的|は|が|も|都|均|是|と){{0,3}} ?{dense_pattern(languages.DENIED_BEHIND_DENSE)}"
@@ -137,13 +109,6 @@ DENSE_DENIALS = (
         rf"(?P<group>{_X}(?: ?(?:或者|或|和|,|与|と|や) ?{_X}){{0,30}})"
     ),
 )
-DENSE_NOT_DONE = late_pattern(
-    rf"(?P<group>{_X}) ?[はがも][^,.!?\n\ue000-\ue007]{{1,24}}?(?:ません|ないです|ない|なかった)(?= |$)"
-)
-KOREAN_NOT_DONE = late_pattern(
-    rf"(?P<group>{_X})(?: [^\s,.!?\ue000-\ue007]+){{0,4}} (?:[^\s,.!?\ue000-\ue007]+지 (?:않|못)|안 [^\s]+습니다|없)"
-)
-DENSE_HYPOTHESIS = late_pattern(rf"{dense_pattern(languages.HYPOTHESIS_DENSE)}[^,.!?\n]{{0,60}}")
 ASIAN = late_pattern("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 DENSE = late_pattern("[\u3040-\u30ff\u4e00-\u9fff]")
 REFUSED = late_pattern(languages.REFUSED)

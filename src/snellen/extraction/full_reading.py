@@ -1,84 +1,210 @@
-"""A reply of any form, read by all rules.
+"""A reply of any form: what it plainly says, else what the reader makes of it.
 
-The text becomes a skeleton with a placeholder for each mention of an option; mentions that assert nothing
-(a repeated option list, questions, denials, refusals) are set aside; then, in this order: an explicit
-verdict (the last one wins), sentences that are an option and nothing else, what opens the reply, and at
-last the single option that is still mentioned.
+The text becomes a skeleton with a placeholder for each mention of an option. A reply that is one option letter by
+letter, or that names one option alone, in a verdict or a sentence of its own, with no word that could turn it, is read
+for certain. All others are weighed (`snellen.extraction.reader`); what is not probable enough stays open.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msgspec.structs import replace
 
-from snellen.extraction.assertion_filters import without_quoted_orders
-from snellen.extraction.exact_texts import exact_option, verbatim_option, without_twins
-from snellen.extraction.filled_forms import filled_form
-from snellen.extraction.normalisation import find_final_answer, normalise_reply
+from snellen.extraction import patterns, phrases, reader
+from snellen.extraction.clues import Sight, sight
+from snellen.extraction.exact_texts import exact_option, without_twins
+from snellen.extraction.foreign_patterns import REFUSED
+from snellen.extraction.normalisation import FinalAnswer, NormalisedReply, find_final_answer, normalise_reply
 from snellen.extraction.option_index import OptionIndex
-from snellen.extraction.plain_reading import read_plain
-from snellen.extraction.reading import ExtractedChoice, Mode
-from snellen.extraction.second_looks import PlainReply
-from snellen.extraction.settling import no_option
+from snellen.extraction.option_mentions import Mention, skeleton
+from snellen.extraction.propositions import content
+from snellen.extraction.reading import STATED, ExtractedChoice, RuleMethod
+from snellen.extraction.statements import named
 from snellen.formats.late_patterns import late_pattern
+from snellen.reasons import NoChoiceReason
 
 LOOKED_AT = 64_000
 """Characters of a reply in which reasoning, tags and boxes are looked for: of a longer one the first quarter of them,
 and the last three."""
 READ_AT_MOST = 16_000
 """Characters of what is left that are read, by the same rule."""
+_LONGEST_QUESTION = 2_000
 
 
 def read_in_full(
-    reply: str, index: OptionIndex, mode: Mode = "standard", *, finish: str | None = None, question: str = ""
+    reply: str, index: OptionIndex, error: float, *, finish: str | None = None, question: str = ""
 ) -> ExtractedChoice:
-    """`read_choice` without the short way: all rules, any reply."""
+    """`read_choice` without the short way: any reply."""
     looked_at, left_unseen = _looked_at(reply)
     if left_unseen:
-        reading = read_in_full(looked_at, index, mode, finish=finish, question=question)
-        if reading.span is None:
-            return reading
-        start, end = (at + (left_unseen if at > LOOKED_AT // 4 else 0) for at in reading.span)
-        return replace(reading, span=(start, end))
-    part = find_final_answer(reply)
-    index = without_twins(reply[part.start : part.end], index)
-    place = None if mode == "strict" else exact_option(reply[part.start : part.end], index)
-    if place is not None:
-        why = "longest of nested options" if place in index.nested else ""
-        why = "framed as the answer" if part.framed else why
-        return ExtractedChoice(place, "text", "certain", why, (part.start, part.end))
-    form = None if mode == "strict" or finish == "length" else filled_form(reply[part.start : part.end], index)
-    if form is not None:
-        return (
-            ExtractedChoice(form[0], "label+text", "likely", "ticked, or with the largest share, in a form of all")
-            if form
-            else no_option("ambiguous", "a form of options that chooses no single one")
-        )
-    spoken, left_out = _readable(reply[part.start : part.end])
-    text = normalise_reply(spoken)
-    if not text.text.strip():
-        if part.unfinished and finish == "length":
-            return no_option("reasoning cut off")
-        return no_option("empty", "the reasoning never ended" if part.unfinished else "")
-    cut = finish == "length" and part.end == len(reply) and not part.framed
-    reading = read_plain(PlainReply(without_quoted_orders(text.text), index, question, mode == "strict", cut))
-    if reading.choice is None and reading.reason in ("ambiguous", "no match") and mode != "strict":
-        place = verbatim_option(spoken, index)
-        if place is not None:
-            return ExtractedChoice(place, "text", "likely", "word by word")
-    if reading.span is not None:
-        start, end = text.span(*reading.span)
-        # A span behind the gap moves by what was left out; one across it keeps its ends.
-        start, end = (at + part.start + (left_out if at > READ_AT_MOST // 4 else 0) for at in (start, end))
-        reading = replace(reading, span=(start, end))
-    if part.framed and reading.choice is not None:
-        reading = replace(reading, detail="framed as the answer")
+        reading = read_in_full(looked_at, index, error, finish=finish, question=question)
+        return _moved(reading, left_unseen, LOOKED_AT // 4)
+    view = look_at(reply, index, finish=finish, question=question)
+    reading = view.plain or _weighed(view.seen, error)
+    reading = _placed(reading, view.text, view.part.start)
+    reading = _moved(reading, view.left_out, view.part.start + READ_AT_MOST // 4)
+    if view.part.framed and reading.choice is not None:
+        return replace(reading, detail="framed as the answer")
     return reading
 
+
+class ReplyView(NamedTuple):
+    """What is seen of a reply before anything is weighed."""
+
+    part: FinalAnswer
+    plain: ExtractedChoice | None
+    """What it plainly says, or that it says nothing."""
+    seen: Sight
+    text: NormalisedReply
+    left_out: int = 0
+
+
+def look_at(reply: str, index: OptionIndex, *, finish: str | None = None, question: str = "") -> ReplyView:
+    """What a reply plainly says, and what there is to weigh."""
+    part = find_final_answer(reply)
+    shown = reply[part.start : part.end]
+    index = without_twins(shown, index)
+    spoken, left_out = _readable(shown)
+    text = normalise_reply(spoken)
+    cut = finish == "length" and part.end == len(reply) and not part.framed
+    about = frozenset(content(question.lower()[:_LONGEST_QUESTION]))
+    seen = sight(skeleton(text.text, index, about), index, question, text.text, cut=cut)
+    if not text.text.strip():
+        return ReplyView(part, _nothing(part, finish), seen, text)
+    if not index.count:
+        return ReplyView(part, _open("no match"), seen, text)
+    wordless = index.bare.get(text.text.strip(" \n\"'"), ())
+    place = wordless[0] if len(wordless) == 1 else exact_option(shown, index)
+    if place is not None:
+        exact = ExtractedChoice(place, "text", "certain", span=(0, len(text.text)), probability=1.0)
+        return ReplyView(part, exact, seen, text, left_out)
+    return ReplyView(part, _certain(seen), seen, text, left_out)
+
+
+def _nothing(part: FinalAnswer, finish: str | None) -> ExtractedChoice:
+    if part.unfinished and finish == "length":
+        return _open("reasoning cut off")
+    return _open("empty", "the reasoning never ended" if part.unfinished else "")
+
+
+def _open(reason: NoChoiceReason, detail: str = "", probability: float | None = None) -> ExtractedChoice:
+    return ExtractedChoice(None, None, "none", detail, reason=reason, probability=probability)
+
+
+_TURNS = (
+    "denial", "wrong", "contrast", "alternative", "supposition", "others", "speech", "ignorance", "correction",
+    "tentative", "hedge",
+)  # fmt: skip
+"""Words of these kinds may turn what is said."""
+_MOST_WORDS = 60
+
+
+def _certain(seen: Sight) -> ExtractedChoice | None:
+    """The one option that a reply names, as its answer, where nothing else could be meant."""
+    whole = seen.whole
+    if len(seen.places()) != 1 or "?" in whole.text or '"' in seen.text or len(whole.words) > _MOST_WORDS:
+        return None
+    if any(seen.marks[kind] for kind in _TURNS):
+        return None
+    plainly = seen.said.stated if seen.cut else seen.said.stated | seen.said.declared
+    stated = [offset for offset in sorted(plainly) if _names(whole.at[offset])]
+    if seen.cut and stated and not seen.said.around(stated[-1]).ending:
+        return None  # the sentence might have gone on
+    if not stated:
+        return None
+    alone = len(whole.at) == 1 and patterns.SAYS_NOTHING.fullmatch(whole.text)
+    why = "" if alone else STATED if stated[-1] in seen.said.stated else "a sentence of its own"
+    return _read(seen, whole.at[stated[-1]], why, certain=True, probability=1.0)
+
+
+def _names(mention: Mention) -> bool:
+    return mention.kind <= phrases.BOTH and not mention.alias and len(mention.places) == 1
+
+
+def _weighed(seen: Sight, error: float) -> ExtractedChoice:
+    """The most probable option, if it is probable enough."""
+    chances = reader.probabilities(seen)
+    place = int(chances.argmax())
+    chance = float(chances[place])
+    if chance < reader.model().limit(error):
+        return _open(_why_open(seen), _WEIGHED.format(chance, seen.options.options[place][:40]), chance)
+    offsets = [offset for offset in named(seen.whole) if place in seen.whole.at[offset].places]
+    if seen.cut and _only_reached(seen, place, offsets):
+        return _open("cut off", _WEIGHED.format(chance, seen.options.options[place][:40]), chance)
+    said = [offset for offset in offsets if offset not in seen.said.denied] or offsets
+    if not said:
+        detail = f"in other words, {chance:.1%}"
+        return ExtractedChoice(place, "text", "likely", detail, (0, len(seen.text)), probability=chance)
+    return _read(
+        seen, seen.whole.at[said[-1]], f"weighed, {chance:.1%}", place=place, certain=False, probability=chance
+    )
+
+
+def _only_reached(seen: Sight, place: int, offsets: list[int]) -> bool:
+    """Whether a cut reply has named an option only on its way through all of them, or in its last, unfinished words."""
+    if place in seen.places(seen.said.stated):
+        return False
+    ended = [offset for offset in offsets if seen.said.around(offset).ending]
+    return all(seen.whole.at[offset].kind in (phrases.STRONG, phrases.BOTH) and offset > 0 for offset in ended)
+
+
+_WEIGHED = "weighed, {:.1%} for {!r}"
+
+
+def _read(
+    seen: Sight, mention: Mention, why: str, *, certain: bool, probability: float, place: int | None = None
+) -> ExtractedChoice:
+    labels = {
+        other.kind for other in seen.whole.at.values() if mention.places == other.places and other.kind != phrases.TEXT
+    } & {phrases.BARE, phrases.STRONG, phrases.BOTH}
+    texts = mention.kind in (phrases.TEXT, phrases.BOTH, phrases.DOUBTFUL)
+    method: RuleMethod = "text" if not labels else "label+text" if texts else "label"
+    return ExtractedChoice(
+        mention.places[0] if place is None else place,
+        method,
+        "certain" if certain else "likely",
+        why,
+        (mention.start, mention.end),
+        follows_format=bool(labels),
+        probability=probability,
+    )
+
+
+def _why_open(seen: Sight) -> NoChoiceReason:
+    if patterns.REFUSAL.search(seen.whole.text) or REFUSED.search(seen.whole.text):
+        return "refused"
+    if seen.cut:
+        return "cut off"
+    naming = frozenset(named(seen.whole))
+    said = seen.places(naming - seen.said.denied)
+    if len(said) > 1:
+        return "ambiguous"
+    return "negated" if naming and not said else "no match"
+
+
+# --- long replies -----------------------------------------------------------------------------------------------------
 
 # Neither a blank nor the end of a sentence: what was cut must not become a sentence of its own.
 _GAP = " ~ "
 _HALF_WORD_BEFORE = late_pattern(r"\s\S{0,60}\Z")
 _HALF_WORD_AFTER = late_pattern(r"\S{0,60}\s")
+
+
+def _placed(reading: ExtractedChoice, text: NormalisedReply, start: int) -> ExtractedChoice:
+    """The reading with its span where the words stand in the reply as received."""
+    if reading.span is None:
+        return reading
+    first, last = text.span(*reading.span)
+    return replace(reading, span=(first + start, last + start))
+
+
+def _moved(reading: ExtractedChoice, left_out: int, behind: int) -> ExtractedChoice:
+    """The reading with its span moved by what was left out; one across the gap keeps its first end."""
+    if reading.span is None or not left_out:
+        return reading
+    start, end = (at + (left_out if at > behind else 0) for at in reading.span)
+    return replace(reading, span=(start, end))
 
 
 def _looked_at(reply: str) -> tuple[str, int]:

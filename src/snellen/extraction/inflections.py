@@ -22,7 +22,7 @@ _LONGEST_ENDING = 4
 def resolved(found: list[Token], question: OptionIndex, spoken: tuple[str, ...]) -> list[Token]:
     """The tokens, with each form of an option's word as that word, marked as inflected."""
     vocabulary, beginnings = question.vocabulary, question.stems
-    language = "tr" if "tr" in spoken else "any" if spoken else "stems" if question.partial else "en"
+    language = "tr" if "tr" in spoken else "any" if spoken else "en"
     resolved: list[Token] = []
     for token in found:
         if token.kind == "word" and token.text not in vocabulary and _begins(token.text, beginnings):
@@ -54,8 +54,6 @@ def _is_form(token: str, word: str, language: str, verb_endings: frozenset[str])
     if "\u0900" <= word[0] <= "\u097f":
         stem = _common(token, word)
         return stem >= 2 and token[stem:] in _DEVANAGARI and word[stem:] in _DEVANAGARI
-    if language == "stems":
-        return len(word) > _SHORTEST_STEM and english_stem(token) == english_stem(word)
     if language == "tr":
         return _is_turkish_form(token, word)
     if language == "en":

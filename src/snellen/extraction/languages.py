@@ -46,12 +46,8 @@ CONTRAST = _words("contrast")
 CORRECTION = _words("correction")
 """At the beginning of a clause: what was said before it is taken back."""
 CONCLUSION = _words("conclusion")
-RESULT = _words("result")
-"""Verbs before the result of a calculation."""
 THAN, MORE = _words("than"), _words("more")
 """What stands before that which something is compared with, and before the measure."""
-WOULD = _words("would")
-"""Verbs behind an option that say what would follow from it."""
 TENTATIVE = _words("tentative")
 """A clause with one of these reports a guess that was not kept."""
 HYPOTHESIS = _words("hypothesis")
@@ -71,8 +67,6 @@ REFUSED = "|".join(_ANY["refused"])
 NUMBERS: tuple[str, ...] = tuple(words for tables in _TABLES.values() for words in tables.get("numbers", ()))
 """The number words of each language in order from zero; `-` where the word means something else too."""
 YES, NO = (frozenset(_ANY[word].split()) for word in ("yes", "no"))
-JOINS = frozenset(_ANY["joins"].split())
-"""What stands between the members of a list, articles included."""
 ARTICLES, SURE_ARTICLES = (frozenset(_ANY[word].split()) for word in ("articles", "sure_articles"))
 KOREAN_PARTICLES = "|".join(_KOREAN["particles"])
 TURKISH_ENDINGS = "|".join(_TABLES["tr"]["endings"])
@@ -87,12 +81,14 @@ SYNONYMS: tuple[frozenset[str], ...] = tuple(
     frozenset(word.replace("_", " ") for word in words.split()) for words in _ENGLISH["synonyms"]
 )
 """Words and phrases that mean the same."""
-RELATIONS: dict[str, tuple[str, ...]] = {name: tuple(forms) for name, forms in _ENGLISH["relations"].items()}
-"""Of each relation in space the words that mean it."""
+
 
 ENGLISH = frozenset(_ENGLISH["speaking"].split())
 EITHER = frozenset(_ENGLISH["ambiguous"].split())
 """Words of English and of another language too say nothing about the language."""
+MARKS: dict[str, str] = _ENGLISH["marks"]
+"""What English words around a mention do: kind -> words."""
+DENSE_MARKS: dict[str, str] = _DENSE["marks"]
 _SPEAKING = (
     *(MARKERS, NEGATION, NEGATION_BEHIND, ANSWER, OPTION, CORRECT, WRONG, CHOOSE),
     *(CONTRAST, CORRECTION, CONCLUSION, HYPOTHESIS),

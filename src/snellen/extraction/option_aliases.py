@@ -21,6 +21,7 @@ def aliases(words: Words, every: Sequence[Words]) -> list[Words]:
         *_other_forms(words, every),
         *_summing_up(words),
         *_ordinal(words),
+        *_synonyms(words, every),
     ]
 
 
@@ -174,3 +175,18 @@ def _ordinal(words: Words) -> Iterator[Words]:
     """ "The eighth panel" for "panel 8"."""
     if len(words) == 2 and words[1].isdigit() and words[0].isalpha() and 0 < int(words[1][:3]) <= len(phrases.ORDINALS):
         yield (phrases.ORDINALS[int(words[1]) - 1], words[0])
+
+
+def _synonyms(words: Words, every: Sequence[Words]) -> Iterator[Words]:
+    """ "Gray" of "grey", "a bike" of "a bicycle", where no other option has a word of that meaning."""
+    for at, word in enumerate(words):
+        for meaning in _MEANINGS.get(word, ()):
+            if not any(meaning.intersection(other) for other in every if other != words):
+                same = (tuple(other.split()) for other in sorted(meaning) if other != word)
+                yield from ((*words[:at], *other, *words[at + 1 :]) for other in same)
+
+
+_MEANINGS: dict[str, list[frozenset[str]]] = {}
+for _meaning in languages.SYNONYMS:
+    for _word in _meaning:
+        _MEANINGS.setdefault(_word, []).append(_meaning)

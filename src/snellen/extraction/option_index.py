@@ -72,11 +72,6 @@ def tokens(text: str) -> list[Token]:
     return found
 
 
-def spelt_out(word: str) -> tuple[str, ...]:
-    """ "Doesn't" as does and not."""
-    return (word.removesuffix("n't"), "not") if word.endswith("n't") and len(word) > 3 else (word,)
-
-
 _UNVOWELLED = late_pattern("[\u064b-\u065f\u0670\u0640]")  # Arabic writes them or not
 
 
@@ -247,11 +242,6 @@ class OptionIndex(Struct, frozen=True, dict=True):
         """Places of "all of the above" and its like, which stand for the others."""
         heads = (("all", "of"), ("all", "the"), ("all", "these"), ("both", "of"))
         return frozenset(place for place, words in enumerate(self.words) if words[:2] in heads and len(words) <= 5)
-
-    @property
-    def partial(self) -> bool:
-        """Whether the phrases are parts of the options' texts."""
-        return False
 
     @property
     def count(self) -> int:

@@ -14,9 +14,9 @@ from snellen.extraction import phrases
 from snellen.extraction.inflections import resolved
 from snellen.extraction.label_tokens import GLUED, LabelContext
 from snellen.extraction.languages import SPEAKING, guess
-from snellen.extraction.option_index import OptionIndex, Token, spelt_out, tokens
+from snellen.extraction.option_index import OptionIndex, Token, tokens
 from snellen.extraction.option_texts import TextMatch, text_at
-from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DOUBTFUL, IDLE, STRONG, TEXT
+from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DOUBTFUL, STRONG, TEXT
 from snellen.extraction.quantity_mentions import QuantityMatch, date_matches, quantity_matches
 from snellen.extraction.word_boundaries import is_cjk
 from snellen.formats.late_patterns import late_pattern
@@ -63,27 +63,22 @@ _OPENS_BRACKET = late_pattern(r"[^\S\n]?[(\[][^\S\n]?")
 _CLOSES = frozenset(".,;:!?")
 
 
-def skeleton(text: str, question: OptionIndex, strict: bool, topic: frozenset[str] = frozenset()) -> Skeleton:
-    """The skeleton of a plain text. Strict: option texts are seen (they can contradict a label) but name nothing.
-
-    `topic` are stems of what is asked about.
-    """
+def skeleton(text: str, question: OptionIndex, topic: frozenset[str] = frozenset()) -> Skeleton:
+    """The skeleton of a plain text; `topic` are stems of what is asked about."""
     pieces: list[str] = []
     at: dict[int, Mention] = {}
     offset = 0
     last = ""
     found = list(dropwhile(lambda token: token.kind == "newline", tokens(text.rstrip())))
-    if question.partial:
-        found = [token._replace(text=part) for token in found for part in spelt_out(token.text)]
     words = frozenset([token.text for token in found])
     votes = question.votes
     plain = not votes and text.isascii() and words.isdisjoint(SPEAKING)
     spoken = () if plain else guess([token.text for token in found if token.kind == "word"], votes)
-    if spoken or question.verb_endings or question.partial:
+    if spoken or question.verb_endings:
         found = resolved(found, question, spoken)
     for item in _merged(text, _mentions(text, found, question, foreign=bool(spoken), topic=topic)):
         if isinstance(item, Mention):
-            piece = IDLE if strict and item.kind in (TEXT, DOUBTFUL) else item.kind
+            piece = item.kind
         elif _unsaid(item, last):
             continue
         else:
@@ -91,7 +86,7 @@ def skeleton(text: str, question: OptionIndex, strict: bool, topic: frozenset[st
         if pieces and not (is_cjk(piece) and is_cjk(last)):
             pieces.append(" ")
             offset += 1
-        if isinstance(item, Mention) and piece != IDLE:
+        if isinstance(item, Mention):
             at[offset] = item
         pieces.append(piece)
         offset += len(piece)

@@ -34,7 +34,7 @@ def text_at(
     `topic` are stems of what is asked about, which make no longer name: "cirrus cloud" where clouds are asked about.
     """
     for phrase in question.phrases.get(found[at].text, ()):
-        after = _match(found, at, phrase.words, phrases.DETERMINERS if question.partial else frozenset())
+        after = _match(found, at, phrase.words)
         if not after or not _touches_nothing(text, found, at, after, question):
             continue
         before = found[at - 1] if at else None
@@ -60,11 +60,11 @@ def text_at(
     return None
 
 
-def _match(found: list[Token], at: int, words: tuple[str, ...], idle: frozenset[str]) -> int:
-    """Index after the last word, or 0. Punctuation and idle words between are passed over, a new line is not."""
+def _match(found: list[Token], at: int, words: tuple[str, ...]) -> int:
+    """Index after the last word, or 0. Punctuation between is passed over, a new line is not."""
     for number, word in enumerate(words):
         skipped = 0
-        while number and at < len(found) and skipped < 3 and _passes(found[at], idle):
+        while number and at < len(found) and skipped < 3 and _passes(found[at]):
             at += 1
             skipped += 1
         if at >= len(found) or found[at].text != word:
@@ -73,8 +73,8 @@ def _match(found: list[Token], at: int, words: tuple[str, ...], idle: frozenset[
     return at
 
 
-def _passes(token: Token, idle: frozenset[str]) -> bool:
-    return (token.kind == "sign" and not means(token)) or token.text in idle
+def _passes(token: Token) -> bool:
+    return token.kind == "sign" and not means(token)
 
 
 def _touches_nothing(text: str, found: list[Token], at: int, after: int, question: OptionIndex) -> bool:

@@ -7,14 +7,13 @@ matching takes time linear in the text.
 
 from __future__ import annotations
 
-from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DENIED, DOUBTFUL, ORDINALS, STRONG
+from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DOUBTFUL, STRONG
 from snellen.formats.late_patterns import late_pattern
 
 MENTIONS = f"{BARE}-{CONFLICT}"
 X = f"[{MENTIONS}]"
 ANY_MENTION = X
 ANY = f"[{BARE}-{DOUBTFUL}]"
-ASIDE = late_pattern(f"[{BARE}-{CONFLICT}{DOUBTFUL}]")
 LABEL = f"[{BARE}{STRONG}{BOTH}{CONFLICT}]"
 ANY_LABEL = LABEL
 WORD = r"[^\W\d_]+"
@@ -112,12 +111,6 @@ POST_VERDICT = late_pattern(
     rf"|(?:answer|option|choice)\b|(?:correct|right|best|true|accurate|suitable|appropriate){_NO_NOUN})"
 )
 POST_VERDICT_CJK = late_pattern(rf"(?P<group>{X}) ?(?:选项|项)?是?(?:正确|最合适|最符合|对的|符合题意)")
-NAMES_ANSWER = late_pattern(
-    r"\b(?:answers?|ans|conclusion|verdict|solution|option|choice|correct|best (?:fit|guess|bet|match|candidate"
-    r"|description|explanation))\b|[✓✔✅☑]"
-)
-ANSWERS_ELSEWHERE = late_pattern(rf"\b{_EUROPEAN}|{_CHINESE}")
-
 _PRE = _any(
     "most very quite pretty fairly highly i'm going with lean leaning towards toward meant mean actually "
     "really still wait hmm "
@@ -134,77 +127,6 @@ _POST = _any(
 )
 DECLARED = late_pattern(rf"(?:{_PRE} ){{0,12}}{_GROUP}(?: {_POST}){{0,8}}")
 LEADING = late_pattern(rf"(?:{_PRE} ){{0,4}}{_GROUP}(?= [,;:-]| (?:{_REASON}|it|he|she|they|there|i)\b|因为)")
-_PREDICATE = _any("is are was has and or looks seems shows can could would does do appears cannot 是 有 fits matches")
-LEADING_STRONG = late_pattern(rf"[{STRONG}{BOTH}{CONFLICT}](?! (?:{_PREDICATE}|{WORD}n't)\b)(?! {X})")
-# "A: It is a dog", of who speaks as likely as of the option A.
-SPEAKER = late_pattern(rf"{LABEL} : (?:it's|it is|this is|that's|that is)(?: (?:a|an|the))? {X}")
-SAYS_NOTHING = late_pattern(rf"(?:{ANY}|[ .,:;!\n-])*")
-
-HYPOTHETICAL = late_pattern(r"\bif\b")
-HYPOTHESIS = late_pattern(r"\bif\b.{0,200}\b(?:were|was|had|would|could|might)\b")
-SETTLED = late_pattern(r"[,;] (?:so|therefore|hence|thus|which means|but (?:it|this|that|here|since|as))\b")
-# "Although it looks like A, ..."
-CONCESSION = late_pattern(r"(?:^|[.!?\n,;] )(?:although|even though|though|while)\b[^,;.!?\n]{0,200} ,")
-# "It has a tail like a cat", "dressed as a cow".
-LIKENESS = late_pattern(
-    rf"(?:(?<!looks )(?<!look )(?<!looked )(?<!looking )(?<!seems )(?<!seem )(?<!more )(?<!is )(?<!it's )(?<!most )"
-    rf"(?<!appears )(?<!sounds )(?<!feels )(?<!would )(?<!very )(?<!much )(?<!^)\blike"
-    rf"|\b(?:dressed|disguised|shaped) (?:up )?(?:as|like)|\bas if it were|\b(?:similar|related|comparable) to"
-    rf"|\bas (?!well ){WORD} as|\bthe size of|\bsame {WORD} as)(?: (?:a|an|the))? (?P<group>{X})"
-)
-# "Were it smaller, it would be X", "I would have said X".
-INVERTED = late_pattern(
-    r"(?:^|, |[.!?\n] )(?:were|had|should) (?:it|this|that|they|he|she|there)\b"
-    r"|(?:^|[,.;] )without\b[^.!?\n]{0,60} would (?:be|look|have)\b"
-    r"|\bwould have (?:said|been|guessed|picked|chosen)\b"
-)
-INVERTING = frozenset(("were", "had", "should", "would"))
-# "Option A would mean that ..."
-SUPPOSED = late_pattern(
-    rf"(?P<group>{X}) (?:would|could|might) (?:mean|require|need|imply|suggest|show|look|depict|involve|have)\b"
-)
-# "Not to be confused with a plain X, which means X".
-CONFUSED = late_pattern(
-    r"\b(?:(?:not (?:to )?|never |don't |cannot |should not |shouldn't )(?:be )?|be |is |are |easily |often )"
-    r"(?:confused?|mistaken?|mixed up) (?:it )?(?:with|for)\b[^;.!?\n]{0,200}"
-)
-# "Some may say X", "people often think it is X": no opinion of the reply's.
-_OTHERS = "some other others many people everyone everybody someone somebody students readers viewers observers"
-_OPINES = (
-    "say says think thinks guess guesses believe believes assume assumes argue argues claim claims suppose answer pick "
-    "choose mistake mistakes confuse confuses suggest expect call"
-)
-OTHERS_SAY = late_pattern(
-    rf"\b{_any(_OTHERS)}(?: (?:{_any(_OTHERS)}|of|them|might|may|could|would|will|often|sometimes|even|also|wrongly"
-    rf"|mistakenly)){{0,4}} {_any(_OPINES)}[^,;.!?\n]{{0,200}}"
-)
-# "One can imagine X", "which could also be found in X", "you'd find similar ones at X".
-IMAGINED = late_pattern(
-    r"\b(?:(?:one|you|we|they|i|it|this|that|which|they)(?:'d| would| can| could| may| might)(?: (?:also|even"
-    r"|easily|often))?"
-    r" (?:imagine|picture|find|expect|be (?:found|used|seen|expected))|imagine (?:that|how|if|a|an|the)"
-    r"|would (?:also )?expect)\b"
-    r"[^,;.!?\n]{0,160}"
-)
-WOULD_IF = late_pattern(r"\bwould (?:be|have|look|seem)\b[^.;!?\n]{0,80}? if\b")
-UNASSERTED = (
-    (WOULD_IF, frozenset(("would",))),
-    (IMAGINED, frozenset(("imagine", "find", "expect", "picture", "found", "used", "seen", "expected"))),
-    # Each with words of which it needs one.
-    (CONCESSION, frozenset(("although", "even", "though", "while"))),
-    (
-        LIKENESS,
-        frozenset(("like", "dressed", "disguised", "shaped", "as", "size", "similar", "related", "comparable", "same")),
-    ),
-    (SUPPOSED, frozenset(("would", "could", "might"))),
-    (CONFUSED, frozenset(("confuse", "confused", "mistaken", "mistake"))),
-    (OTHERS_SAY, frozenset(_OTHERS.split())),
-)
-FORCED_CHOICE = late_pattern(
-    r"\b(?:to|must|forced) (?:choose|guess|pick|answer|say|select|bet|decide)\b|\bi (?:choose|pick|guess)\b"
-    r"|\bif (?:(?:i'm|i am|i was|i were|really|hard) )?(?:pressed|pushed|forced|made to|i must|i had to|i have to)\b"
-)
-
 _FILL = _any(
     "a an the option options choice choices answer answers letter be been any either both of really actually exactly "
     "likely necessarily called to look looks like show shows see have has contain contains depict depicts match "
@@ -253,66 +175,7 @@ POST_DENIAL = late_pattern(
     rf"|(?:(?: {_AUX}){{1,4}} (?:not|never)|(?: {_AUX}){{0,4}} (?:cannot|{WORD}n't))(?: {_AUX}){{0,4}}"
     rf"(?P<soft>(?: {WORD})?))"
 )
-# "We can rule out A because ..., and C because ...": what is said of the first holds for the others.
-DENIED_TOO = late_pattern(rf"{DENIED}(?: {_REASON})[^.!?\n]{{0,120}}?(?: ,)? (?:and|nor) (?P<group>{X}) {_REASON}")
-BETTER_THAN = late_pattern(
-    rf"(?:\b(?:no|not|never)|n't)\b[^.!?\n]{{0,60}}? (?:better|closer|clearer|likelier|more "
-    rf"{WORD})[^.!?\n]{{0,40}}? than (?P<x>{X})"
-)
-# "A: 10 %, B: 80 %"
-SHARE = late_pattern(rf"(?P<x>{LABEL})(?: [:=-])? (?:\d[\d.,]* %|0[.,]\d+)")
-# "The wrong answer is A"; "A: no".
-WRONG_ANSWER = late_pattern(
-    rf"\b(?:{_WRONG}|worst|least (?:likely|plausible|suitable)|not the (?:right|correct|best)) (?:answers?|"
-    rf"options?|choices?|ones?|letters?|statements?|picks?)"
-    rf"{_ABOUT}(?: {_BE}){{1,3}}(?: {_LINK}){{0,4}} {_GROUP}"
-)
-LEAST = late_pattern(
-    rf"\b(?:least (?:likely|plausible|probable|suitable)|worst)(?: {WORD})?(?: {_BE}){{1,2}}(?: "
-    rf"{_LINK}){{0,2}} {_GROUP}"
-)
-# "It looks like a bus but isn't one"; "A describes a taxi, which does not match".
-BUT_WRONG = late_pattern(
-    rf"(?P<group>{X}(?=[^.,;!?\n{MENTIONS}]{{0,60}}(?: ,)? (?:but|yet|though)"
-    rf"(?: (?:it's|it|is|that's|that|this|actually|still|clearly|probably))* {_WRONG}"
-    rf"| (?:is|are|was|were) (?:missing|absent|gone|lacking|nowhere)\b))"
-)
-BUT_IS_NOT = late_pattern(
-    rf"{_GROUP}(?: ,)? (?:but|and|yet|though)(?: (?:it|this|that|actually|really|he|she))*"
-    r" (?:isn't|is not|it's not|wasn't|doesn't|does not|is actually not|not really)(?: (?:one|it|so|that|"
-    r"match|fit|really|actually))*(?= [.,;!?\n]|$)"
-)
-NOT_MATCHING = late_pattern(
-    rf"(?P<group>{X}[^.!?\n]{{0,60}}?) , which (?:does not|doesn't|is not|isn't|cannot|can't)(?: be)?"
-    r" (?:match|fit|apply|correspond|correct|right|present|visible|shown|seen|the case|possible)\b"
-)
-SAID_NO = late_pattern(
-    rf"{_GROUP}(?: ,)? [:=-] (?:no|nope|nah|not|wrong|incorrect|false|unlikely|impossible|excluded|ruled "
-    rf"out)\b(?! (?:doubt|question|other))"
-)
-# "A. taxi (not correct)"
-MARKED_WRONG = late_pattern(rf"{_GROUP}(?: -)? not (?:correct|right|true|it|possible|shown|visible)\b")
-SO_IS_DENIED = late_pattern(rf"\b{_WRONG}(?: [,;.])?(?: and)? so (?:is|are) {_GROUP}")
 POST_DENIAL_CJK = late_pattern(rf"{_GROUP} ?(?:选项)?[是都均]?(?:不对|不正确|错误|错的|不是|不符|不合适|错)")
-
-_OF_WRONG = frozenset(" ".join(_WRONG_WORDS.split()).replace("_", " ").split()) | {"worst", "least", "not"}
-DENIALS = (
-    # Each with words of which it needs one; those without are Chinese.
-    (WRONG_ANSWER, _OF_WRONG),
-    (LEAST, frozenset(("least", "worst"))),
-    (BUT_IS_NOT, frozenset(("but", "and", "yet", "though"))),
-    (NOT_MATCHING, frozenset(("which",))),
-    (SAID_NO, _OF_WRONG | {"no", "nope", "nah"}),
-    (MARKED_WRONG, frozenset(("not",))),
-    (PRE_DENIAL_CJK, frozenset[str]()),
-    (SO_IS_DENIED, frozenset(("so",))),
-    (POST_DENIAL_CJK, frozenset[str]()),
-    (BUT_WRONG, frozenset(("but", "yet", "though", "missing", "absent", "gone", "lacking", "nowhere"))),
-)
-
-CROSSES = frozenset("✗✘❌✕❎✖☒")
-CROSS = late_pattern("[✗✘❌✕❎✖☒]")
-CROSSED = late_pattern(rf"(?P<group>{X})[^\n✗✘❌✕❎✖☒✓✔✅☑]{{0,80}}?{CROSS.pattern}")
 
 _UNABLE = _any(
     "cannot can't can_not could_not couldn't unable_to not_able_to won't not_possible_to impossible_to difficult_to "
@@ -337,34 +200,5 @@ REFUSAL = late_pattern(
     r"|\b(?:please|kindly|could you) (?:provide|upload|share)\b"
     r"|无法|抱歉|对不起|不能(?:确定|回答|判断|看到|提供|协助)|不知道|不确定|请提供|看不到|没有(?:图片|图像|足够)"
 )
-# A sentence that begins with a refusal.
-REFUSED_AT_LAST = late_pattern(
-    rf"[.!?\n] (?:(?:but|so|therefore|however|overall|unfortunately)(?: ,)? )?i(?:'m"
-    rf"| am)? {_UNABLE}(?: {WORD}){{0,2}}? {_DO}\b"
-)
-CLAUSE_BREAK = late_pattern(r" [,;](?= |$)| (?:but|however|though|although|yet|但是|但|不过)\b|但是|不过")
-ASKS = late_pattern(
-    r"(?:^|(?<=[.!?\n] ))(?:(?:or|so|but) )?(?:is|are|could|might|was|does) (?:it|this|that|they|there|these)\b"
-    r"[^.!?\n]{0,200}\?"
-)
-CLAUSE_START = late_pattern(
-    rf" (?:[,;:.!?\n-]|but|because|since|as|so|that|which|who|when|while|and|if|although|though"
-    rf"|only|except|until|{ANY})(?= |$)"
-)
-SOMEHOW_DENIED = late_pattern(
-    r"(?:\bnot\b(?! (?:only|just|sure|far|certain|clear|easy|hard|difficult|least))|n't\b|\bnever\b|\bcannot\b"
-    r"|\bno\b(?! (?:doubt|question|mistake)))"
-)
 SENTENCE_END = late_pattern(r"[.!?\n](?: |$)")
-
-LIST_GAP = late_pattern(r"(?: (?:[,.;:|/\n-]|and|or|option|the|a|an))* ")
-LIST_END = late_pattern(r" ?(?:[.,;:!?\n|]|$)")
-
-# Over the plain text, lower case.
-UNKNOWN_LABEL = late_pattern(r"[(\[\"' ]*(?:[a-z]|\d{1,2})[)\].:\"' ]*")
-OPENINGS = late_pattern(r"(?:(?:the )?(?:correct )?answer is:? )?(?:(?:it|this) is |it's )?(?:(?:a|an|the) )?")
-ORDINAL = late_pattern(
-    r"(?:(?:it is|it's|i (?:would )?(?:choose|pick|say)|i'd say|the answer is|answer:) )?(?:the )?"
-    rf"(?:({'|'.join(ORDINALS)}|last)(?: one| option| choice| answer)|(?:option|choice|answer|number|no\."
-    rf"|#) ?(\d{{1,2}}))[.! ]*"
-)
+SAYS_NOTHING = late_pattern(rf"(?:{ANY}|[ .,:;!\n-])*")

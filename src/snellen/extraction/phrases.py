@@ -42,7 +42,6 @@ AUXILIARIES = words(
 )
 AFTER_RIGHT = words("next under behind above below in on beside near between over at after before inside beneath")
 RELATIONS = words("left right top bottom front above below before after older younger")
-QUANTIFIERS = words("both neither none")
 # What may stand before such a word that stands alone.
 OPENERS = words(
     "is was are were it's that's answer be says reads say maybe perhaps probably clearly definitely simply "
@@ -118,15 +117,6 @@ BEFORE_BARE = words(
     "clearly surely doubt take "
     "really still indeed answered prefer favour favor ans"
 )
-CLAUSE_STARTS = frozenset({"", ".", "!", "?", "\n", ",", ";", ":", "so", "but", "because", "that", "and"})
-VERBS_AFTER_BARE = words("is has seems looks shows matches fits appears best was can does describes represents")
 
-# For option texts "the dog is not moving" is no denial of the dog; these are.
-DENIES_TEXT = words(
-    "appear exist listed depicted mentioned included used found correct right true the present visible "
-    "shown there accurate answer seen possible"
-)
-NOT_ONLY = words("only just merely simply")
 AGREES = words("are you're that's")
 SUBJECTS = words("it he she they there i we you this that the")
-NO_WORDS = words("no nope not nah")

@@ -12,8 +12,6 @@ from snellen.reasons import NoChoiceReason
 RuleMethod = Literal["label", "label+text", "text"]
 """How rules find an option: by its label, by its label and its own text beside it, by its text alone."""
 Confidence = Literal["certain", "likely", "none"]
-Mode = Literal["standard", "strict"]
-"""Whether the texts of options count, or labels alone."""
 STATED = "stated as the answer"
 
 
@@ -25,7 +23,7 @@ class ExtractedChoice(Struct, frozen=True, omit_defaults=True):
     extraction_method: RuleMethod | None
     """How the option was found; None when none was."""
     confidence: Confidence
-    """`certain`: the reply says little else, or says so in words; `likely`: found inside a longer text."""
+    """`certain`: the reply plainly says so, and nothing else; `likely`: weighed, and probable enough."""
     detail: str = ""
     """One short phrase for the reader of a report."""
     span: tuple[int, int] | None = None
@@ -34,6 +32,8 @@ class ExtractedChoice(Struct, frozen=True, omit_defaults=True):
     """The reply kept the asked-for format: it names exactly one of the labels shown, as a label (either case)."""
     reason: NoChoiceReason | None = None
     """Why no option was found; None when one was."""
+    probability: float | None = None
+    """How probable the option is, calibrated; of an open reply the most probable one. None of published rules."""
     mentioned: tuple[int, ...] = ()
     """The places of all options that the reply names, of a rule by which a mention is enough."""
 

@@ -160,7 +160,8 @@ class ScoringSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How replies are read and scored. Scoring again with other settings asks the model nothing."""
 
     extractor: Annotated[str, Option(
-        "Rules that read replies: standard, strict, legacy:...", page="extraction.md")] = "standard"
+        "Rules that read replies: standard (standard?error=0.01: surer), strict, legacy:...",
+        page="extraction.md")] = "standard"
     likelihood_rule: Annotated[RuleChoice, Option(
         "How log-likelihoods are reduced; own: as each benchmark's entry says, mostly sum.")] = "own"
     metrics: Annotated[tuple[str, ...], Option(

@@ -161,7 +161,7 @@ class ScoredRun(Struct, frozen=True):
 def reading_limits(run: ScoredRun, benchmark: ScoredBenchmark) -> list[str]:
     """Why the rules that read a benchmark's replies may not read a right one to what was asked; empty where they do."""
     name = run.extractor_of(benchmark)
-    if name not in registry.targets("extractors"):  # kept by a package that is gone
+    if name.partition("?")[0] not in registry.targets("extractors"):  # kept by a package that is gone
         return []
     limits = (find_extractor(name).limit(labels) for labels in sorted(benchmark.labels_shown))
     return [f"{name} {limit}" for limit in dict.fromkeys(limits) if limit]

@@ -1,0 +1,113 @@
+"""Whether a sentence says what a question asks: "The cat chases the dog" of "Is the dog chasing the cat?"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+
+from snellen.extraction import languages, phrases
+from snellen.extraction.inflections import english_stem
+from snellen.formats.late_patterns import late_pattern
+
+_SMALL = (
+    phrases.DETERMINERS
+    | phrases.AUXILIARIES
+    | frozenset("there and so yes also indeed no not in the image picture photo shown here a an".split())
+)
+_WORD = late_pattern(r"[^\W_]+")
+_CLAUSE = late_pattern(r"[.!?\n;]|, (?:so|and|but|while)\b")
+_DENIES = late_pattern(
+    r"\b(?:not|no|never|neither|nor|none|without|cannot|nobody|nothing|nicht|kein\w*|pas|não|non|niet|geen|nie|не|нет"
+    r"|değil|bukan|tidak|không)\b|n't\b|不|没|ない|ません|않|없|아닙"
+)
+_LONGEST, _MOST_WORDS = 3_000, 60
+
+
+def content(text: str) -> list[str]:
+    """The stems of a text's words but the small ones, in order; the text in small letters."""
+    found = _WORD.findall(text)
+    return [english_stem(word) for word in found if word not in _SMALL and (len(word) > 1 or not word.isascii())]
+
+
+@lru_cache(maxsize=1)
+def _opposites() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+    stems = tuple(tuple(frozenset(map(english_stem, side)) for side in pair) for pair in languages.OPPOSITES)
+    return tuple(pair for one, other in stems for pair in ((one, other), (other, one)))
+
+
+def opposites(said: Collection[str], asked: Collection[str]) -> int:
+    """How many stems of a question have their contrary in what is said, and not themselves."""
+    said, asked = frozenset(said), frozenset(asked)
+    return sum(
+        1 for one, other in _opposites() if one & asked and not one & said and other & said and not other & asked
+    )
+
+
+_NAMES = (
+    "covered", "to the point", "words besides", "in order", "first word first", "second word first", "last word last",
+    "last word first", "opposites", "denials", "passive", "clause", "clause words",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def proposition(text: str, question: str) -> Mapping[str, float]:
+    """How the clause that comes nearest to a question's words has them, and in which order; the text in small
+    letters."""
+    best: tuple[float, tuple[float, ...]] = (0.0, (0.0,) * len(_NAMES))
+    asked = content(question.lower()[:_LONGEST])[:_MOST_WORDS]
+    for number, clause in enumerate(_CLAUSE.split(text[:_LONGEST])):
+        said = content(clause)[:_MOST_WORDS]
+        shared = [stem for stem in said if stem in asked]
+        if not shared:
+            continue
+        covered, to_the_point = len(frozenset(shared)) / len(frozenset(asked)), len(shared) / len(said)
+        rank = covered + to_the_point / 2
+        if rank <= best[0]:
+            continue
+        wanted = [stem for stem in asked if stem in shared]
+        best = rank, (
+            covered, to_the_point, len(said) - len(shared),
+            _common(shared, wanted) / min(len(shared), len(wanted)),
+            shared[0] == wanted[0], len(wanted) > 1 and shared[0] == wanted[1], shared[-1] == wanted[-1],
+            shared[0] == wanted[-1], opposites(said, asked), len(_DENIES.findall(clause)), " by " in clause, number,
+            len(said),
+        )  # fmt: skip
+    return {f"proposition {name}": float(value) for name, value in zip(_NAMES, best[1], strict=True)}
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """The length of the longest common subsequence."""
+    row = [0] * (len(other) + 1)
+    for item in one:
+        before = 0
+        for column, compared in enumerate(other, start=1):
+            before, row[column] = row[column], before + 1 if item == compared else max(row[column], row[column - 1])
+    return row[-1]
+
+
+_JUDGED = r"(?:statement|claim|caption|description|sentence|assertion|premise)(?: [\"“][^\"”]*[\"”])?"
+_VERDICT = late_pattern(
+    rf"\b(?:the|this|that|your)(?: (?:given|above))? {_JUDGED}(?:"
+    r" (?:is|was|seems|appears)(?: (?:therefore|thus|clearly|indeed|also|actually|to be))*(?P<is_not> not)? "
+    r"(?P<is>true|correct|right|accurate|false|incorrect|wrong|untrue|inaccurate)\b"
+    r"| (?P<fails>(?:does not|doesn't|fails to) )?(?P<does>match|matches|fit|fits|describe|describes)\b)"
+    r"|\bit (?:is|was|would be)(?P<it_is_not> not)? (?P<it_is>true|correct|right|accurate|false|incorrect|wrong|untrue"
+    r"|inaccurate)(?: to say)? that\b"
+)
+_RIGHT = frozenset("true correct right accurate".split())
+_WHETHER = late_pattern(r"\b(?:whether|if) $")
+
+
+def verdict_on_statement(text: str) -> int:
+    """1 where a reply calls the statement that it judges true, -1 where false, 0 where neither or both; the text in
+    small letters: "..., so the statement is false"."""
+    found = [match for match in _VERDICT.finditer(text) if not _WHETHER.search(text[: match.start()])]
+    verdicts = {1 if _holds(match) else -1 for match in found}
+    return verdicts.pop() if len(verdicts) == 1 else 0
+
+
+def _holds(verdict: re.Match[str]) -> bool:
+    if verdict["does"]:
+        return not verdict["fails"]
+    return ((verdict["is"] or verdict["it_is"]) in _RIGHT) != bool(verdict["is_not"] or verdict["it_is_not"])

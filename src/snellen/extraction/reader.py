@@ -1,0 +1,76 @@
+"""Which option a reply means where no rule says it for certain: a probability for each option, and for none.
+
+Boosted trees weigh the clues of a reply (`snellen.extraction.clues`). They have learnt from replies that people
+labelled (training/reader); what they say of hands they had not learnt from is what their probabilities were calibrated
+on (isotonic regression), and what the error rate of a reading is held by: a reading counts where, of all held-out
+readings at least as probable, no more than that share were wrong, one more than were seen being counted as wrong
+(conformal risk control, Angelopoulos et al. 2024, eq. 4).
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from snellen.extraction import clues
+from snellen.extraction.clues import Sight
+from snellen.extraction.trees import Trees
+
+Array = np.ndarray[Any, Any]
+MODEL = "reader.npz"
+
+
+class ReaderModel(NamedTuple):
+    """What the file of the reader holds."""
+
+    version: str
+    names: tuple[str, ...]
+    """The clues, in the order of a row."""
+    trees: Trees
+    scores: Array
+    """Ascending log odds ..."""
+    chances: Array
+    """... and how often an option with such odds was the one that a reader of the reply had named."""
+    limits: Array
+    """Ascending probabilities of a reading ..."""
+    errors: Array
+    """... and the bound on the share of wrong ones among the held-out readings from there on."""
+
+    def limit(self, error: float) -> float:
+        """The least probability from which on at most a share `error` of the readings is wrong; above 1 for none."""
+        enough = np.flatnonzero(self.errors <= error)
+        return float(self.limits[enough[0]]) if len(enough) else 2.0
+
+
+@lru_cache(maxsize=1)
+def model() -> ReaderModel:
+    """The reader that ships with Snellen."""
+    with files("snellen.extraction").joinpath(MODEL).open("rb") as file, np.load(file) as held:
+        arrays = {name: held[name] for name in held.files}
+    about = json.loads(str(arrays["about"]))
+    parts = {name: arrays[name] for name in ("roots", "column", "limit", "left", "right", "value")}
+    return ReaderModel(
+        about["version"],
+        tuple(about["names"]),
+        Trees(**parts, depth=about["depth"]),
+        *(arrays[name] for name in ("scores", "chances", "limits", "errors")),
+    )
+
+
+def probabilities(seen: Sight) -> Array:
+    """Of each option how probable it is that the reply means it: [options]. What is missing to 1 is for none."""
+    held = model()
+    names, rows = clues.rows(seen)
+    if tuple(names) != held.names:
+        raise AssertionError("the reader was trained on other clues: run training/reader/train.py")
+    return calibrated(held.trees.log_odds(np.array(rows, dtype=np.float64)), held)
+
+
+def calibrated(log_odds: Array, held: ReaderModel) -> Array:
+    """Probabilities that add up to 1 at most."""
+    chances = np.interp(log_odds, held.scores, held.chances)
+    return np.asarray(chances / max(1.0, float(chances.sum())))

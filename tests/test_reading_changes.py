@@ -1,0 +1,120 @@
+"""Replies and options changed in ways that must not change what is read, or only to open."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from snellen.extraction import ExtractedChoice, read_choice
+
+REPLIES = Path(__file__).parent / "replies"
+Case = dict[str, Any]
+
+
+def cases(*names: str, every: int = 1) -> list[Case]:
+    found = [json.loads(line) for name in names for line in (REPLIES / f"{name}.jsonl").read_text("utf-8").splitlines()]
+    return [case for case in found if not case["ambiguous"]][::every]
+
+
+def read(case: Case, **changes: Any) -> ExtractedChoice:
+    used = case | changes
+    return read_choice(used["reply"], used["options"], used["labels"], finish=used["finish"], question=used["question"])
+
+
+NATURAL = cases("natural-a", "natural-b", "natural-c", every=4)
+
+
+def test_full_stops_behind_options_turn_no_reading() -> None:
+    turned = []
+    for case in NATURAL:
+        before = read(case).choice
+        after = read(case, options=[f"{option.rstrip('.')}." for option in case["options"]]).choice
+        if None not in (before, after) and before != after:
+            turned.append(case["id"])
+    assert turned == []
+
+
+def test_options_in_another_order_are_read_alike_where_the_reply_has_no_labels() -> None:
+    turned, compared = [], 0
+    for case in NATURAL:
+        before = read(case)
+        if before.choice is None or before.extraction_method != "text":
+            continue
+        compared += 1
+        options = case["options"][::-1]
+        after = read(case, options=options).choice
+        if after is not None and options[after] != case["options"][before.choice]:
+            turned.append(case["id"])
+    assert compared > 20
+    assert turned == []
+
+
+def test_a_reply_cut_at_any_word_is_misread_hardly_ever() -> None:
+    wrong = total = 0
+    for case in NATURAL[::3]:
+        words = case["reply"].split(" ")
+        for count in range(1, len(words), max(1, len(words) // 12)):
+            reading = read(case, reply=" ".join(words[:count]), finish="length")
+            total += 1
+            wrong += reading.choice not in (None, case["gold"])
+    assert total > 150
+    assert wrong <= 0.02 * total
+
+
+def rows(case: Case) -> list[str]:
+    return [line for line in case["reply"].split("\n") if line.strip()]
+
+
+def test_rows_left_out_or_doubled_turn_no_reading() -> None:
+    turned, compared = [], 0
+    for case in cases("natural-b", "natural-c"):
+        lines = rows(case)
+        before = read(case).choice
+        if len(lines) < 3 or before is None:
+            continue
+        for at in range(len(lines)):
+            for changed in (lines[:at] + lines[at + 1 :], [*lines[:at], lines[at], *lines[at:]]):
+                compared += 1
+                after = read(case, reply="\n".join(changed)).choice
+                if after not in (None, before):
+                    turned.append((case["id"], at))
+    assert compared > 100
+    assert len(turned) <= 0.01 * compared
+
+
+def swapped() -> Iterator[Case]:
+    for case in cases("swaps"):
+        if case["kind"] in ("swap_other", "swap_antisymmetric", "comparison_converse", "passive", "converse"):
+            yield case
+
+
+def test_arguments_that_have_changed_places_invert_no_answer() -> None:
+    """A reader that compares bags of words says yes to these."""
+    everything = list(swapped())
+    readings = [(case, read(case).choice) for case in everything]
+    inverted = [case["id"] for case, choice in readings if choice is not None and choice != case["gold"]]
+    assert len(everything) >= 300
+    assert len(inverted) <= 0.02 * len(everything)
+
+
+@pytest.mark.parametrize("name", ["natural-a", "awkward-a", "swaps"])
+def test_what_is_certain_is_right_of_hands_that_the_reader_did_not_learn_from(name: str) -> None:
+    for case in cases(name):
+        reading = read(case)
+        assert reading.confidence != "certain" or reading.choice == case["gold"], case["id"]
+
+
+def test_switching_mechanisms_off_shows_what_they_earn() -> None:
+    sys.path.insert(0, str(Path(__file__).parent.parent / "bench"))
+    from ablate_extraction import KEPT, MECHANISMS, ablation, kept_cases
+
+    table = {name: counts for name, *counts in ablation(kept_cases(KEPT.glob("*.jsonl"), 25))}
+    assert list(table) == list(MECHANISMS)
+    lost, _, _, _ = table["the reader"]
+    assert lost > 20
+    assert all(counts[1] <= max(2, counts[0]) for counts in table.values())  # none costs more than it earns

@@ -1,0 +1,205 @@
+"""Train the reader of replies: `python training/reader/train.py [REPLIES.jsonl ...]` writes extraction/reader.npz.
+
+Without files it learns from `training/reader/replies/*.jsonl`, from `tests/replies/*.jsonl` but the sets that measure
+it (HELD_OUT), from the conformance cases, and from the replies of `made_replies.py`, which weigh less. A file is a
+hand. The trees grow in LightGBM (`pip install lightgbm`, 4.7 used), which nothing else needs; the file holds plain
+arrays. Probabilities and error rates come from readings of hands that the trees had not seen: the hands are dealt into
+folds, and each is read by trees that grew on the others. An error rate is that of natural replies (hands with that
+word in their names).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import lightgbm  # type: ignore[import-not-found]
+import numpy as np
+from made_replies import pairs, short_replies, walks
+
+from snellen.extraction import clues, reader
+from snellen.extraction.conformance import conformance_cases
+from snellen.extraction.full_reading import look_at
+from snellen.extraction.option_index import index_options
+
+HERE = Path(__file__).parent
+TESTS = HERE.parents[1] / "tests" / "replies"
+TARGET = HERE.parents[1] / "src" / "snellen" / "extraction" / reader.MODEL
+HELD_OUT = ("natural-a", "natural-b", "natural-c", "awkward-a", "awkward-b", "swaps")
+NATURAL = "natural"
+"""What the names of hands have that write as models do."""
+VERSION = "reader-1"
+FOLDS = 5
+WEIGHT_OF_MADE = 0.3
+GROWTH = {
+    "n_estimators": 600, "num_leaves": 63, "max_depth": 12, "learning_rate": 0.04, "min_child_samples": 10,
+    "extra_trees": True, "subsample": 0.8, "subsample_freq": 1, "colsample_bytree": 0.6, "reg_lambda": 3,
+    "random_state": 1, "deterministic": True, "force_row_wise": True, "n_jobs": 2, "verbose": -1,
+}  # fmt: skip
+
+Case = dict[str, Any]
+Array = np.ndarray[Any, Any]
+
+
+def hands(paths: Sequence[Path]) -> dict[str, list[Case]]:
+    """The replies that are not ambiguous, by who wrote them."""
+    found = {path.stem: [json.loads(line) for line in path.read_text("utf-8").splitlines()] for path in paths}
+    found |= {
+        "made-pairs": list(pairs()),
+        "made-short": list(short_replies()),
+        "made-walks": list(walks()),
+        "conformance": list(_conformance()),
+    }
+    return {name: [case for case in cases if not case["ambiguous"]] for name, cases in found.items()}
+
+
+def _conformance() -> Iterator[Case]:
+    for case in conformance_cases():
+        yield _case(case.reply, case.options, case.labels, "", case.expected, ambiguous=case.open_ok)
+
+
+def _case(
+    reply: str, options: Sequence[str], labels: Sequence[str], question: str, gold: int | None, *, ambiguous: bool
+) -> Case:
+    return {
+        "reply": reply, "options": options, "labels": labels, "question": question, "gold": gold, "finish": "stop",
+        "ambiguous": ambiguous,
+    }  # fmt: skip
+
+
+class Rows:
+    """What is to be learnt: a row for each option of each reply that is weighed."""
+
+    def __init__(self, cases: dict[str, list[Case]]) -> None:
+        rows, gold, reply, hand = [], [], [], []
+        self.names: list[str] = []
+        number = plain = wrong = 0
+        self.plain_of: Counter[str] = Counter()
+        """Of each hand how many replies say it plainly."""
+        for name, some in cases.items():
+            for case in some:
+                index = index_options(tuple(case["options"]), tuple(case["labels"]))
+                view = look_at(case["reply"], index, finish=case["finish"], question=case["question"])
+                if view.plain is not None:
+                    plain += 1
+                    wrong += view.plain.choice != case["gold"] and view.plain.choice is not None
+                    self.plain_of[name] += view.plain.choice is not None
+                    continue
+                self.names, values = clues.rows(view.seen)
+                rows += values
+                gold += [place == case["gold"] for place in range(len(values))]
+                reply += [number] * len(values)
+                hand += [name] * len(values)
+                number += 1
+        print(
+            f"{plain:,} replies say it plainly, {wrong} of them otherwise; {number:,} are weighed, {len(rows):,} rows"
+        )
+        self.rows, self.gold, self.reply = np.array(rows), np.array(gold, dtype=bool), np.array(reply)
+        self.hand = np.array(hand)
+        self.weight = np.where(np.char.startswith(self.hand, "made"), WEIGHT_OF_MADE, 1.0)
+
+
+def grown(rows: Rows, kept: Array) -> lightgbm.Booster:
+    trees = lightgbm.LGBMClassifier(**GROWTH)
+    trees.fit(rows.rows[kept], rows.gold[kept], sample_weight=rows.weight[kept])
+    return trees.booster_
+
+
+def held_out_odds(rows: Rows) -> Array:
+    """The log odds that trees which had not seen a hand give its rows: [rows]."""
+    fold = {name: number % FOLDS for number, name in enumerate(sorted(set(rows.hand)))}
+    folds = np.array([fold[name] for name in rows.hand])
+    odds = np.zeros(len(rows.gold))
+    for number in range(FOLDS):
+        odds[folds == number] = grown(rows, folds != number).predict(rows.rows[folds == number], raw_score=True)
+    return odds
+
+
+def isotonic(odds: Array, right: Array) -> tuple[Array, Array]:
+    """Pool adjacent violators: ascending odds, and the share that is right from there on."""
+    order = np.argsort(odds, kind="stable")
+    pools: list[list[float]] = []
+    for at in order:
+        pools.append([float(right[at]), 1.0, odds[at], odds[at]])
+        while len(pools) > 1 and pools[-2][0] / pools[-2][1] >= pools[-1][0] / pools[-1][1]:
+            last = pools.pop()
+            pools[-1] = [pools[-1][0] + last[0], pools[-1][1] + last[1], pools[-1][2], last[3]]
+    # A pool of a few at either end must not claim certainty: half a reply more of each kind.
+    shares = np.array([(some + 0.5) / (count + 1) for some, count, _, _ in pools])
+    middles = np.array([(low + high) / 2 for _, _, low, high in pools])
+    return middles, np.maximum.accumulate(shares)
+
+
+def bounds(rows: Rows, chances: Array) -> tuple[Array, Array]:
+    """Ascending probabilities of readings, and the bound on the share of wrong ones from each on, plain readings among
+    them. Of natural replies: adversarial ones are for learning, and no sample of what models say."""
+    readings = []
+    natural = np.char.find(rows.hand.astype(str), NATURAL) >= 0
+    for reply in np.unique(rows.reply[natural]):
+        at = np.flatnonzero(rows.reply == reply)
+        best = at[chances[at].argmax()]
+        readings.append((chances[best] / max(1.0, chances[at].sum()), not rows.gold[best]))
+    readings.sort(reverse=True)
+    limits, wrong = np.array([chance for chance, _ in readings]), np.cumsum([fault for _, fault in readings])
+    plain = sum(count for name, count in rows.plain_of.items() if NATURAL in name)
+    errors = (wrong + 1) / (plain + np.arange(len(readings)) + 2)
+    errors = np.minimum.accumulate(errors[::-1])[::-1]  # a limit may be as low as the bound allows
+    keep = np.unique(np.linspace(0, len(limits) - 1, 500).astype(int))[::-1]
+    return limits[keep], errors[keep]
+
+
+def arrays(booster: lightgbm.Booster) -> tuple[dict[str, Array], int]:
+    """The trees as `snellen.extraction.trees.Trees` has them."""
+    nodes: list[tuple[int, float, int, int, float]] = []
+    deepest = 0
+
+    def add(node: dict[str, Any], depth: int) -> int:
+        nonlocal deepest
+        deepest = max(deepest, depth)
+        place = len(nodes)
+        if "leaf_value" in node:
+            nodes.append((0, np.inf, place, place, node["leaf_value"]))
+            return place
+        nodes.append((node["split_feature"], node["threshold"], 0, 0, 0.0))
+        left, right = add(node["left_child"], depth + 1), add(node["right_child"], depth + 1)
+        nodes[place] = (node["split_feature"], node["threshold"], left, right, 0.0)
+        return place
+
+    roots = [add(tree["tree_structure"], 0) for tree in booster.dump_model()["tree_info"]]
+    column, limit, left, right, value = zip(*nodes, strict=True)
+    return {
+        "roots": np.array(roots, np.int32), "column": np.array(column, np.int16), "limit": np.array(limit),
+        "left": np.array(left, np.int32), "right": np.array(right, np.int32), "value": np.array(value, np.float32),
+    }, deepest  # fmt: skip
+
+
+def main(paths: Sequence[Path]) -> None:
+    rows = Rows(hands(paths))
+    odds = held_out_odds(rows)
+    real = ~np.char.startswith(rows.hand, "made")
+    scores, chances = isotonic(odds[real], rows.gold[real])
+    limits, errors = bounds(rows, np.interp(odds, scores, chances))
+    booster = grown(rows, np.full(len(rows.gold), True))
+    trees, depth = arrays(booster)
+    about = json.dumps({"version": VERSION, "names": rows.names, "depth": depth, "hands": sorted(set(rows.hand))})
+    np.savez_compressed(TARGET, about=about, scores=scores, chances=chances, limits=limits, errors=errors, **trees)  # type: ignore[arg-type]
+    reader.model.cache_clear()
+    own = reader.model().trees.log_odds(rows.rows[:2_000])
+    theirs = booster.predict(rows.rows[:2_000], raw_score=True)
+    print(f"{TARGET.name}: {TARGET.stat().st_size / 1e6:.2f} MB, {len(trees['column']):,} nodes, depth {depth}")
+    print(f"largest difference to the library's log odds: {abs(own - theirs).max():.1e}")
+    for error in (0.002, 0.005, 0.01, 0.02, 0.05):
+        limit = reader.model().limit(error)
+        print(f"at most {error:.1%} wrong: from a probability of {limit:.3f} on")
+
+
+if __name__ == "__main__":
+    shown = [Path(name) for name in sys.argv[1:]]
+    main(
+        shown
+        or sorted([*(HERE / "replies").glob("*.jsonl"), *(p for p in TESTS.glob("*.jsonl") if p.stem not in HELD_OUT)])
+    )
