@@ -170,10 +170,10 @@ def arrays(booster: lightgbm.Booster) -> tuple[dict[str, Array], int]:
         return place
 
     roots = [add(tree["tree_structure"], 0) for tree in booster.dump_model()["tree_info"]]
-    column, limit, left, right, value = zip(*nodes, strict=True)
+    column, limit, left, right, value = (np.array(part) for part in zip(*nodes, strict=True))
     return {
-        "roots": np.array(roots, np.int32), "column": np.array(column, np.int16), "limit": np.array(limit),
-        "left": np.array(left, np.int32), "right": np.array(right, np.int32), "value": np.array(value, np.float32),
+        "roots": np.array(roots, np.int32), "column": column.astype(np.int16), "limit": limit,
+        "children": np.stack([left, right], axis=1).ravel().astype(np.int32), "value": value.astype(np.float32),
     }, deepest  # fmt: skip
 
 

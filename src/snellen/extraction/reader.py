@@ -52,7 +52,7 @@ def model() -> ReaderModel:
     with files("snellen.extraction").joinpath(MODEL).open("rb") as file, np.load(file) as held:
         arrays = {name: held[name] for name in held.files}
     about = json.loads(str(arrays["about"]))
-    parts = {name: arrays[name] for name in ("roots", "column", "limit", "left", "right", "value")}
+    parts = {name: arrays[name] for name in ("roots", "column", "limit", "children", "value")}
     return ReaderModel(
         about["version"],
         tuple(about["names"]),

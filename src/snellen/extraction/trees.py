@@ -18,17 +18,17 @@ class Trees(NamedTuple):
     """[nodes]: which value of a row a node looks at."""
     limit: Array
     """[nodes]: up to it a row goes left."""
-    left: Array
-    right: Array
+    children: Array
+    """[2 x nodes]: of each node where a row goes to the left, then to the right."""
     value: Array
     """[nodes]: what a leaf adds to the log odds; 0 elsewhere."""
     depth: int
 
     def log_odds(self, rows: Array) -> Array:
         """The sum of the leaves that each row comes to: [rows, columns] -> [rows]."""
-        nodes = np.broadcast_to(self.roots, (len(rows), len(self.roots)))
-        lines = np.arange(len(rows))[:, None]
+        nodes = np.tile(self.roots, (len(rows), 1))
+        values, begins = rows.ravel(), np.arange(len(rows))[:, None] * rows.shape[1]
         for _ in range(self.depth):
-            goes_left = rows[lines, self.column[nodes]] <= self.limit[nodes]
-            nodes = np.where(goes_left, self.left[nodes], self.right[nodes])
-        return np.asarray(self.value[nodes].sum(axis=1, dtype=np.float64))
+            goes_right = values.take(begins + self.column.take(nodes)) > self.limit.take(nodes)
+            nodes = self.children.take(2 * nodes + goes_right)
+        return np.asarray(self.value.take(nodes).sum(axis=1, dtype=np.float64))
