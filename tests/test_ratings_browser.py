@@ -41,6 +41,7 @@ def test_a_form_is_filled_in_by_keys_kept_over_a_reload_and_read_back(tmp_path: 
             page.press("5", "4", "1", "3", "2", "Enter")
         page.press("3", "b", "2")
         page.open(made.path.as_uri())
+        page.wait_until("document.querySelector('output') !== null")
         assert page.run("document.querySelector('output').textContent") == "2 of 4; 2 not finished"
         page.run("go(99)")
         assert page.run("document.getElementById('gaps').textContent").startswith("2 of 4 items are not finished")
