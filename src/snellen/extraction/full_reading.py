@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from snellen.extraction import patterns, phrases, reader
-from snellen.extraction.clues import Sight, sight
+from snellen.extraction.clues import LONGEST_QUESTION, Sight, sight
 from snellen.extraction.exact_texts import exact_option, without_twins
 from snellen.extraction.foreign_patterns import REFUSED
 from snellen.extraction.normalisation import FinalAnswer, NormalisedReply, find_final_answer, normalise_reply
@@ -29,7 +29,6 @@ LOOKED_AT = 64_000
 and the last three."""
 READ_AT_MOST = 16_000
 """Characters of what is left that are read, by the same rule."""
-_LONGEST_QUESTION = 2_000
 
 
 def read_in_full(
@@ -68,7 +67,7 @@ def look_at(reply: str, index: OptionIndex, *, finish: str | None = None, questi
     spoken, left_out = _readable(shown)
     text = normalise_reply(spoken)
     cut = finish == "length" and part.end == len(reply) and not part.framed
-    about = frozenset(content(question.lower()[:_LONGEST_QUESTION]))
+    about = frozenset(content(question.lower()[:LONGEST_QUESTION]))
     seen = sight(skeleton(text.text, index, about), index, question, text.text, cut=cut)
     if not text.text.strip():
         return ReplyView(part, _nothing(part, finish), seen, text)
