@@ -38,13 +38,13 @@ MODES = ("standard", "strict")
 
 def test_standard_reads_the_unambiguous_cases_right() -> None:
     result = count_conformance("standard", [case for case in CASES if case.kind == "unambiguous"])
-    assert result.right / result.cases >= 0.96
+    assert result.right / result.cases >= 0.975
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_hardly_a_case_is_mislabelled(mode: str) -> None:
     named = [case.id for case in CASES if read(mode, case) not in (None, case.expected)]
-    assert len(named) <= 3
+    assert len(named) <= 1
 
 
 def test_what_is_certain_is_right() -> None:
@@ -158,6 +158,8 @@ def test_a_reading_has_a_probability_and_an_error_rate_decides_what_is_read() ->
     assert find_extractor("standard?error=0.5").read(reply, COLOURS, UPPER).choice == 1
     with pytest.raises(UnknownNameError, match="error"):
         find_extractor("standard?error=2")
+    with pytest.raises(UnknownNameError, match="no error rate that can be set"):
+        find_extractor("strict?error=0.1")
 
 
 def test_a_hit_is_a_label_and_never_a_text() -> None:

@@ -38,9 +38,8 @@ def said(reply: str, question: str, options: tuple[str, ...] = YES_NO, **more: s
     return None if choice is None else options[choice]
 
 
-def may_be(found: str | None, wanted: str | None) -> bool:
-    """What is wanted, or left open."""
-    return found in (wanted, None)
+LEFT_OPEN = None
+"""A reader of the reply would say, and Snellen does not: better than the contrary."""
 
 
 SWAPS = [(one, relation, other) for relation in RELATIONS for one, other in permutations(THINGS, 2)]
@@ -59,8 +58,8 @@ def test_a_statement_about_the_same_things_in_the_other_order_is_no_yes() -> Non
 @pytest.mark.parametrize(
     ("reply", "answer"),
     [
-        ("The laptop is behind the cat, so the statement is false.", "no"),
-        ("The laptop is behind the cat, so the statement is not correct.", "no"),
+        ("The laptop is behind the cat, so the statement is false.", LEFT_OPEN),
+        ("The laptop is behind the cat, so the statement is not correct.", LEFT_OPEN),
         ("The laptop is behind the cat. This statement is true.", "yes"),
         ("The laptop is behind the cat, but only from the left.", "yes"),
         ("The laptop is behind the cat in the image.", "yes"),
@@ -69,7 +68,7 @@ def test_a_statement_about_the_same_things_in_the_other_order_is_no_yes() -> Non
     ],
 )
 def test_a_verdict_on_the_statement_counts_for_more_than_its_words(reply: str, answer: str | None) -> None:
-    assert may_be(said(reply, "Is the laptop behind the cat?"), answer)
+    assert said(reply, "Is the laptop behind the cat?") == answer
 
 
 @pytest.mark.parametrize(
@@ -81,22 +80,22 @@ def test_a_verdict_on_the_statement_counts_for_more_than_its_words(reply: str, a
     ],
 )
 def test_the_verb_that_opens_a_question_may_stand_elsewhere(reply: str, question: str, answer: str | None) -> None:
-    assert may_be(said(reply, question), answer)
+    assert said(reply, question) == answer
 
 
 @pytest.mark.parametrize(
     ("reply", "answer"),
     [
         ("The man is taller.", "taller"),
-        ("The man is shorter than the woman.", "shorter"),
-        ("Compared to the woman, the man is taller.", "taller"),
+        ("The man is shorter than the woman.", LEFT_OPEN),
+        ("Compared to the woman, the man is taller.", LEFT_OPEN),
         ("The woman is taller.", "shorter"),
         ("The woman is taller than the man.", "shorter"),
         ("The woman is shorter, so the man is taller.", "taller"),
     ],
 )
 def test_a_comparison_is_of_the_one_that_the_question_asks_about(reply: str, answer: str | None) -> None:
-    assert may_be(said(reply, "Is the man taller or shorter than the woman?", ("taller", "shorter")), answer)
+    assert said(reply, "Is the man taller or shorter than the woman?", ("taller", "shorter")) == answer
 
 
 WALK = "\n".join(f"* **{label}. {text}** There is none." for label, text in zip(LABELS, SENTENCES, strict=True))
@@ -108,9 +107,9 @@ def test_an_answer_is_not_taken_back_by_a_word_about_each_option_that_ends_in_a_
     reply = f"The correct answer is **{LABELS[place]}. {SENTENCES[place]}**{gap}Here's why:\n\n{WALK}"
     assert said(reply, "", SENTENCES) == SENTENCES[place]
     for end in (len(reply) - 3, len(reply) - 20, len(reply) // 2 + 30):
-        assert may_be(said(reply[:end], "", SENTENCES, finish="length"), SENTENCES[place])
+        assert said(reply[:end], "", SENTENCES, finish="length") == SENTENCES[place]
     in_a_line = reply.replace("* ", "").replace("\n", " ")
-    assert may_be(said(in_a_line, "", SENTENCES), SENTENCES[place])
+    assert said(in_a_line, "", SENTENCES) == SENTENCES[place]
 
 
 @pytest.mark.parametrize("opening", ["Let's look at each option:", "Looking at the picture, step by step:"])
@@ -121,9 +120,9 @@ def test_a_walk_through_the_options_that_is_cut_off_names_none(opening: str) -> 
         assert said(reply[:end], "", SENTENCES, finish="length") is None
 
 
-def test_a_line_that_calls_its_option_right_is_an_answer() -> None:
+def test_a_line_that_calls_its_option_right_turns_no_answer() -> None:
     walk = WALK.replace(f"{SENTENCES[2]}** There is none.", f"{SENTENCES[2]}** This is the correct answer.")
-    assert may_be(said(f"Let's look at each option:\n{walk}", "", SENTENCES), SENTENCES[2])
+    assert said(f"Let's look at each option:\n{walk}", "", SENTENCES) is LEFT_OPEN
 
 
 @pytest.mark.parametrize("blanks", [" " * 64_000, "\n" * 64_000, "\t \n" * 20_000, "\u3000" * 64_000])
@@ -156,7 +155,7 @@ def test_long_runs_of_blanks_say_nothing(blanks: str) -> None:
 )
 def test_verdicts_in_other_words(reply: str, answer: str | None) -> None:
     question = "The horse is pulling the cart. Is this right?"
-    assert may_be(said(reply, question), answer)
+    assert said(reply, question) == answer
     truth = {"yes": "True", "no": "False", None: None}[answer]
     assert said(reply, "True or false? The horse is pulling the cart.", ("True", "False")) in (truth, None)
 
@@ -165,18 +164,18 @@ def test_verdicts_in_other_words(reply: str, answer: str | None) -> None:
     ("question", "reply", "answer"),
     [
         ("Is the dog chasing the cat?", "The dog is being chased by the cat.", None),
-        ("Was the cake eaten by the dog?", "The cake was eaten by the dog.", "yes"),
-        ("Is the man standing by the car?", "The man is standing by the car.", "yes"),
+        ("Was the cake eaten by the dog?", "The cake was eaten by the dog.", LEFT_OPEN),
+        ("Is the man standing by the car?", "The man is standing by the car.", LEFT_OPEN),
     ],
 )
 def test_who_does_and_who_is_done_to_change_places(question: str, reply: str, answer: str | None) -> None:
-    assert may_be(said(reply, question), answer)
+    assert said(reply, question) == answer
 
 
 def test_words_that_things_share_tell_none_of_them_apart() -> None:
     question, speeds = "Is the red car faster or slower than the blue car?", ("faster", "slower")
-    assert may_be(said("The blue car appears to be faster than the red car.", question, speeds), "slower")
-    assert may_be(said("The red car appears to be faster than the blue car.", question, speeds), "faster")
+    assert said("The blue car appears to be faster than the red car.", question, speeds) is LEFT_OPEN
+    assert said("The red car appears to be faster than the blue car.", question, speeds) is LEFT_OPEN
 
 
 def test_options_that_are_called_wrong_behind_their_full_stop_are_no_sentences_of_their_own() -> None:

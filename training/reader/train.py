@@ -29,7 +29,7 @@ from snellen.extraction.option_index import index_options
 HERE = Path(__file__).parent
 TESTS = HERE.parents[1] / "tests" / "replies"
 TARGET = HERE.parents[1] / "src" / "snellen" / "extraction" / reader.MODEL
-HELD_OUT = ("natural-a", "natural-b", "natural-c", "awkward-a", "awkward-b", "swaps")
+HELD_OUT = ("natural-a", "natural-b", "natural-c", "awkward-a", "awkward-b", "swaps", "other-near-misses")
 NATURAL = "natural"
 """What the names of hands have that write as models do."""
 VERSION = "reader-1"

@@ -6,6 +6,7 @@ The rules behind published numbers stand beside the suites whose papers printed 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -27,21 +28,21 @@ def __getattr__(name: str) -> Any:
 
 
 def find_extractor(name: str) -> NamedExtractor:
-    """An extractor by its name; `standard?error=0.01` allows the reference extractor that share of wrong readings.
+    """An extractor by its name; `NAME?error=0.01` is one of which that share of the readings may be wrong.
 
-    Raises UnknownNameError for an extractor that nobody has, and for an error rate that is none.
+    Raises UnknownNameError for an extractor that nobody has, and for an error rate that is none or cannot be set.
     """
     base, _, error = name.partition("?error=")
-    if base == "standard" and error:
-        return _allowing(name, error)
-    extractor: NamedExtractor = registry.find("extractors", name)
-    return extractor
+    extractor: NamedExtractor = registry.find("extractors", base)
+    if not error:
+        return extractor
+    if extractor.allowing is None:
+        raise UnknownNameError(f"extractor {name!r}: {base} has no error rate that can be set")
+    return _with_error(extractor.allowing, name, error)
 
 
 @lru_cache(maxsize=64)
-def _allowing(name: str, error: str) -> NamedExtractor:
-    from snellen.extraction.standard import allowing
-
+def _with_error(allowing: Callable[[float], NamedExtractor], name: str, error: str) -> NamedExtractor:
     try:
         share = float(error)
     except ValueError:

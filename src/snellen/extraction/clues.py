@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -79,10 +79,10 @@ class Sight(NamedTuple):
     text: str
     """The reply in small letters, without markup."""
 
-    def places(self, *among: frozenset[int]) -> frozenset[int]:
+    def places(self, offsets: Iterable[int] | None = None) -> frozenset[int]:
         """The options that are named at some offsets, or anywhere."""
-        offsets = among[0] if among else frozenset(self.whole.offsets)
-        return frozenset(place for offset in offsets for place in self.whole.at[offset].places)
+        some = self.whole.offsets if offsets is None else offsets
+        return frozenset(place for offset in some for place in self.whole.at[offset].places)
 
 
 def sight(whole: Skeleton, index: OptionIndex, question: str, text: str, *, cut: bool) -> Sight:

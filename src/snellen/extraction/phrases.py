@@ -41,7 +41,6 @@ AUXILIARIES = words(
     "must get gets got it its he she they we you i him them one ones it's he's she's they're there's that's i'm"
 )
 AFTER_RIGHT = words("next under behind above below in on beside near between over at after before inside beneath")
-RELATIONS = words("left right top bottom front above below before after older younger")
 # What may stand before such a word that stands alone.
 OPENERS = words(
     "is was are were it's that's answer be says reads say maybe perhaps probably clearly definitely simply "

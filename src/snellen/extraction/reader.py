@@ -1,10 +1,11 @@
 """Which option a reply means where no rule says it for certain: a probability for each option, and for none.
 
-Boosted trees weigh the clues of a reply (`snellen.extraction.clues`). They have learnt from replies that people
-labelled (training/reader); what they say of hands they had not learnt from is what their probabilities were calibrated
-on (isotonic regression), and what the error rate of a reading is held by: a reading counts where, of all held-out
-readings at least as probable, no more than that share were wrong, one more than were seen being counted as wrong
-(conformal risk control, Angelopoulos et al. 2024, eq. 4).
+Boosted trees weigh the clues of a reply (`snellen.extraction.clues`). They have learnt from labelled replies
+(training/reader); what they say of hands they had not learnt from is what their probabilities were calibrated on
+(isotonic regression). A reading counts where, of all held-out readings at least as probable, no more than the share
+that was asked for were wrong, one more than were seen being counted as wrong, as in conformal risk control
+(Angelopoulos et al. 2024). That share is a ratio, and falls with the probability by and large only, so the rate is
+measured and not guaranteed.
 """
 
 from __future__ import annotations

@@ -79,6 +79,8 @@ class NamedExtractor(Struct, frozen=True):
     """Heading of its column in the table of all conformance cases; it has none when empty."""
     limit: Callable[[Sequence[str]], str] = no_limit
     """Why a right reply may go unread where options are shown with these labels, or none; empty where it is read."""
+    allowing: Callable[[float], NamedExtractor] | None = None
+    """The same extractor where so great a share of its readings may be wrong; None where none can be set."""
 
 
 def no_choice(reason: NoChoiceReason) -> ExtractedChoice:

@@ -112,5 +112,5 @@ def allowing(error: float) -> NamedExtractor:
     return NamedExtractor(f"{VERSION}?error={error:g}", partial(read_choice, error=error), "standard")
 
 
-STANDARD = NamedExtractor(VERSION, read_choice, "standard")
+STANDARD = NamedExtractor(VERSION, read_choice, "standard", allowing=allowing)
 STRICT = NamedExtractor(f"{VERSION}-strict", read_by_label, "strict", labels_alone)
