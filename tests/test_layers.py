@@ -33,6 +33,7 @@ LAYERS = (
         "paths",
         "conditions",
         "drafts",
+        "annotations",
         "quantities",
         "dates",
         "formats",

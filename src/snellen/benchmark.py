@@ -44,6 +44,47 @@ class BenchmarkCounts(Struct, frozen=True):
     """Questions set apart, which are shown with their answers and never asked."""
 
 
+class ItemCheck(Struct, frozen=True, omit_defaults=True):
+    """What a check of every question found before a benchmark was made of those that passed."""
+
+    name: str
+    """Its name in the registry's group of checks."""
+    checked: int
+    failed: int
+    repaired: int = 0
+    """Of those that failed, how many passed with other distractors."""
+    by: tuple[str, ...] = ()
+    """The models that were asked, if any."""
+    detail: str = ""
+    """In words what it came to, such as the accuracy of models that saw no picture."""
+
+
+class ErrorBound(Struct, frozen=True, omit_defaults=True):
+    """What an audit by people says of the share of bad questions."""
+
+    drawn: int
+    """Questions that were labelled, drawn at random of `of`."""
+    of: int
+    bad: int
+    """Of those drawn, how many are bad; what raters could not settle counts as bad."""
+    at_most: float
+    """The most that the share of bad questions can be, an exact upper bound."""
+    level: float = 0.95
+    raters: tuple[str, ...] = ()
+    disagreements: int = 0
+    """Questions on which the raters differed before they were settled."""
+
+
+class Verification(Struct, frozen=True, omit_defaults=True):
+    """What a benchmark's questions have passed, and what people found in a sample of them."""
+
+    candidates: int
+    """Questions before any was checked."""
+    kept: int
+    checks: tuple[ItemCheck, ...] = ()
+    bound: ErrorBound | None = None
+
+
 class BuildInfo(Struct, frozen=True, omit_defaults=True):
     """How a benchmark was built, besides its entry."""
 
@@ -85,6 +126,8 @@ class BenchmarkManifest(Struct, frozen=True):
     """SHA-256 of each file of records; those of pictures are their names."""
     answer_tags: tuple[str, ...] = ()
     """Names of tags that tell something of the answers and stand beside them."""
+    verification: Verification | None = None
+    """What its questions have passed before they were taken in; None where nothing was checked."""
 
 
 class RandomPart(Struct, frozen=True):
