@@ -47,7 +47,7 @@ class TextLine(Struct, frozen=True):
     box: Box | None = None
 
 
-class AskedQuestion(Struct, frozen=True):
+class OpenQuestion(Struct, frozen=True):
     """An open question about a picture with the answers that are accepted, the usual one first."""
 
     question: str
@@ -74,7 +74,7 @@ class AnnotatedPicture(Struct, frozen=True):
     """Whether every object of the source's names is listed, so that a name that is missing is not in the picture."""
     relations: tuple[Relation, ...] = ()
     captions: tuple[str, ...] = ()
-    questions: tuple[AskedQuestion, ...] = ()
+    questions: tuple[OpenQuestion, ...] = ()
     is_dialogue: bool = False
     """Whether the questions are rounds of one talk."""
     texts: tuple[TextLine, ...] = ()

@@ -44,7 +44,7 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     seed: int = 0
 
 
-class AnnotatedPicture(Struct, frozen=True):
+class PictureObjects(Struct, frozen=True):
     """A picture and the distinct names of its objects, in the order of their first annotation."""
 
     image: str
@@ -89,7 +89,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             )
 
 
-def _draw(pictures: Sequence[AnnotatedPicture], chosen: Params) -> list[AnnotatedPicture]:
+def _draw(pictures: Sequence[PictureObjects], chosen: Params) -> list[PictureObjects]:
     """The same pictures for all three rules, in the order of the file."""
     if not chosen.pictures:
         return list(pictures)
@@ -98,7 +98,7 @@ def _draw(pictures: Sequence[AnnotatedPicture], chosen: Params) -> list[Annotate
 
 
 def object_questions(
-    pictures: Sequence[AnnotatedPicture], chosen: Params, rng: random.Random
+    pictures: Sequence[PictureObjects], chosen: Params, rng: random.Random
 ) -> Iterator[list[tuple[str, Literal["yes", "no"]]]]:
     """For each picture the names asked for, each with its label: one that is there, one that is not, and so on.
 
@@ -125,7 +125,7 @@ def object_questions(
         yield labelled_names
 
 
-def _ranking(pictures: Sequence[AnnotatedPicture], negatives: NegativeRule) -> Callable[[str], list[str]]:
+def _ranking(pictures: Sequence[PictureObjects], negatives: NegativeRule) -> Callable[[str], list[str]]:
     """(object) -> the names to try after it, the likeliest first; none to draw from all."""
     if negatives == "random":
         return lambda positive: []
@@ -156,7 +156,7 @@ class _Line(Struct, frozen=True):
     objects: list[str]
 
 
-def _read(path: Path) -> list[AnnotatedPicture]:
+def _read(path: Path) -> list[PictureObjects]:
     if path.suffix == ".jsonl":
         pictures = [_of_line(line, where) for where, line in json_lines(path, _Line)]
     else:
@@ -166,16 +166,16 @@ def _read(path: Path) -> list[AnnotatedPicture]:
     return pictures
 
 
-def _of_line(line: _Line, where: str) -> AnnotatedPicture:
+def _of_line(line: _Line, where: str) -> PictureObjects:
     if any(not name.strip() for name in line.objects):
         raise DataError(f"{where}: the name of an object is empty")
-    return AnnotatedPicture(line.image, tuple(dict.fromkeys(name.strip() for name in line.objects)), where)
+    return PictureObjects(line.image, tuple(dict.fromkeys(name.strip() for name in line.objects)), where)
 
 
-def _of_instances(path: Path) -> list[AnnotatedPicture]:
+def _of_instances(path: Path) -> list[PictureObjects]:
     instances = read_instances(path, Path())
     return [
-        AnnotatedPicture(
+        PictureObjects(
             str(file),
             tuple(
                 dict.fromkeys(
