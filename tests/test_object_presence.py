@@ -18,7 +18,7 @@ from snellen.benchmark import Benchmark
 from snellen.catalogue import entries
 from snellen.catalogue.entries import with_params
 from snellen.errors import DataError, UnknownNameError
-from snellen.readers.object_presence import AnnotatedPicture, Params, object_questions
+from snellen.readers.object_presence import PictureObjects, Params, object_questions
 from snellen.scoring.answers import open_answers
 
 ROOM = [
@@ -31,7 +31,7 @@ ROOM = [
 
 def asked(rule: str, pictures: list[tuple[str, tuple[str, ...]]], **settings: Any) -> list[list[str]]:
     """The names that are asked for and are not there, by picture."""
-    drawn = [AnnotatedPicture(image, objects) for image, objects in pictures]
+    drawn = [PictureObjects(image, objects) for image, objects in pictures]
     chosen = Params(negatives=rule, **settings)  # type: ignore[arg-type]
     return [[name for name, label in one if label == "no"] for one in object_questions(drawn, chosen, random.Random(0))]
 
