@@ -16,7 +16,7 @@ from snellen_server.arena_ratings.rating import ArenaRating, Term, rate_votes
 
 DIGITS = 4
 """Decimals of a rating that two computations must share. Sums in another order differ by some 1e-9."""
-PACKAGES = ("numpy", "scipy", "evalica")
+PACKAGES = ("numpy", "scipy")
 
 
 class Snapshot(Struct, frozen=True):
