@@ -196,7 +196,9 @@ def test_the_longest_reply_is_each_benchmarks_own_or_the_one_asked_for(questions
 
 def test_a_run_with_another_longest_reply_is_another_run(questions: Benchmark, tmp_path: Path) -> None:
     sn.evaluate("snellen:oracle", str(questions.folder), name="one")
-    with pytest.raises(sn.StoreError, match="other templates or decoding"):
+    with pytest.raises(
+        sn.StoreError, match=r"a run with max-new-tokens the benchmark's, now 64; choose another --name"
+    ):
         sn.evaluate("snellen:oracle", str(questions.folder), max_new_tokens=64, name="one")
 
 

@@ -123,5 +123,10 @@ def test_a_name_can_be_registered(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_short_name_is_the_one_benchmark_of_that_name_or_that_of_the_suite_that_claims_it() -> None:
     assert [spec.name for spec in select("MMStar")] == ["modern/mmstar"]
     assert [spec.name for spec in select("dev_en")] == ["mmbench/dev-en"]
+    assert (
+        [spec.name for spec in select("MMBench_DEV_EN")]
+        == ["mmbench/dev-en"]
+        == [spec.name for spec in select("mmbench_en_dev")]
+    )
     with pytest.raises(DataError, match=r"sroie is lvlm-ehub/sroie and reform-eval/sroie and .*; name one"):
         select("sroie")

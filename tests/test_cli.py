@@ -330,3 +330,45 @@ def test_on_a_terminal_benchmarks_stand_by_suite(
     code, out, _ = small.command(capsys, "list")
     assert code == 0 and "Benchmarks of today's model cards" in out and "mmmu-pro-vision" in out
     assert "modern/mmmu" not in out and len(out.splitlines()) < 120
+
+
+def test_words_of_other_tools_lead_to_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    for word, verb in {"eval": "run", "tasks": "list", "download": "fetch", "eval-only": "score"}.items():
+        code, _, error = run(capsys, word, "anything")
+        assert (code, error) == (2, f"snellen: unknown command {word!r}; it is `snellen {verb}`\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gpt-4o", "openai:gpt-4o"),
+        ("openai/gpt-4o", "openai:gpt-4o"),
+        ("claude-sonnet", "anthropic:claude-sonnet"),
+        ("Qwen/Qwen2-VL-7B-Instruct", "hf:Qwen/Qwen2-VL-7B-Instruct"),
+    ],
+)
+def test_a_model_as_other_tools_write_it_is_told_as_we_do(
+    name: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, error = run(capsys, "run", name, "eyechart/count")
+    assert (code, error) == (2, f"snellen: model {name!r} has no scheme; did you mean {meant}?\n")
+
+
+def test_the_help_of_run_begins_with_the_options_that_most_need(capsys: pytest.CaptureFixture[str]) -> None:
+    _, shown, _ = run(capsys, "run", "--help")
+    titles = re.findall(r"^(\S.*):$", shown, re.MULTILINE)
+    assert titles == [
+        "Options that most runs need",
+        "What is asked, and how",
+        "How the work is done",
+        "How replies are read and scored",
+        "Models as judges",
+        "Other options",
+    ]
+    first = shown.partition("What is asked, and how:")[0]
+    assert len(re.findall(r"^  (?:-\w, )?--", first, re.MULTILINE)) <= 13
+    assert len(set(re.findall(r"--[a-z-]+", shown))) > 50
+
+
+def test_list_takes_words_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "list", "spatial", "--json")[1] == run(capsys, "list", "benchmarks", "spatial", "--json")[1]

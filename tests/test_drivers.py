@@ -243,7 +243,7 @@ def test_an_object_that_is_no_model_is_refused(questions: Benchmark, tmp_path: P
 @pytest.mark.parametrize(
     ("spec", "kind", "fault"),
     [
-        ("gpt-4", ModelError, "model 'gpt-4' has no scheme; write for example hf:org/name"),
+        ("gpt-4", ModelError, "model 'gpt-4' has no scheme; did you mean openai:gpt-4?"),
         ("snellen:", ModelError, "has no scheme"),
         ("snelen:tiny", UnknownNameError, "unknown model 'snelen'; did you mean snellen"),
         ("snellen:orcale", UnknownNameError, "unknown embedded model 'orcale'; did you mean oracle"),
@@ -391,9 +391,9 @@ def test_another_model_other_wording_or_other_data_do_not_mix_with_a_run(questio
         StoreError, match=r"a run of another model \(model was slow, is slower\); choose another --name"
     ):
         run(Other(), questions, "vanilla", tmp_path)
-    with pytest.raises(StoreError, match="other templates or decoding"):
+    with pytest.raises(StoreError, match=r"with temperature 0\.0, now 1\.0; choose"):
         run(Slow(), questions, "vanilla", tmp_path, temperature=1.0)
-    with pytest.raises(StoreError, match="other templates or decoding"):
+    with pytest.raises(StoreError, match="with prefix True, now False; choose"):
         run(Slow(), questions, "vanilla", tmp_path, prefix=False)
     changed = small.built(small.rows(11), tmp_path / "changed")
     with pytest.raises(StoreError, match=f"was run on version {questions.manifest.version} of mine, which is now"):

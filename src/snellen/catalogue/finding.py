@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 
 from snellen import registry
 from snellen.catalogue.cards import benchmarks_seen
@@ -27,8 +28,8 @@ def suite_members() -> dict[str, list[str]]:
 
 
 def select(pattern: str) -> tuple[BenchmarkSpec, ...]:
-    """Entries for a name, a glob (`eyechart/*`), a suite, a suite's part (`eyechart:spatial`), or a name without its
-    suite; of several benchmarks the latter is the one of a suite that claims short names.
+    """Entries for a name, a glob (`eyechart/*`), a suite, a suite's part (`eyechart:spatial`), a name without its
+    suite (of several benchmarks that of a suite that claims short names), or the same words in another order.
 
     Raises UnknownNameError with similar names when there are none, and DataError for a short name that several have.
     """
@@ -43,7 +44,14 @@ def select(pattern: str) -> tuple[BenchmarkSpec, ...]:
     chosen = tuple(catalogue[name] for name in catalogue if fnmatch.fnmatchcase(name, pattern)) or _by_short(pattern)
     if chosen:
         return chosen
+    if len(same_words := [name for name in catalogue if _words(name) == _words(pattern)]) == 1:
+        return (catalogue[same_words[0]],)
     raise registry.unknown("benchmark", pattern, [*catalogue, *groups])
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name, as other harnesses write it too: MMBench_DEV_EN and mmbench_en_dev are mmbench/dev-en."""
+    return sorted(re.split(r"[^a-z0-9]+", name.casefold()))
 
 
 def _by_short(pattern: str) -> tuple[BenchmarkSpec, ...]:

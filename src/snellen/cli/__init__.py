@@ -24,43 +24,61 @@ if TYPE_CHECKING:
     from snellen.cli.bars import FetchBar
 
 _VERBS: dict[str, dict[str, str]] = {
-    "Benchmarks": {
-        "list": "Show benchmarks, suites, studies, models, protocols, metrics, model cards or fetched data.",
-        "build": "Make a benchmark from its source, or from your own questions.",
-        "init": "Start a benchmark of your own from questions and pictures.",
-        "verify": "Compare official files with the paper's tables, or places on the network with what is known.",
-        "import": "Make benchmarks from data published in another form.",
-        "fetch": "Fetch the files that benchmarks are built from, as `run` and `build` do; or remove them.",
-        "sample": "Draw a sample of a benchmark, or study how well samples predict full scores.",
-        "paper": "Show and check the tables of suites' papers, with runs beside their models.",
-        "analyse": "Show what papers and runs say about groups of models: architecture, data, options.",
-        "lint": "Check a benchmark: repetitions, leaks, baselines that need no picture.",
-    },
-    "Runs": {
-        "demo": "Evaluate the embedded models on the embedded eye chart.",
-        "check": "See whether a model sees: what changes when the picture does.",
+    "Most of what you need": {
         "run": "Evaluate a model on benchmarks; the same command resumes a stopped run.",
-        "study": "Carry out a study: many runs that differ in one thing or several, and what they say together.",
-        "score": "Read and score a run again, without asking the model.",
-        "mend": "Set aside what is damaged in a run's journals, so that it goes on.",
-        "compare": "Compare runs question by question: differences, tests, ranks, flips.",
-        "agree": "Label hard replies, and see how far extractors and judges agree with people.",
-        "audit": "Label a drawn part of a run's replies, and correct its accuracies by what was misread.",
-        "rate": "Have people rate replies: a blinded form, sheets in and out, means and agreement.",
         "report": "Write the report of one or several runs.",
         "view": "Show runs as local pages: search, filter, models side by side, runs under way.",
+        "compare": "Compare runs question by question: differences, tests, ranks, flips.",
+        "build": "Make a benchmark from its source, or from your own questions.",
+        "list": "Show benchmarks, suites, studies, models, protocols, metrics, model cards or fetched data.",
+    },
+    "First steps": {
+        "demo": "Evaluate the embedded models on the embedded eye chart.",
+        "check": "See whether a model sees: what changes when the picture does.",
+        "doctor": "Look at this environment: packages, extras, accelerator, folders, programs, keys.",
+    },
+    "Benchmarks": {
+        "fetch": "Fetch the files that benchmarks are built from, as `run` and `build` do; or remove them.",
+        "import": "Make benchmarks from data published in another form.",
+        "init": "Start a benchmark of your own from questions and pictures.",
+        "lint": "Check a benchmark: repetitions, leaks, baselines that need no picture.",
+        "sample": "Draw a sample of a benchmark, or study how well samples predict full scores.",
+        "verify": "Compare official files with the paper's tables, or places on the network with what is known.",
+    },
+    "Runs": {
+        "score": "Read and score a run again, without asking the model.",
         "export": "Write scored runs as one table, or in the forms of other tools.",
         "pack": "Pack a run into one file that can be sent and read anywhere.",
         "submit": "Write the replies of a run as the file that an evaluation server takes.",
         "publish": "Submit a run to the leaderboard of a Snellen server.",
-    },
-    "Serving": {
+        "mend": "Set aside what is damaged in a run's journals, so that it goes on.",
         "worker": "Serve a model class of your own, to be evaluated from anywhere.",
     },
-    "Setup": {
-        "doctor": "Look at this environment: packages, extras, accelerator, folders, programs, keys.",
+    "People": {
+        "agree": "Label hard replies, and see how far extractors and judges agree with people.",
+        "audit": "Label a drawn part of a run's replies, and correct its accuracies by what was misread.",
+        "rate": "Have people rate replies: a blinded form, sheets in and out, means and agreement.",
+    },
+    "Research": {
+        "study": "Carry out a study: many runs that differ in one thing or several, and what they say together.",
+        "analyse": "Show what papers and runs say about groups of models: architecture, data, options.",
+        "paper": "Show and check the tables of suites' papers, with runs beside their models.",
     },
 }
+_ELSEWHERE = {
+    "run": ("eval", "evaluate", "test", "bench", "benchmark", "infer", "ask"),
+    "list": ("ls", "tasks", "models", "benchmarks", "datasets", "suites", "metrics", "show", "search"),
+    "fetch": ("download", "prepare", "pull", "get"),
+    "view": ("log", "logs", "viewer", "ui", "dashboard", "dash", "app", "gui", "open"),
+    "report": ("results", "summarize", "summarise", "summary", "html"),
+    "compare": ("diff", "versus", "vs"),
+    "score": ("rescore", "eval-only", "metrics-only", "judge"),
+    "build": ("make", "create", "convert", "add"),
+    "doctor": ("env", "info", "version", "config", "setup"),
+    "run --dry-run": ("cost", "estimate", "plan", "forecast"),
+    "publish": ("push", "upload"),
+}
+"""What other tools, and people, call a verb."""
 _OWN = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
 _OF_SERVER = ("arena", "serve", "serve-data")
 """Verbs that the package snellen-server brings."""
@@ -100,6 +118,9 @@ class _VerbGroup(click.Group):
 
             if args[0] in _OF_SERVER:
                 raise UnknownNameError(f"`snellen {args[0]}` comes with another package: {server_install_line()}")
+            for verb, others in _ELSEWHERE.items():
+                if args[0].lower() in others:
+                    raise UnknownNameError(f"unknown command {args[0]!r}; it is `snellen {verb}`")
             raise unknown("command", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 

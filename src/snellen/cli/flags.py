@@ -11,7 +11,15 @@ from msgspec import Struct
 from snellen.errors import DataError
 from snellen.fetching.attendance import agree_to_all, go_offline
 from snellen.runs.record_fields import RecordField, record_fields
-from snellen.runs.spec import JudgeSpec, ScoringSpec, TokenPrice, judge_spec, scoring_spec
+from snellen.runs.spec import (
+    ExecutionSpec,
+    JudgeSpec,
+    QuestionSpec,
+    ScoringSpec,
+    TokenPrice,
+    judge_spec,
+    scoring_spec,
+)
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
@@ -79,6 +87,46 @@ def _parse_names(context: click.Context, parameter: click.Parameter, texts: tupl
 
 _FORMS = {"ROLE=MODEL": _parse_roles, "IN,OUT": parse_price, "TIME": parse_seconds, "CARD,...": _parse_names}
 """How a value is read that is written in a form of its own, by the metavar of its field."""
+
+
+class GroupedCommand(click.Command):
+    """A command whose help shows the options that most people need first, and the others under the titles of the
+    records that their fields stand in."""
+
+    usual: tuple[str, ...] = ()
+    """Flags of the first group."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {"Options that most runs need": []}
+        groups |= {title: [] for title in (*_TITLES.values(), _OTHERS)}
+        for parameter in self.get_params(ctx):
+            line = parameter.get_help_record(ctx)
+            if line is None or not isinstance(parameter, click.Option):
+                continue
+            is_usual = not {*parameter.opts, *parameter.secondary_opts}.isdisjoint(self.usual)
+            groups[next(iter(groups)) if is_usual else _title_of(parameter)].append(line)
+        for title, lines in groups.items():
+            if lines:
+                with formatter.section(title):
+                    formatter.write_dl(lines)
+
+
+_TITLES: dict[type[Struct], str] = {
+    QuestionSpec: "What is asked, and how",
+    ExecutionSpec: "How the work is done",
+    ScoringSpec: "How replies are read and scored",
+    JudgeSpec: "Models as judges",
+}
+_OTHERS = "Other options"
+
+
+def _title_of(parameter: click.Parameter) -> str:
+    name = parameter.name or ""
+    for form, title in _TITLES.items():
+        prefix = JUDGE if form is JudgeSpec else ""
+        if name.startswith(prefix) and name.removeprefix(prefix) in record_fields(form):
+            return title
+    return _OTHERS
 
 
 def field_flags(

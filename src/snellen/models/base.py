@@ -173,15 +173,35 @@ class ModelSpec(Struct, frozen=True):
 OptionsT = TypeVar("OptionsT")
 
 
+_STRINGS = "hf:org/name, hf:./folder, openai:name@http://host:port/v1 or snellen:tiny"
+_MAKERS = {"gpt-": "openai", "chatgpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "claude": "anthropic",
+           "gemini": "gemini"}  # fmt: skip
+"""The scheme of models that are known by the beginning of their name."""
+
+
+def _likely_string(text: str) -> str:
+    """The model string that a name without a scheme most likely means; empty when it may be anything.
+
+    Other harnesses write `gpt-4o`, `openai/gpt-4o`, `hf/org/name`, `org/name`.
+    """
+    first, slash, rest = text.partition("/")
+    if slash and first in registry.names("models"):
+        return f"{first}:{rest}"
+    if Path(text).is_dir():
+        return f"hf:{text if text.startswith(('.', '/')) else f'./{text}'}"
+    if slash:
+        return f"hf:{text}"
+    return next((f"{scheme}:{text}" for beginning, scheme in _MAKERS.items() if text.startswith(beginning)), "")
+
+
 def parse_spec(text: str) -> ModelSpec:
     """Parse a model string. Raises ModelError for one without a scheme."""
     body, _, query = text.partition("?")
     scheme, colon, target = body.partition(":")
     if not colon or not target:
-        raise ModelError(
-            f"model {text!r} has no scheme; write for example hf:org/name, hf:./folder, "
-            "openai:name@http://host:port/v1 or snellen:tiny"
-        )
+        meant = _likely_string(text)
+        hint = f"did you mean {meant}?" if meant else f"write for example {_STRINGS}"
+        raise ModelError(f"model {text!r} has no scheme; {hint}")
     return ModelSpec(text, scheme, target, dict(parse_qsl(query, keep_blank_values=True)))
 
 

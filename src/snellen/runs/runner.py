@@ -12,11 +12,11 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from snellen import __version__
 from snellen.benchmark import EXAMPLES, Benchmark, RandomPart
@@ -270,6 +270,21 @@ def _answers_alike(folder: Path, manifest: RunManifest) -> bool:
     )
 
 
+def _asking(earlier: RunManifest, manifest: RunManifest) -> Iterator[tuple[str, Any, Any]]:
+    """What must be the same in all of a run, by the name of its flag: the value that it had, and the present one."""
+    before_name, now_name = ((each.asked[0].templates if each.asked else "") for each in (earlier, manifest))
+    if before_name != now_name:
+        yield "templates", before_name or "as usual", now_name or "as usual"
+    else:
+        yield f"other words in its templates {now_name}".rstrip() + ":", earlier.templates[:12], manifest.templates[:12]
+    yield "prefix", earlier.prefix, manifest.prefix
+    before, now = (
+        asdict(each.decoding) | {"max_new_tokens": each.decoding.max_new_tokens or "the benchmark's"}
+        for each in (earlier, manifest)
+    )
+    yield from ((name.replace("_", "-"), before[name], now[name]) for name in now)
+
+
 def _join(folder: Path, manifest: RunManifest, first: bool) -> RunManifest:
     """Begin a run in `folder`, or go on with the one that is there when it is the same model on the same data.
 
@@ -288,12 +303,10 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> RunManifest:
     played = _models_of(earlier)
     for role, now in _models_of(manifest).items():
         _check_same_model(folder, role, played.get(role, now), now)
-    if (earlier.templates, earlier.decoding, earlier.prefix) != (
-        manifest.templates,
-        manifest.decoding,
-        manifest.prefix,
-    ):
-        raise StoreError(f"{folder} holds a run with other templates or decoding; choose another --name")
+    if differences := [
+        f"{name} {before}, now {now}" for name, before, now in _asking(earlier, manifest) if before != now
+    ]:
+        raise StoreError(f"{folder} holds a run with {'; '.join(differences)}; choose another --name")
     if earlier.few_shot != manifest.few_shot:
         raise StoreError(f"{folder} holds a run with other examples before its questions; choose another --name")
     for label, words in manifest.words.items():

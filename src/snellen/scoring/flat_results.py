@@ -11,12 +11,15 @@ from msgspec.structs import asdict
 from snellen.records import Estimate, Result
 
 _ESTIMATE = frozenset(Estimate.__struct_fields__)
+FIRST = ("model", "benchmark", "metric", "value", "low", "high", "n", "protocol")
+"""Columns that stand first, so that a frame's few printed ones have the numbers."""
 
 
 def flat_row(row: Result) -> dict[str, Any]:
     """A result as a flat dict of plain values."""
-    fields = asdict(row)
-    return {**{name: value for name, value in fields.items() if name != "estimate"}, **asdict(row.estimate)}
+    fields = {**asdict(row), **asdict(row.estimate)}
+    del fields["estimate"]
+    return {name: fields[name] for name in dict.fromkeys((*FIRST, *fields))}
 
 
 def result_of_flat(flat: Mapping[str, Any]) -> Result:

@@ -21,8 +21,15 @@ DATA = "data"
 Rows = list[tuple[str, ...]]
 
 
+class _Listed(click.Choice[str]):
+    """One of these, or else the first word that benchmarks are to have."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
+
+
 @click.command()
-@click.argument("what", type=click.Choice((*WHAT, DATA)), default=WHAT[0])
+@click.argument("what", type=_Listed((*WHAT, DATA)), default=WHAT[0])
 @click.argument("words", nargs=-1)
 @click.option("--where", default="", help="A condition on facts, e.g. \"dimension == 'CG'\".")
 @click.option("--sources", is_flag=True, help="Of benchmarks: where the files that they are built from lie.")
@@ -33,11 +40,14 @@ def command(what: str, words: tuple[str, ...], where: str, sources: bool, as_jso
 
     \b
       snellen list
-      snellen list benchmarks chart
+      snellen list chart
+      snellen list metrics
       snellen list benchmarks --where "suite == 'mmbench'"
 
     WORDS choose benchmarks that have all of them in their name, title, task, topics or origins, or by their suite.
     """
+    if what not in (*WHAT, DATA):
+        what, words = WHAT[0], (what, *words)
     if words and what != WHAT[0]:
         raise DataError(f"words choose benchmarks, not {what}; leave {' '.join(words)} out")
     if what == DATA:
@@ -95,9 +105,7 @@ def _show_by_suite() -> None:
         title = suite_facts()[suite].title if suite in suite_facts() else "your own"
         out.print(Text.assemble((suite or "-", "bold"), f"  {title}, {len(names)}"))
         out.print(Columns([Text(name.removeprefix(f"{suite}/")) for name in names], padding=(0, 2)), "")
-    out.print(
-        "A name is SUITE/NAME, or NAME where nobody else has it. `snellen list benchmarks WORD` says more of some."
-    )
+    out.print("A name is SUITE/NAME, or NAME where nobody else has it. `snellen list WORD` says more of some.")
 
 
 def _show_sources(section: str, words: Sequence[str], where: str, as_json: bool) -> None:

@@ -7,13 +7,20 @@ from typing import Any
 
 import click
 
-from snellen.cli.flags import field_flags, flags_given, json_flag, offline_flag, scoring_flags, yes_flag
+from snellen.cli.flags import GroupedCommand, field_flags, flags_given, json_flag, offline_flag, scoring_flags, yes_flag
 from snellen.cli.show import announce, out, run_progress, show_results
 from snellen.errors import DataError
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, overlaid, read_run_spec, run_spec
 
 
-@click.command()
+class _Run(GroupedCommand):
+    usual = (
+        "--protocol", "--limit", "--where", "--method", "--templates", "--max-new-tokens", "--name", "--runs",
+        "--workers", "--judge", "--dry-run", "--offline", "--help",
+    )  # fmt: skip
+
+
+@click.command(cls=_Run)
 @click.argument("model")
 @click.argument("benchmarks", nargs=-1)
 @field_flags(QuestionSpec, but=("models", "benchmarks"))
