@@ -130,7 +130,7 @@ class BenchmarkManifest(Struct, frozen=True):
     """What its questions have passed before they were taken in; None where nothing was checked."""
 
 
-class RandomPart(Struct, frozen=True):
+class RandomPart(Struct, frozen=True, tag="random"):
     """The first pictures of a benchmark in a random order, with all their samples: what a rule has let a run ask."""
 
     pictures: int
@@ -149,6 +149,30 @@ class RandomPart(Struct, frozen=True):
     def is_whole(self) -> bool:
         return self.pictures >= self.of
 
+    def __str__(self) -> str:
+        return f"a random {self.pictures:,} of {self.of:,} pictures, by the rule {self.rule}"
+
+
+class ChosenPart(Struct, frozen=True, tag="chosen"):
+    """The samples of a benchmark that a procedure chose one after the other, by what was answered before: their mean
+    says nothing of the benchmark."""
+
+    samples: tuple[str, ...]
+    of: int
+    """Samples of the whole selection."""
+    rule: str
+    """What chose them."""
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.samples) >= self.of
+
+    def __str__(self) -> str:
+        return f"{len(self.samples):,} of {self.of:,} questions, chosen one after the other ({self.rule})"
+
+
+Part = RandomPart | ChosenPart
+
 
 class Selection(Struct, frozen=True):
     """Which samples of a benchmark take part."""
@@ -156,8 +180,8 @@ class Selection(Struct, frozen=True):
     where: str = ""
     limit: int | None = None
     """At most this many samples, chosen by the hash of their ids: a larger limit includes those of a smaller one."""
-    part: RandomPart | None = None
-    """Of these, the samples of the first pictures alone."""
+    part: Part | None = None
+    """Of these, the samples of the first pictures alone, or those that were chosen."""
 
 
 ALL = Selection()
@@ -256,6 +280,8 @@ class Benchmark:
             groups = {sample_id: groups[sample_id] for sample_id in first_samples(groups, selection.limit)}
         if selection.part is None:
             return frozenset(groups)
+        if isinstance(selection.part, ChosenPart):
+            return frozenset(selection.part.samples) & groups.keys()
         first = set(picture_order(groups.values(), selection.part.seed)[: selection.part.pictures])
         return frozenset(one for one, group in groups.items() if group in first)
 

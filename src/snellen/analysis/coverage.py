@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from snellen.benchmark import RandomPart
 from snellen.catalogue import BenchmarkSpec, aggregation_of, suites
 from snellen.records import Estimate, MeanOver
 from snellen.scoring.scored_run import ScoredRun
@@ -74,13 +73,9 @@ def _asked_parts(run: ScoredRun) -> Iterator[tuple[str, str]]:
     counts = {scored.spec.name: len(scored.samples) for scored in run.benchmarks}
     for use in run.manifest.benchmarks:
         first = f"first {use.limit}" if use.limit is not None and counts.get(use.name, 0) >= use.limit else ""
-        random_part = "" if use.part is None or use.part.is_whole else _drawn(use.part)
-        if part := ", ".join(filter(None, [f"where {use.where}" if use.where else "", first, random_part])):
+        drawn = "" if use.part is None or use.part.is_whole else str(use.part)
+        if part := ", ".join(filter(None, [f"where {use.where}" if use.where else "", first, drawn])):
             yield use.name, part
-
-
-def _drawn(part: RandomPart) -> str:
-    return f"a random {part.pictures:,} of {part.of:,} pictures, by the rule {part.rule}"
 
 
 def few_names(names: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ from snellen.analysis.capability import (
     protocol_preference,
 )
 from snellen.analysis.ranks import AVERAGE_RANK
+from snellen.benchmark import RandomPart
 from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import OF_ANSWERED, SHARE, declared
 from snellen.reasons import word_reason
@@ -267,7 +268,7 @@ def provenance_tables(views: Sequence[RunView]) -> list[Table]:
     ]
 
 
-_BENCHMARK_HEADER = ("model", "benchmark", "version", "built from", "where", "limit", "random part")
+_BENCHMARK_HEADER = ("model", "benchmark", "version", "built from", "where", "limit", "part asked")
 
 
 def _selection(use: BenchmarkUse) -> tuple[Cell, ...]:
@@ -275,7 +276,9 @@ def _selection(use: BenchmarkUse) -> tuple[Cell, ...]:
 
 
 def _part(use: BenchmarkUse) -> str:
-    return f"{use.part.pictures:,} of {use.part.of:,} pictures, seed {use.part.seed}" if use.part else DASH
+    if isinstance(use.part, RandomPart):
+        return f"{use.part.pictures:,} of {use.part.of:,} pictures, seed {use.part.seed}"
+    return str(use.part or DASH)
 
 
 def _facts(view: RunView) -> Iterable[tuple[str, str]]:

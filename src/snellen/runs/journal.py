@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 from msgspec import Struct
 
-from snellen.benchmark import RandomPart, Selection
+from snellen.benchmark import Part, Selection
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.digest_index import DigestIndex
@@ -76,8 +76,8 @@ class BenchmarkUse(Struct, frozen=True):
     """Labels of the protocols that asked it; empty for all protocols of the run."""
     questions: str = ""
     """The digest of its questions, which a build with other answers shares."""
-    part: RandomPart | None = None
-    """Which pictures a rule has let the run ask; None for all."""
+    part: Part | None = None
+    """Which pictures a rule has let the run ask, or which samples it chose; None for all."""
     examples_from: str = ""
     """The folder of the benchmark whose examples were shown before its questions; empty where none were."""
     examples: str = ""

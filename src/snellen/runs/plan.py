@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from snellen import registry
-from snellen.benchmark import MANIFEST, Benchmark, RandomPart, Selection, own_benchmarks
+from snellen.benchmark import MANIFEST, Benchmark, Part, Selection, own_benchmarks
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, PromptSet, entries, select, suite_members, suite_of
 from snellen.catalogue.cards import benchmarks_seen, load_cards
@@ -406,13 +406,13 @@ def samples_of(selected: SelectedBenchmark) -> Iterator[Sample]:
     return (sample for sample in samples if sample.id not in earlier)
 
 
-def with_parts(plan: RunPlan, parts: Mapping[str, RandomPart], earlier: Mapping[str, RandomPart]) -> RunPlan:
-    """The plan of a round: only these pictures of the named benchmarks, without those of earlier rounds."""
+def with_parts(plan: RunPlan, parts: Mapping[str, Part], earlier: Mapping[str, Part]) -> RunPlan:
+    """The plan of a round: only these parts of the named benchmarks, without those of earlier rounds."""
     return replace(plan, benchmarks=tuple(_part_of(use, parts, earlier) for use in plan.benchmarks))
 
 
 def _part_of(
-    use: SelectedBenchmark, parts: Mapping[str, RandomPart], earlier: Mapping[str, RandomPart]
+    use: SelectedBenchmark, parts: Mapping[str, Part], earlier: Mapping[str, Part]
 ) -> SelectedBenchmark:
     name = use.benchmark.name
     if name not in parts:

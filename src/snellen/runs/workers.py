@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.benchmark import RandomPart
+from snellen.benchmark import Part
 from snellen.errors import ModelError, SnellenError
 from snellen.runs.budget import BudgetTaken
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate
@@ -43,8 +43,8 @@ class _Job(Struct):
     number: int
     spec: RunSpec
     others: tuple[Path, ...]
-    parts: dict[str, RandomPart]
-    earlier: dict[str, RandomPart]
+    parts: dict[str, Part]
+    earlier: dict[str, Part]
     taken: BudgetTaken
 
 

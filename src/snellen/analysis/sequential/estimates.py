@@ -61,7 +61,7 @@ def sequential_estimates(run: ScoredRun) -> list[SequentialEstimate]:
 
 def parts_of(run: ScoredRun) -> dict[str, RandomPart]:
     """The parts that rules have let a run ask, by benchmark."""
-    return {use.name: use.part for use in run.manifest.benchmarks if use.part is not None}
+    return {use.name: use.part for use in run.manifest.benchmarks if isinstance(use.part, RandomPart)}
 
 
 def _estimates(scored: ScoredBenchmark, part: RandomPart) -> Iterator[SequentialEstimate]:
