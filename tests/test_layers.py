@@ -30,6 +30,7 @@ LAYERS = (
         "registry",
         "seeds",
         "images",
+        "degradations",
         "paths",
         "conditions",
         "drafts",
@@ -46,7 +47,7 @@ LAYERS = (
     ("models",),
     ("runs",),
     ("scoring", "metrics"),
-    ("analysis", "report", "predictions", "ratings", "experiments", "exports", "viewing"),
+    ("acuity", "analysis", "report", "predictions", "ratings", "experiments", "exports", "viewing"),
     ("suites",),
     (
         "api",
@@ -200,6 +201,7 @@ def test_the_classes_of_protocols_are_found() -> None:
         "Dialogue",
         "Blind",
         "Control",
+        "Perturb",
         "Reasoning",
         "Repeat",
     } == PROTOCOL_CLASSES

@@ -16,6 +16,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol
 
+from snellen.degradations import degraded
 from snellen.errors import DataError
 from snellen.records import ImageRef
 
@@ -139,7 +140,13 @@ class ImageStore:
         return image
 
     def read(self, image: ImageRef) -> bytes:
-        """The stored bytes. Raises DataError when they are missing or have changed; BLANK is always available."""
+        """The stored bytes, or those made of them. Raises DataError when they are missing or have changed; BLANK is
+        always available."""
+        if image.source is not None:
+            picture = decode_picture(self.read(image.source), f"image {image.source.digest[:12]}").upright
+            file = io.BytesIO()
+            degraded(image, picture).save(file, "PNG", compress_level=1)
+            return file.getvalue()
         try:
             content = self.path(image.digest).read_bytes()
         except FileNotFoundError:

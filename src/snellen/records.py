@@ -36,14 +36,18 @@ MeanOver = Literal["", "questions", "benchmarks", "dimensions"]
 """What counts alike in a number of several benchmarks; empty for a number of one."""
 
 
-class ImageRef(Struct, frozen=True, gc=False):
+class ImageRef(Struct, frozen=True, gc=False, omit_defaults=True):
     """An image by content: its bytes are stored once in a content-addressed store."""
 
     digest: str
-    """sha256 of the stored bytes, hexadecimal."""
+    """sha256 of the stored bytes, hexadecimal; of a degraded picture of its source's digest and of what was done."""
     media_type: str
     width: int
     height: int
+    source: ImageRef | None = None
+    """The stored picture that this one is made of, each time that it is read."""
+    shown_as: str = ""
+    """What is done to the source, in the words of `snellen.degradations`."""
 
 
 class Region(Struct, frozen=True, gc=False, omit_defaults=True):

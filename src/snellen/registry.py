@@ -125,6 +125,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "dialogue": "snellen.protocols.choice:Dialogue",
         "blind": "snellen.protocols.choice:Blind",
         "control": "snellen.protocols.control:Control",
+        "perturb": "snellen.protocols.perturb:Perturb",
         "reasoning": "snellen.protocols.reasoning:Reasoning",
         "repeat": "snellen.protocols.repeat:Repeat",
     },

@@ -64,7 +64,7 @@ def protocol_preference(protocol: str) -> tuple[bool, int, bool, str]:
     question; of equals, the one that asks no circular passes.
     """
     declared = labelled_declaration(protocol)
-    return not declared.sees_images or bool(declared.roles), -declared.n_unbiased, declared.circular, protocol
+    return not declared.stands_for_model or bool(declared.roles), -declared.n_unbiased, declared.circular, protocol
 
 
 def capability_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:

@@ -50,11 +50,13 @@ class Declaration(Struct, frozen=True):
     needs_temperature: bool = False
     """Whether it is pointless at temperature 0; a run then refuses it."""
     sees_images: bool = True
-    """Whether the model is shown the pictures; otherwise its accuracy never stands for the model."""
+    """Whether the model is shown the pictures."""
     control_of: str = ""
     """The label of the protocol for whose number it is a control: the same questions with something else to see."""
     shown: str = ""
     """What a control shows in place of the pictures, in words."""
+    dose: tuple[str, float] | None = None
+    """How much of one degradation a control adds to the pictures; None where it adds none, or several."""
     other_pictures: bool = False
     """Whether it asks about each sample with the pictures of another one, which the plan puts in their place."""
     roles: tuple[str, ...] = ()
@@ -63,6 +65,11 @@ class Declaration(Struct, frozen=True):
     """The version of its words besides instructions, so that no run mixes two; None where it has none."""
     conclude: Conclude | None = None
     """How the answer follows from the steps; None where each request asks for the answer itself."""
+
+    @property
+    def stands_for_model(self) -> bool:
+        """Whether its accuracy may stand for the model: it is shown the pictures, and as they are."""
+        return self.sees_images and not self.control_of
 
     def n_presentations(self, sample: Sample) -> int:
         """How many presentations of each question of `sample` are promised; 1 when none are."""

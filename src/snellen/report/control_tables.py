@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from snellen.analysis.capability import headlines_of
+from snellen.analysis.dose_response import DoseResponse, dose_responses
 from snellen.analysis.paired.differences import pair
 from snellen.analysis.paired.questions import QuestionMeasures, question_values
+from snellen.degradations import DEGRADATIONS
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate
 from snellen.report.formatting import DASH, metric_title, value_text
@@ -19,12 +21,48 @@ NOTES = (
     "The difference is what the score owes to the pictures: the same questions with and without them, by picture. One "
     "whose interval holds 0 may owe them nothing; a control above chance is answered from the words.",
 )
+DOSE_HEADER = (
+    "run", "benchmark", "protocol", "metric", "the picture", "clean", "degraded", "loss [95%] n",
+    "half of what is above chance is lost at",
+)  # fmt: skip
+DOSE_NOTES = (
+    "A loss is of the same questions with clean and with degraded pictures. The last column is the dose at which a "
+    "curve that never rises, linear between the doses asked, reaches the middle between clean and chance; with a 95 % "
+    "interval by bootstrap over pictures.",
+)
 
 
 def control_tables(views: Sequence[RunView]) -> list[Table]:
-    """One table of all runs; none where no control was asked."""
+    """A table of controls and one of degraded pictures, of all runs; neither where nothing of the kind was asked."""
     rows = tuple((view.label, *row) for view in views for scored in view.run.benchmarks for row in _rows(scored))
-    return [Table("What the pictures are needed for", HEADER, rows, label_columns=5, notes=NOTES)] if rows else []
+    doses = tuple((view.label, *row) for view in views for scored in view.run.benchmarks for row in _dose_rows(scored))
+    controls = Table("What the pictures are needed for", HEADER, rows, label_columns=5, notes=NOTES)
+    responses = Table("What degraded pictures cost", DOSE_HEADER, doses, label_columns=5, notes=DOSE_NOTES)
+    return [table for table in (controls, responses) if table.rows]
+
+
+def _dose_rows(scored: ScoredBenchmark) -> Iterator[tuple[Cell, ...]]:
+    for response in dose_responses(scored):
+        clean = value_text(Estimate(response.clean, None, None, None, 0), response.unit)
+        half = _half_text(response)
+        for point in response.points:
+            loss = NumberCell(response.unit, point.loss) if point.loss.value is not None else AbsentCell("no questions")
+            yield (
+                response.benchmark, response.protocol, metric_title(response.metric),
+                DEGRADATIONS[response.kind].title.format(f"{point.dose:g}"), clean,
+                value_text(Estimate(point.value, None, None, None, 0), response.unit), loss, half,
+            )  # fmt: skip
+
+
+def _half_text(response: DoseResponse) -> Cell:
+    half = response.half
+    if half.why_not:
+        return AbsentCell(half.why_not)
+    worst = response.points[-1].dose
+    value, low, high = (
+        f"beyond {worst:g}" if dose is None else f"{dose:.3g}" for dose in (half.value, half.low, half.high)
+    )
+    return value if half.value is half.low is half.high is None else f"{value} [{low}, {high}]"
 
 
 def _rows(scored: ScoredBenchmark) -> Iterator[tuple[Cell, ...]]:
@@ -35,6 +73,8 @@ def _rows(scored: ScoredBenchmark) -> Iterator[tuple[Cell, ...]]:
     measured = {(values.protocol, values.metric): values for values in question_values(scored, headlines)}
     for control in measured.values():
         declared = labelled_declaration(control.protocol)
+        if declared.dose is not None:
+            continue
         score = measured.get((declared.control_of, control.metric))
         if score is not None:
             yield (

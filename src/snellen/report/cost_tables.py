@@ -40,8 +40,8 @@ class _Line(Struct, frozen=True):
     estimate: Estimate | None
 
     @property
-    def sees_images(self) -> bool:
-        return labelled_declaration(self.cost.protocol).sees_images
+    def stands_for_model(self) -> bool:
+        return labelled_declaration(self.cost.protocol).stands_for_model
 
     @property
     def price(self) -> float | None:
@@ -105,7 +105,7 @@ def _text(value: float | None, digits: int) -> str:
 def _on_front(line: _Line, lines: Sequence[_Line]) -> str:
     """`yes` or `no`; a dash where scores or costs cannot be compared, and for what is asked without the pictures."""
     place = line.cost.benchmark, line.metric
-    rivals = [line for line in lines if (line.cost.benchmark, line.metric) == place and line.sees_images]
+    rivals = [line for line in lines if (line.cost.benchmark, line.metric) == place and line.stands_for_model]
     if line not in rivals:
         return DASH
     kind = next((k for k in range(3) if all(rival.costs[k] is not None for rival in rivals)), None)

@@ -392,7 +392,7 @@ def _points(series: int, view: RunView) -> Iterator[CostPoint]:
     metric = view.substitutes.get("accuracy", "accuracy")
     for protocol in dict.fromkeys(cost.protocol for cost in view.run.costs):
         row = view.results_by_key.get((protocol, metric, ALL, ALL, ""))
-        if row is None or row.estimate.value is None or not labelled_declaration(protocol).sees_images:
+        if row is None or row.estimate.value is None or not labelled_declaration(protocol).stands_for_model:
             continue
         costs = [
             cost

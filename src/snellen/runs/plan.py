@@ -411,9 +411,7 @@ def with_parts(plan: RunPlan, parts: Mapping[str, Part], earlier: Mapping[str, P
     return replace(plan, benchmarks=tuple(_part_of(use, parts, earlier) for use in plan.benchmarks))
 
 
-def _part_of(
-    use: SelectedBenchmark, parts: Mapping[str, Part], earlier: Mapping[str, Part]
-) -> SelectedBenchmark:
+def _part_of(use: SelectedBenchmark, parts: Mapping[str, Part], earlier: Mapping[str, Part]) -> SelectedBenchmark:
     name = use.benchmark.name
     if name not in parts:
         return use
