@@ -143,7 +143,7 @@ def degraded(image: ImageRef, picture: Any) -> Any:
         name, _, dose = term.partition("=")
         if name not in DEGRADATIONS:
             raise DataError(
-                f"image {image.digest[:12]}: degraded by {term!r}, which this Snellen does not know; install a newer one"
+                f"image {image.digest[:12]}: degraded by {term!r}, which this Snellen does not know; update it"
             )
         picture = DEGRADATIONS[name].apply(picture, float(dose), image.digest)
     return picture
