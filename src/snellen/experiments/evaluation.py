@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.sequential.estimates import sequential_estimates
 from snellen.analysis.sequential.rule import StoppingRule, width_rule
-from snellen.benchmark import Benchmark
+from snellen.benchmark import Benchmark, Part, RandomPart
 from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
 from snellen.models.base import AsyncModel, Model, load_model, parse_spec
 from snellen.paths import as_word
@@ -172,7 +172,7 @@ def _evaluate_one(
     plan, execution = plan_run(spec, announce), spec.execution
     if execution.until:
         rules = {use.benchmark.name: execution.until for use in plan.benchmarks}
-        rounds = Rounds(plan, rules, model, cast, progress)
+        rounds = Rounds(plan, no_parts(plan, rules), model, cast, progress)
         outcome, scored = _ask_until(width_rule(execution.until), rounds, announce)
     else:
         outcome = carry_out(plan, model, cast, progress, announce)
@@ -238,23 +238,27 @@ def _check_spent(outcome: RunOutcome) -> None:
         )
 
 
-class Rounds:
+PartT = TypeVar("PartT", bound=Part)
+
+
+class Rounds(Generic[PartT]):
     """A run that asks more of its benchmarks round by round. Its model is loaded once, but for workers, here or on a
     cluster."""
 
     def __init__(
-        self, plan: RunPlan, rules: Mapping[str, str], model: Any, cast: Cast, progress: ProgressListener
+        self, plan: RunPlan, parts: Mapping[str, PartT], model: Any, cast: Cast, progress: ProgressListener
     ) -> None:
         self.plan, self._cast, self._update = plan, cast, progress_of(plan, progress)
         self._model = model if plan.execution.is_asked_elsewhere else load_evaluated(model, cast.models, cast.roles)
-        self.parts = no_parts(plan, rules)
+        self.parts = parts
+        """What was asked so far."""
         self._outcomes: list[RunOutcome] = []
         self._began = time.monotonic()
 
-    def ask(self, open_benchmarks: Sequence[str], announce: Announce) -> ScoredRun:
-        """Ask more of these benchmarks, and score all that was asked. Raises SpentBudgetError as `carry_out`."""
+    def ask(self, parts: Mapping[str, PartT], announce: Announce) -> None:
+        """Ask what these parts have that was not asked before. Raises SpentBudgetError as `carry_out`."""
         spec, before = self.plan.spec, self.parts
-        self.parts = next_parts(before, open_benchmarks, reloads=spec.execution.is_asked_elsewhere)
+        self.parts = parts
         plan = replace(with_parts(self.plan, self.parts, before), taken=self._taken())
         _announce_changed_answers(plan.folder, (selected.benchmark for selected in plan.benchmarks), announce)
         with _noting_folder(plan):
@@ -263,7 +267,10 @@ class Rounds:
             else:
                 self._outcomes.append(run_plan(self._model, plan, self._update, self._cast.roles))
         _check_spent(self.outcome)
-        [scored] = score_folders([plan.folder], spec.scoring, spec.judge, announce)
+
+    def score(self, announce: Announce) -> ScoredRun:
+        """All that was asked, scored."""
+        [scored] = score_folders([self.plan.folder], self.plan.spec.scoring, self.plan.spec.judge, announce)
         return scored
 
     @property
@@ -283,12 +290,19 @@ class Rounds:
         return [name for name, part in self.parts.items() if not part.is_whole]
 
 
-def _ask_until(rule: StoppingRule, rounds: Rounds, announce: Announce) -> tuple[RunOutcome, ScoredRun]:
+def ask_more(rounds: Rounds[RandomPart], open_benchmarks: Sequence[str], announce: Announce) -> ScoredRun:
+    """Ask more pictures of these benchmarks, and score all that was asked. Raises SpentBudgetError as `carry_out`."""
+    reloads = rounds.plan.spec.execution.is_asked_elsewhere
+    rounds.ask(next_parts(rounds.parts, open_benchmarks, reloads=reloads), announce)
+    return rounds.score(announce)
+
+
+def _ask_until(rule: StoppingRule, rounds: Rounds[RandomPart], announce: Announce) -> tuple[RunOutcome, ScoredRun]:
     """Ask until the mean of each benchmark is known as well as the rule says, or all of it is asked. Raises DataError
     for a benchmark that the rule's metric is not computed on."""
     open_benchmarks = list(rounds.parts)
     while True:
-        scored = rounds.ask(open_benchmarks, announce)
+        scored = ask_more(rounds, open_benchmarks, announce)
         estimates = sequential_estimates(scored)
         if without := rounds.parts.keys() - {estimate.benchmark for estimate in estimates}:
             raise DataError(

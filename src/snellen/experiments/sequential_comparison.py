@@ -12,10 +12,10 @@ from snellen.analysis.sequential.decision import SequentialDifference, sequentia
 from snellen.analysis.sequential.rule import bounded_row, decision_rule, margin_in_unit
 from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError
-from snellen.experiments.evaluation import Cast, Rounds, check_judging, check_models, silent
+from snellen.experiments.evaluation import Cast, Rounds, ask_more, check_judging, check_models, silent
 from snellen.runs.plan import Announce, plan_run
 from snellen.runs.progress import ProgressListener, ignore_progress
-from snellen.runs.runner import RunOutcome
+from snellen.runs.runner import RunOutcome, no_parts
 from snellen.runs.spec import RunSpec
 from snellen.scoring.scored_run import ScoredRun
 
@@ -57,14 +57,14 @@ def decide_between(
         model_spec = named_spec.for_model(number, named_spec.question.models[number])
         plan = plan_run(model_spec, announce if not number else silent)
         rules = {use.benchmark.name: decision_rule(_metric(use.benchmark.spec, metric)) for use in plan.benchmarks}
-        rounds.append(Rounds(plan, rules, model, cast, progress))
+        rounds.append(Rounds(plan, no_parts(plan, rules), model, cast, progress))
     if rounds[0].plan.folder == rounds[1].plan.folder:
         raise DataError(f"{FLAG}: both models are {named_spec.question.models[0]}; name two that differ")
     first, second = rounds
     margins = {name: _margin(part.rule.partition(" ")[0], equivalent) for name, part in first.parts.items()}
     open_benchmarks = list(first.parts)
     while True:
-        runs = first.ask(open_benchmarks, announce), second.ask(open_benchmarks, announce)
+        runs = ask_more(first, open_benchmarks, announce), ask_more(second, open_benchmarks, announce)
         differences = sequential_differences(*runs, margins)
         if without := first.parts.keys() - {difference.benchmark for difference in differences}:
             raise DataError(f"{min(without)}: the two runs have no protocol with the metric in common; name another")
