@@ -21,7 +21,6 @@ from snellen.errors import DataError, UnknownNameError
 from snellen.formats import png
 from snellen.scoring.answers import open_answers
 from snellen.seeds import rng_for
-
 from snellen.suites.eyechart.draw import SCENE_PALETTE, paint, to_png
 from snellen.suites.eyechart.reader import TASKS, DrawnQuestion, captions, make_question, phrase, read
 from snellen.suites.eyechart.scenes import (

@@ -37,6 +37,7 @@ LAYERS = (
         "quantities",
         "dates",
         "formats",
+        "stimuli",
         "progress_bars",
         "worker",
         "__version__",

@@ -1,7 +1,7 @@
 """PNG files whose bytes depend on the pixels alone.
 
 Pillow's own depend on the zlib it was built with. This one writes an indexed picture with the "up" filter and one
-deflate block of fixed Huffman codes whose only matches are runs (RFC 1951).
+deflate block of fixed Huffman codes whose only matches are runs (RFC 1951); noise, which has none, as it is.
 """
 
 from __future__ import annotations
@@ -49,8 +49,23 @@ def _chunk(name: bytes, content: bytes) -> bytes:
 
 
 def _deflate(content: bytes) -> bytes:
+    packed = _stored(content) if content.count(0) * 4 < len(content) else _in_runs(content)
+    return b"\x78\x01" + packed + struct.pack(">I", zlib.adler32(content))
+
+
+def _stored(content: bytes) -> bytes:
+    """Blocks of content as it is (RFC 1951, 3.2.4)."""
+    parts = [content[start : start + 65535] for start in range(0, len(content), 65535)]
+    return b"".join(
+        struct.pack("<BHH", number == len(parts), len(part), len(part) ^ 0xFFFF) + part
+        for number, part in enumerate(parts, 1)
+    )
+
+
+def _in_runs(content: bytes) -> bytes:
+    """One block of fixed codes."""
     bits, bits_written = 0b011, 3  # final block, fixed codes
-    out = bytearray(b"\x78\x01")
+    out = bytearray()
     for run in _RUNS.finditer(content):
         code, size = _repeated(run[0][0], len(run[0]))
         bits |= code << bits_written
@@ -62,7 +77,7 @@ def _deflate(content: bytes) -> bytes:
             bits_written -= whole * 8
     code, size = _SYMBOL[256]
     out += (bits | code << bits_written).to_bytes((bits_written + size + 7) // 8, "little")
-    return bytes(out) + struct.pack(">I", zlib.adler32(content))
+    return bytes(out)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -103,7 +118,8 @@ def _run(length: int) -> tuple[tuple[int, int], ...]:
     return _fixed(257 + place), (length - shortest, extra), (0, 5)
 
 
-_RUNS = re.compile(rb"(.)\1*", re.DOTALL)
+_RUNS = re.compile(rb"\x00+|(.)\1*", re.DOTALL)
+"""Zeros, which are most, have a faster pattern of their own."""
 _SYMBOL = [_fixed(symbol) for symbol in range(286)]
 _LITERAL = _SYMBOL[:256]
 _RUN = {length: _run(length) for length in range(3, 259)}

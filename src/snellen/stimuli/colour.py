@@ -1,7 +1,7 @@
 """Differences between colours as people see them: CIELAB under D65, and CIEDE2000.
 
-G. Sharma, W. Wu, E. N. Dalal: The CIEDE2000 color-difference formula: implementation notes, supplementary test data, and
-mathematical observations (Color Research and Application 30, 2005).
+G. Sharma, W. Wu, E. N. Dalal: The CIEDE2000 color-difference formula: implementation notes, supplementary test data,
+and mathematical observations (Color Research and Application 30, 2005).
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ def rgb_of(lab: Lab) -> RGB | None:
     linear = [sum(m * v for m, v in zip(row, xyz, strict=True)) for row in _FROM_XYZ]
     if not all(0 <= value <= 1 for value in linear):
         return None
-    red, green, blue = (
-        round(255 * (12.92 * v if v <= 0.0031308 else 1.055 * v ** (1 / 2.4) - 0.055)) for v in linear
-    )
+    red, green, blue = (round(255 * (12.92 * v if v <= 0.0031308 else 1.055 * v ** (1 / 2.4) - 0.055)) for v in linear)
     return red, green, blue
 
 
@@ -55,13 +53,7 @@ def ciede2000(first: Lab, second: Lab) -> float:
     turn = 0.0 if c1 * c2 == 0 else (h2 - h1 + 180) % 360 - 180 if abs(h2 - h1) != 180 else h2 - h1
     lightness, chroma = (l1 + l2) / 2, (c1 + c2) / 2
     hue = h1 + h2 if c1 * c2 == 0 else _mean_hue(h1, h2)
-    t = (
-        1
-        - 0.17 * _cos(hue - 30)
-        + 0.24 * _cos(2 * hue)
-        + 0.32 * _cos(3 * hue + 6)
-        - 0.20 * _cos(4 * hue - 63)
-    )
+    t = 1 - 0.17 * _cos(hue - 30) + 0.24 * _cos(2 * hue) + 0.32 * _cos(3 * hue + 6) - 0.20 * _cos(4 * hue - 63)
     away = (lightness - 50) ** 2
     dl = (l2 - l1) / (1 + 0.015 * away / math.sqrt(20 + away))
     dc = (c2 - c1) / (1 + 0.045 * chroma)

@@ -9,7 +9,9 @@ from functools import lru_cache
 from operator import mul
 from statistics import NormalDist
 
-from snellen.stimuli.canvas import Mask
+from PIL import Image, ImageChops
+
+from snellen.stimuli.canvas import Mask, nearest
 
 REACH = 3.5
 """How far a blur reaches, in its standard deviations; what is beyond, 0.05 %, is left out."""
@@ -25,7 +27,7 @@ def blurred(mask: Mask, sigma: float) -> tuple[Mask, int]:
     rows = [mask.coverage[y * mask.width : (y + 1) * mask.width] for y in range(mask.height)]
     columns = zip(*(_convolved(row, kernel) for row in rows), strict=True)
     blurred_columns = [_convolved(column, kernel) for column in columns]
-    coverage = bytes(int(value + 0.5) for row in zip(*blurred_columns, strict=True) for value in row)
+    coverage = bytes(nearest(value) for row in zip(*blurred_columns, strict=True) for value in row)
     return Mask(mask.width + 2 * margin, mask.height + 2 * margin, coverage), margin
 
 
@@ -39,17 +41,16 @@ def _convolved(values: Sequence[float], kernel: list[float]) -> list[float]:
     return spread
 
 
-def noise(pixels: bytes, sd: float, rng: random.Random) -> bytes:
-    """Pixels with Gaussian noise of a standard deviation in grey values, independent for each pixel.
+def noisy(picture: Image.Image, sd: float, rng: random.Random) -> Image.Image:
+    """A grey picture with Gaussian noise, independent for each pixel; `sd` in grey values, at most 44.
 
     A random byte picks one of 256 quantiles: the tails end at 2.9 standard deviations.
     """
     quantiles = [NormalDist().inv_cdf((rank + 0.5) / 256) for rank in range(256)]
     size = math.sqrt(sum(value * value for value in quantiles) / 256)
-    steps = [round(sd * value / size) for value in quantiles]
-    return bytes(
-        min(max(pixel + steps[byte], 0), 255) for pixel, byte in zip(pixels, rng.randbytes(len(pixels)), strict=True)
-    )
+    steps = bytes(128 + round(sd * value / size) for value in quantiles)
+    noise = Image.frombytes("L", picture.size, rng.randbytes(picture.width * picture.height).translate(steps))
+    return ImageChops.add(picture, noise, offset=-128)
 
 
 LUMINANCE = (
@@ -59,9 +60,7 @@ LUMINANCE = (
 )  # fmt: skip
 """ITU-T T.81, table K.1."""
 _COSINES = tuple(
-    tuple(
-        round((math.sqrt(1 / 8) if u == 0 else 0.5) * math.cos((2 * x + 1) * u * math.pi / 16), 15) for x in range(8)
-    )
+    tuple(round((math.sqrt(1 / 8) if u == 0 else 0.5) * math.cos((2 * x + 1) * u * math.pi / 16), 15) for x in range(8))
     for u in range(8)
 )
 """The discrete cosine transform of eight values: a row for each frequency."""
@@ -74,13 +73,15 @@ def jpeg(pixels: bytes, width: int, height: int, quality: int) -> bytes:
     """
     scale = 5000 // quality if quality < 50 else 200 - 2 * quality
     table = tuple(min(max((step * scale + 50) // 100, 1), 255) for step in LUMINANCE)
-    back = bytearray(len(pixels))
+    back = bytearray()
     for top in range(0, height, 8):
-        for left in range(0, width, 8):
-            starts = [(top + y) * width + left for y in range(8)]
-            block = _jpeg_block(b"".join(pixels[start : start + 8] for start in starts), table)
-            for y, start in enumerate(starts):
-                back[start : start + 8] = block[8 * y : 8 * y + 8]
+        rows = [pixels[(top + y) * width : (top + y + 1) * width] for y in range(8)]
+        if rows == [rows[0][:1] * width] * 8:  # most of a picture is ground
+            back += _jpeg_block(rows[0][:8] * 8, table)[:1] * (8 * width)
+            continue
+        blocks = [_jpeg_block(b"".join(row[x : x + 8] for row in rows), table) for x in range(0, width, 8)]
+        for y in range(0, 64, 8):
+            back += b"".join(block[y : y + 8] for block in blocks)
     return bytes(back)
 
 
@@ -88,9 +89,12 @@ def jpeg(pixels: bytes, width: int, height: int, quality: int) -> bytes:
 def _jpeg_block(block: bytes, table: tuple[int, ...]) -> bytes:
     rows = [[value - 128 for value in block[8 * y : 8 * y + 8]] for y in range(8)]
     frequencies = _product(_product(_COSINES, rows), _TRANSPOSED)
-    kept = [[round(value / step) * step for value, step in zip(row, table[8 * v :], strict=False)] for v, row in enumerate(frequencies)]
+    kept = [
+        [nearest(value / step) * step for value, step in zip(row, table[8 * v : 8 * v + 8], strict=True)]
+        for v, row in enumerate(frequencies)
+    ]
     values = _product(_product(_TRANSPOSED, kept), _COSINES)
-    return bytes(min(max(round(value + 128), 0), 255) for row in values for value in row)
+    return bytes(min(max(nearest(value + 128), 0), 255) for row in values for value in row)
 
 
 def _product(left: Sequence[Sequence[float]], right: Sequence[Sequence[float]]) -> list[list[float]]:

@@ -66,7 +66,9 @@ class Trial(Struct, frozen=True):
         spaces = [int(whole - 2 * margin - part) for whole, part in zip(canvas.image.size, thing, strict=True)]
         if min(spaces) < 0:
             sides = "x".join(map(str, canvas.image.size))
-            raise DataError(f"level {self.level:g} needs {max(thing):g} px and a margin, more than a picture of {sides}")
+            raise DataError(
+                f"level {self.level:g} needs {max(thing):g} px and a margin, more than a picture of {sides}"
+            )
         return margin + self.rng.randint(0, spaces[0]), margin + self.rng.randint(0, spaces[1])
 
 

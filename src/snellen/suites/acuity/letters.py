@@ -148,6 +148,6 @@ RATIOS = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32)
 
 @acuity_test("aspect", "width of the picture by its height", "", RATIOS, "smaller")
 def aspect(trial: Trial) -> Stimulus:
-    """A letter of 24 px in a wider and lower picture, its area within 3 % that of a square one."""
+    """A letter of 24 px in a wider and lower picture, its area within 4 % of a square one's."""
     height = 4 * round(trial.side / math.sqrt(trial.level) / 4)
     return _letter(trial, Canvas(round(height * trial.level), height), 24)

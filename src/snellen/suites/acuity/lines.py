@@ -15,20 +15,16 @@ GAPS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1, 1.4, 2, 3, 4, 6, 8, 1
 
 @acuity_test("gap", "gap in one of two lines", "px", GAPS)
 def gap(trial: Trial) -> Stimulus:
-    """Two lines of 160 x 4 px, 120 px apart; one of them is broken. Below 1 px its gap is a paler pixel."""
-    canvas, options = trial.canvas(), ("the left one", "the right one")
-    left, top = trial.corner(canvas, 120 + WIDTH, 160)
+    """Two level lines of 160 x 4 px, 80 px apart; one of them is broken. Below 1 px its gap is paler pixels."""
+    canvas, options = trial.canvas(), ("the upper one", "the lower one")
     broken = trial.one_of(options)
-    for x, name in zip((left, left + 120), options, strict=True):
+    left, top = trial.corner(canvas, 160, 80 + WIDTH)
+    for y, name in zip((top, top + 80), options, strict=True):
+        parts: Shape = (rectangle(0, 0, 160, WIDTH),)
         if name == broken:
-            above = trial.rng.randrange(40, 88)
-            parts: Shape = (
-                rectangle(0, 0, WIDTH, above),
-                rectangle(0, above + trial.level, WIDTH, 160),
-            )
-        else:
-            parts = (rectangle(0, 0, WIDTH, 160),)
-        canvas.put(parts, 1, (x, top))
+            start = trial.rng.randrange(40, 88)
+            parts = (rectangle(0, 0, start, WIDTH), rectangle(start + trial.level, 0, 160, WIDTH))
+        canvas.put(parts, 1, (left, y))
     return stimulus(canvas, "One of the two lines has a gap. Which one?", options, broken)
 
 

@@ -56,7 +56,7 @@ def numerosity(trial: Trial) -> Stimulus:
     return stimulus(canvas, "How many dots are in the picture?", options, number)
 
 
-DISTRACTORS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160)
+DISTRACTORS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160)
 
 
 @acuity_test("search", "signs among which one may point another way", "", DISTRACTORS, "smaller")
