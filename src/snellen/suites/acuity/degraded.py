@@ -40,41 +40,23 @@ def noise_ratio(trial: Trial) -> Stimulus:
     return stimulus(canvas, WHICH_LETTER, options, letter)
 
 
+PALE = 192
 QUALITIES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 90)
 
 
-@acuity_test("jpeg", "JPEG quality of a picture with a grey letter of 8 px", "", QUALITIES)
+@acuity_test("jpeg", "JPEG quality of a picture with a pale letter of 8 px", "", QUALITIES)
 def jpeg_quality(trial: Trial) -> Stimulus:
-    """As libjpeg counts quality; of its losses those of quantisation alone, in grey."""
+    """As libjpeg counts quality; of its losses those of quantisation alone. The letter is of a grey of 192 on white."""
     side = trial.side - trial.side % 8
     canvas, (letter, options) = Canvas(side, side), trial.letter()
-    put_letter(canvas, letter, 8, trial.corner(canvas, 8), GREY)
+    put_letter(canvas, letter, 8, trial.corner(canvas, 8), PALE)
     canvas.change(jpeg(canvas.image.tobytes(), side, side, int(trial.level)))
     return stimulus(canvas, WHICH_LETTER, options, letter)
 
 
 SHARES = (
-    0.1,
-    0.2,
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.65,
-    0.7,
-    0.75,
-    0.8,
-    0.83,
-    0.86,
-    0.88,
-    0.9,
-    0.92,
-    0.94,
-    0.95,
-    0.96,
-    0.97,
-    0.98,
-    0.99,
+    *(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8),
+    *(0.83, 0.86, 0.88, 0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99),
 )
 COVER = 10
 """Cells in a row and a column of what covers the letter, and their width in pixels."""
