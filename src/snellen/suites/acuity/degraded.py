@@ -40,13 +40,13 @@ def noise_ratio(trial: Trial) -> Stimulus:
     return stimulus(canvas, WHICH_LETTER, options, letter)
 
 
-PALE = 192
+PALE = 160
 QUALITIES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 90)
 
 
 @acuity_test("jpeg", "JPEG quality of a picture with a pale letter of 8 px", "", QUALITIES)
 def jpeg_quality(trial: Trial) -> Stimulus:
-    """As libjpeg counts quality; of its losses those of quantisation alone. The letter is of a grey of 192 on white."""
+    """As libjpeg counts quality; of its losses those of quantisation alone. The letter is of a grey of 160 on white."""
     side = trial.side - trial.side % 8
     canvas, (letter, options) = Canvas(side, side), trial.letter()
     put_letter(canvas, letter, 8, trial.corner(canvas, 8), PALE)
