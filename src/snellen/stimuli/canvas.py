@@ -49,11 +49,11 @@ def rasterise(shape: Shape, scale: float, right: float = 0.0, down: float = 0.0)
             for left, end in _spans([part[subrow] for part in crossings if subrow in part]):
                 _add(slopes, max(left, 0.0), 1.0)
                 _add(slopes, max(end, 0.0), -1.0)
-        rows.append(bytes(nearest(share * 255 / SUBROWS) for share in accumulate(slopes[:width])))
+        rows.append(bytes(rounded_half_up(share * 255 / SUBROWS) for share in accumulate(slopes[:width])))
     return Mask(width, height, b"".join(rows))
 
 
-def nearest(value: float) -> int:
+def rounded_half_up(value: float) -> int:
     """The nearest whole number, halves upwards, whatever the last bits say: sums differ in them between Pythons."""
     return math.floor(value + 0.5 + 1e-7)
 

@@ -11,7 +11,7 @@ from statistics import NormalDist
 
 from PIL import Image, ImageChops
 
-from snellen.stimuli.canvas import Mask, nearest
+from snellen.stimuli.canvas import Mask, rounded_half_up
 
 REACH = 3.5
 """How far a blur reaches, in its standard deviations; what is beyond, 0.05 %, is left out."""
@@ -27,7 +27,7 @@ def blurred(mask: Mask, sigma: float) -> tuple[Mask, int]:
     rows = [mask.coverage[y * mask.width : (y + 1) * mask.width] for y in range(mask.height)]
     columns = zip(*(_convolved(row, kernel) for row in rows), strict=True)
     blurred_columns = [_convolved(column, kernel) for column in columns]
-    coverage = bytes(nearest(value) for row in zip(*blurred_columns, strict=True) for value in row)
+    coverage = bytes(rounded_half_up(value) for row in zip(*blurred_columns, strict=True) for value in row)
     return Mask(mask.width + 2 * margin, mask.height + 2 * margin, coverage), margin
 
 
@@ -90,11 +90,11 @@ def _jpeg_block(block: bytes, table: tuple[int, ...]) -> bytes:
     rows = [[value - 128 for value in block[8 * y : 8 * y + 8]] for y in range(8)]
     frequencies = _product(_product(_COSINES, rows), _TRANSPOSED)
     kept = [
-        [nearest(value / step) * step for value, step in zip(row, table[8 * v : 8 * v + 8], strict=True)]
+        [rounded_half_up(value / step) * step for value, step in zip(row, table[8 * v : 8 * v + 8], strict=True)]
         for v, row in enumerate(frequencies)
     ]
     values = _product(_product(_TRANSPOSED, kept), _COSINES)
-    return bytes(min(max(nearest(value + 128), 0), 255) for row in values for value in row)
+    return bytes(min(max(rounded_half_up(value + 128), 0), 255) for row in values for value in row)
 
 
 def _product(left: Sequence[Sequence[float]], right: Sequence[Sequence[float]]) -> list[list[float]]:
