@@ -3,10 +3,10 @@
     python tests/built_digests.py --write digests.json      # before a change
     python tests/built_digests.py --compare digests.json    # after it; exits with 1 when one differs
 
-Built are: the embedded eye chart, easy-VQA, the miniatures of all 61 official layouts of ReForm-Eval (complete and as
-sampled), of the published data, of the hub's datasets, VisDial's candidates, LVLM-eHub's 47 data sets, ARO's four,
-and a file of MMBench's form. The version digests every question, answer and picture, so a reader that was rewritten is
-the same when its digest is.
+Built are: the embedded psychometric tests and eye chart, easy-VQA, the miniatures of all 61 official layouts of
+ReForm-Eval (complete and as sampled), of the published data, of the hub's datasets, VisDial's candidates, the 47
+data sets of LVLM-eHub, ARO's four, and a file of MMBench's form. The version digests every question, answer and
+picture, so a reader that was rewritten is the same when its digest is.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _built(home: Path, *arguments: str) -> Iterator[tuple[str, str]]:
 
 
 def embedded(folder: Path) -> Iterator[tuple[str, str]]:
-    yield from _built(folder / "embedded", "build", "eyechart", "easy-vqa")
+    yield from _built(folder / "embedded", "build", "acuity", "eyechart", "easy-vqa")
 
 
 def official(folder: Path) -> Iterator[tuple[str, str]]:

@@ -73,7 +73,7 @@ def test_what_it_brings_is_listed(python: str, tmp_path: Path) -> None:
         zip(words, snellen_commands(tmp_path, *(["list", word] for word in words), python=python), strict=True)
     )
     assert "birds/colours" in listed["benchmarks"] and "birds/songs" in listed["benchmarks"]
-    assert any(line.split()[:3] == ["birds", "2", "Feathers,"] for line in listed["suites"].splitlines())
+    assert any(line.split()[:3] == ["birds", "3", "Feathers,"] for line in listed["suites"].splitlines())
     assert "birds:" in listed["models"] and "mirrored" in listed["protocols"]
     assert any("shared_letters" in line and "best reference" in line for line in listed["metrics"].splitlines())
 

@@ -18,9 +18,9 @@ from PIL import Image
 from snellen import registry
 from snellen.benchmark import Benchmark
 from snellen.errors import DataError, UnknownNameError
+from snellen.formats import png
 from snellen.scoring.answers import open_answers
 from snellen.seeds import rng_for
-from snellen.suites.eyechart import draw
 from snellen.suites.eyechart.draw import SCENE_PALETTE, paint, to_png
 from snellen.suites.eyechart.reader import TASKS, DrawnQuestion, captions, make_question, phrase, read
 from snellen.suites.eyechart.scenes import (
@@ -129,7 +129,7 @@ def test_pillow_decodes_the_pixels_that_were_encoded(width: int, height: int, se
     run = rng.choice([1, 3, 300])
     drawn = bytes(rng.randrange(colours) for _ in range(width * height // run + 1))
     pixels = b"".join(bytes([value]) * run for value in drawn)[: width * height]
-    with Image.open(io.BytesIO(draw.encode_png(width, height, pixels, palette))) as picture:
+    with Image.open(io.BytesIO(png.encode_png(width, height, pixels, palette))) as picture:
         assert (picture.size, picture.mode) == ((width, height), "P")
         assert picture.tobytes() == pixels
         assert picture.convert("RGB").tobytes() == b"".join(bytes(palette[value]) for value in pixels)
@@ -139,7 +139,7 @@ def test_pillow_decodes_the_pixels_that_were_encoded(width: int, height: int, se
     st.binary(max_size=2000) | st.builds(lambda value, n: bytes([value]) * n, st.integers(0, 255), st.integers(0, 2000))
 )
 def test_zlib_inflates_what_was_deflated(content: bytes) -> None:
-    assert zlib.decompress(draw._deflate(content)) == content
+    assert zlib.decompress(png._deflate(content)) == content
 
 
 def test_a_picture_of_the_chart_stays_small() -> None:

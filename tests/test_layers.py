@@ -38,6 +38,7 @@ LAYERS = (
         "quantities",
         "dates",
         "formats",
+        "stimuli",
         "progress_bars",
         "worker",
         "__version__",

@@ -9,6 +9,7 @@ value `module:attribute`, as below. The less obvious groups are
 - `snellen.transforms`: applied to texts in templates of the reader `mapped`, `transform(texts) -> texts`
 - `snellen.exporters`: a declared form in which runs are written (`snellen.exports.declaration`)
 - `snellen.trackers`: a declared experiment tracker (`snellen.exports.tracking`)
+- `snellen.acuity_tests`: a declared psychometric test (`snellen.stimuli.trials`)
 - `snellen.suites`: packages with a `suite.toml`, which adds benchmarks and, in its `hooks`, further names
   (docs/suites.md)
 """
@@ -43,6 +44,7 @@ SuiteGroup = Literal[
     "study_statistics",
     "analysis_statistics",
     "analysis_measures",
+    "acuity_tests",
 ]
 """What suites bring; `snellen.catalogue.hooks` has the type of each."""
 Group = (
@@ -208,6 +210,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "instruments": {"oracle": "snellen.scoring.oracle:open_oracle"},
     # Packages with a `suite.toml`, whose `hooks` add to the groups above and below.
     "suites": {
+        "acuity": "snellen.suites.acuity",
         "aro": "snellen.suites.aro",
         "eyechart": "snellen.suites.eyechart",
         "easy-vqa": "snellen.suites.easy_vqa",
@@ -242,6 +245,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "report_tables": {},
     "source_counters": {},
     "rating_studies": {},
+    "acuity_tests": {},
     # What is computed over the cells of a study.
     "study_statistics": {
         "cells": "snellen.experiments.studies.cell_table:CELLS",

@@ -5,7 +5,7 @@ templates `snellen.prompts.templates.Templates`,
 judge prompts `snellen.prompts.judge_prompts.JudgePrompt` (and `matching_prompts` their versions), report tables
 `snellen.report.suite_tables.SuiteTables`, metrics as described in `snellen.registry`. A source counter is a function
 like `snellen.building.source_counts.count_source`, registered under the name of its suite; a rating study is a
-`snellen.ratings.study.RatingStudy`.
+`snellen.ratings.study.RatingStudy`, an acuity test a `snellen.stimuli.trials.AcuityTest`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,86 @@
+"""What the tests of the suite `acuity` have in common: its tests, its pictures, and a reader by templates."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+from functools import cache
+
+from msgspec.structs import replace
+from PIL import Image, ImageChops
+
+from snellen import registry
+from snellen.stimuli.canvas import Shape, rasterise
+from snellen.stimuli.optotypes import DIRECTIONS, SLOAN, landolt_c, tumbling_e
+from snellen.stimuli.trials import AcuityTest, Stimulus
+
+NAMES = tuple(name for name, target in registry.targets("acuity_tests").items() if "snellen.suites" in str(target))
+
+
+def declared(name: str) -> AcuityTest:
+    test = registry.find("acuity_tests", name)
+    assert isinstance(test, AcuityTest)
+    return test
+
+
+@cache
+def stimuli(name: str, level: float, exemplars: int = 4) -> tuple[Stimulus, ...]:
+    return tuple(shown for _, _, shown in replace(declared(name), levels=(level,)).stimuli(exemplars=exemplars))
+
+
+def picture(shown: Stimulus, number: int = 0) -> Image.Image:
+    with Image.open(io.BytesIO(shown.images[number])) as opened:
+        return opened.convert("L")
+
+
+def ink(shown: Stimulus, number: int = 0) -> Image.Image:
+    """How far each pixel is from the ground, which is that of the upper left corner."""
+    grey = picture(shown, number)
+    return ImageChops.difference(grey, Image.new("L", grey.size, grey.getpixel((0, 0))))  # type: ignore[arg-type]
+
+
+def digest(name: str) -> str:
+    """Of questions and pictures at the ends and in the middle of the levels."""
+    levels = declared(name).levels
+    content = hashlib.sha256()
+    for level in (levels[0], levels[len(levels) // 2], levels[-1]):
+        for shown in stimuli(name, level):
+            content.update(repr((shown.question, shown.options, shown.right, sorted(shown.tags.items()))).encode())
+            for image in shown.images:
+                content.update(image)
+    return content.hexdigest()[:16]
+
+
+def shape_of(option: str, ring: bool) -> Shape:
+    if option in DIRECTIONS:
+        return landolt_c(option) if ring else tumbling_e(option)
+    return SLOAN[option]
+
+
+def read_by_templates(shown: Stimulus, height: float, *, ring: bool = False, number: int = 0) -> int:
+    """The option whose sign, somewhere on whole pixels, leaves the least of the picture unexplained.
+
+    Brute force on pixels: it knows the height and nothing else. Contrast is fitted by least squares.
+    """
+    import numpy as np
+    from scipy.signal import fftconvolve
+
+    grey = np.asarray(picture(shown, number), float)
+    away = float(np.median(grey)) - grey
+    explained = []
+    for option in shown.options:
+        mask = rasterise(shape_of(option, ring), height / 5)
+        template = np.zeros((math.ceil(height), math.ceil(height)))
+        template[: mask.height, : mask.width] = np.frombuffer(mask.coverage, np.uint8).reshape(mask.height, mask.width)
+        match = fftconvolve(away, template[::-1, ::-1], "valid")
+        explained.append(match.max() / np.sqrt((template**2).sum()))
+    return int(np.argmax(explained))
+
+
+if __name__ == "__main__":
+    import json
+    from pathlib import Path
+
+    versions = {name: digest(name) for name in sorted(NAMES)}
+    Path(__file__).with_name("acuity_digests.json").write_text(json.dumps(versions, indent=2) + "\n")
