@@ -175,7 +175,7 @@ def test_an_account_has_so_many_keys_and_scopes_that_exist(server: RunningServer
 def test_an_error_is_a_page_for_people_and_json_for_programs(server: RunningServer) -> None:
     visitor = server.visitor()
     page = visitor.get("/nowhere")
-    assert page.status_code == 404 and "<h1>404</h1>" in page.text
+    assert page.status_code == 404 and "<h1>Not Found</h1>" in page.text
     for answer in (visitor.get("/api/v1/nowhere"), visitor.get("/nowhere", headers={"accept": "application/json"})):
         assert answer.status_code == 404 and answer.json()["error"]["status"] == 404
     missing = server.with_key("Karl").http.post("/api/v1/pictures")

@@ -6,6 +6,7 @@ import gc
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
 from types import FrameType
 from typing import Any
 
@@ -124,7 +125,8 @@ def _answer(request: Request, status: int, message: str, headers: Any = None) ->
     services: Services = request.app.state.services
     if request.url.path.startswith(API) or "text/html" not in request.headers.get("accept", ""):
         return JSONResponse(fault_body(status, message), status, headers)
-    return services.pages.render(request, "house/fault.html", {"code": status, "detail": message}, status, headers)
+    values = {"code": status, "phrase": HTTPStatus(status).phrase, "detail": message}
+    return services.pages.render(request, "house/fault.html", values, status, headers)
 
 
 async def _refused(request: Request, error: StarletteHTTPException) -> Response:

@@ -1,4 +1,4 @@
-"""Entries in order, each with the ranks that it may have: intervals that overlap leave the order open."""
+"""Entries in order, each with the ranks that it may have: those whose intervals overlap share a rank."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from snellen_server.leaderboard.entries import Submission
-from snellen_server.leaderboard.releasing import PublishedNumber
+from snellen_server.hosting.accounts import Account
+from snellen_server.hosting.services import Services
+from snellen_server.leaderboard.boards import Board, board_benchmarks, build_digests
+from snellen_server.leaderboard.entries import Submission, list_submissions
+from snellen_server.leaderboard.releasing import PublishedNumber, widening
 
 OVERALL = "mean"
 """In place of a benchmark: the mean over all of a board."""
@@ -29,23 +32,25 @@ class BoardStanding(Struct, frozen=True, kw_only=True):
     """Why it has no rank."""
 
     @property
-    def rank(self) -> str:
-        return "" if not self.best else str(self.best) if self.best == self.worst else f"{self.best}-{self.worst}"
+    def rank_interval(self) -> str:
+        """`[1, 3]`; empty where the intervals leave no other rank than the best."""
+        return f"[{self.best}, {self.worst}]" if self.best < self.worst else ""
 
 
 def standings(
+    board: Board,
     entries: Sequence[Submission],
-    benchmarks: Sequence[str],
     builds: Mapping[str, tuple[str, str]],
-    by: str,
-    order: Order,
+    by: str = "",
+    order: Order = "rank",
 ) -> list[BoardStanding]:
-    """The scored entries of a board, ranked `by` a benchmark or the mean.
+    """The scored entries of a board whose benchmarks have these builds, ranked `by` one of them, or by their mean.
 
     Ranks are among public entries; a private one, which only its owner sees, gets the rank that it would have. Entries
-    that were scored by another build of the benchmarks have none.
+    that were scored by another build of the benchmarks have none, nor have those of fewer questions than noise needs.
     """
-    board_standings = [_standing(entry, benchmarks, builds, by) for entry in entries if entry.state == "scored"]
+    by = by or (OVERALL if len(builds) > 1 else next(iter(builds)))
+    board_standings = [_standing(board, entry, builds, by) for entry in entries if entry.state == "scored"]
     public = [standing.numbers[by] for standing in board_standings if standing.entry.is_public and not standing.note]
     ranked = [_ranked(standing, public, by) for standing in board_standings]
     if order == "model":
@@ -58,16 +63,32 @@ def standings(
     )
 
 
-def _standing(
-    entry: Submission, benchmarks: Sequence[str], builds: Mapping[str, tuple[str, str]], by: str
-) -> BoardStanding:
-    by_name = {name: number for name in benchmarks if (number := entry.number(name))}
+async def read_standings(
+    services: Services, board: Board, viewer: Account | None, by: str = "", order: Order = "rank"
+) -> tuple[list[BoardStanding], list[Submission]]:
+    """The standings of a board as somebody may see them, and all the submissions that they may see."""
+    builds = {member.name: build_digests(services, member) for member in board_benchmarks(board)}
+    submissions = await services.database.read(lambda connection: list_submissions(connection, board.name, viewer))
+    digests = {name: (build.questions, build.answers) for name, build in builds.items()}
+    return standings(board, submissions, digests, by, order), submissions
+
+
+def _standing(board: Board, entry: Submission, builds: Mapping[str, tuple[str, str]], by: str) -> BoardStanding:
+    by_name = {name: number for name in builds if (number := entry.number(name))}
     numbers = dict(by_name)
-    if len(benchmarks) > 1 and len(by_name) == len(benchmarks) and (mean := _mean(list(by_name.values()))):
+    if len(builds) > 1 and len(by_name) == len(builds) and (mean := _mean(list(by_name.values()))):
         numbers[OVERALL] = mean
+    note = ""
     if entry.builds != builds:
-        return BoardStanding(entry=entry, numbers=numbers, note="scored by an earlier build of the benchmark")
-    return BoardStanding(entry=entry, numbers=numbers, note="" if by in numbers else "without this number")
+        note = "scored by an earlier build of the benchmark"
+    elif by not in numbers:
+        note = "without this number"
+    else:
+        ranked_by = list(by_name.values()) if by == OVERALL else [by_name[by]]
+        widths = [widening(number.n, board.noise_answers) for number in ranked_by]
+        if math.hypot(*widths) / len(widths) > board.widest_noise:
+            note = f"too few questions for the noise ({min(number.n for number in ranked_by):,})"
+    return BoardStanding(entry=entry, numbers=numbers, note=note)
 
 
 def _mean(numbers: Sequence[PublishedNumber]) -> PublishedNumber | None:
