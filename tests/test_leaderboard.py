@@ -262,9 +262,7 @@ def test_noise_is_unbiased_but_at_the_ends_and_intervals_hold_the_exact_number()
     assert min(one.high - one.low for one in found) > 0.13  # Wilson's alone, of 100 in 200
 
 
-@given(
-    answers=st.floats(0.1, 20), widest=st.floats(0.002, 1), smaller=st.integers(1, 10), larger=st.integers(0, 1000)
-)
+@given(answers=st.floats(0.1, 20), widest=st.floats(0.002, 1), smaller=st.integers(1, 10), larger=st.integers(0, 1000))
 def test_fewer_questions_than_are_needed_have_wider_noise_and_more_have_not(
     answers: float, widest: float, smaller: int, larger: int
 ) -> None:
@@ -313,7 +311,7 @@ def test_a_board_does_not_rank_what_is_mostly_noise() -> None:
     found = standings(BOARD, some, {"a": ("1", "1")})
     assert [(one.entry.model, one.best, one.note) for one in found] == [
         ("enough", 1, ""),
-        ("few", 0, "too few questions for the noise (129)"),
+        ("few", 0, "not ranked: too few questions for the noise"),
     ]
     # The noise of a mean is less than that of either part, and is judged by what it is.
     both = entry("both", published(0.2, 0.1, n=100), published(0.6, 0.1, "b", n=100))

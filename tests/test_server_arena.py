@@ -736,13 +736,36 @@ def frozen_number(page: str) -> str:
     return page.split('/snapshot.json"')[0].rpartition("/")[2]
 
 
-def test_models_that_no_chain_joins_are_said_to_be_unrated(tmp_path: Path) -> None:
+def test_the_first_vote_makes_provisional_ratings_with_intervals_and_no_rank(tmp_path: Path) -> None:
     with fighting(tmp_path, models("quokka", "numbat")) as running:
+        assert "Nobody has voted yet" in running.visitor().get("/").text
         fight = Fight(running.visitor())
-        fight.vote("left")
+        best = fight.vote("left").json()["left"]["name"]
         running.do(rate_arena(running.services))
-        page = running.visitor().get("/arena/ratings").text
-        assert "none of the 2 models can be compared" in page and "matrix" in page
+        standing = running.services.database.read_now(latest_standing)
+        assert standing is not None and standing.rating is None and standing.settled == ()
+        first, second = standing.provisional
+        assert first.model.partition("@")[0] == best and (first.rank, second.rank) == (None, None)
+        assert first.low < 1000 < first.rating < first.high and first.high - first.low > 300
+        for address in ("/arena/ratings", "/"):
+            page = running.visitor().get(address).text
+            assert page.count("provisional</span>") == 2 and f"{first.low:.0f}, {first.high:.0f}" in page
+
+
+def test_the_home_page_shows_outcomes_of_battles_and_nobodys_words(tmp_path: Path) -> None:
+    benchmark = small.built(small.rows(2, pictures=2), tmp_path / "b", name="b")
+    with fighting(tmp_path / "server", models("quokka", "numbat"), examples=[str(benchmark.folder)]) as running:
+        running.do(settled(running.services))
+        visitor, examples = running.visitor(), arena_of(running.services).examples
+        Fight(visitor, "an untold question").vote("tie")
+        Fight(visitor, "asked about an example", picture=examples[0].digest).vote("both bad")
+        Fight(visitor, examples[1].question, picture=examples[1].digest).vote("left")
+        Fight(visitor, "a battle without a vote")
+        page = html.unescape(running.visitor().get("/").text)
+        assert page.count("a question of the voter's own") == 2
+        assert "an untold question" not in page and "asked about an example" not in page
+        assert examples[1].question in page and examples[1].digest in page and examples[0].digest not in page
+        assert page.count("won against") == 1 and ": a tie" in page and ": both bad" in page
 
 
 def test_who_is_erased_leaves_votes_without_texts_or_name(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ from snellen_server.leaderboard.boards import Board, board_benchmarks, find_boar
 from snellen_server.leaderboard.entries import DeclaredFacts, NewSubmission, Submission
 from snellen_server.leaderboard.jobs import SCORE_SUBMISSIONS, delete_upload, keep_upload
 from snellen_server.leaderboard.reading import upload_suffix
-from snellen_server.leaderboard.summary import summarised_boards
 from snellen_server.leaderboard.standings import OVERALL, Order, read_standings
+from snellen_server.leaderboard.summary import summarised_boards
 
 PAGES, API_BOARDS, API_SUBMISSIONS = "/leaderboard", "/api/v1/boards", "/api/v1/submissions"
 UPLOADS, SUBMIT = "submissions", "submit"

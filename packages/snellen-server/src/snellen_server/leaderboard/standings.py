@@ -84,10 +84,10 @@ def _standing(board: Board, entry: Submission, builds: Mapping[str, tuple[str, s
     elif by not in numbers:
         note = "without this number"
     else:
-        ranked_by = list(by_name.values()) if by == OVERALL else [by_name[by]]
-        widths = [widening(number.n, board.noise_answers) for number in ranked_by]
+        ranked_by = by_name if by == OVERALL else [by]
+        widths = [widening(by_name[name].n, board.noise_answers) for name in ranked_by]
         if math.hypot(*widths) / len(widths) > board.widest_noise:
-            note = f"too few questions for the noise ({min(number.n for number in ranked_by):,})"
+            note = "not ranked: too few questions for the noise"
     return BoardStanding(entry=entry, numbers=numbers, note=note)
 
 
