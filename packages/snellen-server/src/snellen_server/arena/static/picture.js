@@ -5,18 +5,19 @@
   const ask = document.getElementById("ask"), field = ask?.elements.file;
   if (!field) return;
   const drop = document.getElementById("drop"), preview = document.getElementById("preview");
-  const remove = document.getElementById("remove"), status = document.getElementById("status"), examples = [...ask.querySelectorAll("[data-picture]")];
+  const remove = document.getElementById("remove"), status = document.getElementById("status");
+  const examples = [...ask.querySelectorAll("[data-picture]")];
   const LARGEST = 320;
+  let choices = 0;
 
-  const draw = async (source, words) => {
+  // Of two pictures that are chosen one after the other the later is shown, whichever can be drawn first.
+  const draw = async (source, words, choice) => {
     let picture = null;
-    try { picture = source && await createImageBitmap(source); } catch { words = "This file cannot be shown."; }
+    try { picture = source && await createImageBitmap(source); } catch { status.textContent = "This file cannot be shown."; }
+    if (choice !== choices) return;
     preview.hidden = !picture;
     remove.hidden = !source;
-    if (!picture) {
-      status.textContent = source ? words : "";
-      return;
-    }
+    if (!picture) return;
     const scale = Math.min(1, LARGEST / Math.max(picture.width, picture.height));
     preview.width = Math.max(1, Math.round(picture.width * scale));
     preview.height = Math.max(1, Math.round(picture.height * scale));
@@ -27,20 +28,19 @@
   const press = (example) => {
     status.textContent = "";
     for (const other of examples) other.setAttribute("aria-pressed", String(other === example));
+    return ++choices;
   };
 
   const showFile = () => {
     const [file] = field.files;
-    press(null);
-    return draw(file ?? null, `Your picture: ${file?.name}`);
+    return draw(file ?? null, `Your picture: ${file?.name}`, press(null));
   };
 
   const showExample = async (example) => {
     field.value = "";
-    press(example);
-    const image = example.querySelector("img");
+    const image = example.querySelector("img"), choice = press(example);
     await image.decode();
-    return draw(image, image.alt);
+    return draw(image, image.alt, choice);
   };
 
   const take = (event, files) => {
@@ -55,7 +55,7 @@
   };
 
   field.addEventListener("change", showFile);
-  remove.addEventListener("click", () => { field.value = ""; press(null); draw(null); field.focus(); });
+  remove.addEventListener("click", () => { field.value = ""; draw(null, "", press(null)); field.focus(); });
   document.addEventListener("paste", (event) => take(event, event.clipboardData?.files));
   for (const kind of ["dragover", "dragleave", "drop"]) {
     document.addEventListener(kind, (event) => {
