@@ -85,11 +85,13 @@ def standing_of(battles: list[Battle], settings: RatingSettings, least: int = 1)
         return Standing(now, votes, notes=(f"ratings begin with {least:,} votes" if least > 1 else "no votes yet",))
     log = vote_log(battles)
     judges = msgspec.structs.replace(settings, voters="judge")
-    judged = _rated(log, judges) if any(battle.voter_kind == "judge" for battle in battles) else None
+    has_judges = any(battle.voter_kind == "judge" for battle in battles)
+    judged = _rated(log, judges) if has_judges else None
+    notes = ("by judges: no two models can be compared yet",) if has_judges and not judged else ()
     try:
         counted = counted_votes(log, settings)
     except DataError as error:
-        return Standing(now, votes, judged=judged, notes=(str(error),))
+        return Standing(now, votes, judged=judged, notes=(f"by people: {error}", *notes))
     values = elo_ratings(counted, settings)
     orders = shuffled_elo(counted, settings, ORDERS, np.random.default_rng(settings.seed))
     ranges = zip(counted.models, values, orders.min(axis=0), orders.max(axis=0), strict=True)
@@ -100,7 +102,8 @@ def standing_of(battles: list[Battle], settings: RatingSettings, least: int = 1)
         tuple(EloStanding(model, *map(float, numbers)) for model, *numbers in ranges),
         win_rates(counted),
         judged,
-        under_prior=provisional_ratings(counted, settings),
+        notes,
+        provisional_ratings(counted, settings),
     )
 
 

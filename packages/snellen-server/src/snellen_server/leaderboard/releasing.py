@@ -23,10 +23,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from msgspec import Struct
-
 from snellen.plugin_api import wilson
-from snellen_server.leaderboard.scoring_process import ExactNumber
+from snellen_server.leaderboard.scoring_process import ExactNumber, MeasuredNumber
 
 FINEST = 0.001
 """Of the range of a metric: 0.1 points of a share in percent."""
@@ -38,20 +36,13 @@ Draw = Callable[[str], float]
 """A number in (0, 1) for a purpose, always the same for one upload."""
 
 
-class PublishedNumber(Struct, frozen=True, kw_only=True):
+class PublishedNumber(MeasuredNumber, frozen=True, kw_only=True):
     """What is kept and shown."""
 
-    benchmark: str
-    metric: str
-    slice: str
-    value: float
     low: float
     high: float
-    n: int
     noise: float
     """The scale of the noise that is in the value."""
-    unit: str
-    better: str
 
 
 def widening(n: int, noise_answers: float) -> float:

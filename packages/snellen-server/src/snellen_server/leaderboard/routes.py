@@ -59,8 +59,8 @@ class BoardBenchmarkFacts(BaseModel):
     name: str
     title: str
     samples: int
-    asked: int
-    """Questions, of which a sample may have several."""
+    n_questions: int
+    """A sample may have several."""
     questions: str
     """Begins the digest of its questions, by which a build without answers is known to be the same."""
 
@@ -164,7 +164,7 @@ def _board_facts(board: Board) -> BoardFacts:
                 name=benchmark.name,
                 title=benchmark.spec.title,
                 samples=benchmark.manifest.counts.samples,
-                asked=benchmark.manifest.counts.questions,
+                n_questions=benchmark.manifest.counts.questions,
                 questions=benchmark.manifest.questions[:12],
             )
             for benchmark in board_benchmarks(board)
@@ -304,7 +304,7 @@ async def board_page(
         "board": chosen,
         "facts": facts,
         "standings": board_standings,
-        "too_small": [b for b in facts.benchmarks if b.asked < chosen.questions_needed and by in ("", b.name)],
+        "too_small": [b for b in facts.benchmarks if b.n_questions < chosen.questions_needed and by in ("", b.name)],
         "columns": [by] if by else [*names, *([OVERALL] if len(names) > 1 else [])],
         "benchmark": by,
         "order": ordered,

@@ -1,4 +1,4 @@
-"""Entries in order, each with the ranks that it may have: those whose intervals overlap share a rank."""
+"""Entries in order, each with its rank and the ranks that intervals leave open; where they tell nothing apart, ties."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen_server.hosting.accounts import Account
 from snellen_server.hosting.services import Services
@@ -26,8 +27,9 @@ class BoardStanding(Struct, frozen=True, kw_only=True):
     numbers: dict[str, PublishedNumber]
     """By benchmark, and their mean where there are several."""
     best: int = 0
-    """Its rank if all that the intervals leave open were decided for it; 0 for an entry that has no rank."""
+    """Its rank: 1 + the number of entries whose interval lies wholly above; 0 for an entry that has none."""
     worst: int = 0
+    """Its rank if all that the intervals leave open were decided against it."""
     note: str = ""
     """Why it has no rank."""
 
@@ -98,17 +100,15 @@ def _mean(numbers: Sequence[PublishedNumber]) -> PublishedNumber | None:
         return None
     value = sum(number.value for number in numbers) / count
     half = math.sqrt(sum(((number.high - number.low) / 2) ** 2 for number in numbers)) / count
-    return PublishedNumber(
+    return replace(
+        first,
         benchmark=OVERALL,
         metric=first.metric if len({number.metric for number in numbers}) == 1 else OVERALL,
-        slice="",
         value=value,
         low=max(value - half, 0.0),
         high=min(value + half, 1.0),
         n=sum(number.n for number in numbers),
         noise=max(number.noise for number in numbers) / count,
-        unit=first.unit,
-        better=first.better,
     )
 
 
@@ -127,7 +127,7 @@ def _ranked(standing: BoardStanding, public: Sequence[PublishedNumber], by: str)
     low, _, high = _oriented(own_number)
     best = 1 + sum(_oriented(rival)[0] > high for rival in rivals)
     worst = 1 + sum(_oriented(rival)[2] >= low for rival in rivals)
-    return BoardStanding(entry=standing.entry, numbers=standing.numbers, best=best, worst=worst)
+    return replace(standing, best=best, worst=worst)
 
 
 def shown_number(number: PublishedNumber | None) -> str:
