@@ -24,10 +24,12 @@ import evalica
 import numpy as np
 import polars as pl
 
+from snellen.errors import DataError
 from snellen_server.arena_ratings.anomalies import check_voters
 from snellen_server.arena_ratings.elo import elo_ratings
 from snellen_server.arena_ratings.log import VoteLog, read_votes, write_votes
-from snellen_server.arena_ratings.rating import ArenaRating, rate_votes
+from snellen_server.arena_ratings.provisional import is_settled, provisional_ratings
+from snellen_server.arena_ratings.rating import ArenaRating, counted_votes, rate_votes
 from snellen_server.arena_ratings.settings import RatingSettings
 from snellen_server.arena_ratings.simulation import Population, Rigging, simulated_battles, true_ratings
 from snellen_server.arena_ratings.votes import BOTH_BAD, LEFT, RIGHT, chosen_votes
@@ -78,6 +80,39 @@ def coverage(arenas: int) -> None:
                 held, width = (np.mean(values) for values in zip(*found, strict=True))
                 cells.append(f"{held:.3f} ({width:3.0f})")
             print(f"{name:45}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
+
+
+FIRST_VOTES = ((1, 1), (1, 20), (1, 200), (3, 30), (5, 50), (10, 100), (10, 200), (20, 200), (30, 300))
+"""Voters and votes of arenas that have just begun."""
+SPREAD = 150.0
+"""Standard deviation of the true ratings of their models, in points."""
+
+
+def held_at_first(voters: int, votes: int, seed: int) -> tuple[list[bool], list[bool]]:
+    """Which intervals of one arena hold the truth: provisional ones of all models, and those of settled ratings."""
+    rng, given = np.random.default_rng(seed), RatingSettings(resamples=200)
+    crowd = Population(tuple(rng.normal(0, SPREAD / given.points, 6)), voters, votes, taste=0.5)
+    log = VoteLog(simulated_battles(crowd, rng))
+    truth = dict(zip(crowd.models, true_ratings(crowd, given), strict=True))
+    try:
+        settled = [row for row in rate_votes(log, given).models if is_settled(row)]
+    except DataError:  # no two models can be compared by these votes alone
+        settled = []
+    rated = provisional_ratings(counted_votes(log, given), given), settled
+    provisional, settled_too = ([row.low <= truth[row.model] <= row.high for row in rows] for rows in rated)
+    return provisional, settled_too
+
+
+def first_votes(arenas: int) -> None:
+    print(f"\nshare of 95 % intervals that hold the truth, of {arenas} arenas that have just begun")
+    print(f"{'':45}{'provisional':>18}{'settled':>18}{'models settled':>18}")
+    with ProcessPoolExecutor(2) as pool:
+        for voters, votes in FIRST_VOTES:
+            parts = zip(*pool.map(partial(held_at_first, voters, votes), range(arenas)), strict=True)
+            provisional, settled = ([held for arena in part for held in arena] for part in parts)
+            cells = (f"{np.mean(held):.3f}" if held else "-" for held in (provisional, settled))
+            shares = "".join(f"{cell:>18}" for cell in (*cells, f"{len(settled) / max(len(provisional), 1):.0%}"))
+            print(f"{f'{voters} voters, {votes} votes, tastes':45}{shares}", flush=True)
 
 
 RIGGINGS = {
@@ -183,6 +218,7 @@ if __name__ == "__main__":
     everything = not (chosen.coverage or chosen.defences or chosen.million)
     if chosen.coverage or everything:
         coverage(chosen.coverage or 200)
+        first_votes(chosen.coverage or 200)
     if chosen.defences or everything:
         defences(20)
     if chosen.million or everything:

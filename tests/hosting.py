@@ -21,8 +21,9 @@ import httpx
 import pytest
 from argon2 import PasswordHasher
 
+from snellen.viewing.application import listen
 from snellen_server.hosting import accounts, installed
-from snellen_server.hosting.application import HostingServer, bind
+from snellen_server.hosting.application import HostingServer
 from snellen_server.hosting.configuration import load_configuration
 from snellen_server.hosting.features import Feature
 from snellen_server.hosting.services import Services, open_services
@@ -121,7 +122,7 @@ class RunningServer:
 def hosted(folder: Path, *, limited: bool = False, **settings: Any) -> Iterator[RunningServer]:
     """A server over `folder` while the block runs, without rate limits unless they are asked for."""
     configuration = load_configuration(folder, None, **settings)
-    listener = bind("127.0.0.1", 0)
+    listener = listen(0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     services = open_services(configuration.at_port(listener.getsockname()[1]))
     if not limited:

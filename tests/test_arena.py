@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from scipy import sparse
+from scipy.optimize import minimize_scalar
 from sklearn.linear_model import LogisticRegression
 
 from snellen.errors import DataError
@@ -24,11 +25,14 @@ from snellen_server.arena_ratings.bradley_terry import fit_ratings, pair_model, 
 from snellen_server.arena_ratings.cells import Cells, resampled_counts, voter_cells, win_rates
 from snellen_server.arena_ratings.elo import elo_ratings
 from snellen_server.arena_ratings.log import VOTED_AGAIN, VoteLog, vote_log
+from snellen_server.arena_ratings.provisional import PRIOR_POINTS, is_settled, provisional_ratings
 from snellen_server.arena_ratings.rating import (
     ANOMALOUS,
     APART,
     ArenaRating,
+    ModelRating,
     comparable_groups,
+    counted_votes,
     rate_votes,
     style_differences,
 )
@@ -234,6 +238,55 @@ def test_intervals_hold_the_truth_as_often_as_they_say(method: str) -> None:
     ]
     # 250 ratings of 50 arenas; bench/arena.py has more of them.
     assert 0.90 <= np.mean(held) <= 0.99
+
+
+def provisional(log: VoteLog) -> dict[str, ModelRating]:
+    return {row.model: row for row in provisional_ratings(counted_votes(log, RatingSettings()), RatingSettings())}
+
+
+def test_one_vote_gives_a_rating_and_an_interval_by_the_prior_and_no_rank() -> None:
+    found = provisional(vote_log(battles("a>b")))
+    # With a = -b = x the log-posterior is log(1 / (1 + exp(-2 x))) - x^2 / s^2.
+    points = RatingSettings().points
+    spread = PRIOR_POINTS / points
+    best = minimize_scalar(lambda x: math.log1p(math.exp(-2 * x)) + x**2 / spread**2, bounds=(0, 5), method="bounded")
+    assert found["a"].rating == pytest.approx(1000 + points * best.x, abs=0.01)
+    curvature = 4 * math.exp(-2 * best.x) / (1 + math.exp(-2 * best.x)) ** 2 + 2 / spread**2
+    margin = 1.959964 * points / math.sqrt(curvature)
+    assert (found["a"].low, found["a"].high) == pytest.approx(
+        (found["a"].rating - margin, found["a"].rating + margin), abs=0.1
+    )
+    assert found["b"].rating == pytest.approx(2000 - found["a"].rating)
+    assert {row.rank for row in found.values()} == {None}
+
+
+def test_one_voter_makes_no_rating_sure_however_often_they_vote() -> None:
+    once, often, many = (
+        provisional(vote_log(battles(*["a>b"] * count, voter=voter)))["a"]
+        for count, voter in ((1, str), (100, lambda number: "x"), (100, str))
+    )
+    assert (once.rating, once.low, once.high) == pytest.approx((often.rating, often.low, often.high))
+    assert many.low > often.low
+    assert provisional(vote_log(battles("a!b"))) == {}
+
+
+def test_provisional_intervals_hold_the_truth_at_least_as_often_as_they_say() -> None:
+    held = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        population = Population(tuple(rng.normal(0, 0.9, 5)), voters=4, votes=40, taste=0.5)
+        truth = dict(zip(population.models, true_ratings(population), strict=True))
+        rows = provisional(VoteLog(simulated_battles(population, rng))).values()
+        held += [row.low <= truth[row.model] <= row.high for row in rows]  # type: ignore[operator]
+    assert np.mean(held) >= 0.95
+
+
+def test_a_rating_is_settled_by_enough_votes_of_enough_voters() -> None:
+    def is_sure(votes: int, voters: int) -> bool:
+        rows = battles(*["a>b", "b>a"] * (votes // 2), voter=lambda number: str(number // 2 % voters))
+        return is_settled(rate_votes(vote_log(rows), SANDWICH).models[0])
+
+    assert is_sure(50, 10) and not is_sure(48, 10) and not is_sure(50, 9) and not is_sure(5000, 1)
 
 
 def test_the_truth_of_a_simulation_is_what_very_many_votes_come_to() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("fastapi", reason="waits for fastapi")
 pytest.importorskip("alembic", reason="waits for alembic")
@@ -43,9 +44,10 @@ from snellen.records import Request
 from snellen_server.hosting.configuration import load_configuration
 from snellen_server.hosting.services import open_services
 from snellen_server.leaderboard import entries
+from snellen_server.leaderboard.boards import Board
 from snellen_server.leaderboard.entries import DeclaredFacts, Submission
 from snellen_server.leaderboard.reading import UploadLimits, read_upload, upload_suffix
-from snellen_server.leaderboard.releasing import PublishedNumber, release_number
+from snellen_server.leaderboard.releasing import PublishedNumber, questions_needed, release_number, widening
 from snellen_server.leaderboard.scoring_process import ExactNumber, ScoringOutcome, ScoringTask, score_upload
 from snellen_server.leaderboard.standings import standings
 from view_runs import Replying
@@ -260,11 +262,23 @@ def test_noise_is_unbiased_but_at_the_ends_and_intervals_hold_the_exact_number()
     assert min(one.high - one.low for one in found) > 0.13  # Wilson's alone, of 100 in 200
 
 
-def published(value: float, half: float, benchmark: str = "a") -> PublishedNumber:
+@given(answers=st.floats(0.1, 20), widest=st.floats(0.002, 1), smaller=st.integers(1, 10), larger=st.integers(0, 1000))
+def test_fewer_questions_than_are_needed_have_wider_noise_and_more_have_not(
+    answers: float, widest: float, smaller: int, larger: int
+) -> None:
+    needed = questions_needed(answers, widest)
+    assert widening(needed + larger, answers) <= widest + 1e-9
+    assert needed <= smaller or widening(needed - smaller, answers) > widest
+
+
+def published(value: float, half: float, benchmark: str = "a", n: int = 1000) -> PublishedNumber:
     return PublishedNumber(
         benchmark=benchmark, metric="accuracy", slice="", value=value, low=value - half, high=value + half,
-        n=100, noise=0.01, unit="share", better="higher",
+        n=n, noise=2 / n, unit="share", better="higher",
     )  # fmt: skip
+
+
+BOARD = Board(name="b", benchmarks=("a",))
 
 
 def entry(name: str, *numbers: PublishedNumber, is_public: bool = True, build: str = "1") -> Submission:
@@ -276,7 +290,7 @@ def entry(name: str, *numbers: PublishedNumber, is_public: bool = True, build: s
     )  # fmt: skip
 
 
-def test_ranks_are_those_that_the_intervals_leave_open() -> None:
+def test_entries_that_intervals_cannot_tell_apart_share_a_rank() -> None:
     some = [
         entry("low", published(0.2, 0.05)),
         entry("high", published(0.9, 0.05)),
@@ -284,21 +298,32 @@ def test_ranks_are_those_that_the_intervals_leave_open() -> None:
         entry("own", published(0.95, 0.01), is_public=False),
         entry("old", published(0.99, 0.001), build="0"),
     ]
-    found = standings(some, ["a"], {"a": ("1", "1")}, "a", "rank")
-    ranks = [(one.entry.model, one.rank) for one in found]
-    assert ranks == [("own", "1-2"), ("high", "1-2"), ("near", "1-2"), ("low", "3"), ("old", "")]
-    assert [one.entry.model for one in standings(some, ["a"], {}, "a", "model")] == [
-        "high",
-        "low",
-        "near",
-        "old",
-        "own",
+    found = standings(BOARD, some, {"a": ("1", "1")})
+    ranks = [(one.entry.model, one.best, one.rank_interval) for one in found]
+    assert ranks == [("own", 1, "[1, 2]"), ("high", 1, "[1, 2]"), ("near", 1, "[1, 2]"), ("low", 3, ""), ("old", 0, "")]
+    by_name = standings(BOARD, some, {"a": ("1", "1")}, order="model")
+    assert [one.entry.model for one in by_name] == ["high", "low", "near", "old", "own"]
+
+
+def test_a_board_does_not_rank_what_is_mostly_noise() -> None:
+    assert BOARD.questions_needed == 130
+    some = [entry("few", published(0.9, 0.05, n=129)), entry("enough", published(0.2, 0.05, n=130))]
+    found = standings(BOARD, some, {"a": ("1", "1")})
+    assert [(one.entry.model, one.best, one.note) for one in found] == [
+        ("enough", 1, ""),
+        ("few", 0, "not ranked: too few questions for the noise"),
     ]
+    # The noise of a mean is less than that of either part, and is judged by what it is.
+    both = entry("both", published(0.2, 0.1, n=100), published(0.6, 0.1, "b", n=100))
+    builds = {"a": ("1", "1"), "b": ("1", "1")}
+    assert [standings(BOARD, [both], builds, by)[0].best for by in ("", "a", "b")] == [1, 0, 0]
+    one_is_tiny = entry("tiny", published(0.2, 0.01, n=100_000), published(0.6, 0.5, "b", n=4))
+    assert [standings(BOARD, [one_is_tiny], builds, by)[0].best for by in ("", "a", "b")] == [0, 1, 0]
 
 
 def test_the_mean_of_several_benchmarks_is_of_what_is_published() -> None:
     one = entry("m", published(0.2, 0.03), published(0.6, 0.04, "b"))
-    [found] = standings([one], ["a", "b"], {"a": ("1", "1"), "b": ("1", "1")}, "mean", "rank")
+    [found] = standings(BOARD, [one], {"a": ("1", "1"), "b": ("1", "1")})
     mean = found.numbers["mean"]
     assert (mean.value, mean.high - mean.value) == pytest.approx((0.4, 0.025))
 
@@ -315,7 +340,7 @@ def test_the_same_predictions_get_the_same_numbers_in_every_form(anna: Browser, 
     assert again["numbers"] == first["numbers"] and again["file_digest"] != first["file_digest"]
     assert [(one["slice"], one["n"]) for one in first["numbers"]] == [("", 40), ("level=easy", 20), ("level=hard", 20)]
     [whole, *_] = first["numbers"]
-    assert whole["low"] <= 0.75 <= whole["high"] and whole["noise"] == 0.05
+    assert whole["low"] < 0.751 and whole["high"] > 0.749 and whole["noise"] == 0.05
     assert (first["model"], first["parameters"], first["rows"]) == ("Mine", "7B", QUESTIONS)
     assert first["snellen_version"] == sn.__version__ and len(first["file_digest"]) == 64
 

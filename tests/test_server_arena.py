@@ -69,9 +69,10 @@ from snellen_server.arena.feature import void_late_battles
 from snellen_server.arena.judging import combined, judge_battles, verdict_in
 from snellen_server.arena.pairing import draw_pair, pair_probabilities
 from snellen_server.arena.running import arena_of
-from snellen_server.arena.standings import latest_standing, rate_arena
+from snellen_server.arena.standings import latest_standing, rate_arena, standing_of
 from snellen_server.arena.tables import arena_battle, arena_vote, arena_voter
 from snellen_server.arena.vote_export import count_abandoned, exported_votes
+from snellen_server.arena_ratings.settings import RatingSettings
 from snellen_server.cli.serve import arena_of_flag
 from snellen_server.hosting.callers import Caller
 from snellen_server.hosting.configuration import Configuration
@@ -81,6 +82,7 @@ from snellen_server.hosting.migrating import migrate
 from snellen_server.hosting.personal import erase_person
 from snellen_server.hosting.services import Services
 from snellen_server.hosting.tokens import Signer, new_id
+from test_arena import battles as votes_on
 
 MARKUP = "<b>bold</b> <img src=x onerror=document.title='run'>"
 GATES: dict[asyncio.AbstractEventLoop, asyncio.Event] = {}
@@ -736,13 +738,48 @@ def frozen_number(page: str) -> str:
     return page.split('/snapshot.json"')[0].rpartition("/")[2]
 
 
-def test_models_that_no_chain_joins_are_said_to_be_unrated(tmp_path: Path) -> None:
+def test_the_first_vote_makes_provisional_ratings_with_intervals_and_no_rank(tmp_path: Path) -> None:
     with fighting(tmp_path, models("quokka", "numbat")) as running:
+        assert "Nobody has voted yet" in running.visitor().get("/").text
         fight = Fight(running.visitor())
-        fight.vote("left")
+        best = fight.vote("left").json()["left"]["name"]
         running.do(rate_arena(running.services))
-        page = running.visitor().get("/arena/ratings").text
-        assert "none of the 2 models can be compared" in page and "matrix" in page
+        standing = running.services.database.read_now(latest_standing)
+        assert standing is not None and standing.rating is None and standing.settled == ()
+        first, second = standing.provisional
+        assert first.model.partition("@")[0] == best and (first.rank, second.rank) == (None, None)
+        assert first.low < 1000 < first.rating < first.high and first.high - first.low > 300
+        for address in ("/arena/ratings", "/"):
+            page = running.visitor().get(address).text
+            assert page.count("provisional</span>") == 2 and f"{first.low:.0f}, {first.high:.0f}" in page
+
+
+def test_a_new_model_is_provisional_beside_those_that_are_settled() -> None:
+    rows = votes_on(*["a>b", "b>a"] * 100, "a>c", voter=lambda number: str(number // 2 % 20))
+    standing = standing_of(rows, RatingSettings(resamples=50))
+    assert [(one.model, one.rank) for one in standing.settled] == [("a", 1), ("b", 1)]
+    assert [(one.model, one.rank) for one in standing.provisional] == [("c", None)]
+    assert standing.provisional[0].low < standing.provisional[0].rating < 1000
+    better = standing_of(
+        votes_on(*["a>b"] * 150, *["b>a"] * 50, voter=lambda number: str(number % 20)), RatingSettings()
+    )
+    assert [(one.model, one.rank) for one in better.settled] == [("a", 1), ("b", 2)] and not better.provisional
+
+
+def test_the_home_page_shows_outcomes_of_battles_and_nobodys_words(tmp_path: Path) -> None:
+    benchmark = small.built(small.rows(2, pictures=2), tmp_path / "b", name="b")
+    with fighting(tmp_path / "server", models("quokka", "numbat"), examples=[str(benchmark.folder)]) as running:
+        running.do(settled(running.services))
+        visitor, examples = running.visitor(), arena_of(running.services).examples
+        Fight(visitor, "an untold question").vote("tie")
+        Fight(visitor, "asked about an example", picture=examples[0].digest).vote("both bad")
+        Fight(visitor, examples[1].question, picture=examples[1].digest).vote("left")
+        Fight(visitor, "a battle without a vote")
+        page = html.unescape(running.visitor().get("/").text)
+        assert page.count("a question of the voter's own") == 2
+        assert "an untold question" not in page and "asked about an example" not in page
+        assert examples[1].question in page and examples[1].digest in page and examples[0].digest not in page
+        assert page.count("won against") == 1 and ": a tie" in page and ": both bad" in page
 
 
 def test_who_is_erased_leaves_votes_without_texts_or_name(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ pytest.importorskip("polars", reason="waits for polars")
 
 from sqlalchemy import select
 
+import small
 from axe import violations
 from browser import CHROMIUM, Page, browsing
 from hosting import RunningServer
@@ -32,7 +33,7 @@ def fight(page: Page, server: RunningServer, folder: Path) -> None:
     page.open(f"{server.url}/arena")
     page.choose_file("[name=file]", folder / "photo.png")
     fill(page, "#ask textarea", "Some markup?")
-    page.run("document.querySelector('#ask > button').click()")
+    page.run("document.querySelector('#ask .primary').click()")
     page.wait_until("!document.querySelector('#votes').hidden")
     replies = page.run("[...document.querySelectorAll('.reply')].map(one => one.textContent)")
     assert replies == [MARKUP, MARKUP]
@@ -79,7 +80,7 @@ def test_a_battle_from_the_upload_to_the_rating(tmp_path: Path, width: int) -> N
         page.run("document.querySelector('[data-picture]').click()")
         fill(page, "#ask textarea", "What is it?")
         page.run("document.querySelector('[name=file]').value = ''")
-        page.run("document.querySelector('#ask > button').click()")
+        page.run("document.querySelector('#ask .primary').click()")
         page.wait_until("!document.querySelector('#votes').hidden")
         page.run("document.querySelector('[data-outcome=tie]').click()")
         page.wait_until("!document.querySelector('#names').hidden")
@@ -88,17 +89,71 @@ def test_a_battle_from_the_upload_to_the_rating(tmp_path: Path, width: int) -> N
         assert "2 votes" in page.run("document.querySelector('main').textContent")
         assert "quokka" in page.run("document.querySelector('table').textContent")
         assert violations(page) == [] and page.run(ALL_SHOWN)
-        for address in ("/arena", "/arena/named", "/arena/chat", "/arena/recorded"):
+        for address in ("/", "/arena", "/arena/named", "/arena/chat", "/arena/recorded"):
             page.open(server.url + address)
             assert violations(page) == [] and page.run(ALL_SHOWN)
         page.open(f"{server.url}/arena/chat")
         page.run("document.querySelector('[data-picture]').click()")
         fill(page, "#ask textarea", "fail quokka, fail numbat")
-        page.run("document.querySelector('#ask > button').click()")
+        page.run("document.querySelector('#ask .primary').click()")
         page.wait_until("document.querySelector('#status').classList.contains('fault')")
         assert "void" in page.run("document.querySelector('#status').textContent")
         assert page.complaints == []
         assert all(url.startswith(server.url) for url in page.requested)
+
+
+DROPPED = """(async () => {
+  const canvas = document.createElement("canvas");
+  canvas.width = 30; canvas.height = 15;
+  const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
+  const files = new DataTransfer();
+  files.items.add(new File([blob], "%(kind)s.png", {type: "image/png"}));
+  const key = "%(kind)s" === "paste" ? "clipboardData" : "dataTransfer";
+  const kinds = {paste: ClipboardEvent, drop: DragEvent};
+  const event = new kinds["%(kind)s"]("%(kind)s", {[key]: files, bubbles: true, cancelable: true});
+  return document.body.dispatchEvent(event);
+})()"""
+PREVIEW = "document.querySelector('#preview').hidden ? '' : document.querySelector('#preview').ariaLabel"
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
+def test_an_example_is_ready_and_a_picture_is_pasted_dropped_or_removed(tmp_path: Path) -> None:
+    register("models", "talker", open_talker)
+    benchmark = small.built(small.rows(2, pictures=2), tmp_path / "b", name="b")
+    with (
+        fighting(tmp_path / "server", models("quokka", "numbat"), examples=[str(benchmark.folder)]) as server,
+        browsing(tmp_path) as page,
+    ):
+        server.do(settled(server.services))
+        page.resize(390)
+        page.open(f"{server.url}/arena")
+        page.wait_until(f"({PREVIEW}).startsWith('Example 1')")
+        assert page.run("document.querySelector('#ask textarea').value") == "Which animal is number 0?"
+        page.run("document.querySelector('#remove').click()")
+        page.wait_until("document.querySelector('#preview').hidden")
+        page.run("document.querySelector('#ask .primary').click()")
+        page.wait_until("document.querySelector('#status').classList.contains('fault')")
+        assert "paste or drop one" in page.run("document.querySelector('#status').textContent")
+        for kind in ("paste", "drop"):
+            assert not page.run(DROPPED % {"kind": kind}), "the browser would leave the page for the file"
+            page.wait_until(f"({PREVIEW}) === 'Your picture: {kind}.png'")
+            assert page.run("document.querySelectorAll('[data-picture][aria-pressed=true]').length") == 0
+            assert violations(page) == [] and page.run(ALL_SHOWN)
+        page.run("document.querySelector('#ask .primary').click()")
+        page.wait_until("!document.querySelector('#votes').hidden")
+        assert page.run("document.querySelector('#picture').naturalWidth") == 30
+        page.run("document.querySelector('[data-outcome=left]').click()")
+        page.wait_until("!document.querySelector('#names').hidden")
+        page.run("document.querySelector('#again').click()")
+        page.run("document.querySelectorAll('[data-picture]')[1].click()")
+        page.run("document.querySelector('#ask textarea').focus()")
+        page.run(
+            "document.activeElement.dispatchEvent("
+            "new KeyboardEvent('keydown', {key: 'Enter', ctrlKey: true, bubbles: true}))"
+        )
+        page.wait_until("!document.querySelector('#votes').hidden")
+        assert page.run("document.querySelector('.asked').textContent") == "Which animal is number 1?"
+        assert page.complaints == []
 
 
 NAMES = "[...document.querySelectorAll('.side h2')].map(one => one.textContent)"
@@ -109,7 +164,7 @@ CAN_VOTE = "!document.querySelector('#votes').hidden"
 def ask_about_the_example(page: Page, question: str) -> None:
     page.run("document.querySelector('[data-picture]').click()")
     fill(page, "#ask textarea", question)
-    page.run("document.querySelector('#ask > button').click()")
+    page.run("document.querySelector('#ask .primary').click()")
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")

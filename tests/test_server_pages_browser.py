@@ -111,7 +111,7 @@ def test_every_page_can_be_used_by_everybody(page: Page, server: RunningServer, 
     sign_in(page, server, "Berta")
     page.complaints.clear()
     for address in (
-        "/leaderboard", "/leaderboard/animals", "/leaderboard/animals?order=model", "/explorer",
+        "/", "/leaderboard", "/leaderboard/animals", "/leaderboard/animals?order=model", "/explorer",
         "/explorer/questions", "/explorer/question?of=shown&sample=q005", "/explorer/question?of=hidden&sample=q005",
         "/ratings", "/ratings/plans", "/ratings/plans?place=99",
     ):  # fmt: skip

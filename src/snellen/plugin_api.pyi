@@ -72,6 +72,7 @@ from snellen.formats.sqlite_files import write_ahead as write_ahead
 from snellen.images import Images as Images
 from snellen.images import ImageStore as ImageStore
 from snellen.images import decode_picture as decode_picture
+from snellen.installation import entry_points_of as entry_points_of
 from snellen.metrics.captions import CorpusScore as CorpusScore
 from snellen.metrics.declaration import ChoiceMetric as ChoiceMetric
 from snellen.metrics.declaration import CorpusMetric as CorpusMetric
@@ -154,6 +155,7 @@ from snellen.records import TextPart as TextPart
 from snellen.records import Turn as Turn
 from snellen.records import Usage as Usage
 from snellen.records import Variant as Variant
+from snellen.registry import load_target as load_target
 from snellen.report.rendering import page_style as page_style
 from snellen.report.rendering import template_environment as template_environment
 from snellen.report.run_view import RunView as RunView
@@ -192,4 +194,5 @@ from snellen.stimuli.trials import stimulus as stimulus
 from snellen.viewing.application import SecurityHeaders as SecurityHeaders
 from snellen.viewing.application import ViewLook as ViewLook
 from snellen.viewing.application import ViewPages as ViewPages
+from snellen.viewing.application import listen as listen
 from snellen.viewing.library import RunLibrary as RunLibrary

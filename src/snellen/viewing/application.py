@@ -366,17 +366,19 @@ class SecurityHeaders:
 LOOPBACK = "127.0.0.1"
 
 
-def listen(port: int) -> socket.socket:
-    """A socket on a port of this machine alone, 0 for a free one. Raises StoreError for a port that is taken."""
+def listen(port: int, host: str = LOOPBACK) -> socket.socket:
+    """A socket on a port, 0 for a free one, of this machine alone unless a host is given. Raises StoreError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Said to be TCP, which asyncio wants to know before it sends small answers at once (TCP_NODELAY).
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((LOOPBACK, port))
+        listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise StoreError(f"port {port} cannot be used ({error.strerror}); choose another with --port, or 0") from None
-    listener.listen(128)
+        other = "another port with --port, or 0" if host == LOOPBACK else "others with --host and --port"
+        raise StoreError(f"port {port} of {host} cannot be used ({error.strerror}); choose {other}") from None
+    listener.listen(1024)
     return listener
 
 

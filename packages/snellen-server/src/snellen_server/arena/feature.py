@@ -8,6 +8,7 @@ from snellen_server.arena.routes import QUESTIONS, VOTES, router
 from snellen_server.arena.running import arena_of, open_arena
 from snellen_server.arena.settings import ARENA, ArenaSettings
 from snellen_server.arena.standings import JOB, rate_arena
+from snellen_server.arena.summary import summarised_arena
 from snellen_server.arena.tables import arena_battle, arena_rating, arena_vote, arena_voter
 from snellen_server.hosting.features import Collector, Feature, HealthCheck, Job, NavigationEntry, PersonalData
 from snellen_server.hosting.limits import RateLimit
@@ -32,13 +33,13 @@ async def _fault(services: Services) -> str | None:
 
 FEATURE = Feature(
     name=ARENA,
-    title="Arena: which of two replies is better?",
+    title="Arena",
     router=router,
     package="snellen_server.arena",
     migrations="snellen_server.arena.migrations",
     tables=(arena_battle, arena_vote, arena_voter, arena_rating),
     settings=ArenaSettings,
-    navigation=(NavigationEntry("Arena", "/arena"), NavigationEntry("Ratings", "/arena/ratings")),
+    navigation=(NavigationEntry("Arena", "/arena"),),
     jobs=(
         Job(JOB, 30, rate_arena),
         Job("void late battles", 60, void_late_battles),
@@ -72,5 +73,6 @@ FEATURE = Feature(
         # Without it nothing says any more whose votes these are; that they are one person's stays known.
         PersonalData(arena_voter, actor_column="actor"),
     ),
+    home=summarised_arena,
     hold=open_arena,
 )

@@ -46,6 +46,7 @@ from snellen_server.arena.standings import (
 )
 from snellen_server.arena.vote_export import count_abandoned
 from snellen_server.arena_ratings.battle import Outcome
+from snellen_server.arena_ratings.provisional import SETTLED_VOTERS, SETTLED_VOTES
 from snellen_server.hosting.audit import note
 from snellen_server.hosting.callers import AdminDep, Caller, CallerDep, Limited, ServicesDep
 from snellen_server.hosting.features import NavigationEntry
@@ -387,7 +388,13 @@ PAGES: dict[str, tuple[BattleKind, str]] = {
     "/chat": ("chat", "Talk with one model"),
     "/recorded": ("offline", "Replies of earlier runs"),
 }
-PARTS = (*(NavigationEntry(title, f"/arena{path}") for path, (_, title) in PAGES.items()),)
+PARTS = (
+    NavigationEntry("Battle", "/arena"),
+    NavigationEntry("Side by side", "/arena/named"),
+    NavigationEntry("One model", "/arena/chat"),
+    NavigationEntry("Earlier replies", "/arena/recorded"),
+    NavigationEntry("Ratings", "/arena/ratings"),
+)
 
 
 @router.get("/arena", include_in_schema=False)
@@ -427,6 +434,8 @@ async def ratings_page(request: Request, services: ServicesDep) -> HTMLResponse:
         "parts": PARTS,
         "matrix": _matrix(standing),
         "elo": elo,
+        "settled_votes": SETTLED_VOTES,
+        "settled_voters": SETTLED_VOTERS,
     }
     return services.pages.render(request, "arena/ratings.html", values)
 

@@ -20,7 +20,8 @@ from snellen_server.arena_ratings.battle import Battle, battle_table
 from snellen_server.arena_ratings.cells import PairRecord, win_rates
 from snellen_server.arena_ratings.elo import elo_ratings, shuffled_elo
 from snellen_server.arena_ratings.log import VoteLog, vote_log
-from snellen_server.arena_ratings.rating import ArenaRating, counted_votes, rate_votes
+from snellen_server.arena_ratings.provisional import is_settled, provisional_ratings
+from snellen_server.arena_ratings.rating import ArenaRating, ModelRating, counted_votes, rate_votes
 from snellen_server.arena_ratings.settings import RatingSettings
 from snellen_server.arena_ratings.snapshot import encode_snapshot
 from snellen_server.hosting.services import Services
@@ -54,20 +55,27 @@ class Standing(Struct, frozen=True):
     judged: ArenaRating | None = None
     """The same by votes of judges alone."""
     notes: tuple[str, ...] = ()
+    under_prior: tuple[ModelRating, ...] = ()
+    """All models of people's votes by `provisional_ratings`; the page shows those that are not settled."""
 
     @property
-    def unrated(self) -> tuple[str, ...]:
-        return tuple(row.model for row in self.rating.models if row.rating is None) if self.rating else ()
+    def settled(self) -> tuple[ModelRating, ...]:
+        """Models on which enough people have voted, ranked among themselves within each group."""
+        rows = [row for row in self.rating.models if is_settled(row)] if self.rating else []
+        lows = [(row.group, row.low or 0.0) for row in rows]
+        ranks = [1 + sum(group == row.group and low > (row.high or 0.0) for group, low in lows) for row in rows]
+        return tuple(msgspec.structs.replace(row, rank=rank) for row, rank in zip(rows, ranks, strict=True))
 
     @property
-    def has_lone_voter(self) -> bool:
-        """Whether models are rated by one voter's votes alone, without an interval."""
-        return any(row.rating is not None and row.low is None for row in self.rating.models) if self.rating else False
+    def provisional(self) -> tuple[ModelRating, ...]:
+        """All other models, without a rank."""
+        names = {row.model for row in self.settled}
+        return tuple(row for row in self.under_prior if row.model not in names)
 
     @property
     def groups(self) -> int:
-        """Groups of models that are rated, each by itself."""
-        return len({row.group for row in self.rating.models if row.rating is not None}) if self.rating else 0
+        """Groups of settled models, each rated by itself."""
+        return len({row.group for row in self.settled})
 
 
 def standing_of(battles: list[Battle], settings: RatingSettings, least: int = 1) -> Standing:
@@ -76,20 +84,27 @@ def standing_of(battles: list[Battle], settings: RatingSettings, least: int = 1)
     if votes < max(least, 1):
         return Standing(now, votes, notes=(f"ratings begin with {least:,} votes" if least > 1 else "no votes yet",))
     log = vote_log(battles)
-    notes = list[str]()
-    rating = _rated(log, settings, notes)
-    judged = None
-    if any(battle.voter_kind == "judge" for battle in battles):
-        judged = _rated(log, msgspec.structs.replace(settings, voters="judge"), notes)
+    judges = msgspec.structs.replace(settings, voters="judge")
+    has_judges = any(battle.voter_kind == "judge" for battle in battles)
+    judged = _rated(log, judges) if has_judges else None
+    notes = ("by judges: no two models can be compared yet",) if has_judges and not judged else ()
     try:
         counted = counted_votes(log, settings)
-    except DataError:
-        return Standing(now, votes, rating, judged=judged, notes=tuple(notes))
+    except DataError as error:
+        return Standing(now, votes, judged=judged, notes=(f"by people: {error}", *notes))
     values = elo_ratings(counted, settings)
     orders = shuffled_elo(counted, settings, ORDERS, np.random.default_rng(settings.seed))
     ranges = zip(counted.models, values, orders.min(axis=0), orders.max(axis=0), strict=True)
-    elo = tuple(EloStanding(model, *map(float, numbers)) for model, *numbers in ranges)
-    return Standing(now, votes, rating, elo, win_rates(counted), judged, tuple(notes))
+    return Standing(
+        now,
+        votes,
+        _rated(log, settings),
+        tuple(EloStanding(model, *map(float, numbers)) for model, *numbers in ranges),
+        win_rates(counted),
+        judged,
+        notes,
+        provisional_ratings(counted, settings),
+    )
 
 
 def latest_standing(connection: Connection) -> Standing | None:
@@ -136,11 +151,11 @@ async def rate_arena(services: Services) -> None:
         await services.database.write(lambda connection: _freeze(connection, waiting, standing, files))
 
 
-def _rated(log: VoteLog, settings: RatingSettings, notes: list[str]) -> ArenaRating | None:
+def _rated(log: VoteLog, settings: RatingSettings) -> ArenaRating | None:
+    """The rating; None where no model can be compared with another yet."""
     try:
         return rate_votes(log, settings)
-    except DataError as error:
-        notes.append(f"by {'judges' if settings.voters == 'judge' else 'people'}: {error}")
+    except DataError:
         return None
 
 

@@ -114,6 +114,17 @@ def fit_ratings(model: PairModel, counts: Array, *, start: Array | None = None, 
     )
 
 
+def fit_with_prior(model: PairModel, counts: Array, spread: float) -> tuple[Array, Array]:
+    """The parameters (D,) most likely after counts (P, 3), and their covariance (D, D), where before them each was
+    normal around 0 with a standard deviation of `spread`, in log odds: finite whatever the counts are."""
+    [parameters] = fit_ratings(model, counts[None], ridge=spread**-2)
+    _, information = _derivatives(model, parameters[None], counts[None])
+    covariance = np.linalg.inv(information[0] + np.diag(np.full(model.size, spread**-2)))
+    # No vote says anything of the mean of all ratings, which is 0 by definition: what the prior leaves open of it goes.
+    covariance[: model.models, : model.models] -= spread**2 / model.models
+    return parameters, covariance
+
+
 def robust_covariance(model: PairModel, cells: Cells, counts: Array, parameters: Array, both_bad_is_tie: bool) -> Array:
     """Covariance (D, D) of the parameters that holds however one voter's votes depend on each other.
 

@@ -118,7 +118,7 @@ def rate_votes(log: VoteLog, settings: RatingSettings | None = None) -> ArenaRat
             terms += fitted.terms
         rows += sorted(
             (
-                _model_row(votes, model, number, ratings[place], lows[place], highs[place], lows)
+                model_row(votes, model, number, ratings[place], lows[place], highs[place], lows)
                 for place, model in enumerate(group)
             ),
             key=lambda row: (-(row.rating or 0.0), row.model),
@@ -272,9 +272,8 @@ def _among(votes: Votes, group: tuple[int, ...]) -> Votes:
     return replace(inner_votes, models=names, left=places[inner_votes.left], right=places[inner_votes.right])
 
 
-def _model_row(
-    votes: Votes, model: int, group: int, rating: float, low: float, high: float, lows: Array
-) -> ModelRating:
+def model_row(votes: Votes, model: int, group: int, rating: float, low: float, high: float, lows: Array) -> ModelRating:
+    """A model by its index, with its shares of the votes; NaN where there is no number. `lows` are of its group."""
     own_votes = np.flatnonzero((votes.left == model) | (votes.right == model))
     outcome, voter = votes.outcome[own_votes], votes.voter[own_votes]
     decided = outcome != BOTH_BAD

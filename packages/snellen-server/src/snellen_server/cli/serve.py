@@ -38,9 +38,10 @@ def command(
     Ctrl-C or SIGTERM stops it after what is under way. Before it is open to others it needs a proxy with TLS in front
     (deploy/ has one) and `public_url` and `trusted_proxies` in the file of --config.
     """
+    from snellen.plugin_api import listen
     from snellen_server.hosting import accounts
     from snellen_server.hosting.account_pages import invitation_address
-    from snellen_server.hosting.application import HostingServer, bind
+    from snellen_server.hosting.application import HostingServer
     from snellen_server.hosting.configuration import load_configuration
     from snellen_server.hosting.logs import log_to_stderr
     from snellen_server.hosting.services import open_services
@@ -49,7 +50,7 @@ def command(
     configuration = load_configuration(folder, file, **overrides)
     if arena is not None:
         configuration = replace(configuration, feature={**configuration.feature, "arena": arena_of_flag(arena)})
-    listener = bind(host, port)
+    listener = listen(port, host)
     port = listener.getsockname()[1]
     configuration = configuration.at_port(port)
     services = open_services(configuration)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import msgspec
 from fastapi import APIRouter, HTTPException, Request
@@ -194,12 +195,19 @@ async def index_public_runs(services: Services) -> None:
             path.unlink(missing_ok=True)
 
 
+async def explorable(services: Services) -> dict[str, Any]:
+    """The values of `explorer/home.html`."""
+    runs = await asyncio.to_thread(public_runs, services)
+    return {"runs": [run.name for run in runs.library.runs()] if runs else []}
+
+
 FEATURE = Feature(
     name=NAME,
-    title="Explorer of questions and replies",
+    title="Explorer",
     router=router,
     package="snellen_server.explorer",
     settings=ExplorerSettings,
     navigation=(NavigationEntry("Explorer", ROOT),),
+    home=explorable,
     jobs=(Job("index public runs", 60, index_public_runs),),
 )

@@ -43,8 +43,12 @@ class Readiness(BaseModel):
 
 @router.get("/", include_in_schema=False)
 async def front_page(request: Request, services: ServicesDep) -> HTMLResponse:
-    features = [feature for feature in services.features if feature.navigation and feature.name != "about"]
-    return services.pages.render(request, "about/front.html", {"features": features, "version": __version__})
+    parts = [
+        (feature, services.pages.part(f"{feature.name}/home.html", await feature.home(services)))
+        for feature in services.features
+        if feature.home
+    ]
+    return services.pages.render(request, "about/front.html", {"parts": parts, "version": __version__})
 
 
 @router.get("/api/v1/about", tags=["about"])

@@ -332,7 +332,6 @@ FEATURE = Feature(
     package="snellen_server.hosting",
     tables=(tables.account, tables.session, tables.api_key, tables.invitation, tables.audit, tables.job_lease),
     navigation=(
-        NavigationEntry("Account", "/account", "accounts"),
         NavigationEntry("Accounts", "/admin/accounts", "admins"),
         NavigationEntry("Audit", "/admin/audit", "admins"),
     ),

@@ -6,6 +6,7 @@ import gc
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
 from types import FrameType
 from typing import Any
 
@@ -20,7 +21,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import RedirectResponse, Response
 
 from snellen import __version__
-from snellen.plugin_api import DataError, SecurityHeaders, SnellenError, StoreError
+from snellen.plugin_api import DataError, SecurityHeaders, SnellenError
 from snellen_server.hosting.callers import SAFE, SignInError, guard
 from snellen_server.hosting.database import BusyError
 from snellen_server.hosting.logs import LOGGER
@@ -124,7 +125,8 @@ def _answer(request: Request, status: int, message: str, headers: Any = None) ->
     services: Services = request.app.state.services
     if request.url.path.startswith(API) or "text/html" not in request.headers.get("accept", ""):
         return JSONResponse(fault_body(status, message), status, headers)
-    return services.pages.render(request, "house/fault.html", {"code": status, "detail": message}, status, headers)
+    values = {"code": status, "phrase": HTTPStatus(status).phrase, "detail": message}
+    return services.pages.render(request, "house/fault.html", values, status, headers)
 
 
 async def _refused(request: Request, error: StarletteHTTPException) -> Response:
@@ -194,20 +196,3 @@ class HostingServer(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._services.stopping.set()
         super().handle_exit(sig, frame)
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A socket on an address of this machine, 0 for a free port. Raises StoreError."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Said to be TCP, which asyncio wants to know before it sends small answers at once (TCP_NODELAY).
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise StoreError(
-            f"{host}:{port} cannot be used ({error.strerror}); choose others with --host and --port"
-        ) from None
-    listener.listen(1024)
-    return listener

@@ -113,6 +113,8 @@ class Feature:
     body_bytes: Callable[[Configuration], Mapping[str, int]] = _no_larger
     """Addresses (beginnings of paths) that take larger bodies than others, with their limit in bytes."""
     personal: tuple[PersonalData, ...] = ()
+    home: Callable[[Services], Awaitable[Mapping[str, Any]]] | None = None
+    """The values of its template `home.html`, which is its part of the home page."""
     hold: Callable[[Services], AbstractAsyncContextManager[Any]] | None = None
     """What it keeps open while the server runs, such as models: entered before jobs start, and left after they have
     ended. `services.held[name]` is what it gives."""

@@ -3,14 +3,12 @@ this package's own among them; and what a process registers for itself."""
 
 from __future__ import annotations
 
-import sys
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
-from snellen.plugin_api import UnknownNameError
+from snellen.plugin_api import UnknownNameError, entry_points_of, load_target
 
 Group = Literal["features", "moderators"]
+_PREFIX = "snellen_server."
 _REGISTERED: dict[Group, dict[str, Any]] = {"features": {}, "moderators": {}}
 
 
@@ -21,19 +19,16 @@ def register(group: Group, name: str, extension: Any) -> None:
 
 def names(group: Group) -> list[str]:
     """All names of a group, in the order of the alphabet."""
-    return sorted({*_REGISTERED[group], *_entry_points(group, tuple(sys.path))})
+    return sorted(_targets(group))
 
 
 def find(group: Group, name: str) -> Any:
     """What a name means, imported now. Raises UnknownNameError."""
-    if name in _REGISTERED[group]:
-        return _REGISTERED[group][name]
-    points = _entry_points(group, tuple(sys.path))
-    if name not in points:
+    target = _targets(group).get(name)
+    if target is None:
         raise UnknownNameError(f"unknown {group[:-1]} {name!r}; known: {', '.join(names(group))}")
-    return points[name].load()
+    return load_target(target) if isinstance(target, str) else target
 
 
-@cache
-def _entry_points(group: Group, path: tuple[str, ...]) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=f"snellen_server.{group}")}
+def _targets(group: Group) -> dict[str, Any]:
+    return {**entry_points_of(_PREFIX).get(f"{_PREFIX}{group}", {}), **_REGISTERED[group]}

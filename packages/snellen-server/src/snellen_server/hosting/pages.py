@@ -41,7 +41,8 @@ class Pages:
 
     def __init__(self, features: Sequence[Feature]) -> None:
         packages = {HOUSE: PACKAGE, **{feature.name: feature.package for feature in features}}
-        self._features = features
+        entries = [entry for feature in features for entry in feature.navigation]
+        self._entries = sorted(entries, key=lambda entry: entry.shown_to != "everybody")
         self._environment = template_environment(
             PrefixLoader(
                 {name: PackageLoader(package) for name, package in packages.items() if _has(package, "templates")}
@@ -71,7 +72,7 @@ class Pages:
         text = self._environment.get_template(template).render(
             {
                 "caller": caller,
-                "navigation": [entry for entry in self._entries() if _is_shown(entry, caller)],
+                "navigation": [entry for entry in self._entries if _is_shown(entry, caller)],
                 "path": request.url.path,
                 "csrf_token": token,
                 "csrf_field": lambda: Markup('<input type="hidden" name="csrf_token" value="{}">').format(token),
@@ -80,8 +81,9 @@ class Pages:
         )
         return HTMLResponse(text, status, headers=headers)
 
-    def _entries(self) -> list[NavigationEntry]:
-        return [entry for feature in self._features for entry in feature.navigation]
+    def part(self, template: str, values: Mapping[str, Any]) -> Markup:
+        """A part of a page, escaped by its template."""
+        return Markup(self._environment.get_template(template).render(values))  # noqa: S704
 
 
 def _is_shown(entry: NavigationEntry, caller: Caller | None) -> bool:

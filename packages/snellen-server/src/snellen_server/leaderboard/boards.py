@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from snellen.plugin_api import Benchmark, DataError, SnellenError, find_benchmarks, has_answers
 from snellen_server.hosting.services import Services
+from snellen_server.leaderboard.releasing import FINEST, questions_needed
 
 NAME = "leaderboard"
 _BOARD_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}")
@@ -34,6 +35,9 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Questions of the smallest part of a benchmark that has a number of its own."""
     noise_answers: float = 2.0
     """Scale of the noise in each number, in answers (`releasing` says what it is good for)."""
+    widest_noise: float = 0.05
+    """How much the noise may widen an interval on either side, as a share of the metric's range, before a number is no
+    longer ranked."""
 
     def __post_init__(self) -> None:
         if not _BOARD_NAME.fullmatch(self.name):
@@ -42,6 +46,8 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(f"the board {self.name!r} needs benchmarks")
         if not self.noise_answers > 0:
             raise ValueError(f"the board {self.name!r}: noise_answers is more than 0")
+        if not FINEST < self.widest_noise <= 1:
+            raise ValueError(f"the board {self.name!r}: widest_noise is more than {FINEST}, and at most 1")
         for field in ("a_day", "presentations", "smallest_group"):
             if getattr(self, field) < 1:
                 raise ValueError(f"the board {self.name!r}: {field} is at least 1")
@@ -49,6 +55,11 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def heading(self) -> str:
         return self.title or self.name
+
+    @property
+    def questions_needed(self) -> int:
+        """The fewest questions that are ranked with this noise."""
+        return questions_needed(self.noise_answers, self.widest_noise)
 
 
 class LeaderboardSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -14,6 +14,7 @@ from snellen_server.leaderboard.entries import submission
 from snellen_server.leaderboard.jobs import SCORE_SUBMISSIONS, score_waiting
 from snellen_server.leaderboard.routes import API_BOARDS, PAGES, SUBMIT, UPLOADS, router
 from snellen_server.leaderboard.standings import shown_number
+from snellen_server.leaderboard.summary import summarised_boards
 
 FORM_BYTES = 64 * 1024
 """What a form adds to the file in it."""
@@ -42,5 +43,6 @@ FEATURE = Feature(
     scopes={SUBMIT: "submit predictions to the leaderboard"},
     body_bytes=_upload_bytes,
     personal=(PersonalData(submission, "account_id"),),
+    home=summarised_boards,
     template_values={"shown_number": shown_number},
 )

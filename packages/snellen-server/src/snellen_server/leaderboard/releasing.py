@@ -8,9 +8,14 @@ analysis", TCC 2006). Mere rounding would not do: whoever has found one of its b
 The noise follows from the server's key, the build, and what the predictions were read as. So the same predictions
 always get the same number, in whatever file they are sent, and others, be it in one answer, get noise of their own.
 
-The interval follows from the published number alone: Wilson's, over as many units as there are pictures, wider by
-what noise and rounding may have added. Of all means with given bounds that of zeros and ones varies most (Bhatia and
-Davis 2000), so it is wide enough for any metric that is a mean over questions.
+The interval follows from the published number alone: Wilson's, over as many units as there are pictures, widened on
+either side by what noise and rounding may have added. Of n questions and noise of a answers that is
+
+    widening(n) = a ln(20) / n + max(0.001, a / 2n) / 2        of the metric's range
+
+Of all means with given bounds that of zeros and ones varies most (Bhatia and Davis 2000), so the interval is wide
+enough for any metric that is a mean over questions. A number that noise widens by more than a board allows says more of
+the noise than of the model, and has no rank.
 """
 
 from __future__ import annotations
@@ -18,10 +23,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from msgspec import Struct
-
 from snellen.plugin_api import wilson
-from snellen_server.leaderboard.scoring_process import ExactNumber
+from snellen_server.leaderboard.scoring_process import ExactNumber, MeasuredNumber
 
 FINEST = 0.001
 """Of the range of a metric: 0.1 points of a share in percent."""
@@ -33,33 +36,38 @@ Draw = Callable[[str], float]
 """A number in (0, 1) for a purpose, always the same for one upload."""
 
 
-class PublishedNumber(Struct, frozen=True, kw_only=True):
+class PublishedNumber(MeasuredNumber, frozen=True, kw_only=True):
     """What is kept and shown."""
 
-    benchmark: str
-    metric: str
-    slice: str
-    value: float
     low: float
     high: float
-    n: int
     noise: float
     """The scale of the noise that is in the value."""
-    unit: str
-    better: str
+
+
+def widening(n: int, noise_answers: float) -> float:
+    """By how much noise and rounding widen an interval on either side, as a share of the metric's range."""
+    scale = _scale(n, noise_answers)
+    return NOISE_QUANTILE * scale + _step(scale) / 2
+
+
+def questions_needed(noise_answers: float, widest: float) -> int:
+    """The fewest questions of which `widening` is at most `widest`."""
+    return math.ceil(
+        noise_answers * max((NOISE_QUANTILE + 1 / 4) / widest, NOISE_QUANTILE / (widest - FINEST / 2)) - 1e-9
+    )
 
 
 def release_number(exact: ExactNumber, noise_answers: float, draw: Draw) -> PublishedNumber:
     """The number that may be seen."""
-    span = exact.greatest - exact.least
-    scale = min(noise_answers / max(exact.n, 1), 1.0)
-    step = max(FINEST, scale / 2)
+    span, scale = exact.greatest - exact.least, _scale(exact.n, noise_answers)
+    step = _step(scale)
     noisy = (exact.value - exact.least) / span + laplace(
         draw(f"{exact.benchmark}\0{exact.metric}\0{exact.slice}"), scale
     )
     share = min(max(step * round(noisy / step), 0.0), 1.0)
     low, high = wilson(share, max(exact.units, 1))
-    wider = NOISE_QUANTILE * scale + step / 2
+    wider = widening(exact.n, noise_answers)
 
     def scaled(value: float) -> float:
         return round(exact.least + span * value, DIGITS)
@@ -76,6 +84,15 @@ def release_number(exact: ExactNumber, noise_answers: float, draw: Draw) -> Publ
         unit=exact.unit,
         better=exact.better,
     )
+
+
+def _scale(n: int, noise_answers: float) -> float:
+    return min(noise_answers / max(n, 1), 1.0)
+
+
+def _step(scale: float) -> float:
+    """To what multiples a number is rounded."""
+    return max(FINEST, scale / 2)
 
 
 def laplace(uniform: float, scale: float) -> float:

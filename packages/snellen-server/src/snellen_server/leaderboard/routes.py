@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -13,20 +13,21 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Path, Query, Reques
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from msgspec.structs import asdict
 from pydantic import BaseModel
+from sqlalchemy import Connection
 
 from snellen.plugin_api import Benchmark, DataError, SnellenError
 from snellen_server.hosting.accounts import Account
-from snellen_server.hosting.callers import Caller, CallerDep, Limited, PersonDep, Scope, ServicesDep
+from snellen_server.hosting.callers import CallerDep, Limited, PersonDep, Scope, ServicesDep
 from snellen_server.hosting.logs import LOGGER
 from snellen_server.hosting.moderation import Contribution
 from snellen_server.hosting.services import Services
 from snellen_server.leaderboard import entries
-from snellen_server.leaderboard.boards import Board, board_benchmarks, build_digests, find_board, settings_of
+from snellen_server.leaderboard.boards import Board, board_benchmarks, find_board, settings_of
 from snellen_server.leaderboard.entries import DeclaredFacts, NewSubmission, Submission
 from snellen_server.leaderboard.jobs import SCORE_SUBMISSIONS, delete_upload, keep_upload
 from snellen_server.leaderboard.reading import upload_suffix
-from snellen_server.leaderboard.releasing import PublishedNumber
-from snellen_server.leaderboard.standings import OVERALL, BoardStanding, Order, standings
+from snellen_server.leaderboard.standings import OVERALL, Order, read_standings
+from snellen_server.leaderboard.summary import summarised_boards
 
 PAGES, API_BOARDS, API_SUBMISSIONS = "/leaderboard", "/api/v1/boards", "/api/v1/submissions"
 UPLOADS, SUBMIT = "submissions", "submit"
@@ -40,6 +41,15 @@ Long = Annotated[str, Form(max_length=2000)]
 SubmitDep = Annotated[Account, Depends(Scope(SUBMIT))]
 
 
+def _declared_facts(
+    organisation: Short = "", parameters: Short = "", address: Short = "", remark: Long = "", software: Short = ""
+) -> DeclaredFacts:
+    return DeclaredFacts(organisation, parameters, address, remark, software)
+
+
+FactsDep = Annotated[DeclaredFacts, Depends(_declared_facts)]
+
+
 # --- what programs get ---------------------------------------------------------------------------------------------
 
 
@@ -49,6 +59,8 @@ class BoardBenchmarkFacts(BaseModel):
     name: str
     title: str
     samples: int
+    n_questions: int
+    """A sample may have several."""
     questions: str
     """Begins the digest of its questions, by which a build without answers is known to be the same."""
 
@@ -62,6 +74,8 @@ class BoardFacts(BaseModel):
     address: str
     presentations: int
     submissions_a_day: int
+    questions_needed: int
+    """The fewest questions that are ranked: of fewer, the noise widens every interval too much."""
     benchmarks: list[BoardBenchmarkFacts]
 
 
@@ -144,11 +158,13 @@ def _board_facts(board: Board) -> BoardFacts:
         address=f"{PAGES}/{board.name}",
         presentations=board.presentations,
         submissions_a_day=board.a_day,
+        questions_needed=board.questions_needed,
         benchmarks=[
             BoardBenchmarkFacts(
                 name=benchmark.name,
                 title=benchmark.spec.title,
                 samples=benchmark.manifest.counts.samples,
+                n_questions=benchmark.manifest.counts.questions,
                 questions=benchmark.manifest.questions[:12],
             )
             for benchmark in board_benchmarks(board)
@@ -156,35 +172,21 @@ def _board_facts(board: Board) -> BoardFacts:
     )
 
 
-def _entry_number(number: PublishedNumber) -> EntryNumber:
-    facts = asdict(number)
-    return EntryNumber(**{name: facts[name] for name in EntryNumber.model_fields})
-
-
 def _entry_facts(entry: Submission) -> EntryFacts:
-    facts = entry.facts
-    return EntryFacts(
-        id=entry.id,
-        address=_entry_address(entry),
-        board=entry.board,
-        submitted_by=entry.account_name,
-        state="failed" if entry.state == "withdrawn" else entry.state,
-        is_public=entry.is_public,
-        model=entry.model,
-        organisation=facts.organisation,
-        parameters=facts.parameters,
-        model_address=facts.address,
-        remark=facts.remark,
-        software=facts.software,
-        file_digest=entry.file_digest,
-        rows=entry.rows,
-        created=entry.created.isoformat(timespec="seconds"),
-        finished=entry.finished.isoformat(timespec="seconds") if entry.finished else None,
-        snellen_version=entry.snellen_version,
-        builds={name: list(digests) for name, digests in entry.builds.items()},
-        refusal=entry.refusal,
-        faults=[EntryFault(kind=fault.kind, count=fault.count, named=list(fault.named)) for fault in entry.faults],
-        numbers=[_entry_number(number) for number in entry.numbers],
+    declared = asdict(entry.facts)
+    return EntryFacts.model_validate(
+        {
+            **asdict(entry),
+            **declared,
+            "model_address": declared["address"],
+            "address": _entry_address(entry),
+            "submitted_by": entry.account_name,
+            "state": "failed" if entry.state == "withdrawn" else entry.state,
+            "created": entry.created.isoformat(timespec="seconds"),
+            "finished": entry.finished.isoformat(timespec="seconds") if entry.finished else None,
+            "faults": [asdict(fault) for fault in entry.faults],
+            "numbers": [asdict(number) for number in entry.numbers],
+        }
     )
 
 
@@ -223,7 +225,11 @@ async def show_standings(
     order: Order = "rank",
 ) -> list[StandingFacts]:
     """The scored entries that the caller may see, ranked by a benchmark, or by the mean of several."""
-    board_standings = await _standings(services, _board(services, board), caller, benchmark, order)
+    chosen = _board(services, board)
+    names = [member.name for member in board_benchmarks(chosen)]
+    if benchmark and benchmark not in names:
+        raise DataError(f"this board has no benchmark of this name; it has {', '.join(names)}")
+    board_standings, _ = await read_standings(services, chosen, caller.account, benchmark, order)
     return [
         StandingFacts(
             best_rank=standing.best or None,
@@ -247,15 +253,10 @@ async def send_submission(
     model: ModelName,
     account: SubmitDep,
     services: ServicesDep,
-    organisation: Short = "",
-    parameters: Short = "",
-    address: Short = "",
-    remark: Long = "",
-    software: Short = "",
+    facts: FactsDep,
     is_public: Annotated[bool, Form()] = False,
 ) -> EntryFacts:
     """Upload predictions (.jsonl, .parquet, .xlsx) with columns id and prediction; they are scored in a moment."""
-    facts = DeclaredFacts(organisation, parameters, address, remark, software)
     return _entry_facts(await _take(services, account, _board(services, board), file, model, facts, is_public))
 
 
@@ -286,8 +287,7 @@ async def delete_submission(submission_id: SubmissionId, account: SubmitDep, ser
 
 @router.get(PAGES, include_in_schema=False)
 async def boards_page(request: Request, services: ServicesDep) -> Response:
-    boards = settings_of(services).boards
-    return services.pages.render(request, "leaderboard/boards.html", {"boards": boards})
+    return services.pages.render(request, "leaderboard/boards.html", await summarised_boards(services))
 
 
 @router.get(f"{PAGES}/{{board}}", include_in_schema=False)
@@ -298,18 +298,17 @@ async def board_page(
     ordered: Order = order if order in get_args(Order) else "rank"  # type: ignore[assignment]
     names = [member.name for member in board_benchmarks(chosen)]
     by = benchmark if benchmark in names else ""
-    board_standings = await _standings(services, chosen, caller, by, ordered)
-    own_entries = await services.database.read(
-        lambda connection: entries.list_submissions(connection, chosen.name, caller.account)
-    )
+    board_standings, submissions = await read_standings(services, chosen, caller.account, by, ordered)
+    facts = _board_facts(chosen)
     values = {
         "board": chosen,
-        "facts": _board_facts(chosen),
+        "facts": facts,
         "standings": board_standings,
+        "too_small": [b for b in facts.benchmarks if b.n_questions < chosen.questions_needed and by in ("", b.name)],
         "columns": [by] if by else [*names, *([OVERALL] if len(names) > 1 else [])],
         "benchmark": by,
         "order": ordered,
-        "own": [entry for entry in own_entries if caller.account and entry.account_id == caller.account.id],
+        "own": [entry for entry in submissions if caller.account and entry.account_id == caller.account.id],
     }
     return services.pages.render(request, "leaderboard/board.html", values)
 
@@ -337,14 +336,10 @@ async def submit_predictions(
     model: ModelName,
     account: PersonDep,
     services: ServicesDep,
-    organisation: Short = "",
-    parameters: Short = "",
-    address: Short = "",
-    remark: Long = "",
+    facts: FactsDep,
     is_public: Annotated[bool, Form()] = False,
 ) -> Response:
     chosen = _board(services, board)
-    facts = DeclaredFacts(organisation, parameters, address, remark)
     try:
         entry = await _take(services, account, chosen, file, model, facts, is_public)
     except DataError as error:
@@ -401,22 +396,6 @@ def _opened(board: Board) -> Board:
     return board
 
 
-async def _standings(
-    services: Services, board: Board, caller: Caller, benchmark: str, order: Order
-) -> list[BoardStanding]:
-    benchmarks = board_benchmarks(board)
-    names = [member.name for member in benchmarks]
-    if benchmark and benchmark not in names:
-        raise DataError(f"this board has no benchmark of this name; it has {', '.join(names)}")
-    builds = {member.name: build_digests(services, member) for member in benchmarks}
-    submissions = await services.database.read(
-        lambda connection: entries.list_submissions(connection, board.name, caller.account)
-    )
-    by = benchmark or (OVERALL if len(names) > 1 else names[0])
-    digests = {name: (build.questions, build.answers) for name, build in builds.items()}
-    return standings(submissions, names, digests, by, order)
-
-
 async def _entry(services: Services, submission_id: str, viewer: Account | None) -> Submission:
     entry = await services.database.read(lambda connection: entries.find_submission(connection, submission_id, viewer))
     if entry is None:
@@ -464,16 +443,17 @@ async def _take(
     return await _entry(services, name, account)
 
 
-async def _set_public(services: Services, account: Account, submission_id: str, *, is_public: bool) -> None:
-    if not await services.database.write(
-        lambda connection: entries.set_public(connection, account, submission_id, is_public=is_public)
-    ):
+async def _change(services: Services, work: Callable[[Connection], bool]) -> None:
+    if not await services.database.write(work):
         raise HTTPException(404, "this account has no such submission")
+
+
+async def _set_public(services: Services, account: Account, submission_id: str, *, is_public: bool) -> None:
+    await _change(services, lambda c: entries.set_public(c, account, submission_id, is_public=is_public))
 
 
 async def _withdraw(services: Services, account: Account, submission_id: str) -> None:
-    if not await services.database.write(lambda connection: entries.withdraw(connection, account, submission_id)):
-        raise HTTPException(404, "this account has no such submission")
+    await _change(services, lambda connection: entries.withdraw(connection, account, submission_id))
     await asyncio.to_thread(delete_upload, services, submission_id)
 
 

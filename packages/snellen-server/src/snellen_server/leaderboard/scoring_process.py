@@ -50,21 +50,26 @@ class ScoringTask(Struct, frozen=True, kw_only=True):
     memory_bytes: int
 
 
-class ExactNumber(Struct, frozen=True, kw_only=True):
-    """A number as it is: it never leaves the two processes."""
+class MeasuredNumber(Struct, frozen=True, kw_only=True):
+    """What was measured on which questions."""
 
     benchmark: str
     metric: str
     slice: str
     value: float
     n: int
+    unit: str
+    better: str
+
+
+class ExactNumber(MeasuredNumber, frozen=True, kw_only=True):
+    """A number as it is: it never leaves the two processes."""
+
     units: int
     """Pictures, or dialogues, that the questions are about."""
     least: float
     """The bounds that the metric declares."""
     greatest: float
-    unit: str
-    better: str
 
 
 class ScoringOutcome(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Entries in order, each with the ranks that it may have: intervals that overlap leave the order open."""
+"""Entries in order, each with its rank and the ranks that intervals leave open; where they tell nothing apart, ties."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from snellen_server.leaderboard.entries import Submission
-from snellen_server.leaderboard.releasing import PublishedNumber
+from snellen_server.hosting.accounts import Account
+from snellen_server.hosting.services import Services
+from snellen_server.leaderboard.boards import Board, board_benchmarks, build_digests
+from snellen_server.leaderboard.entries import Submission, list_submissions
+from snellen_server.leaderboard.releasing import PublishedNumber, widening
 
 OVERALL = "mean"
 """In place of a benchmark: the mean over all of a board."""
@@ -23,29 +27,32 @@ class BoardStanding(Struct, frozen=True, kw_only=True):
     numbers: dict[str, PublishedNumber]
     """By benchmark, and their mean where there are several."""
     best: int = 0
-    """Its rank if all that the intervals leave open were decided for it; 0 for an entry that has no rank."""
+    """Its rank: 1 + the number of entries whose interval lies wholly above; 0 for an entry that has none."""
     worst: int = 0
+    """Its rank if all that the intervals leave open were decided against it."""
     note: str = ""
     """Why it has no rank."""
 
     @property
-    def rank(self) -> str:
-        return "" if not self.best else str(self.best) if self.best == self.worst else f"{self.best}-{self.worst}"
+    def rank_interval(self) -> str:
+        """`[1, 3]`; empty where the intervals leave no other rank than the best."""
+        return f"[{self.best}, {self.worst}]" if self.best < self.worst else ""
 
 
 def standings(
+    board: Board,
     entries: Sequence[Submission],
-    benchmarks: Sequence[str],
     builds: Mapping[str, tuple[str, str]],
-    by: str,
-    order: Order,
+    by: str = "",
+    order: Order = "rank",
 ) -> list[BoardStanding]:
-    """The scored entries of a board, ranked `by` a benchmark or the mean.
+    """The scored entries of a board whose benchmarks have these builds, ranked `by` one of them, or by their mean.
 
     Ranks are among public entries; a private one, which only its owner sees, gets the rank that it would have. Entries
-    that were scored by another build of the benchmarks have none.
+    that were scored by another build of the benchmarks have none, nor have those of fewer questions than noise needs.
     """
-    board_standings = [_standing(entry, benchmarks, builds, by) for entry in entries if entry.state == "scored"]
+    by = by or (OVERALL if len(builds) > 1 else next(iter(builds)))
+    board_standings = [_standing(board, entry, builds, by) for entry in entries if entry.state == "scored"]
     public = [standing.numbers[by] for standing in board_standings if standing.entry.is_public and not standing.note]
     ranked = [_ranked(standing, public, by) for standing in board_standings]
     if order == "model":
@@ -58,16 +65,32 @@ def standings(
     )
 
 
-def _standing(
-    entry: Submission, benchmarks: Sequence[str], builds: Mapping[str, tuple[str, str]], by: str
-) -> BoardStanding:
-    by_name = {name: number for name in benchmarks if (number := entry.number(name))}
+async def read_standings(
+    services: Services, board: Board, viewer: Account | None, by: str = "", order: Order = "rank"
+) -> tuple[list[BoardStanding], list[Submission]]:
+    """The standings of a board as somebody may see them, and all the submissions that they may see."""
+    builds = {member.name: build_digests(services, member) for member in board_benchmarks(board)}
+    submissions = await services.database.read(lambda connection: list_submissions(connection, board.name, viewer))
+    digests = {name: (build.questions, build.answers) for name, build in builds.items()}
+    return standings(board, submissions, digests, by, order), submissions
+
+
+def _standing(board: Board, entry: Submission, builds: Mapping[str, tuple[str, str]], by: str) -> BoardStanding:
+    by_name = {name: number for name in builds if (number := entry.number(name))}
     numbers = dict(by_name)
-    if len(benchmarks) > 1 and len(by_name) == len(benchmarks) and (mean := _mean(list(by_name.values()))):
+    if len(builds) > 1 and len(by_name) == len(builds) and (mean := _mean(list(by_name.values()))):
         numbers[OVERALL] = mean
+    note = ""
     if entry.builds != builds:
-        return BoardStanding(entry=entry, numbers=numbers, note="scored by an earlier build of the benchmark")
-    return BoardStanding(entry=entry, numbers=numbers, note="" if by in numbers else "without this number")
+        note = "scored by an earlier build of the benchmark"
+    elif by not in numbers:
+        note = "without this number"
+    else:
+        ranked_by = by_name if by == OVERALL else [by]
+        widths = [widening(by_name[name].n, board.noise_answers) for name in ranked_by]
+        if math.hypot(*widths) / len(widths) > board.widest_noise:
+            note = "not ranked: too few questions for the noise"
+    return BoardStanding(entry=entry, numbers=numbers, note=note)
 
 
 def _mean(numbers: Sequence[PublishedNumber]) -> PublishedNumber | None:
@@ -77,17 +100,15 @@ def _mean(numbers: Sequence[PublishedNumber]) -> PublishedNumber | None:
         return None
     value = sum(number.value for number in numbers) / count
     half = math.sqrt(sum(((number.high - number.low) / 2) ** 2 for number in numbers)) / count
-    return PublishedNumber(
+    return replace(
+        first,
         benchmark=OVERALL,
         metric=first.metric if len({number.metric for number in numbers}) == 1 else OVERALL,
-        slice="",
         value=value,
         low=max(value - half, 0.0),
         high=min(value + half, 1.0),
         n=sum(number.n for number in numbers),
         noise=max(number.noise for number in numbers) / count,
-        unit=first.unit,
-        better=first.better,
     )
 
 
@@ -106,7 +127,7 @@ def _ranked(standing: BoardStanding, public: Sequence[PublishedNumber], by: str)
     low, _, high = _oriented(own_number)
     best = 1 + sum(_oriented(rival)[0] > high for rival in rivals)
     worst = 1 + sum(_oriented(rival)[2] >= low for rival in rivals)
-    return BoardStanding(entry=standing.entry, numbers=standing.numbers, best=best, worst=worst)
+    return replace(standing, best=best, worst=worst)
 
 
 def shown_number(number: PublishedNumber | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import msgspec
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from snellen.plugin_api import DataError, RatingKey, SnellenError, write_questionnaire
+from snellen.plugin_api import DataError, RatingKey, SnellenError, find_rating_study, write_questionnaire
 from snellen_server.hosting.callers import AdminDep, Limited, PersonDep, ServicesDep
 from snellen_server.hosting.features import Feature, HealthCheck, NavigationEntry, PersonalData
 from snellen_server.hosting.limits import RateLimit
@@ -146,15 +147,26 @@ def _download(name: str, content: bytes, media_type: str) -> Response:
     return Response(content, media_type=media_type, headers={"content-disposition": f'attachment; filename="{name}"'})
 
 
+async def open_studies(services: Services) -> dict[str, Any]:
+    """The values of `ratings/home.html`: the title of each study that can be read, by its name."""
+    settings: RatingPageSettings = services.settings(NAME)
+    titles = {}
+    for declared in settings.studies:
+        with suppress(SnellenError):  # /readyz says so
+            titles[declared.name] = (await asyncio.to_thread(find_rating_study, declared.study)).title
+    return {"titles": titles}
+
+
 FEATURE = Feature(
     name=NAME,
-    title="Rate replies",
+    title="Ratings by people",
     router=router,
     package="snellen_server.rating",
     migrations="snellen_server.rating.migrations",
     tables=(item_rating,),
     settings=RatingPageSettings,
     navigation=(NavigationEntry("Rate", ROOT, "accounts"),),
+    home=open_studies,
     health_checks=(HealthCheck("ratings", ratings_fault),),
     limits=(RateLimit(LIMIT, "300/minute", "1200/minute"),),
     personal=(PersonalData(item_rating, "account_id"),),

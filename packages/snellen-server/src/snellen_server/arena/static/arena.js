@@ -7,7 +7,7 @@
   const kind = arena.dataset.kind;
   const sides = kind === "chat" ? ["left"] : ["left", "right"];
   const ask = find("#ask"), more = find("#more"), votes = find("#votes"), turns = find("#turns");
-  const battle = { id: "", token: "", picture: "", named: {}, isBusy: false, canVote: false };
+  const battle = { id: "", token: "", named: {}, isBusy: false, canVote: false };
 
   const say = (text, isFault) => {
     find("#status").textContent = text;
@@ -176,8 +176,9 @@
       say("The picture is being sent.");
       return (await (await send("/api/v1/pictures", form)).json()).digest;
     }
-    if (!battle.picture) throw new Error("choose a picture, or take an example");
-    return battle.picture;
+    const example = ask.querySelector("[data-picture][aria-pressed=true]");
+    if (!example) throw new Error("choose a picture, paste or drop one, or take an example");
+    return example.dataset.picture;
   };
 
   const begin = async () => {
@@ -231,12 +232,4 @@
     if (KEYS[event.key]) { event.preventDefault(); voteFor(KEYS[event.key]); }
   });
   if (arena.dataset.battle) attempt(() => show(JSON.parse(arena.dataset.battle)));
-  for (const example of arena.querySelectorAll("[data-picture]")) {
-    example.addEventListener("click", () => {
-      for (const other of arena.querySelectorAll("[data-picture]")) other.setAttribute("aria-pressed", String(other === example));
-      find("[name=file]").value = "";
-      battle.picture = example.dataset.picture;
-      ask.elements.question.value = example.dataset.question || ask.elements.question.value;
-    });
-  }
 })();
