@@ -248,7 +248,7 @@ def _caution(models: Sequence[ModelFacts]) -> str:
         count = sum(model.errors for model in failed)
         words.append(f"{count:,} questions to {_names([model.name for model in failed])} were not answered")
     if any(model.is_partial for model in models):
-        words.append("only part of the questions was asked, as the notes below say")
+        words.append("the numbers are of part of the questions, as the notes say")
     return f"{capitalised('; '.join(words))}." if words else ""
 
 
