@@ -11,11 +11,10 @@ from statistics import NormalDist
 
 from snellen.analysis.paired.records import PairedDifference
 from snellen.analysis.sequential.estimates import parts_of
-from snellen.catalogue import dimension_titles
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
 from snellen.records import METHODS, Estimate, Method
-from snellen.report.formatting import capitalised, decimal_text, metric_title, value_text
+from snellen.report.formatting import capitalised, decimal_text, dimension_title, metric_title, value_text
 from snellen.report.model_facts import ModelFacts, compared_views, leading_differences, model_facts
 from snellen.report.run_view import RunView
 
@@ -52,7 +51,8 @@ def sentences(facts: Sequence[ModelFacts], differences: Differences) -> list[str
     if len(first) == 1:
         found = [_level(facts), _own_dimensions(first[0])]
     else:
-        found = [_standings(differences), _gap(differences.get(methods[0], ())), _above_guessing(first)]
+        gap, guessing = _gap(differences.get(methods[0], ())), _above_guessing(first)
+        found = [_standings(differences), " ".join(filter(None, (gap, guessing)))]
     return list(filter(None, (*found, _stability(first), _caution(first))))
 
 
@@ -95,7 +95,7 @@ def _own_dimensions(model: ModelFacts) -> str:
     low, *_, high = sorted(model.dimensions, key=lambda dimension: dimension.estimate.value or 0.0)
     doubtful = _not_above(model)
     guessing = (
-        f"It is not shown to be above guessing in {_names(doubtful)}."
+        f"It is not shown to be above guessing in {_some_of(doubtful, len(model.dimensions))}."
         if doubtful
         else f"It is above guessing in all {len(model.dimensions)} dimensions."
     )
@@ -165,13 +165,12 @@ def _gap(differences: Sequence[PairedDifference]) -> str:
     better, worse, _ = _parted(shares)
     if len(shares) < 2 or not better:
         return ""
-    titles = dimension_titles()
     widest = max(better, key=_gain)
     count = f"all {len(shares)}" if len(better) == len(shares) else f"{len(better)} of {len(shares)}"
-    reverse = f"; in {_names([titles.get(d.dimension, d.dimension) for d in worse])} it is the other way round"
+    reverse = f"; in {_names([dimension_title(d.dimension) for d in worse])} it is the other way round"
     return (
         f"{widest.first} is shown to be better in {count} dimensions, by the most in "
-        f"{titles.get(widest.dimension, widest.dimension)} ({_ends_of(widest, ' to ')}){reverse if worse else ''}."
+        f"{dimension_title(widest.dimension)} ({_ends_of(widest, ' to ')}){reverse if worse else ''}."
     )
 
 
@@ -203,14 +202,18 @@ def _above_guessing(models: Sequence[ModelFacts]) -> str:
     if not doubtful:
         return "All models are above guessing in each dimension." if models else ""
     if len(doubtful) <= MOST_NAMES:
-        where = (
-            f"{model.name} in {'any dimension' if len(titles) == len(model.dimensions) else _names(titles)}"
-            for model, titles in doubtful
-        )
-        return f"Not shown to be above guessing: {'; '.join(where)}."
+        where = (f"{model.name} in {_some_of(titles, len(model.dimensions))}" for model, titles in doubtful)
+        return f"Not shown to be above guessing: {', '.join(where)}."
     hardest = [d.title for d in models[0].dimensions if all(d.title in titles for _, titles in doubtful)]
     place = f"in {_names(hardest)}" if hardest else "in some dimension"
     return f"{len(doubtful)} of {len(models)} models are not shown to be above guessing {place}."
+
+
+def _some_of(titles: Sequence[str], count: int) -> str:
+    """Dimensions by name, or how many of all."""
+    if len(titles) == count:
+        return "any dimension"
+    return _names(titles) if len(titles) < MOST_NAMES else f"{len(titles)} of {count} dimensions"
 
 
 # --- how stable, and what to be careful about ------------------------------------------------------------------------

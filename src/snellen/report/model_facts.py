@@ -9,9 +9,9 @@ from msgspec import Struct
 from snellen.analysis.capability import ALL, CAPABILITY, headlines_of
 from snellen.analysis.paired.records import PairedDifference
 from snellen.analysis.paired.standing import differences_from
-from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import SHARE
 from snellen.records import METHODS, Better, Estimate, Method
+from snellen.report.formatting import dimension_title
 from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of, mean_chance
 
 
@@ -83,7 +83,7 @@ def _dimension_shares(line: ModelMethodRow) -> Iterator[DimensionShare]:
         number, chance = line.lookup(CAPABILITY, ALL, dimension), mean_chance(members)
         is_accuracy = all(set(headlines_of(scored)) == {"accuracy"} for scored in members)
         if number and number.unit == SHARE and number.estimate.value is not None and chance is not None and is_accuracy:
-            yield DimensionShare(dimension_titles().get(dimension, dimension), number.estimate, chance)
+            yield DimensionShare(dimension_title(dimension), number.estimate, chance)
 
 
 def _merit(model: ModelFacts) -> float:

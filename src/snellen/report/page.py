@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from urllib.parse import urlencode
+
+from msgspec.structs import replace
 
 from snellen.report.audit_tables import audit_tables
 from snellen.report.content import (
@@ -15,12 +18,12 @@ from snellen.report.content import (
     TableBlock,
     TitledBlock,
     ViewsBlock,
-    table_block,
 )
 from snellen.report.control_tables import control_tables
 from snellen.report.cost_tables import cost_tables
 from snellen.report.document import offline_document
 from snellen.report.figures import report_figures
+from snellen.report.findings import findings
 from snellen.report.gallery import OUTCOMES, Gallery, choose_gallery
 from snellen.report.paired_tables import paired_tables
 from snellen.report.paper_tables import beside_papers
@@ -44,6 +47,32 @@ from snellen.report.talk_tables import talk_tables
 
 MOST_NAMES = 6
 """Runs up to which the heading names all."""
+
+
+SECTIONS: dict[str, tuple[str, str]] = {
+    "summary": ("Result", ""),
+    "stopped": ("Stopped", "what runs that a rule stopped know of whole benchmarks"),
+    "dimensions": ("Dimensions", "one number for each capability"),
+    "comparison": ("Comparison", "differences on the same questions, with intervals and p-values; ranks"),
+    "benchmarks": ("Benchmarks", "each benchmark under each metric"),
+    "parts": ("Parts", "accuracy by level, round and other tags of the questions"),
+    "samples": ("Samples", "questions with picture, prompt, reply and right answer"),
+    "stability": ("Stability", "the same question in other words and orders"),
+    "places": ("Option order", "which places the models choose, and where they are right"),
+    "methods": ("Methods", "replies against likelihoods of the options"),
+    "controls": ("Controls", "what the pictures are needed for"),
+    "talks": ("Steps", "answers that came of several requests"),
+    "papers": ("Published", "beside the models of the papers"),
+    "conventions": ("Conventions", "by Snellen's rules and as published"),
+    "common": ("Common", "the questions that all models answered"),
+    "audit": ("Reading error", "how often replies were misread"),
+    "cost": ("Cost", "tokens, seconds and prices beside the accuracy"),
+    "counts": ("Counts", "requests, and how replies were read"),
+    "provenance": ("Provenance", "models, settings and versions"),
+}
+"""The sections in their order: by anchor, the title and what it is about."""
+OPEN = ("dimensions",)
+"""The sections that are not folded, besides the first."""
 
 
 def html_report(views: Sequence[RunView]) -> str:
@@ -77,52 +106,60 @@ def _head(views: Sequence[RunView]) -> Head:
     names = tuple(view.label for view in views)
     first_names = names if len(names) <= MOST_NAMES else names[: MOST_NAMES - 1]
     more = "" if first_names == names else f" and {len(names) - len(first_names)} more"
-    return Head(f"Snellen report · {when}", first_names, more, facts)
+    return Head(f"Snellen report · {when}", first_names, more, facts, tuple(findings(views)))
 
 
 def _sections(views: Sequence[RunView], gallery: Gallery) -> list[Section]:
     figures = report_figures(views)
-    blocks: dict[tuple[str, str], list[Block]] = {
-        ("summary", "Summary"): [TableBlock(summary(views), "summary")],
-        ("stopped", "Stopped"): _tables(sequential_tables(views)),
-        ("common", "Common"): _tables(common_question_tables(views)),
-        ("conventions", "Conventions"): _tables(convention_tables(views)),
-        ("audit", "Reading error"): _tables(audit_tables(views)),
-        ("comparison", "Comparison"): _tables(paired_tables(views)),
-        ("controls", "Controls"): _tables(control_tables(views)),
-        ("talks", "Steps"): _matrices(talk_tables(views)),
-        ("dimensions", "Dimensions"): [
+    models = {view.label: urlencode({"model": i}) for i, view in enumerate(views)}
+    benchmarks = {name: urlencode({"benchmark": name}) for name in benchmarks_of(views)}
+    blocks: dict[str, list[Block]] = {
+        "summary": [*_charts(figures["headline"]), TableBlock(replace(summary(views), samples=models), "summary")],
+        "stopped": _tables(sequential_tables(views)),
+        "common": _tables(common_question_tables(views)),
+        "conventions": _tables(convention_tables(views)),
+        "audit": _tables(audit_tables(views)),
+        "comparison": _matrices(paired_tables(views)),
+        "controls": _tables(control_tables(views)),
+        "talks": _matrices(talk_tables(views)),
+        "dimensions": [
             *_views(figures["radar"], figures["dimensions"]),
             *_titled("All models and dimensions", figures["dimension-heat-map"]),
-            *_opened(dimension_tables(views)),
+            *_folded(dimension_tables(views)),
         ],
-        ("stability", "Stability"): [
+        "stability": [
             *_charts(figures["instability"]),
             *_titled("By template", figures["templates"]),
         ],
-        ("methods", "Methods"): _charts(figures["methods"]),
-        ("benchmarks", "Benchmarks"): [
+        "methods": _charts(figures["methods"]),
+        "benchmarks": [
             *_titled("All models and benchmarks", figures["benchmark-heat-map"]),
             *_charts(figures["benchmarks"]),
             *_charts(figures["metrics"]),
-            *_opened(benchmark_tables(views)),
+            *_folded([replace(table, samples=benchmarks) for table in benchmark_tables(views)]),
         ],
-        ("parts", "Levels"): [
+        "parts": [
             *_charts(figures["tags"]),
             *_tables([table for section in suite_sections(views) for table in section.tables]),
-            *_matrices(slice_tables(views), fold="folded"),
+            *_folded([replace(table, samples=benchmarks) for table in slice_tables(views)]),
         ],
-        ("places", "Preference"): [
+        "places": [
             *_titled("Share of replies that choose each position", figures["positions-chosen"]),
             *_titled("Accuracy by position of the correct option", figures["positions-correct"]),
         ],
-        ("papers", "Published"): _tables(beside_papers(views)),
-        ("samples", "Samples"): [_samples(views, gallery)],
-        ("cost", "Cost"): [*_charts(figures["cost"]), *_matrices(cost_tables(views))],
-        ("counts", "Counts"): [*_charts(figures["requests"]), *_tables(count_tables(views))],
-        ("provenance", "Provenance"): _tables(provenance_tables(views)),
+        "papers": _tables(beside_papers(views)),
+        "samples": [_samples(views, gallery)],
+        "cost": [*_charts(figures["cost"]), *_matrices(cost_tables(views))],
+        "counts": [*_charts(figures["requests"]), *_tables(count_tables(views))],
+        "provenance": _tables(provenance_tables(views)),
     }
-    return [Section(anchor, title, tuple(contents)) for (anchor, title), contents in blocks.items()]
+    return [
+        Section(anchor, title, tuple(blocks[anchor]), lead, _fold(anchor)) for anchor, (title, lead) in SECTIONS.items()
+    ]
+
+
+def _fold(anchor: str) -> Fold:
+    return "none" if anchor == "summary" else "open" if anchor in OPEN else "folded"
 
 
 def _charts(figure: ChartBlock) -> list[Block]:
@@ -138,17 +175,16 @@ def _titled(title: str, figure: ChartBlock) -> list[Block]:
     return [TitledBlock(title, (figure,))] if figure.panels else []
 
 
-def _opened(tables: Sequence[Table]) -> list[Block]:
-    """The first table open, the others folded."""
-    return [TableBlock(table, "matrix", "folded" if place else "open") for place, table in enumerate(tables)]
+def _folded(tables: Sequence[Table]) -> list[Block]:
+    return [TableBlock(table, "matrix", "folded") for table in tables]
 
 
 def _tables(tables: Sequence[Table]) -> list[Block]:
-    return [table_block(table) for table in tables]
+    return [TableBlock(table) for table in tables]
 
 
-def _matrices(tables: Sequence[Table], fold: Fold = "none") -> list[Block]:
-    return [TableBlock(table, "matrix", fold) for table in tables]
+def _matrices(tables: Sequence[Table]) -> list[Block]:
+    return [TableBlock(table, "matrix") for table in tables]
 
 
 def _samples(views: Sequence[RunView], gallery: Gallery) -> SamplesBlock:

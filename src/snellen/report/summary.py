@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from snellen.metrics.declaration import declared
 from snellen.records import Estimate, Method, Result
-from snellen.report.formatting import metric_title, percent
+from snellen.report.findings import findings
+from snellen.report.formatting import metric_meaning, metric_title, percent
 from snellen.report.rendering import part
 from snellen.report.run_view import (
     HeadlineEstimate,
@@ -25,6 +26,11 @@ from snellen.scoring.scored_run import ScoredRun, reading_limits
 
 COLUMNS = ("accuracy", "circular_accuracy", "instability", "hit_rate", "unparsed_rate")
 """The metric rows of the summary."""
+COUNT_HINTS = {
+    "method": "generation reads the reply, likelihood compares how likely each option is",
+    "unscored": "questions whose answer is not known here",
+    "errors": "questions that were not answered, or not in full",
+}
 
 
 class SummaryRow(Struct, frozen=True):
@@ -70,6 +76,7 @@ def summary(views: Sequence[RunView]) -> Table:
             for row in rows
         ),
         label_columns=2,
+        hints={**{metric_title(name): metric_meaning(name) for name in COLUMNS}, **COUNT_HINTS},
         notes=(
             f"value [95% interval] n questions; {_how_taken(views)}; instability in nats.",
             *_coverage_notes(views),
@@ -250,5 +257,6 @@ def _source_notes(views: Sequence[RunView]) -> list[str]:
 
 
 def html_summary(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> str:
-    """The summary table as HTML without style or script, every text escaped."""
-    return part("parts.html", "table")(summary(run_views(runs, rows)))
+    """What was found and the summary table as HTML without style or script, every text escaped."""
+    views = run_views(runs, rows)
+    return part("parts.html", "findings")(findings(views)) + part("parts.html", "table")(summary(views))
