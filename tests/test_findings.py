@@ -16,7 +16,7 @@ from snellen.analysis.paired.records import PairedDifference
 from snellen.benchmark import Benchmark
 from snellen.records import Estimate, Failure, Request
 from snellen.report.findings import findings, is_shown, sentences
-from snellen.report.model_facts import DimensionShare, ModelFacts
+from snellen.report.model_numbers import DimensionShare, ModelNumbers
 from snellen.report.run_view import run_views
 from snellen.seeds import rng_for
 
@@ -30,8 +30,8 @@ def estimate(value: float, margin: float, n: int = 400) -> Estimate:
     return Estimate(value, margin / 1.96, value - margin, value + margin, n, groups=n)
 
 
-def model(name: str, value: float, **facts: object) -> ModelFacts:
-    return replace(ModelFacts(name, "generation", "accuracy", estimate(value, 0.04), chance=0.25), **facts)
+def model(name: str, value: float, **facts: object) -> ModelNumbers:
+    return replace(ModelNumbers(name, "generation", "accuracy", estimate(value, 0.04), chance=0.25), **facts)
 
 
 def difference(first: str, second: str, value: float, margin: float = 0.02, p: float = 0.001, dimension: str = "*"):  # type: ignore[no-untyped-def]

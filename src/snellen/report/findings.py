@@ -15,7 +15,7 @@ from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
 from snellen.records import METHODS, Estimate, Method
 from snellen.report.formatting import capitalised, decimal_text, dimension_title, metric_title, value_text
-from snellen.report.model_facts import ModelFacts, compared_views, leading_differences, model_facts
+from snellen.report.model_numbers import ModelNumbers, compared_views, leading_differences, model_numbers
 from snellen.report.run_view import RunView
 
 SURE = 0.05
@@ -32,7 +32,7 @@ def findings(views: Sequence[RunView]) -> list[str]:
     """The sentences for a report: what was found first, then what to be careful about."""
     views = compared_views(views)
     stopped = [view.label for view in views if parts_of(view.run)]
-    facts = [model for view in views if view.label not in stopped for model in model_facts(view)]
+    facts = [model for view in views if view.label not in stopped for model in model_numbers(view)]
     cautions = [f"A rule stopped {_names(stopped)}: the intervals that hold are under Stopped."] if stopped else []
     differences: Differences = {}
     try:
@@ -42,7 +42,7 @@ def findings(views: Sequence[RunView]) -> list[str]:
     return [*sentences(facts, differences), *cautions]
 
 
-def sentences(facts: Sequence[ModelFacts], differences: Differences) -> list[str]:
+def sentences(facts: Sequence[ModelNumbers], differences: Differences) -> list[str]:
     """The sentences about some models, each a row for every method that it was asked by."""
     methods = [method for method in METHODS if any(model.method == method for model in facts)]
     if not methods:
@@ -59,7 +59,7 @@ def sentences(facts: Sequence[ModelFacts], differences: Differences) -> list[str
 # --- one model -------------------------------------------------------------------------------------------------------
 
 
-def _level(facts: Sequence[ModelFacts]) -> str:
+def _level(facts: Sequence[ModelNumbers]) -> str:
     """The headline of the only model against guessing, and by the other method."""
     model = facts[0]
     value, interval = value_text(model.headline, model.unit), _interval(model.headline, model.unit)
@@ -76,7 +76,7 @@ def _level(facts: Sequence[ModelFacts]) -> str:
     return f"{opening} (95% interval {interval}){over}{_against_guessing(model)}.{others}"
 
 
-def _against_guessing(model: ModelFacts) -> str:
+def _against_guessing(model: ModelNumbers) -> str:
     low, high, chance = model.headline.low, model.headline.high, model.chance
     if low is None or high is None or chance is None:
         return ""
@@ -88,7 +88,7 @@ def _against_guessing(model: ModelFacts) -> str:
     )
 
 
-def _own_dimensions(model: ModelFacts) -> str:
+def _own_dimensions(model: ModelNumbers) -> str:
     """The highest and the lowest dimension, and those in which the model may be guessing."""
     if len(model.dimensions) < 2:
         return ""
@@ -105,7 +105,7 @@ def _own_dimensions(model: ModelFacts) -> str:
     return f"Of its {len(model.dimensions)} dimensions the highest is {', the lowest '.join(ends)}. {guessing}"
 
 
-def _not_above(model: ModelFacts) -> list[str]:
+def _not_above(model: ModelNumbers) -> list[str]:
     """Dimensions that are not shown to be above guessing, at a level that holds for all of them together."""
     margin = NormalDist().inv_cdf(1 - SURE / 2 / max(len(model.dimensions), 1))
     return [
@@ -195,7 +195,7 @@ def is_shown(difference: PairedDifference) -> bool:
     return low is not None and high is not None and p is not None and p < SURE and (low > 0 or high < 0)
 
 
-def _above_guessing(models: Sequence[ModelFacts]) -> str:
+def _above_guessing(models: Sequence[ModelNumbers]) -> str:
     """Which models are not shown to be above guessing, and where."""
     models = [model for model in models if model.dimensions]
     doubtful = [(model, titles) for model in models if (titles := _not_above(model))]
@@ -219,7 +219,7 @@ def _some_of(titles: Sequence[str], count: int) -> str:
 # --- how stable, and what to be careful about ------------------------------------------------------------------------
 
 
-def _stability(models: Sequence[ModelFacts]) -> str:
+def _stability(models: Sequence[ModelNumbers]) -> str:
     """How often an answer holds in every order of the options; without such a test, how far it wavers."""
     circular = [(model.name, model.circular) for model in models if model.circular and model.circular.value is not None]
     if circular:
@@ -239,7 +239,7 @@ def _ends(values: Sequence[tuple[str, Estimate]]) -> list[tuple[str, Estimate]]:
     return ordered if len(ordered) <= MOST_NAMES else [ordered[0], ordered[-1]]
 
 
-def _caution(models: Sequence[ModelFacts]) -> str:
+def _caution(models: Sequence[ModelNumbers]) -> str:
     """Replies that were not read, requests that failed, and questions that were left out."""
     words = []
     if unparsed := sorted((m for m in models if m.unparsed), key=lambda m: -m.unparsed / m.replies):

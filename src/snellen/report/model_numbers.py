@@ -23,7 +23,7 @@ class DimensionShare(Struct, frozen=True):
     chance: float
 
 
-class ModelFacts(Struct, frozen=True):
+class ModelNumbers(Struct, frozen=True):
     """What the sentences say of one model, by one method."""
 
     name: str
@@ -54,7 +54,7 @@ def _is_instrument(view: RunView) -> bool:
     return manifest.model.startswith("snellen:") and "instrument" in manifest.fingerprint
 
 
-def model_facts(view: RunView) -> Iterator[ModelFacts]:
+def model_numbers(view: RunView) -> Iterator[ModelNumbers]:
     unparsed = sum(sum(counts.unparsed.values()) for counts in view.reply_counts)
     replies = sum(counts.presentations for counts in view.reply_counts)
     for line in view.method_rows:
@@ -64,7 +64,7 @@ def model_facts(view: RunView) -> Iterator[ModelFacts]:
         if number is None or number.estimate.value is None:
             continue
         circular, instability = line.overall("circular_accuracy"), line.overall("instability")
-        yield ModelFacts(
+        yield ModelNumbers(
             view.label, line.method, metric, number.estimate, number.unit,
             mean_chance(view.run.benchmarks) if metric == "accuracy" and number.unit == SHARE else None,
             view.benchmark_counts[number.protocol, metric] or len(view.run.benchmarks),
@@ -86,12 +86,14 @@ def _dimension_shares(line: ModelMethodRow) -> Iterator[DimensionShare]:
             yield DimensionShare(dimension_title(dimension), number.estimate, chance)
 
 
-def _merit(model: ModelFacts) -> float:
+def _merit(model: ModelNumbers) -> float:
     value = model.headline.value or 0.0
     return -value if model.better == "lower" else value
 
 
-def leading_differences(views: Sequence[RunView], facts: Sequence[ModelFacts]) -> dict[Method, list[PairedDifference]]:
+def leading_differences(
+    views: Sequence[RunView], facts: Sequence[ModelNumbers]
+) -> dict[Method, list[PairedDifference]]:
     """Of the model with the highest headline from each other one. Raises DataError for different builds."""
     by_method: dict[Method, list[PairedDifference]] = {}
     for method in METHODS:
