@@ -18,6 +18,7 @@ from snellen.records import Estimate, Failure, Request
 from snellen.report.findings import findings, is_shown, sentences
 from snellen.report.model_numbers import DimensionShare, ModelNumbers
 from snellen.report.run_view import run_views
+from snellen.scoring.scored_run import ScoredRun
 from snellen.seeds import rng_for
 
 
@@ -34,9 +35,9 @@ def model(name: str, value: float, **facts: object) -> ModelNumbers:
     return replace(ModelNumbers(name, "generation", "accuracy", estimate(value, 0.04), chance=0.25), **facts)
 
 
-def difference(first: str, second: str, value: float, margin: float = 0.02, p: float = 0.001, dimension: str = "*"):  # type: ignore[no-untyped-def]
+def difference(first: str, second: str, value: float, margin: float = 0.02, p: float = 0.001) -> PairedDifference:
     return PairedDifference(
-        first, second, "*", dimension, "", "generation", "generation", "accuracy", 0.5, 0.5 - value,
+        first, second, "*", "*", "", "generation", "generation", "accuracy", 0.5, 0.5 - value,
         estimate(value, margin), p, p, unit="share",
     )  # fmt: skip
 
@@ -183,7 +184,7 @@ def test_instruments_are_compared_only_with_each_other(hundred: str) -> None:
 
 
 def test_runs_on_other_builds_of_a_benchmark_are_not_compared(make: Callable[..., Benchmark]) -> None:
-    runs = []
+    runs: list[ScoredRun] = []
     for count in (20, 30):
         folder = str(make([{**row, "answer": 0} for row in small.rows(count)], name="same").folder)
         runs += sn.evaluate(of_accuracy(0.9 if count == 20 else 0.2, f"m{count}"), folder).runs

@@ -56,6 +56,7 @@ def run(*words: str) -> None:
 def photograph(page: Page, report: Path, place: str, name: str) -> None:
     """A report from one of its places on, as a browser shows it, in few colours."""
     page.open(report.resolve().as_uri())
+    page.run(f"(document.querySelector({place!r}).closest('details') ?? {{}}).open = true")
     picture = Image.open(io.BytesIO(page.photograph(place))).convert("RGB")
     picture.quantize(COLOURS, dither=Image.Dither.NONE).save(PICTURES / name, optimize=True)
 
