@@ -43,13 +43,13 @@ from snellen.models.hf.noise import UnrepeatableError, largest_difference
 from snellen.models.hf.reference import reference_reply, reference_scores
 from snellen.models.hf.reply_check import GreedyPicker, batch_flaw
 from snellen.models.hf.selfcheck import LONGEST_UNKNOWN, SelfCheckResult, choose_fast_paths
-from snellen.models.hf.thresholds import ModelNumbers, crossing_length, in_training_mode, unknown_code
+from snellen.models.hf.thresholds import ModelFacts, crossing_length, in_training_mode, unknown_code
 from snellen.runs.journal import read_manifest
 from tiny_archs import Pictures, ask, save
 from tiny_configs import ARCHITECTURES, asked, make, tokens
 
 
-def checked(model: Any, facts: ModelNumbers | None = None) -> tuple[Engine, SelfCheckResult]:
+def checked(model: Any, facts: ModelFacts | None = None) -> tuple[Engine, SelfCheckResult]:
     engine = Engine(read_layout(model, 0), 8, 4096)
     verdict = choose_fast_paths(engine, asked(head()), facts)
     engine.fast_paths = verdict.fast_paths
@@ -107,7 +107,7 @@ def test_a_reply_is_checked_by_what_stands_before_each_of_its_tokens() -> None:
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_a_short_probe_shows_what_is_wrong_without_any_fact(name: str) -> None:
-    _, verdict = checked(ADVERSARIES[name](), ModelNumbers())
+    _, verdict = checked(ADVERSARIES[name](), ModelFacts())
     assert verdict.refusals[MEASURED[name]] in ("differs", "chooses another option")
 
 
@@ -244,9 +244,9 @@ def test_a_window_that_is_named_is_crossed_and_then_holds_at_any_length() -> Non
 
 
 def test_blocks_of_which_some_are_read_begin_to_differ_at_the_product() -> None:
-    facts = ModelNumbers(lengths=(("index_topk_blocks", 16), ("index_block_size", 128)))
+    facts = ModelFacts(lengths=(("index_topk_blocks", 16), ("index_block_size", 128)))
     assert facts.selecting == ("index_topk_blocks", 2048)
-    assert ModelNumbers(lengths=(("index_topk", 2048), ("index_kpool", 16))).selecting == ("index_topk", 2048)
+    assert ModelFacts(lengths=(("index_topk", 2048), ("index_kpool", 16))).selecting == ("index_topk", 2048)
 
 
 @pytest.mark.parametrize("window", [8, 24])
@@ -266,7 +266,7 @@ def test_texts_shorter_than_a_selection_share_everything() -> None:
 
 def test_a_length_that_is_no_window_holds_as_far_as_it_was_tried() -> None:
     """Chunks that texts are cut into may matter again where the next begins."""
-    facts = ModelNumbers(lengths=(("attention_chunk_size", 24),))
+    facts = ModelFacts(lengths=(("attention_chunk_size", 24),))
     _, verdict = checked(llava(), facts)
     assert verdict.fast_paths.cache
     assert verdict.fast_paths.proved.longest == LONGEST_UNKNOWN
@@ -296,7 +296,7 @@ def test_a_generate_that_echoes_the_prompt_is_refused() -> None:
     model.__class__ = Echo
     engine = Engine(read_layout(model, 0), 8, 4096)
     rows = [prompt.context for prompt in asked(head())]
-    _, verdict = checked(llava(), ModelNumbers())
+    _, verdict = checked(llava(), ModelFacts())
     assert batch_flaw(engine, rows, replace(PLAIN, writing="generate in batches"), verdict.tolerance)
     assert not batch_flaw(engine, rows, FastPaths(cache=True), verdict.tolerance)
 

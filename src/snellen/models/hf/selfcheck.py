@@ -21,7 +21,7 @@ from snellen.models.hf.noise import Tolerance, flaw, largest_difference, measure
 from snellen.models.hf.probe import BRIEF, affordable_length, stretched, text_length, with_repetition, without_picture
 from snellen.models.hf.reference import Scores, reference_scores
 from snellen.models.hf.reply_check import REFUSALS, REPLY, choose_writing, error_line
-from snellen.models.hf.thresholds import ModelNumbers, crossing_length, longest_text, read_facts
+from snellen.models.hf.thresholds import ModelFacts, crossing_length, longest_text, read_facts
 
 
 @dataclass
@@ -91,7 +91,7 @@ class SelfCheckResult:
     """Largest difference of a token's log-probability from the reference, in nats, for each path tried."""
     refusals: dict[str, str]
     tolerance: Tolerance
-    facts: ModelNumbers
+    facts: ModelFacts
     cost: ProbeCost
     alone: bool = True
     """Whether scores of a text do not depend on the text after it."""
@@ -117,7 +117,7 @@ class _Case:
 
 
 def choose_fast_paths(
-    engine: Engine, probe: Sequence[ContinuedPrompt], facts: ModelNumbers | None = None
+    engine: Engine, probe: Sequence[ContinuedPrompt], facts: ModelFacts | None = None
 ) -> SelfCheckResult:
     """The fast paths that agree with the reference on `probe` and on longer texts made from it.
 
@@ -149,7 +149,7 @@ def choose_fast_paths(
 
 def plain_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> FastPaths:
     """The last rung; replies are written by the model's own `generate` if that equals the reference."""
-    check = _SelfCheck(engine, list(probe), ModelNumbers())
+    check = _SelfCheck(engine, list(probe), ModelFacts())
     alone = check.scores_stand_alone()
     writing, _ = choose_writing(engine, [prompt.context for prompt in probe], PLAIN, check.tolerance, alone)
     return replace(PLAIN, writing=writing)
@@ -158,10 +158,10 @@ def plain_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> FastPaths:
 class _SelfCheck:
     """One walk down the ladder."""
 
-    def __init__(self, engine: Engine, probe: list[ContinuedPrompt], facts: ModelNumbers | None) -> None:
+    def __init__(self, engine: Engine, probe: list[ContinuedPrompt], facts: ModelFacts | None) -> None:
         self.engine, self._given = engine, facts
         self.probe = [with_repetition(prompt) for prompt in probe]
-        self.facts = facts or ModelNumbers()
+        self.facts = facts or ModelFacts()
         self.differences: dict[str, float] = {}
         self.refusals: dict[str, str] = {}
         self.long_prompts: list[ContinuedPrompt] = []
@@ -339,7 +339,7 @@ class _SelfCheck:
             self.refusals[name] = "its cache cannot be kept"
         return name not in self.refusals
 
-    def _read_facts(self, cached: bool) -> ModelNumbers:
+    def _read_facts(self, cached: bool) -> ModelFacts:
         """The facts of the model, and of a cache that it fills."""
         import torch
 
@@ -360,14 +360,14 @@ class _SelfCheck:
         return length if most is None else min(length, most - REPLY)
 
 
-def selects(facts: ModelNumbers, length: int) -> str:
+def selects(facts: ModelFacts, length: int) -> str:
     """Why nothing that was read of a text may be kept, in texts of `length` tokens; empty if it may."""
     if facts.selecting is None or facts.selecting[1] > length:
         return ""
     return f"a part of the text is selected ({facts.selecting[0]}, from {facts.selecting[1]:,} tokens)"
 
 
-def forbidden_paths(facts: ModelNumbers, length: int) -> dict[str, str]:
+def forbidden_paths(facts: ModelFacts, length: int) -> dict[str, str]:
     """Fast paths that no finite probe could prove, by the facts, on texts of `length` tokens; and why."""
     if facts.doubt:
         return dict.fromkeys(ACROSS, facts.doubt)

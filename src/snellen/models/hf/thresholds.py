@@ -236,7 +236,7 @@ STATIC_ROPE = ("default", "linear", "yarn", "llama3", "proportional", "mrope", "
 
 
 @dataclass(frozen=True)
-class ModelNumbers:
+class ModelFacts:
     """What can be read from a model about where its behaviour changes."""
 
     unknown_code: tuple[str, ...] = ()
@@ -300,12 +300,12 @@ class ModelNumbers:
         return min((value for _, value in self.lengths if value > length), default=None)
 
 
-def read_facts(model: Any, longest: int | None, cache: Any = None) -> ModelNumbers:
+def read_facts(model: Any, longest: int | None, cache: Any = None) -> ModelFacts:
     """The facts of `model`, whose texts have at most `longest` tokens, and of a cache that it filled."""
     lengths = {name: value for name, value in _lengths(model) if longest is None or value <= longest}
     odd = [type(layer).__name__ for layer in getattr(cache, "layers", ()) if not _plain(layer)]
     odd += states_beside_layers(cache) if cache is not None else ()
-    return ModelNumbers(
+    return ModelFacts(
         unknown_code=unknown_code(model) + (() if cache is None else _unknown_cache(cache)),
         training=in_training_mode(model),
         competing=tuple(sorted({name for name, value in _settings(model) if value and ROW_SETTING.search(name)})),
@@ -321,7 +321,7 @@ def longest_text(model: Any) -> int | None:
     return int(longest) if longest else None
 
 
-def crossing_length(facts: ModelNumbers) -> int:
+def crossing_length(facts: ModelFacts) -> int:
     """Tokens of a text on which all lengths act that are named, but for selections; 0 if none is named."""
     return max((value for name, value in facts.lengths if not SELECTION.search(name)), default=0)
 
