@@ -22,4 +22,4 @@ def colour_tables(views: Sequence[RunView]) -> list[Table]:
     return [Table("Accuracy by colour", ("model", "protocol", *colours), rows, label_columns=2)] if rows else []
 
 
-COLOUR_TABLES = SuiteTables("By colour", "colours", colour_tables)
+COLOUR_TABLES = SuiteTables("colours", colour_tables)

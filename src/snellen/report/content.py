@@ -13,13 +13,15 @@ from snellen.report.table import Table
 Fold = Literal["none", "open", "folded"]
 """Whether the title of a table or of a section opens and folds it, and how it is at first."""
 
+Kind = Literal["plain", "matrix", "summary"]
+
 
 class TableBlock(Struct, frozen=True):
     """A table; a matrix is set closer, and the summary has no title of its own."""
 
     block: ClassVar[str] = "table"
     table: Table
-    kind: Literal["plain", "matrix", "summary"] = "plain"
+    kind: Kind = "plain"
     fold: Fold = "none"
 
 

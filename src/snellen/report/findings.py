@@ -33,7 +33,9 @@ def findings(views: Sequence[RunView]) -> list[str]:
     views = compared_views(views)
     stopped = [view.label for view in views if parts_of(view.run)]
     facts = [model for view in views if view.label not in stopped for model in model_numbers(view)]
-    cautions = [f"A rule stopped {_names(stopped)}: the intervals that hold are under Stopped."] if stopped else []
+    cautions = (
+        [f"A rule stopped {_names(stopped)}: see Stopped by a rule for its intervals."] if stopped else []
+    )
     differences: Differences = {}
     try:
         differences = leading_differences(views, facts)

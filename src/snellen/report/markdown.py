@@ -17,9 +17,8 @@ def markdown_report(views: Sequence[RunView]) -> str:
     """All tables of a report."""
     lines = ["# Snellen report", "", *(f"- {escape(sentence)}" for sentence in findings(views)), ""]
     for title, tables in report_tables(views).items():
-        if title and tables:
-            lines += [f"## {title}", ""]
-        lines += markdown_tables(tables, 3 if title else 2)
+        if tables:
+            lines += [f"## {title}", "", *markdown_tables(tables, 3)]
     return "\n".join(lines)
 
 

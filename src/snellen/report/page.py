@@ -2,77 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from snellen.report.audit_tables import audit_tables
 from snellen.report.content import (
     Block,
     ChartBlock,
     Fold,
     Head,
+    Kind,
     SamplesBlock,
     Section,
     TableBlock,
     TitledBlock,
     ViewsBlock,
 )
-from snellen.report.control_tables import control_tables
-from snellen.report.cost_tables import cost_tables
 from snellen.report.document import offline_document
 from snellen.report.figures import report_figures
 from snellen.report.findings import findings
 from snellen.report.gallery import OUTCOMES, Gallery, choose_gallery
-from snellen.report.paired_tables import paired_tables
-from snellen.report.paper_tables import beside_papers
 from snellen.report.rendering import report_asset
-from snellen.report.request_counts import count_tables
+from snellen.report.report_tables import SECTIONS
 from snellen.report.run_view import RunView, benchmarks_of
 from snellen.report.sample_card import sample_card
-from snellen.report.sections import (
-    benchmark_tables,
-    common_question_tables,
-    convention_tables,
-    dimension_tables,
-    provenance_tables,
-    slice_tables,
-)
-from snellen.report.sequential_tables import sequential_tables
-from snellen.report.suite_tables import suite_sections
-from snellen.report.summary import summary
-from snellen.report.table import Table
-from snellen.report.talk_tables import talk_tables
 
 MOST_NAMES = 6
 """Runs up to which the heading names all."""
 
 
-SECTIONS: dict[str, tuple[str, str]] = {
-    "summary": ("Result", ""),
-    "stopped": ("Stopped", "what runs that a rule stopped know of whole benchmarks"),
-    "dimensions": ("Dimensions", "one number for each capability"),
-    "comparison": ("Comparison", "differences on the same questions, with intervals and p-values; ranks"),
-    "benchmarks": ("Benchmarks", "each benchmark under each metric"),
-    "parts": ("Parts", "accuracy by level, round and other tags of the questions"),
-    "samples": ("Samples", "questions with picture, prompt, reply and right answer"),
-    "stability": ("Stability", "the same question in other words and orders"),
-    "places": ("Option order", "which places the models choose, and where they are right"),
-    "methods": ("Methods", "replies against likelihoods of the options"),
-    "controls": ("Controls", "what the pictures are needed for"),
-    "talks": ("Steps", "answers that came of several requests"),
-    "papers": ("Published", "beside the models of the papers"),
-    "conventions": ("Conventions", "by Snellen's rules and as published"),
-    "common": ("Common", "the questions that all models answered"),
-    "audit": ("Reading error", "how often replies were misread"),
-    "cost": ("Cost", "tokens, seconds and prices beside the accuracy"),
-    "counts": ("Counts", "requests, and how replies were read"),
-    "provenance": ("Provenance", "models, settings and versions"),
+FIGURES = {
+    "summary": (("", "headline"),),
+    "stability": (("", "instability"), ("By template", "templates")),
+    "methods": (("", "methods"),),
+    "benchmarks": (("All models and benchmarks", "benchmark-heat-map"), ("", "benchmarks"), ("", "metrics")),
+    "parts": (("", "tags"),),
+    "places": (
+        ("Share of replies that choose each position", "positions-chosen"),
+        ("Accuracy by position of the correct option", "positions-correct"),
+    ),
+    "cost": (("", "cost"),),
+    "counts": (("", "requests"),),
 }
-"""The sections in their order: by anchor, the title and what it is about."""
-OPEN = ("dimensions",)
-"""The sections that are not folded, besides the first."""
+"""The figures above the tables of a section, each with its heading, besides those of dimensions."""
+FOLDED_TABLES = ("dimensions", "benchmarks", "parts")
+"""The sections whose tables are folded, each under its title."""
+FOLDS: dict[str, Fold] = {"summary": "none", "dimensions": "open"}
+"""How sections are at first, those aside that are folded."""
 
 
 def html_report(views: Sequence[RunView]) -> str:
@@ -111,80 +88,34 @@ def _head(views: Sequence[RunView]) -> Head:
 
 def _sections(views: Sequence[RunView], gallery: Gallery) -> list[Section]:
     figures = report_figures(views)
-    models = {view.label: urlencode({"model": i}) for i, view in enumerate(views)}
-    benchmarks = {name: urlencode({"benchmark": name}) for name in benchmarks_of(views)}
-    blocks: dict[str, list[Block]] = {
-        "summary": [*_charts(figures["headline"]), TableBlock(replace(summary(views), samples=models), "summary")],
-        "stopped": _tables(sequential_tables(views)),
-        "common": _tables(common_question_tables(views)),
-        "conventions": _tables(convention_tables(views)),
-        "audit": _tables(audit_tables(views)),
-        "comparison": _matrices(paired_tables(views)),
-        "controls": _tables(control_tables(views)),
-        "talks": _matrices(talk_tables(views)),
-        "dimensions": [
-            *_views(figures["radar"], figures["dimensions"]),
-            *_titled("All models and dimensions", figures["dimension-heat-map"]),
-            *_folded(dimension_tables(views)),
-        ],
-        "stability": [
-            *_charts(figures["instability"]),
-            *_titled("By template", figures["templates"]),
-        ],
-        "methods": _charts(figures["methods"]),
-        "benchmarks": [
-            *_titled("All models and benchmarks", figures["benchmark-heat-map"]),
-            *_charts(figures["benchmarks"]),
-            *_charts(figures["metrics"]),
-            *_folded([replace(table, samples=benchmarks) for table in benchmark_tables(views)]),
-        ],
-        "parts": [
-            *_charts(figures["tags"]),
-            *_tables([table for section in suite_sections(views) for table in section.tables]),
-            *_folded([replace(table, samples=benchmarks) for table in slice_tables(views)]),
-        ],
-        "places": [
-            *_titled("Share of replies that choose each position", figures["positions-chosen"]),
-            *_titled("Accuracy by position of the correct option", figures["positions-correct"]),
-        ],
-        "papers": _tables(beside_papers(views)),
-        "samples": [_samples(views, gallery)],
-        "cost": [*_charts(figures["cost"]), *_matrices(cost_tables(views))],
-        "counts": [*_charts(figures["requests"]), *_tables(count_tables(views))],
-        "provenance": _tables(provenance_tables(views)),
-    }
-    return [
-        Section(anchor, title, tuple(blocks[anchor]), lead, _fold(anchor)) for anchor, (title, lead) in SECTIONS.items()
-    ]
+    samples = {name: urlencode({"benchmark": name}) for name in benchmarks_of(views)}
+    samples |= {view.label: urlencode({"model": place}) for place, view in enumerate(views)}
+    sections = []
+    for section in SECTIONS:
+        anchor = section.anchor
+        blocks: list[Block] = [_samples(views, gallery)] if anchor == "samples" else []
+        if anchor == "dimensions":
+            blocks += _dimension_figures(figures)
+        for heading, name in FIGURES.get(anchor, ()):
+            blocks += _figure(heading, figures[name])
+        kind: Kind = "summary" if anchor == "summary" else "matrix"
+        fold: Fold = "folded" if anchor in FOLDED_TABLES else "none"
+        blocks += [TableBlock(replace(table, samples=samples), kind, fold) for table in section.tables(views)]
+        sections.append(Section(anchor, section.title, tuple(blocks), section.lead, FOLDS.get(anchor, "folded")))
+    return sections
 
 
-def _fold(anchor: str) -> Fold:
-    return "none" if anchor == "summary" else "open" if anchor in OPEN else "folded"
+def _figure(heading: str, figure: ChartBlock) -> list[Block]:
+    if not figure.panels:
+        return []
+    return [TitledBlock(heading, (figure,)) if heading else figure]
 
 
-def _charts(figure: ChartBlock) -> list[Block]:
-    return [figure] if figure.panels else []
-
-
-def _views(radar: ChartBlock, bars: ChartBlock) -> list[Block]:
-    """The radar with a switch to bars; bars only when there are fewer than three dimensions."""
-    return [ViewsBlock(radar, bars)] if radar.panels else _charts(bars)
-
-
-def _titled(title: str, figure: ChartBlock) -> list[Block]:
-    return [TitledBlock(title, (figure,))] if figure.panels else []
-
-
-def _folded(tables: Sequence[Table]) -> list[Block]:
-    return [TableBlock(table, "matrix", "folded") for table in tables]
-
-
-def _tables(tables: Sequence[Table]) -> list[Block]:
-    return [TableBlock(table) for table in tables]
-
-
-def _matrices(tables: Sequence[Table]) -> list[Block]:
-    return [TableBlock(table, "matrix") for table in tables]
+def _dimension_figures(figures: Mapping[str, ChartBlock]) -> list[Block]:
+    """The radar with a switch to bars; bars only when there are fewer than three dimensions; the heat map."""
+    radar, bars = figures["radar"], figures["dimensions"]
+    both: list[Block] = [ViewsBlock(radar, bars)] if radar.panels else _figure("", bars)
+    return [*both, *_figure("All models and dimensions", figures["dimension-heat-map"])]
 
 
 def _samples(views: Sequence[RunView], gallery: Gallery) -> SamplesBlock:
