@@ -99,7 +99,8 @@ def test_of_several_models_each_is_better_or_cannot_be_told_apart() -> None:
     [best] = sentences(models, {"generation": all_better})
     assert best.startswith("a is the best of 4 models, ahead of b by 8.0 to 12.0 points")
     [tied] = sentences(models, {"generation": [difference("a", "b", 0.01), *all_better[1:]]})
-    assert tied.startswith("a cannot be told apart from b, it is better than c by 8.0") and "1 more" in tied
+    assert tied.startswith("a is better than 2 of 3 other models, the nearest being c by 8.0 to 12.0 points")
+    assert tied.endswith("; it cannot be told apart from b.")
     [nobody] = sentences(models, {"generation": [difference("a", name, 0.01) for name in "bcd"]})
     assert nobody == "a cannot be told apart from b, c and d."
 

@@ -6,7 +6,7 @@ for all pairs of models. It is above guessing in a dimension where that holds fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import NormalDist
 
 from snellen.analysis.paired.records import PairedDifference
@@ -14,7 +14,7 @@ from snellen.analysis.sequential.estimates import parts_of
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
 from snellen.records import METHODS, Estimate, Method
-from snellen.report.formatting import capitalised, decimal_text, dimension_title, metric_title, value_text
+from snellen.report.formatting import capitalised, decimal_text, dimension_title, metric_title, percent, value_text
 from snellen.report.model_numbers import ModelNumbers, compared_views, leading_differences, model_numbers
 from snellen.report.run_view import RunView
 
@@ -22,8 +22,6 @@ SURE = 0.05
 """The level of all tests."""
 MOST_NAMES = 3
 """More names than this are counted."""
-
-
 Differences = Mapping[Method, Sequence[PairedDifference]]
 """Of the best model from each other one, by method."""
 
@@ -33,9 +31,7 @@ def findings(views: Sequence[RunView]) -> list[str]:
     views = compared_views(views)
     stopped = [view.label for view in views if parts_of(view.run)]
     facts = [model for view in views if view.label not in stopped for model in model_numbers(view)]
-    cautions = (
-        [f"A rule stopped {_names(stopped)}: see Stopped by a rule for its intervals."] if stopped else []
-    )
+    cautions = [f"A rule stopped {_names(stopped)}: see Stopped by a rule for its intervals."] if stopped else []
     differences: Differences = {}
     try:
         differences = leading_differences(views, facts)
@@ -54,7 +50,7 @@ def sentences(facts: Sequence[ModelNumbers], differences: Differences) -> list[s
         found = [_level(facts), _own_dimensions(first[0])]
     else:
         gap, guessing = _gap(differences.get(methods[0], ())), _above_guessing(first)
-        found = [_standings(differences), " ".join(filter(None, (gap, guessing)))]
+        found = [*_standings(differences), " ".join(filter(None, (gap, guessing)))]
     return list(filter(None, (*found, _stability(first), _caution(first))))
 
 
@@ -82,12 +78,9 @@ def _against_guessing(model: ModelNumbers) -> str:
     low, high, chance = model.headline.low, model.headline.high, model.chance
     if low is None or high is None or chance is None:
         return ""
-    level = f"{decimal_text(100 * chance, 1)}%"
-    if low > chance:
-        return f", more than guessing would ({level})"
-    return (
-        f", fewer than guessing would ({level})" if high < chance else f", which cannot be told from guessing ({level})"
-    )
+    if low <= chance <= high:
+        return f", which cannot be told from guessing ({percent(chance)})"
+    return f", {'more' if low > chance else 'fewer'} than guessing would ({percent(chance)})"
 
 
 def _own_dimensions(model: ModelNumbers) -> str:
@@ -122,43 +115,30 @@ def _not_above(model: ModelNumbers) -> list[str]:
 # --- several models --------------------------------------------------------------------------------------------------
 
 
-def _standings(differences: Differences) -> str:
-    """Who is better than whom by each method, in one sentence."""
-    overall = {
-        method: [difference for difference in of_method if difference.scope == "overall"]
-        for method, of_method in differences.items()
-    }
-    overall = {method: of_method for method, of_method in overall.items() if of_method}
-    words = [_standing(of_method, bool(place)) for place, of_method in enumerate(overall.values())]
-    if len(words) > 1:
-        words = [f"by {method} {standing}" for method, standing in zip(overall, words, strict=True)]
-        words[0] = capitalised(words[0])
-    return f"{'; '.join(words)}." if words else ""
+def _standings(differences: Differences) -> Iterator[str]:
+    """Who is better than whom, and who cannot be told apart: a sentence for each method."""
+    overall = {method: [d for d in of_method if d.scope == "overall"] for method, of_method in differences.items()}
+    methods = [method for method, of_method in overall.items() if of_method]
+    for method in methods:
+        yield f"{f'By {method} ' if len(methods) > 1 else ''}{_standing(overall[method])}."
 
 
-def _standing(differences: Sequence[PairedDifference], is_further: bool) -> str:
-    """Who is better than whom, and who cannot be told apart; the two are not named again in a further clause."""
+def _standing(differences: Sequence[PairedDifference]) -> str:
     better, worse, level = _parted(differences)
-    first = differences[0].first
-    if len(differences) == 1 and level:
-        both = "the two" if is_further else f"{first} and {level[0].second}"
-        return f"{both} cannot be told apart: the difference lies between {_ends_of(level[0], ' and ')}"
-    if len(differences) == 1:
-        names = (first, differences[0].second) if better else (differences[0].second, first)
-        return f"{names[0]} is better than {names[1]} by {_points(differences[0])}"
+    first, others = differences[0].first, len(differences)
     nearest = min(better, key=_gain, default=None)
     words = []
-    if nearest and not (worse or level):
-        return f"{first} is the best of {len(differences) + 1} models, ahead of {nearest.second} by {_points(nearest)}"
+    if nearest and others == len(better) > 1:
+        words.append(f"{first} is the best of {others + 1} models, ahead of {nearest.second} by {_points(nearest)}")
+    elif nearest:
+        count = f"{len(better)} of {others} other models, the nearest being " if len(better) > 1 else ""
+        words.append(f"{first} is better than {count}{nearest.second} by {_points(nearest)}")
     if level:
-        words.append(f"{first} cannot be told apart from {_names([d.second for d in level])}")
-    if nearest:
-        among = f"{nearest.second} by {_points(nearest)}"
-        others = f" and than {len(better) - 1} more" if len(better) > 1 else ""
-        words.append(f"{'it' if level else first} is better than {among}{others}")
-    if worse:
-        words.append(f"{_names([d.second for d in worse])} did better on the questions that both were asked")
-    return ", ".join(words)
+        bounds = f": the difference lies between {_ends_of(level[0], ' and ')}" if others == 1 else ""
+        who = "it" if words else first
+        words.append(f"{who} cannot be told apart from {_names([d.second for d in level])}{bounds}")
+    words += [f"{difference.second} is better than {first} by {_points(difference)}" for difference in worse]
+    return "; ".join(words)
 
 
 def _gap(differences: Sequence[PairedDifference]) -> str:
@@ -223,22 +203,22 @@ def _some_of(titles: Sequence[str], count: int) -> str:
 
 def _stability(models: Sequence[ModelNumbers]) -> str:
     """How often an answer holds in every order of the options; without such a test, how far it wavers."""
-    circular = [(model.name, model.circular) for model in models if model.circular and model.circular.value is not None]
-    if circular:
-        shown = _ends(circular)
-        words = ", ".join(f"{name} {value_text(e)} ({_interval(e)})" for name, e in shown)
+    if words := _listed([(model.name, model.circular) for model in models], SHARE):
         return f"Answers that stay right with the options in every order: {words}."
-    unstable = [(m.name, m.instability) for m in models if m.instability and m.instability.value is not None]
-    if not unstable:
-        return ""
-    words = ", ".join(f"{name} {value_text(e, 'nats')} ({_interval(e, 'nats')})" for name, e in _ends(unstable))
-    return f"Instability when a question is put in other words and orders, in nats, 0 being none: {words}."
+    words = _listed([(model.name, model.instability) for model in models], "nats")
+    return (
+        f"Instability when a question is put in other words and orders, in nats, 0 being none: {words}."
+        if words
+        else ""
+    )
 
 
-def _ends(values: Sequence[tuple[str, Estimate]]) -> list[tuple[str, Estimate]]:
-    """All of a few values, the greatest and the least of many."""
-    ordered = sorted(values, key=lambda pair: -(pair[1].value or 0.0))
-    return ordered if len(ordered) <= MOST_NAMES else [ordered[0], ordered[-1]]
+def _listed(numbers: Sequence[tuple[str, Estimate | None]], unit: str) -> str:
+    """The greatest first; of many the greatest and the least."""
+    values = [(name, estimate) for name, estimate in numbers if estimate and estimate.value is not None]
+    values.sort(key=lambda pair: -(pair[1].value or 0.0))
+    shown = values if len(values) <= MOST_NAMES else [values[0], values[-1]]
+    return ", ".join(f"{name} {value_text(estimate, unit)} ({_interval(estimate, unit)})" for name, estimate in shown)
 
 
 def _caution(models: Sequence[ModelNumbers]) -> str:

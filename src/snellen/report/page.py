@@ -81,9 +81,8 @@ def _head(views: Sequence[RunView]) -> Head:
     dates = sorted({view.run.manifest.started[:10] for view in views})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}" if dates else ""
     names = tuple(view.label for view in views)
-    first_names = names if len(names) <= MOST_NAMES else names[: MOST_NAMES - 1]
-    more = "" if first_names == names else f" and {len(names) - len(first_names)} more"
-    return Head(f"Snellen report · {when}", first_names, more, facts, tuple(findings(views)))
+    names, more = (names, "") if len(names) <= MOST_NAMES else ((), f"{len(names)} runs")
+    return Head(f"Snellen report · {when}", names, more, facts, tuple(findings(views)))
 
 
 def _sections(views: Sequence[RunView], gallery: Gallery) -> list[Section]:
