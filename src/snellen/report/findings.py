@@ -50,7 +50,8 @@ def sentences(facts: Sequence[ModelNumbers], differences: Differences) -> list[s
         found = [_level(facts), _own_dimensions(first[0])]
     else:
         gap, guessing = _gap(differences.get(methods[0], ())), _above_guessing(first)
-        found = [*_standings(differences), " ".join(filter(None, (gap, guessing)))]
+        standings = list(_standings(differences))
+        found = [*standings[:1], " ".join(filter(None, (gap, guessing))), *standings[1:]]
     return list(filter(None, (*found, _stability(first), _caution(first))))
 
 
@@ -205,12 +206,9 @@ def _stability(models: Sequence[ModelNumbers]) -> str:
     """How often an answer holds in every order of the options; without such a test, how far it wavers."""
     if words := _listed([(model.name, model.circular) for model in models], SHARE):
         return f"Answers that stay right with the options in every order: {words}."
-    words = _listed([(model.name, model.instability) for model in models], "nats")
-    return (
-        f"Instability when a question is put in other words and orders, in nats, 0 being none: {words}."
-        if words
-        else ""
-    )
+    if words := _listed([(model.name, model.instability) for model in models], "nats"):
+        return f"Instability when a question is put in other words and orders, in nats, 0 being none: {words}."
+    return ""
 
 
 def _listed(numbers: Sequence[tuple[str, Estimate | None]], unit: str) -> str:
