@@ -72,6 +72,11 @@ def make_pictures() -> None:
         page.resize(WIDTH, HEIGHT)
         photograph(page, Path("demo/report.html"), "body", "report.png")
         photograph(page, Path("runs/run/report.html"), "#entries", "samples.png")
+        page.resize(2560, 1300)
+        photograph(page, Path("demo/report.html"), "body", "report-wide.png")
+        page.resize(390, 844)
+        page.prefer("dark")
+        photograph(page, Path("demo/report.html"), "body", "report-phone.png")
 
 
 if __name__ == "__main__":

@@ -63,9 +63,11 @@ def model_numbers(view: RunView) -> Iterator[ModelNumbers]:
             number, metric = line.lookup(CAPABILITY, ALL, ALL), CAPABILITY
         if number is None or number.estimate.value is None:
             continue
+        headlines = {headlines_of(scored)[-1] for scored in view.run.benchmarks}
+        shown = headlines.pop() if metric == CAPABILITY and len(headlines) == 1 else metric
         circular, instability = line.overall("circular_accuracy"), line.overall("instability")
         yield ModelNumbers(
-            view.label, line.method, metric, number.estimate, number.unit,
+            view.label, line.method, shown, number.estimate, number.unit,
             mean_chance(view.run.benchmarks) if metric == "accuracy" and number.unit == SHARE else None,
             view.benchmark_counts[number.protocol, metric] or len(view.run.benchmarks),
             tuple(_dimension_shares(line)),

@@ -163,7 +163,7 @@ def _ranks(comparison: Comparison) -> Table:
         "Rank [between these in 95% of resamples] and how often nobody is better, on the questions that all have a "
         f"value for; {comparison.resamples:,} resamples of pictures, the same ones for all.",
     )
-    return Table("Ranks", ("of", "metric", *comparison.labels), rows, label_columns=2, notes=notes)
+    return Table("Ranks", ("ranked on", "metric", *comparison.labels), rows, label_columns=2, notes=notes)
 
 
 def _rank(rank: RankInterval) -> str:
