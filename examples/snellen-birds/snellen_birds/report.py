@@ -1,4 +1,4 @@
-"""A section of every report on this suite: accuracy by the colour of the bird."""
+"""A table of every report on this suite: accuracy by the colour of the bird."""
 
 from __future__ import annotations
 
