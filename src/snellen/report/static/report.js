@@ -65,14 +65,12 @@
   tip.className = "tip";
   tip.hidden = true;
   tip.setAttribute("aria-hidden", "true");
-  const words = new WeakMap();
   document.addEventListener("pointerover", (event) => {
-    const mark = event.target.closest?.(".chart g, .chart text, .chart rect");
+    const mark = event.target.closest?.(".chart :is([data-tip], :has(> title))");
     const title = mark?.querySelector(":scope > title");
-    if (title) { words.set(mark, title.textContent); title.remove(); }
-    const text = mark && (words.get(mark) ?? words.get(mark.closest("g")));
-    tip.hidden = !text;
-    tip.textContent = text ?? "";
+    if (title) { mark.dataset.tip = title.textContent; title.remove(); }
+    tip.textContent = mark?.dataset.tip ?? "";
+    tip.hidden = !mark;
   });
   document.addEventListener("pointermove", (event) => {
     if (tip.hidden) return;
@@ -81,5 +79,4 @@
     tip.style.left = `${Math.max(left, 8)}px`;
     tip.style.top = `${below + tip.offsetHeight > innerHeight ? above : below}px`;
   });
-  addEventListener("beforeprint", () => { for (const fold of document.querySelectorAll("main details")) if (!fold.closest("#samples")) fold.open = true; });
 })();
