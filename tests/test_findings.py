@@ -126,9 +126,9 @@ def test_more_dimensions_must_each_be_farther_above_guessing() -> None:
 
 
 def test_what_was_not_read_not_answered_or_not_asked_is_said_last() -> None:
-    careful = model("a", 0.6, unparsed=12, replies=400, errors=3, is_partial=True)
+    careful = model("a", 0.6, unparsed=estimate(0.03, 0.01), errors=3, is_partial=True)
     assert sentences([careful], {})[-1] == (
-        "12 of 400 replies of a name no option and count as not right; 3 questions to a were not answered; "
+        "Replies that name no option count as not right: a 3.0% (2.0 to 4.0%); 3 questions to a were not answered; "
         "the numbers are of part of the questions, as the notes say."
     )
 
@@ -172,7 +172,7 @@ def test_unparsed_failed_and_partial_runs_are_said(hundred: str) -> None:
         return "Who can say." if number < 20 else "(A)"
 
     whole = words(sn.evaluate(sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, name="whole"))
-    assert "15 of 100 replies of shy name no option" in whole
+    assert "Replies that name no option count as not right: shy 15.8% (" in whole  # 15 of the 95 that came
     assert "; 5 questions to shy were not answered;" in whole
     results = sn.evaluate(sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, limit=50, name="part")
     assert "the numbers are of part" in words(results)

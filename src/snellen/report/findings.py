@@ -222,11 +222,8 @@ def _listed(numbers: Sequence[tuple[str, Estimate | None]], unit: str) -> str:
 def _caution(models: Sequence[ModelNumbers]) -> str:
     """Replies that were not read, requests that failed, and questions that were left out."""
     words = []
-    if unparsed := sorted((m for m in models if m.unparsed), key=lambda m: -m.unparsed / m.replies):
-        most = unparsed[0]
-        share = f"{most.unparsed:,} of {most.replies:,} replies of {most.name} name no option and count as not right"
-        more = f" ({len(unparsed) - 1} more models have such replies)" if len(unparsed) > 1 else ""
-        words.append(f"{share}{more}")
+    if unparsed := _listed([(m.name, m.unparsed) for m in models if m.unparsed and m.unparsed.value], SHARE):
+        words.append(f"replies that name no option count as not right: {unparsed}")
     if failed := [model for model in models if model.errors]:
         count = sum(model.errors for model in failed)
         words.append(f"{count:,} questions to {_names([model.name for model in failed])} were not answered")

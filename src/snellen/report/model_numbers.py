@@ -36,8 +36,7 @@ class ModelNumbers(Struct, frozen=True):
     dimensions: tuple[DimensionShare, ...] = ()
     circular: Estimate | None = None
     instability: Estimate | None = None
-    unparsed: int = 0
-    replies: int = 0
+    unparsed: Estimate | None = None
     errors: int = 0
     is_partial: bool = False
     better: Better = "higher"
@@ -55,8 +54,6 @@ def _is_instrument(view: RunView) -> bool:
 
 
 def model_numbers(view: RunView) -> Iterator[ModelNumbers]:
-    unparsed = sum(sum(counts.unparsed.values()) for counts in view.reply_counts)
-    replies = sum(counts.presentations for counts in view.reply_counts)
     for line in view.method_rows:
         number, metric = line.overall("accuracy"), "accuracy"
         if number is None or number.estimate.value is None:
@@ -65,17 +62,25 @@ def model_numbers(view: RunView) -> Iterator[ModelNumbers]:
             continue
         headlines = {headlines_of(scored)[-1] for scored in view.run.benchmarks}
         shown = headlines.pop() if metric == CAPABILITY and len(headlines) == 1 else metric
-        circular, instability = line.overall("circular_accuracy"), line.overall("instability")
         yield ModelNumbers(
             view.label, line.method, shown, number.estimate, number.unit,
             mean_chance(view.run.benchmarks) if metric == "accuracy" and number.unit == SHARE else None,
             view.benchmark_counts[number.protocol, metric] or len(view.run.benchmarks),
             tuple(_dimension_shares(line)),
-            circular.estimate if circular and circular.unit == SHARE else None,
-            instability.estimate if instability else None,
-            unparsed, replies, number.estimate.errors + number.estimate.absent, bool(number.partial),
+            *_beside(line),
+            number.estimate.errors + number.estimate.absent, bool(number.partial),
             view.results_by_key[number.protocol, view.substitutes.get(metric, metric), ALL, ALL, ""].better,
         )  # fmt: skip
+
+
+def _beside(line: ModelMethodRow) -> tuple[Estimate | None, Estimate | None, Estimate | None]:
+    """Circular accuracy, instability and the share of unparsed replies, in the units that tables have them in."""
+    circular, instability, unparsed = map(line.overall, ("circular_accuracy", "instability", "unparsed_rate"))
+    return (
+        circular.estimate if circular and circular.unit == SHARE else None,
+        instability.estimate if instability else None,
+        unparsed.estimate if unparsed else None,
+    )
 
 
 def _dimension_shares(line: ModelMethodRow) -> Iterator[DimensionShare]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from snellen.metrics.declaration import declared
 from snellen.records import Estimate, Method, Result
@@ -61,20 +62,7 @@ def summary(views: Sequence[RunView]) -> Table:
     return Table(
         title="Summary",
         header=("model", "method", *(metric_title(name) for name in COLUMNS), "unscored", "errors"),
-        rows=tuple(
-            (
-                row.model,
-                row.method,
-                row.accuracy,
-                row.circular_accuracy,
-                row.instability,
-                row.hit_rate,
-                row.unparsed,
-                row.unscored,
-                row.errors,
-            )
-            for row in rows
-        ),
+        rows=tuple(map(astuple, rows)),
         label_columns=2,
         hints={**{metric_title(name): metric_meaning(name) for name in COLUMNS}, **COUNT_HINTS},
         notes=(
