@@ -121,7 +121,8 @@ def _capability_notes(views: Sequence[RunView]) -> tuple[str, ...]:
         measured = ", ".join(dict.fromkeys(metric_title(headline_metric(spec)) for spec in specs))
         partial = _partial_words(method_rows(views), CAPABILITY, dimension)
         title, plural = capitalised(dimension_title(dimension)), "s" * (len(specs) > 1)
-        notes.append(f"{title} ({dimension}): {measured} of {len(specs)} benchmark{plural}{partial}.")
+        name = dimension if title == dimension else f"{title} ({dimension})"
+        notes.append(f"{name}: {measured} of {len(specs)} benchmark{plural}{partial}.")
     for title, metric in (("Over all dimensions", CAPABILITY), ("Average rank", AVERAGE_RANK)):
         if partial := _partial_words(method_rows(views), metric, ALL):
             notes.append(f"{title}{partial}.")
