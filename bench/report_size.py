@@ -3,7 +3,8 @@
     python bench/report_size.py [MODELS [BENCHMARKS [FILE]]]
 
 Synthetic models of fixed accuracy answer synthetic benchmarks of ten questions, each with a picture, in one
-presentation and by likelihood. The page is kept in FILE.
+presentation and by likelihood. The page is kept in FILE. Where chromium is installed, it says how long the page is and
+when it is painted; `python bench/report_size.py --look FILE` does that with any report.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ import snellen as sn
 from snellen.api import build_table
 from snellen.records import ContinuationScore, Request, Response, Usage
 from snellen.seeds import rng_for
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from browser import CHROMIUM, browsing
 
 QUESTIONS = 10
 DIMENSIONS = ("CG", "FG", "STP", "Spatial", "CMI", "VGR", "Desc", "Dialog")
@@ -98,9 +102,30 @@ def main(models: str = "16", benchmarks: str = "61", to: str = "") -> None:
             f"{models} models x {benchmarks} benchmarks: {page.stat().st_size / 1e6:.2f} MB, written in "
             f"{time.perf_counter() - began:.1f} s (asked and scored in {asked:.1f} s)"
         )
+        look(page)
         if to:
             Path(to).write_bytes(page.read_bytes())
 
 
+def look(report: Path) -> None:
+    """How long the page is on a phone, on a desk and on a wide screen, and when its first content is painted."""
+    if CHROMIUM is None:
+        return
+    with tempfile.TemporaryDirectory() as profile, browsing(Path(profile)) as page:
+        for width in (390, 1280, 2560):
+            page.resize(width)
+            page.open(report.resolve().as_uri())
+            page.photograph("body")
+            height = page.run("document.documentElement.scrollHeight")
+            chart = page.run("document.querySelector('.chart').getBoundingClientRect().bottom + scrollY")
+            paint = page.run("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+            print(
+                f"{width} px wide: {height:,} px long, first chart ends at {chart:.0f} px, painted after {paint:.0f} ms"
+            )
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1:2] == ["--look"]:
+        look(Path(sys.argv[2]))
+    else:
+        main(*sys.argv[1:])

@@ -112,7 +112,8 @@ def test_its_model_is_asked_by_its_protocol_and_scored_by_its_metric(python: str
     assert blind["birds/colours", "mirrored", "instability"] == pytest.approx(math.log(2) / 2)
     assert "letters shared" in next(shown)
     markdown = (tmp_path / "r.md").read_text()
-    assert "## By colour" in markdown and "what birds wear (Feathers)" in markdown and "letters shared" in markdown
+    assert "### Accuracy by colour" in markdown
+    assert "what birds wear (Feathers)" in markdown and "letters shared" in markdown
     assert all(words in (tmp_path / "r.html").read_text() for words in ("Accuracy by colour", "letters shared"))
     with (tmp_path / "r.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["metric"] == "shared_letters" and not row["slice"]]

@@ -8,11 +8,26 @@ import pytest
 
 import axe
 from browser import CHROMIUM, Page, browsing
-from report_runs import HOSTILE, counted_runs
+from report_runs import BENCHMARKS, HOSTILE, counted_runs
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
 TOO_WIDE = """[...document.querySelectorAll('.scroll, .panel')]
 .filter(box => box.scrollWidth > box.clientWidth).map(box => box.getAttribute('aria-label'))"""
+BROKEN_WORDS = """(() => {
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), broken = new Set();
+    while (walker.nextNode()) {
+        const node = walker.currentNode;
+        if (!node.parentElement.checkVisibility() || node.parentElement.closest('svg, .hide, .skip, .entry')) continue;
+        for (const word of node.data.matchAll(/[A-Za-z]{2,}/g)) {
+            const range = document.createRange();
+            range.setStart(node, word.index);
+            range.setEnd(node, word.index + word[0].length);
+            if (new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1) broken.add(word[0]);
+        }
+    }
+    return [...broken];
+})()"""
+"""Words of which a part stands on another line; replies, which may hold anything, aside."""
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +75,64 @@ def test_the_samples_fill_themselves_offline_and_replies_are_text(page: Page, ad
     assert page.run("document.title").startswith("Snellen report")
     assert page.run("document.querySelectorAll('main script, [onerror]').length") == 0
     assert page.complaints == []
+
+
+def test_the_first_screen_has_a_sentence_and_a_chart_and_the_page_is_short(page: Page, address: str) -> None:
+    page.resize(1280, 800)
+    page.open(address)
+    assert "cannot be told apart from" in page.run("document.querySelector('.findings').textContent")
+    chart = "document.querySelector('#summary .chart')"
+    assert page.run(f"{chart}.getBoundingClientRect().bottom") < 800
+    assert page.run("document.documentElement.scrollHeight") < 6000
+    page.resize(2560)
+    page.open(address)
+    assert page.run("document.querySelector('main').offsetWidth") > 1800
+    assert page.run("document.querySelector('nav').getBoundingClientRect().right") < page.run(
+        "document.querySelector('main').getBoundingClientRect().left"
+    )
+
+
+@pytest.mark.parametrize("width", [390, 1280, 2560])
+def test_no_word_is_broken_in_two(page: Page, smaller: str, width: int) -> None:
+    page.resize(width)
+    page.open(smaller)
+    page.run("document.querySelectorAll('main details').forEach(one => { one.open = !one.closest('.entry') })")
+    assert page.run(BROKEN_WORDS) == []
+
+
+def test_long_tables_show_ten_rows_until_all_are_asked_for(page: Page, address: str) -> None:
+    page.resize(1280)
+    page.open(address)
+    page.run("document.querySelectorAll('main details').forEach(one => { one.open = true })")
+    heights = "[...document.querySelectorAll('tbody.rest')].map(one => one.offsetHeight)"
+    assert set(page.run(heights)) == {0}
+    page.run("document.querySelectorAll('.more input').forEach(one => one.click())")
+    assert 0 not in page.run(heights)
+
+
+def test_a_mark_tells_its_numbers_and_leads_to_the_samples_behind_it(page: Page, address: str) -> None:
+    page.resize(1280)
+    page.open(address)
+    mark = "document.querySelector('#summary g[data-samples]')"
+    told = page.run(f"{mark}.querySelector('title').textContent")
+    page.run(f"{mark}.dispatchEvent(new PointerEvent('pointerover', {{bubbles: true}}))")
+    assert page.run("document.querySelector('.tip').textContent") == told and "n=4" in told
+    page.run(f"{mark}.dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
+    assert page.run("document.getElementById('samples').closest('details').open") is True
+    model = told.partition(":")[0]
+    assert page.run("document.querySelector('[name=model]').selectedOptions[0].textContent") == model
+    labels = "[...document.querySelectorAll('.entry:not([hidden]) > header > bdi:first-of-type')]"
+    assert set(page.run(f"{labels}.map(one => one.textContent)")) == {model}
+    page.run("document.querySelector('#benchmarks th a').click()")
+    assert page.run("document.querySelector('[name=benchmark]').value") in BENCHMARKS
+    assert page.complaints == []
+
+
+def test_a_section_opens_for_whoever_goes_to_it(page: Page, address: str) -> None:
+    page.open(address)
+    assert page.run("document.getElementById('counts').closest('details').open") is False
+    page.run("document.querySelector('nav a[href=\"#counts\"]').click()")
+    assert page.run("document.getElementById('counts').closest('details').open") is True
 
 
 @pytest.mark.parametrize(("width", "scheme"), [pytest.param(1280, "light", marks=pytest.mark.slow), (390, "dark")])

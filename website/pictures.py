@@ -56,6 +56,7 @@ def run(*words: str) -> None:
 def photograph(page: Page, report: Path, place: str, name: str) -> None:
     """A report from one of its places on, as a browser shows it, in few colours."""
     page.open(report.resolve().as_uri())
+    page.run(f"(document.querySelector({place!r}).closest('details') ?? {{}}).open = true")
     picture = Image.open(io.BytesIO(page.photograph(place))).convert("RGB")
     picture.quantize(COLOURS, dither=Image.Dither.NONE).save(PICTURES / name, optimize=True)
 
@@ -71,6 +72,11 @@ def make_pictures() -> None:
         page.resize(WIDTH, HEIGHT)
         photograph(page, Path("demo/report.html"), "body", "report.png")
         photograph(page, Path("runs/run/report.html"), "#entries", "samples.png")
+        page.resize(2560, 1300)
+        photograph(page, Path("demo/report.html"), "body", "report-wide.png")
+        page.resize(390, 844)
+        page.prefer("dark")
+        photograph(page, Path("demo/report.html"), "body", "report-phone.png")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A section of every report on this suite: accuracy by the colour of the bird."""
+"""A table of every report on this suite: accuracy by the colour of the bird."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def colour_tables(views: Sequence[RunView]) -> list[Table]:
     return [Table("Accuracy by colour", ("model", "protocol", *colours), rows, label_columns=2)] if rows else []
 
 
-COLOUR_TABLES = SuiteTables("By colour", "colours", colour_tables)
+COLOUR_TABLES = SuiteTables("colours", colour_tables)

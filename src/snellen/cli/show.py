@@ -76,10 +76,14 @@ def show_results(results: Results, as_json: bool) -> None:
         for row in results.rows:
             out.out(msgspec.json.encode(flat_row(row)).decode())
         return
+    from snellen.report.findings import findings
     from snellen.report.run_view import run_views
     from snellen.report.terminal import capability_table, other_tables, suite_tables, summary_table, tables_of_runs
 
     views = run_views(results.runs, results.rows)
+    for sentence in findings(views):
+        out.print(Text(sentence))
+    out.print()
     out.print(summary_table(views))
     if (capable := capability_table(views)) is not None:
         out.print()

@@ -15,7 +15,7 @@ from msgspec import Struct
 from snellen.metrics.declaration import SHARE, MetricRow, unit_multiplier
 from snellen.records import Estimate
 from snellen.report.drawing import Box, ChartDrawing, Group, Line, Mark, PathLine, Point, Shape, Text
-from snellen.report.formatting import LETTERS, figure_text, shorten
+from snellen.report.formatting import LETTERS, figure_text, shorten_inside, value_text
 
 ToPixels = Callable[[float, float], Point]
 """From values to coordinates in the picture."""
@@ -41,6 +41,8 @@ class PlotPoint(Struct, frozen=True):
     name: str
     estimate: Estimate
     unit: str = SHARE
+    samples: str = ""
+    """Which samples stand behind it, as a query of the browser of samples."""
 
     @property
     def tooltip(self) -> str:
@@ -66,6 +68,7 @@ class ScatterPoint(Struct, frozen=True):
     is_hollow: bool = False
     tooltip: str = ""
     """The text in place of name and numbers, where these do not say all."""
+    samples: str = ""
 
 
 class Axis(Struct, frozen=True):
@@ -114,14 +117,19 @@ def series_class(series: int) -> str:
 
 def label_width(labels: Iterable[str]) -> float:
     """The room that labels on the left need, in pixels."""
-    return min(max((len(shorten(label)) for label in labels), default=4), LETTERS) * 7.0 + 16
+    return min(max(map(len, labels), default=4), LETTERS) * 7.0 + 16
 
 
-def interval_chart(title: str, groups: Sequence[IntervalRow], axis: Axis = ACCURACY) -> ChartDrawing:
-    """Groups from top to bottom, with one lane per point for its value and interval."""
-    lane, gap, above, below = 9.5, 9.0, 6.0, 36.0
-    margin = label_width(group.label for group in groups)
-    plot = WIDTH - margin - 14
+def interval_chart(
+    title: str, groups: Sequence[IntervalRow], axis: Axis = ACCURACY, *, has_values: bool = False
+) -> ChartDrawing:
+    """Groups from top to bottom, with one lane per point for its value and interval.
+
+    With `has_values` the values stand on the right as well, in lanes that have room for them.
+    """
+    lane, gap, above, below = 15.0 if has_values else 9.5, 9.0, 6.0, 36.0
+    margin, right = label_width(group.label for group in groups), 66.0 if has_values else 14.0
+    plot = WIDTH - margin - right
     background: list[Shape] = []
     y = above
     foreground: list[Shape] = []
@@ -130,12 +138,16 @@ def interval_chart(title: str, groups: Sequence[IntervalRow], axis: Axis = ACCUR
         if i % 2 == 0:
             background.append(Box(0, y, WIDTH, height, "band"))
         name = group.tooltip or group.label
-        foreground.append(Text(margin - 10, y + height / 2 + 4, shorten(group.label), "end", name))
+        label = shorten_inside(group.label, LETTERS)
+        foreground.append(Text(margin - 10, y + height / 2 + 4, label, "end", name))
         if group.reference is not None:
             x = margin + plot * axis.fraction(group.reference)
             foreground.append(Line(x, y + 1, x, y + height - 1, "reference"))
         for j, point in enumerate(group.points):
-            foreground += _interval(point, y + gap / 2 + (j + 0.5) * lane, margin, plot, axis)
+            middle = y + gap / 2 + (j + 0.5) * lane
+            foreground += _interval(point, middle, margin, plot, axis)
+            if has_values:
+                foreground.append(Text(WIDTH - 6, middle + 4, value_text(point.estimate, point.unit), "end value"))
         y += height
     for tick in axis.ticks:
         x = margin + plot * axis.fraction(tick)
@@ -152,9 +164,9 @@ def _interval(point: PlotPoint, y: float, margin: float, plot: float, axis: Axis
     low, high = (e.value if e.low is None else e.low), (e.value if e.high is None else e.high)
     whisker = Line(margin + plot * axis.fraction(low), y, margin + plot * axis.fraction(high), y, "whisker")
     # A transparent bar makes the tooltip easy to hit.
-    hover_area = Box(margin, y - 4.5, WIDTH - margin, 9, "hit")
+    hover_area = Box(margin, y - 4.5, plot + 14, 9, "hit")
     dot = Mark(point.series, margin + plot * axis.fraction(e.value), y)
-    return [Group((hover_area, whisker, dot), point.series, point.tooltip)]
+    return [Group((hover_area, whisker, dot), point.series, point.tooltip, point.samples)]
 
 
 def scatter_chart(
@@ -215,7 +227,7 @@ def _point(point: ScatterPoint, at: ToPixels, x_axis: Axis, y_axis: Axis) -> Gro
         f"{point.name}: {x_axis.title} {figure_text(point.x, x_axis.unit)}, "
         f"{y_axis.title} {figure_text(point.y, y_axis.unit)}"
     )
-    return Group((*shapes, Mark(point.series, x, y, point.is_hollow)), point.series, tooltip)
+    return Group((*shapes, Mark(point.series, x, y, point.is_hollow)), point.series, tooltip, point.samples)
 
 
 def radar_chart(
@@ -284,7 +296,7 @@ def stacked_bars(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]]
     shapes: list[Shape] = []
     for i, (label, segments) in enumerate(rows):
         y = 6.0 + 26 * i
-        shapes.append(Text(margin - 10, y + 13, shorten(label), "end", label))
+        shapes.append(Text(margin - 10, y + 13, shorten_inside(label, LETTERS), "end", label))
         x = margin
         for j, (name, count) in enumerate(segments):
             width = count * scale

@@ -11,10 +11,9 @@ from snellen.report.sample_card import SampleCard
 from snellen.report.table import Table
 
 Fold = Literal["none", "open", "folded"]
-"""Whether the title of a table opens and folds it, and how it is at first."""
+"""Whether the title of a table or of a section opens and folds it, and how it is at first."""
 
-LONG = 24
-"""Rows above which a table is folded, unless it says itself how it stands."""
+Kind = Literal["plain", "matrix", "summary"]
 
 
 class TableBlock(Struct, frozen=True):
@@ -22,13 +21,8 @@ class TableBlock(Struct, frozen=True):
 
     block: ClassVar[str] = "table"
     table: Table
-    kind: Literal["plain", "matrix", "summary"] = "plain"
+    kind: Kind = "plain"
     fold: Fold = "none"
-
-
-def table_block(table: Table) -> TableBlock:
-    """A table in the open, or folded where it is long."""
-    return TableBlock(table) if len(table.rows) <= LONG else TableBlock(table, "matrix", "folded")
 
 
 class ChartBlock(Struct, frozen=True):
@@ -76,6 +70,9 @@ class Section(Struct, frozen=True):
     anchor: str
     title: str
     blocks: tuple[Block, ...]
+    lead: str = ""
+    """What it is about, beside the title of one that can be folded."""
+    fold: Fold = "none"
 
 
 class Head(Struct, frozen=True):
@@ -87,4 +84,6 @@ class Head(Struct, frozen=True):
     """Words after the names."""
     facts: tuple[tuple[int, str], ...] = ()
     """Counts with their names."""
+    findings: tuple[str, ...] = ()
+    """What was found, in sentences."""
     lines: tuple[str, ...] = ()

@@ -18,15 +18,18 @@ from snellen.scoring.scored_run import ScoredBenchmark
 
 MILLION = 1_000_000
 HEADER = ("run", "benchmark", "protocol", "metric", "score", "requests", "failed", "tokens read", "tokens written")
-NOTES = (
-    "Of all questions of the run, each protocol as if it were asked alone: replies taken over from another count. "
-    "Tokens as the model counts them; "
-    "seconds of one request, as it was measured (a local model's requests in a batch share its time).",
+NOTE = (
+    "Of all questions of the run, each protocol as if it were asked alone: replies taken over from another count. A "
+    "local model's requests in a batch share its time."
 )
-FRONT_NOTE = (
-    "Front: no other run of the table has at least this score on the benchmark at no greater cost, and one of them "
-    "better. Cost is price, else tokens, else the middle of the seconds, where all of its runs have it."
-)
+HINTS = {
+    "score": "the benchmark's headline",
+    "tokens read": "as the model counts them",
+    **{f"p{p} seconds": f"{p}% of the requests took at most so long" for p in PERCENTILES},
+    "price": "of all these requests",
+    "front": "no other run has at least this score on the benchmark at no greater cost, one of them better; cost "
+    "is price, else tokens, else the middle of the seconds, where all runs have it",
+}
 
 
 class _Line(Struct, frozen=True):
@@ -70,8 +73,9 @@ def cost_tables(views: Sequence[RunView]) -> list[Table]:
         (*_row(line), *((_text(line.price, 4),) if has_price else ()), *((_on_front(line, lines),) if several else ()))
         for line in lines
     )
-    front = (("front",), (FRONT_NOTE,)) if several else ((), ())
-    return [Table("Quality and cost", (*header, *front[0]), rows, label_columns=4, notes=(*NOTES, *front[1]))]
+    header = (*header, *(("front",) if several else ()))
+    hints = {name: hint for name, hint in HINTS.items() if name in header}
+    return [Table("Quality and cost", header, rows, label_columns=4, notes=(NOTE,), hints=hints)]
 
 
 def _lines(view: RunView) -> list[_Line]:

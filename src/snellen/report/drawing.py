@@ -69,6 +69,8 @@ class Group(Struct, frozen=True):
     shapes: tuple[Shape, ...]
     series: int | None = None
     tooltip: str = ""
+    samples: str = ""
+    """On a page: which samples stand behind it, as a query of the browser of samples."""
 
 
 Shape = Text | Line | Box | PathLine | Mark | Group

@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from urllib.parse import urlencode
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,7 +14,6 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.analysis.capability import ALL, CAPABILITY, headlines_of
 from snellen.analysis.statistics import scaled_estimate
-from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import SHARE, declared, find_metric, metric_row, unit_multiplier
 from snellen.prompts.templates import default_templates
 from snellen.protocols.base import labelled_declaration
@@ -23,11 +23,11 @@ from snellen.report.charts import ACCURACY, Axis, IntervalRow, PlotPoint, Scatte
 from snellen.report.content import ChartBlock
 from snellen.report.cost_tables import MILLION, on_front
 from snellen.report.drawing import ChartPanel
-from snellen.report.formatting import capitalised, decimal_text, figure_text, metric_title
+from snellen.report.formatting import capitalised, decimal_text, dimension_title, figure_text, metric_title
 from snellen.report.heat_map import Scale, heat_map
 from snellen.report.pooled_estimates import OptionPosition, accuracy_by_tag, accuracy_by_template, by_option_position
 from snellen.report.reply_counts import count_rotations
-from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of, method_rows
+from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of, mean_chance, method_rows
 from snellen.report.sections import dimension_chance, other_metrics, scored_benchmarks
 from snellen.scoring.request_costs import RequestCost
 
@@ -50,11 +50,33 @@ class ChartDrawer:
     def __init__(self, views: Sequence[RunView]) -> None:
         self.views = views
         self._lines = {method: self._of(method) for method in METHODS}
+        self._all_lines = [line for lines in self._lines.values() for _, line in lines]
         self._scored = scored_benchmarks(views)
         self.dimensions = dimensions_of(views)
 
     def _of(self, method: Method) -> list[tuple[int, ModelMethodRow]]:
         return [(i, line) for i, view in enumerate(self.views) for line in view.method_rows if line.method == method]
+
+    def headline(self) -> list[ChartPanel]:
+        """The accuracy over all benchmarks, or where there is none the capability; a row per model, the best first."""
+        metric = "accuracy" if any(line.overall("accuracy") for line in self._all_lines) else CAPABILITY
+        panels = []
+        for method, lines in self._lines.items():
+            groups = []
+            for i, line in lines:
+                number = line.overall(metric) if metric == "accuracy" else line.lookup(metric, ALL, ALL)
+                if number and number.estimate.value is not None:
+                    point = PlotPoint(i, line.view.label, number.estimate, number.unit, _samples_of(i))
+                    level = mean_chance(line.view.run.benchmarks) if metric == "accuracy" else None
+                    chance = level and level * unit_multiplier(number.unit)
+                    groups.append(IntervalRow(line.view.label, (point,), chance))
+            units = {point.unit for group in groups for point in group.points}
+            if len(units) == 1 and len(groups) <= MOST_MARKS:
+                groups.sort(key=lambda group: -(group.points[0].estimate.value or 0.0))
+                axis = _axis(metric, units.pop(), [group.points[0].estimate for group in groups])
+                title = f"{capitalised(metric_title(metric))} over all benchmarks"
+                panels += _panel(title, f"by {method}", groups, axis, has_values=True)
+        return panels
 
     def radar(self) -> list[ChartPanel]:
         """Dimensions as axes, when there are three or more."""
@@ -67,10 +89,7 @@ class ChartDrawer:
             polygons = [
                 (
                     i,
-                    [
-                        _share(_point(i, line, BarRow(dimension_titles().get(name, name), ALL, name), CAPABILITY))
-                        for name in names
-                    ],
+                    [_share(_point(i, line, BarRow(dimension_title(name), ALL, name), CAPABILITY)) for name in names],
                 )
                 for i, line in lines
                 if any(line.lookup(CAPABILITY, ALL, name) for name in names)
@@ -80,9 +99,7 @@ class ChartDrawer:
                 panels.append(
                     ChartPanel(
                         method,
-                        charts.radar_chart(
-                            title, [dimension_titles().get(name, name) for name in names], polygons, level
-                        ),
+                        charts.radar_chart(title, [dimension_title(name) for name in names], polygons, level),
                     )
                 )
         return panels
@@ -97,8 +114,7 @@ class ChartDrawer:
 
     def dimension_bars(self) -> list[ChartPanel]:
         rows = [
-            BarRow(dimension_titles().get(name, name), ALL, name, dimension_chance(self.views, name))
-            for name in self.dimensions
+            BarRow(dimension_title(name), ALL, name, dimension_chance(self.views, name)) for name in self.dimensions
         ]
         return self._intervals("Capability by dimension", rows, CAPABILITY)
 
@@ -198,7 +214,13 @@ class ChartDrawer:
         panels = []
         points = {
             method: [
-                ScatterPoint(i, f"{line.view.label}, {name}", instability_number.estimate, accuracy_number.estimate)
+                ScatterPoint(
+                    i,
+                    f"{line.view.label}, {name}",
+                    instability_number.estimate,
+                    accuracy_number.estimate,
+                    samples=_samples_of(i, name),
+                )
                 for i, line in lines
                 for name in self._scored
                 if (instability_number := line.lookup("instability", name))
@@ -233,7 +255,8 @@ class ChartDrawer:
             for name in self._scored:
                 pair = [lines[method].lookup("accuracy", name) for method in METHODS]
                 if pair[0] and pair[1] and pair[0].estimate.value is not None and pair[1].estimate.value is not None:
-                    points.append(ScatterPoint(i, f"{view.label}, {name}", pair[0].estimate, pair[1].estimate))
+                    estimates = pair[0].estimate, pair[1].estimate
+                    points.append(ScatterPoint(i, f"{view.label}, {name}", *estimates, samples=_samples_of(i, name)))
         if not points:
             return []
         x, y = (replace(self._accuracy_axis(), title=f"accuracy by {method}") for method in METHODS)
@@ -257,7 +280,13 @@ def _point(series: int, line: ModelMethodRow, row: BarRow, metric: str) -> PlotP
     number = line.lookup(metric, row.benchmark, row.dimension)
     if number is None or number.estimate.value is None:
         return None
-    return PlotPoint(series, f"{line.view.label}, {row.label}", number.estimate, number.unit)
+    samples = _samples_of(series, "" if row.benchmark == ALL else row.benchmark)
+    return PlotPoint(series, f"{line.view.label}, {row.label}", number.estimate, number.unit, samples)
+
+
+def _samples_of(model: int, benchmark: str = "") -> str:
+    """The query of the browser of samples for a model, by its place, and a benchmark."""
+    return urlencode({"model": model} | ({"benchmark": benchmark} if benchmark else {}))
 
 
 def _share(point: PlotPoint | None) -> PlotPoint | None:
@@ -287,11 +316,14 @@ def _place_group(
     return IntervalRow(name, tuple(points), 1 / size)
 
 
-def _panel(title: str, subtitle: str, groups: Sequence[IntervalRow], axis: Axis = ACCURACY) -> list[ChartPanel]:
+def _panel(
+    title: str, subtitle: str, groups: Sequence[IntervalRow], axis: Axis = ACCURACY, *, has_values: bool = False
+) -> list[ChartPanel]:
     """One panel, or none when no group has a point."""
     if not any(group.points for group in groups):
         return []
-    return [ChartPanel(subtitle, charts.interval_chart(f"{title}, {subtitle}", groups, axis))]
+    drawing = charts.interval_chart(f"{title}, {subtitle}", groups, axis, has_values=has_values)
+    return [ChartPanel(subtitle, drawing)]
 
 
 # --- heat maps -------------------------------------------------------------------------------------------------------
@@ -324,8 +356,7 @@ def benchmark_heat_maps(views: Sequence[RunView]) -> list[ChartPanel]:
 
 def dimension_heat_maps(views: Sequence[RunView]) -> list[ChartPanel]:
     """The capability in each dimension, where it is a share; from two dimensions and two models on."""
-    titles = dimension_titles()
-    rows = [HeatRow(titles.get(name, name), CAPABILITY, ALL, name) for name in dimensions_of(views)]
+    rows = [HeatRow(dimension_title(name), CAPABILITY, ALL, name) for name in dimensions_of(views)]
     return list(_panels("Capability by dimension", rows, views))
 
 
@@ -447,6 +478,10 @@ def _cost_panel(kind: int, points: Sequence[CostPoint], benchmarks: frozenset[st
 # --- figures of a report by name -------------------------------------------------------------------------------------
 
 
+HEADLINE = (
+    "One row per model: its mark, its 95% interval and its value over all benchmarks; the dashed line is what guessing "
+    "gives."
+)
 WHISKERS = "One mark per model and row. Whiskers are 95% intervals; the dashed line is what guessing gives."
 POINT_AT = "Point at a mark for its numbers."
 RADAR = "One outline per model, from 0% in the middle to 100% at the rim; the dotted one is what guessing gives."
@@ -468,7 +503,7 @@ def report_figures(views: Sequence[RunView]) -> dict[str, ChartBlock]:
     """All figures in the order of the page; one without data has no panels."""
     drawer = ChartDrawer(views)
     names = tuple(view.label for view in views)
-    missing = [name for name in drawer.dimensions if name not in drawer.radar_dimensions()]
+    missing = [dimension_title(name) for name in drawer.dimensions if name not in drawer.radar_dimensions()]
     radar = RADAR + (f" Not shown, because they are not shares: {', '.join(missing)}." if missing else "")
     chosen, right = drawer.position_bars()
     whiskers = f"{WHISKERS} {POINT_AT}"
@@ -477,6 +512,7 @@ def report_figures(views: Sequence[RunView]) -> dict[str, ChartBlock]:
         return ChartBlock(tuple(panels), caption, names, is_tall)
 
     return {
+        "headline": ChartBlock(tuple(drawer.headline()), HEADLINE),
         "radar": series(drawer.radar(), radar),
         "dimensions": series(drawer.dimension_bars(), whiskers),
         "dimension-heat-map": ChartBlock(tuple(dimension_heat_maps(views)), HEAT_NOTE),

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from snellen.metrics.declaration import SHARE, declared, unit_multiplier
+from snellen.catalogue import dimension_titles
+from snellen.metrics.declaration import SHARE, declared, metric_of, unit_multiplier
 from snellen.records import Estimate
 
 DASH = "—"
-LETTERS = 26
+LETTERS = 28
 """Longest label in a chart, in characters."""
 
 
 def metric_title(metric: str) -> str:
     return declared(metric).display_name
+
+
+def dimension_title(dimension: str) -> str:
+    return dimension_titles().get(dimension, dimension)
+
+
+def metric_meaning(metric: str) -> str:
+    """What a metric is, in one line; empty for one that declares nothing."""
+    declaring = metric_of(metric)
+    return declaring.what if declaring else ""
 
 
 def capitalised(text: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from snellen.formats.shown_text import short_name
+from snellen.report.findings import findings
 from snellen.report.formatting import superscript
 from snellen.report.report_tables import report_tables
 from snellen.report.run_view import RunView
@@ -14,11 +15,10 @@ from snellen.report.table import Cell, Table, cell_text
 
 def markdown_report(views: Sequence[RunView]) -> str:
     """All tables of a report."""
-    lines = ["# Snellen report", ""]
+    lines = ["# Snellen report", "", *(f"- {escape(sentence)}" for sentence in findings(views)), ""]
     for title, tables in report_tables(views).items():
-        if title and tables:
-            lines += [f"## {title}", ""]
-        lines += markdown_tables(tables, 3 if title else 2)
+        if tables:
+            lines += [f"## {title}", "", *markdown_tables(tables, 3)]
     return "\n".join(lines)
 
 
@@ -34,7 +34,7 @@ def _table(table: Table) -> list[str]:
         "|" + "|".join(_rule(table, i) for i in range(len(table.header))) + "|",
     ]
     lines += [_line([_text(cell, notes) for cell in row]) for row in table.rows]
-    for note in (*table.notes, *(f"{superscript(i)} {note}" for note, i in notes.items())):
+    for note in (*table.all_notes, *(f"{superscript(i)} {note}" for note, i in notes.items())):
         lines += ["", escape(note)]
     return lines
 

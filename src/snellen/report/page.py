@@ -2,48 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlencode
 
-from snellen.report.audit_tables import audit_tables
+from msgspec.structs import replace
+
 from snellen.report.content import (
     Block,
     ChartBlock,
     Fold,
     Head,
+    Kind,
     SamplesBlock,
     Section,
     TableBlock,
     TitledBlock,
     ViewsBlock,
-    table_block,
 )
-from snellen.report.control_tables import control_tables
-from snellen.report.cost_tables import cost_tables
 from snellen.report.document import offline_document
 from snellen.report.figures import report_figures
+from snellen.report.findings import findings
 from snellen.report.gallery import OUTCOMES, Gallery, choose_gallery
-from snellen.report.paired_tables import paired_tables
-from snellen.report.paper_tables import beside_papers
 from snellen.report.rendering import report_asset
-from snellen.report.request_counts import count_tables
+from snellen.report.report_tables import SECTIONS
 from snellen.report.run_view import RunView, benchmarks_of
 from snellen.report.sample_card import sample_card
-from snellen.report.sections import (
-    benchmark_tables,
-    common_question_tables,
-    convention_tables,
-    dimension_tables,
-    provenance_tables,
-    slice_tables,
-)
-from snellen.report.sequential_tables import sequential_tables
-from snellen.report.suite_tables import suite_sections
-from snellen.report.summary import summary
-from snellen.report.table import Table
-from snellen.report.talk_tables import talk_tables
 
 MOST_NAMES = 6
 """Runs up to which the heading names all."""
+
+
+FIGURES = {
+    "summary": (("", "headline"),),
+    "stability": (("", "instability"), ("By template", "templates")),
+    "methods": (("", "methods"),),
+    "benchmarks": (("All models and benchmarks", "benchmark-heat-map"), ("", "benchmarks"), ("", "metrics")),
+    "parts": (("", "tags"),),
+    "places": (
+        ("Share of replies that choose each position", "positions-chosen"),
+        ("Accuracy by position of the correct option", "positions-correct"),
+    ),
+    "cost": (("", "cost"),),
+    "counts": (("", "requests"),),
+}
+"""The figures above the tables of a section, each with its heading, besides those of dimensions."""
+FOLDED_TABLES = ("dimensions", "benchmarks", "parts")
+"""The sections whose tables are folded, each under its title."""
+FOLDS: dict[str, Fold] = {"summary": "none", "dimensions": "open"}
+"""How sections are at first, those aside that are folded."""
 
 
 def html_report(views: Sequence[RunView]) -> str:
@@ -75,80 +81,40 @@ def _head(views: Sequence[RunView]) -> Head:
     dates = sorted({view.run.manifest.started[:10] for view in views})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}" if dates else ""
     names = tuple(view.label for view in views)
-    first_names = names if len(names) <= MOST_NAMES else names[: MOST_NAMES - 1]
-    more = "" if first_names == names else f" and {len(names) - len(first_names)} more"
-    return Head(f"Snellen report · {when}", first_names, more, facts)
+    names, more = (names, "") if len(names) <= MOST_NAMES else ((), f"{len(names)} runs")
+    return Head(f"Snellen report · {when}", names, more, facts, tuple(findings(views)))
 
 
 def _sections(views: Sequence[RunView], gallery: Gallery) -> list[Section]:
     figures = report_figures(views)
-    blocks: dict[tuple[str, str], list[Block]] = {
-        ("summary", "Summary"): [TableBlock(summary(views), "summary")],
-        ("stopped", "Stopped"): _tables(sequential_tables(views)),
-        ("common", "Common"): _tables(common_question_tables(views)),
-        ("conventions", "Conventions"): _tables(convention_tables(views)),
-        ("audit", "Reading error"): _tables(audit_tables(views)),
-        ("comparison", "Comparison"): _tables(paired_tables(views)),
-        ("controls", "Controls"): _tables(control_tables(views)),
-        ("talks", "Steps"): _matrices(talk_tables(views)),
-        ("dimensions", "Dimensions"): [
-            *_views(figures["radar"], figures["dimensions"]),
-            *_titled("All models and dimensions", figures["dimension-heat-map"]),
-            *_opened(dimension_tables(views)),
-        ],
-        ("stability", "Stability"): [
-            *_charts(figures["instability"]),
-            *_titled("By template", figures["templates"]),
-        ],
-        ("methods", "Methods"): _charts(figures["methods"]),
-        ("benchmarks", "Benchmarks"): [
-            *_titled("All models and benchmarks", figures["benchmark-heat-map"]),
-            *_charts(figures["benchmarks"]),
-            *_charts(figures["metrics"]),
-            *_opened(benchmark_tables(views)),
-        ],
-        ("parts", "Levels"): [
-            *_charts(figures["tags"]),
-            *_tables([table for section in suite_sections(views) for table in section.tables]),
-            *_matrices(slice_tables(views), fold="folded"),
-        ],
-        ("places", "Preference"): [
-            *_titled("Share of replies that choose each position", figures["positions-chosen"]),
-            *_titled("Accuracy by position of the correct option", figures["positions-correct"]),
-        ],
-        ("papers", "Published"): _tables(beside_papers(views)),
-        ("samples", "Samples"): [_samples(views, gallery)],
-        ("cost", "Cost"): [*_charts(figures["cost"]), *_matrices(cost_tables(views))],
-        ("counts", "Counts"): [*_charts(figures["requests"]), *_tables(count_tables(views))],
-        ("provenance", "Provenance"): _tables(provenance_tables(views)),
-    }
-    return [Section(anchor, title, tuple(contents)) for (anchor, title), contents in blocks.items()]
+    samples = {name: urlencode({"benchmark": name}) for name in benchmarks_of(views)}
+    samples |= {view.label: urlencode({"model": place}) for place, view in enumerate(views)}
+    sections = []
+    for section in SECTIONS:
+        anchor = section.anchor
+        blocks: list[Block] = [_samples(views, gallery)] if anchor == "samples" else []
+        if anchor == "dimensions":
+            blocks += _dimension_figures(figures)
+        for heading, name in FIGURES.get(anchor, ()):
+            blocks += _figure(heading, figures[name])
+        kind: Kind = "summary" if anchor == "summary" else "matrix"
+        fold: Fold = "folded" if anchor in FOLDED_TABLES else "none"
+        blocks += [TableBlock(replace(table, samples=samples), kind, fold) for table in section.tables(views)]
+        sections.append(Section(anchor, section.title, tuple(blocks), section.lead, FOLDS.get(anchor, "folded")))
+    return sections
 
 
-def _charts(figure: ChartBlock) -> list[Block]:
-    return [figure] if figure.panels else []
+def _figure(heading: str, figure: ChartBlock) -> list[Block]:
+    if not figure.panels:
+        return []
+    return [TitledBlock(heading, (figure,)) if heading else figure]
 
 
-def _views(radar: ChartBlock, bars: ChartBlock) -> list[Block]:
-    """The radar with a switch to bars; bars only when there are fewer than three dimensions."""
-    return [ViewsBlock(radar, bars)] if radar.panels else _charts(bars)
-
-
-def _titled(title: str, figure: ChartBlock) -> list[Block]:
-    return [TitledBlock(title, (figure,))] if figure.panels else []
-
-
-def _opened(tables: Sequence[Table]) -> list[Block]:
-    """The first table open, the others folded."""
-    return [TableBlock(table, "matrix", "folded" if place else "open") for place, table in enumerate(tables)]
-
-
-def _tables(tables: Sequence[Table]) -> list[Block]:
-    return [table_block(table) for table in tables]
-
-
-def _matrices(tables: Sequence[Table], fold: Fold = "none") -> list[Block]:
-    return [TableBlock(table, "matrix", fold) for table in tables]
+def _dimension_figures(figures: Mapping[str, ChartBlock]) -> list[Block]:
+    """The radar with a switch to bars; bars only when there are fewer than three dimensions; the heat map."""
+    radar, bars = figures["radar"], figures["dimensions"]
+    both: list[Block] = [ViewsBlock(radar, bars)] if radar.panels else _figure("", bars)
+    return [*both, *_figure("All models and dimensions", figures["dimension-heat-map"])]
 
 
 def _samples(views: Sequence[RunView], gallery: Gallery) -> SamplesBlock:

@@ -10,11 +10,10 @@ from msgspec.structs import replace
 from snellen.analysis.capability import ALL
 from snellen.analysis.paired.comparison import compare_runs
 from snellen.analysis.paired.records import Comparison, PairedDifference, RankInterval
-from snellen.catalogue import dimension_titles
 from snellen.errors import DataError, MissingExtraError
 from snellen.reasons import word_reason
 from snellen.records import Estimate
-from snellen.report.formatting import DASH, decimal_text, metric_title, percent, value_text
+from snellen.report.formatting import DASH, decimal_text, dimension_title, metric_title, percent, value_text
 from snellen.report.run_view import RunView
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
 from snellen.scoring.scored_run import ScoredRun, run_labels
@@ -65,18 +64,31 @@ def _compared(runs: Sequence[ScoredRun]) -> list[Table]:
 def _differences(title: str, differences: Sequence[PairedDifference], comparison: Comparison) -> Table:
     if differences[0].scope != "benchmark":
         header, rows = _mean_rows(differences)
-        return Table(title, header, rows, label_columns=3, notes=("Benchmarks of one scale count equally.",))
+        alike = "Benchmarks of one scale count equally; columns are as above."
+        return Table(title, header, rows, label_columns=3, notes=(alike,))
     header, rows = _benchmark_rows(differences)
     notes = [
         "Differences are taken question by question, over those that both have a value for, so what is hard for all "
         "cancels out; intervals and p-values go by picture.",
-        f"p: sign-flip test, for single right or wrong answers McNemar's; {CORRECTIONS[comparison.correction]}.",
-        "needed: questions that would show a difference of this size at the 5 % level four times in five.",
     ]
     if left_out := sum(difference.only_one_has_value for difference in differences):
         notes.append(f"{left_out:,} questions have a value in only one of two runs, and are left out.")
     notes += [f"{name}: only in {', '.join(holders)}." for name, holders in comparison.partial.items()]
-    return Table(title, header, rows, label_columns=3, notes=tuple(notes))
+    hints = {name: hint for name, hint in _hints(comparison).items() if name in header}
+    return Table(title, header, rows, label_columns=3, notes=tuple(notes), hints=hints)
+
+
+def _hints(comparison: Comparison) -> dict[str, str]:
+    return {
+        "first": "the first model's value on the common questions",
+        "second": "the second model's",
+        "difference": "first minus second, with its 95% interval, not corrected for the number of comparisons",
+        "p": "sign-flip test, for single right or wrong answers McNemar's",
+        "p corrected": CORRECTIONS[comparison.correction],
+        "only first better": "questions on which the first model did better",
+        "only second better": "questions on which the second model did better",
+        "needed": "questions that would show a difference of this size at the 5 % level four times in five",
+    }
 
 
 def _mean_rows(differences: Sequence[PairedDifference]) -> tuple[tuple[str, ...], tuple[tuple[Cell, ...], ...]]:
@@ -112,7 +124,7 @@ def _cells(difference: PairedDifference) -> tuple[Cell, ...]:
 
 
 def _dimension(name: str) -> str:
-    return "mean of the dimensions" if name == ALL else dimension_titles().get(name, name)
+    return "mean of the dimensions" if name == ALL else dimension_title(name)
 
 
 def _count(number: int | None) -> Cell:
@@ -151,7 +163,7 @@ def _ranks(comparison: Comparison) -> Table:
         "Rank [between these in 95% of resamples] and how often nobody is better, on the questions that all have a "
         f"value for; {comparison.resamples:,} resamples of pictures, the same ones for all.",
     )
-    return Table("Ranks", ("of", "metric", *comparison.labels), rows, label_columns=2, notes=notes)
+    return Table("Ranks", ("ranked on", "metric", *comparison.labels), rows, label_columns=2, notes=notes)
 
 
 def _rank(rank: RankInterval) -> str:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 TOKENS, CHART_STYLE, PAGE_STYLE = "tokens.css", "charts.css", "page.css"
 """Colours, light and dark; what charts look like by them; all else of a page."""
+FEW_NOTES = 3
+"""Notes up to which those of a table are not folded."""
 PAPER = "text { font-family: Helvetica, Arial, 'Liberation Sans', sans-serif; }\n"
 
 
@@ -82,7 +84,7 @@ def template_environment(loader: BaseLoader) -> Environment:
     )
     environment.globals |= {"figure_of": figure_of, "shown_table": shown_table, "DASH": DASH}
     environment.globals |= {"marks": MARKS, "series_class": series_class, "broad": WIDTH}
-    environment.globals |= {"signs": SIGNS, "longest": LONGEST}
+    environment.globals |= {"signs": SIGNS, "longest": LONGEST, "few": FEW_NOTES}
     environment.filters |= {"pixels": _pixels, "decimals": decimal_text, "thousands": "{:,}".format}
     return environment
 

@@ -1,8 +1,10 @@
-"""All tables of a report, by section, for the forms that are tables alone."""
+"""The sections of a report with their tables, as every form of it has them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
 
 from snellen.report.audit_tables import audit_tables
 from snellen.report.control_tables import control_tables
@@ -25,24 +27,52 @@ from snellen.report.summary import summary
 from snellen.report.table import Table
 from snellen.report.talk_tables import talk_tables
 
+Tables = list[Table]
 
-def report_tables(views: Sequence[RunView]) -> dict[str, list[Table]]:
-    """The tables under the titles of their sections; the summary has none."""
-    return {
-        "": [summary(views)],
-        "Stopped by a rule": sequential_tables(views),
-        "On common questions": common_question_tables(views),
-        "By both conventions": convention_tables(views),
-        "Reading error": audit_tables(views),
-        "Comparison": paired_tables(views),
-        "With something else to see": control_tables(views),
-        "In several steps": talk_tables(views),
-        "By dimension": dimension_tables(views),
-        "By benchmark": benchmark_tables(views),
-        **{section.layout.title: list(section.tables) for section in suite_sections(views)},
-        "Beside the published models": beside_papers(views),
-        "Parts of benchmarks": slice_tables(views),
-        "Quality and cost": cost_tables(views),
-        "Counts": count_tables(views),
-        "Provenance": provenance_tables(views),
-    }
+
+class ReportSection(Struct, frozen=True):
+    """A section; one without tables is of a page, which has its figures or samples."""
+
+    anchor: str
+    title: str
+    lead: str = ""
+    """What it is about, on a page beside its title."""
+    tables: Callable[[Sequence[RunView]], Tables] = lambda views: []
+
+
+def _summary(views: Sequence[RunView]) -> Tables:
+    return [summary(views)]
+
+
+def _suites(views: Sequence[RunView]) -> Tables:
+    return [table for section in suite_sections(views) for table in section.tables]
+
+
+SECTIONS = (
+    ReportSection("summary", "Result", tables=_summary),
+    ReportSection("stopped", "Stopped by a rule", "what these runs know of whole benchmarks", sequential_tables),
+    ReportSection("dimensions", "Dimensions", "one number for each capability", dimension_tables),
+    ReportSection("comparison", "Comparison", "differences on the same questions, with p-values; ranks", paired_tables),
+    ReportSection("benchmarks", "Benchmarks", "each benchmark under each metric", benchmark_tables),
+    ReportSection("suites", "Suites", "tables as a suite's paper has them", _suites),
+    ReportSection("parts", "Parts", "by level, round and other tags of the questions", slice_tables),
+    ReportSection("samples", "Samples", "questions with picture, prompt, reply and right answer"),
+    ReportSection("stability", "Stability", "the same question in other words and orders"),
+    ReportSection("places", "Option order", "which places the models choose, and where they are right"),
+    ReportSection("methods", "Methods", "replies against likelihoods of the options"),
+    ReportSection("controls", "Controls", "what the pictures are needed for", control_tables),
+    ReportSection("talks", "Steps", "answers that came of several requests", talk_tables),
+    ReportSection("papers", "Published models", "the numbers that papers print, beside these", beside_papers),
+    ReportSection("conventions", "Conventions", "by Snellen's rules and as published", convention_tables),
+    ReportSection("common", "Common questions", "those that all models answered", common_question_tables),
+    ReportSection("audit", "Reading error", "how often replies were misread", audit_tables),
+    ReportSection("cost", "Cost", "tokens, seconds and prices beside the accuracy", cost_tables),
+    ReportSection("counts", "Counts", "requests, and how replies were read", count_tables),
+    ReportSection("provenance", "Provenance", "models, settings and versions", provenance_tables),
+)
+"""In the order of the page."""
+
+
+def report_tables(views: Sequence[RunView]) -> dict[str, Tables]:
+    """The tables by the title of their section, for the forms that are tables alone."""
+    return {section.title: section.tables(views) for section in SECTIONS}

@@ -47,10 +47,10 @@ def count_tables(views: Sequence[RunView]) -> list[Table]:
             "Requests",
             ("model", "asked", "reused", "rotations presented", "rotations avoided"),
             calls,
-            notes=(
-                "Reused: presentations answered by an earlier response to the same request. Avoided: rotations that "
-                "CircularEval need not ask, because the earlier ones had failed the question.",
-            ),
+            hints={
+                "reused": "presentations answered by an earlier response to the same request",
+                "rotations avoided": "those that CircularEval need not ask, as earlier ones had failed the question",
+            },
         ),
         Table(
             "Replies",
@@ -67,10 +67,13 @@ def count_tables(views: Sequence[RunView]) -> list[Table]:
             ),
             replies,
             label_columns=2,
-            notes=(
-                "Unparsed and errors count presentations; unscored counts questions, by reason. To the grader: replies "
-                "that speak to whoever grades them, read as any other.",
-            ),
+            hints={
+                "presentations": "a question in one wording and one order of its options",
+                "unparsed": "presentations whose reply names no option, by reason",
+                "errors": "presentations that were not answered, by reason",
+                "to the grader": "replies that speak to whoever grades them, read as any other",
+                "unscored questions": "questions without a value, by reason",
+            },
         ),
         *_role_tables(views),
         *_stage_tables(views),

@@ -21,11 +21,18 @@ from snellen.analysis.capability import (
 )
 from snellen.analysis.ranks import AVERAGE_RANK
 from snellen.benchmark import RandomPart
-from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import OF_ANSWERED, SHARE, declared
 from snellen.reasons import word_reason
 from snellen.records import Method, Result
-from snellen.report.formatting import DASH, capitalised, counts_text, metric_title, percent
+from snellen.report.formatting import (
+    DASH,
+    capitalised,
+    counts_text,
+    dimension_title,
+    metric_meaning,
+    metric_title,
+    percent,
+)
 from snellen.report.reply_counts import question_metric
 from snellen.report.run_view import (
     CHOICE_ROWS,
@@ -72,7 +79,7 @@ def scored_benchmarks(views: Sequence[RunView]) -> dict[str, ScoredBenchmark]:
 def dimension_tables(views: Sequence[RunView]) -> list[Table]:
     """Capabilities, then one table per choice metric: a row per dimension, a column per model and method."""
     places = [
-        MatrixRow((f"{dimension_titles().get(name, name)} ({name})",), ALL, name, "", dimension_chance(views, name))
+        MatrixRow((f"{dimension_title(name)} ({name})",), ALL, name, "", dimension_chance(views, name))
         for name in dimensions_of(views)
     ]
     overall = MatrixRow((overall_label(method_rows(views)),), ALL, ALL)
@@ -114,7 +121,9 @@ def _capability_notes(views: Sequence[RunView]) -> tuple[str, ...]:
         specs = [scored.spec for scored in benchmarks if scored.spec.dimension == dimension]
         measured = ", ".join(dict.fromkeys(metric_title(headline_metric(spec)) for spec in specs))
         partial = _partial_words(method_rows(views), CAPABILITY, dimension)
-        notes.append(f"{dimension}: {measured} of {len(specs)} benchmark{'s' * (len(specs) > 1)}{partial}.")
+        title, plural = capitalised(dimension_title(dimension)), "s" * (len(specs) > 1)
+        name = dimension if title == dimension else f"{title} ({dimension})"
+        notes.append(f"{name}: {measured} of {len(specs)} benchmark{plural}{partial}.")
     for title, metric in (("Over all dimensions", CAPABILITY), ("Average rank", AVERAGE_RANK)):
         if partial := _partial_words(method_rows(views), metric, ALL):
             notes.append(f"{title}{partial}.")
@@ -222,7 +231,9 @@ def _matrix(row_kind: str, places: Sequence[MatrixRow], views: Sequence[RunView]
     sources = [f"By {method}: from {protocol}." for method, protocol in main.items() if protocol != method]
     spans = [(label, len(list(columns))) for label, columns in groupby(line.view.label for line, _ in grid)]
     units = {number.unit for _, column in grid for number in column if number}
-    facts = [
+    meaning = metric_meaning(metric)
+    facts = [f"{capitalised(metric_title(metric))}: {meaning.rstrip('.')}."] if meaning else []
+    facts += [
         f"{capitalised(note)}."
         for note in [replace(declared(metric), unit=unit).qualifiers for unit in units]
         if note and len(units) == 1

@@ -14,8 +14,6 @@ from snellen.report.table import Table
 class SuiteTables(Struct, frozen=True):
     """One layout (the registry's group `report_tables`)."""
 
-    title: str
-    """Heading of the section, as in "By ability"."""
     subject: str
     """What the rows are, as in "abilities"."""
     tables: Callable[[Sequence[RunView]], list[Table]]

@@ -6,10 +6,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from snellen.metrics.declaration import declared
 from snellen.records import Estimate, Method, Result
-from snellen.report.formatting import metric_title, percent
+from snellen.report.findings import findings
+from snellen.report.formatting import metric_meaning, metric_title, percent
 from snellen.report.rendering import part
 from snellen.report.run_view import (
     HeadlineEstimate,
@@ -25,6 +27,11 @@ from snellen.scoring.scored_run import ScoredRun, reading_limits
 
 COLUMNS = ("accuracy", "circular_accuracy", "instability", "hit_rate", "unparsed_rate")
 """The metric rows of the summary."""
+COUNT_HINTS = {
+    "method": "generation reads the reply, likelihood compares how likely each option is",
+    "unscored": "questions whose answer is not known here",
+    "errors": "questions that were not answered, or not in full",
+}
 
 
 class SummaryRow(Struct, frozen=True):
@@ -55,21 +62,9 @@ def summary(views: Sequence[RunView]) -> Table:
     return Table(
         title="Summary",
         header=("model", "method", *(metric_title(name) for name in COLUMNS), "unscored", "errors"),
-        rows=tuple(
-            (
-                row.model,
-                row.method,
-                row.accuracy,
-                row.circular_accuracy,
-                row.instability,
-                row.hit_rate,
-                row.unparsed,
-                row.unscored,
-                row.errors,
-            )
-            for row in rows
-        ),
+        rows=tuple(map(astuple, rows)),
         label_columns=2,
+        hints={**{metric_title(name): metric_meaning(name) for name in COLUMNS}, **COUNT_HINTS},
         notes=(
             f"value [95% interval] n questions; {_how_taken(views)}; instability in nats.",
             *_coverage_notes(views),
@@ -250,5 +245,6 @@ def _source_notes(views: Sequence[RunView]) -> list[str]:
 
 
 def html_summary(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> str:
-    """The summary table as HTML without style or script, every text escaped."""
-    return part("parts.html", "table")(summary(run_views(runs, rows)))
+    """What was found and the summary table as HTML without style or script, every text escaped."""
+    views = run_views(runs, rows)
+    return part("parts.html", "findings")(findings(views)) + part("parts.html", "table")(summary(views))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Literal
 
 from msgspec import Struct
 
 from snellen.records import Estimate
-from snellen.report.formatting import DASH, figure_parts, figure_text, superscript
+from snellen.report.formatting import DASH, capitalised, figure_parts, figure_text, superscript
 
 
 class NumberCell(Struct, frozen=True):
@@ -48,6 +48,15 @@ class Table(Struct, frozen=True):
     """Sentences under the table, before the numbered footnotes."""
     spans: tuple[tuple[str, int], ...] = ()
     """Common prefix of neighbouring columns after the labels (`prefix, rest` is the full name), and their number."""
+    hints: Mapping[str, str] = {}
+    """What columns are, by their heading."""
+    samples: Mapping[str, str] = {}
+    """On a page: which samples stand behind a row, by its label, as a query of the browser of samples."""
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """What the columns are, then the notes."""
+        return (*(f"{capitalised(name)}: {hint}." for name, hint in self.hints.items()), *self.notes)
 
     def has_numbers(self, column: int) -> bool:
         """Whether the column is one of numbers, and no label."""
@@ -84,6 +93,8 @@ def cell_text(cell: Cell, footnotes: dict[str, int]) -> str:
 # --- tables as cells of a page ---------------------------------------------------------------------------------------
 
 
+FOLDED = 10
+"""Rows that stand in the open; three more are not worth folding."""
 WIDE = 7
 """Columns of numbers from which on an interval may take two lines, so that seven models fit side by side."""
 
@@ -108,6 +119,8 @@ class ShownCell(Struct, frozen=True):
     rows: int = 1
     columns: int = 1
     is_number: bool = False
+    hint: str = ""
+    samples: str = ""
 
 
 class ShownTable(Struct, frozen=True):
@@ -116,6 +129,8 @@ class ShownTable(Struct, frozen=True):
     title: str
     head: tuple[tuple[ShownCell, ...], ...]
     rows: tuple[tuple[ShownCell, ...], ...]
+    folded: tuple[tuple[ShownCell, ...], ...]
+    """Further rows of a long table, shown when asked for."""
     notes: tuple[str, ...]
     footnotes: tuple[tuple[int, str], ...]
     is_wide: bool
@@ -125,14 +140,17 @@ def figure_of(estimate: Estimate, unit: str, label: str = "") -> Figure:
     return Figure(*figure_parts(estimate, unit), label)
 
 
-def shown_table(table: Table) -> ShownTable:
-    """The cells of a table."""
-    numbers = table.footnotes()
+def shown_table(table: Table, *, is_folded: bool = False) -> ShownTable:
+    """The cells of a table; if that is `is_folded` and long, its first rows apart from the others."""
+    numbers, count = table.footnotes(), len(table.rows)
+    shown = FOLDED if is_folded and count > FOLDED + 3 else count
+    rows = tuple(_row(table, place, numbers, shown) for place in range(count))
     return ShownTable(
         table.title,
         _head(table),
-        tuple(_row(table, place, numbers) for place in range(len(table.rows))),
-        table.notes,
+        rows[:shown],
+        rows[shown:],
+        table.all_notes,
         tuple((number, note) for note, number in numbers.items()),
         len(table.header) - table.label_columns >= WIDE,
     )
@@ -140,10 +158,14 @@ def shown_table(table: Table) -> ShownTable:
 
 def _head(table: Table) -> tuple[tuple[ShownCell, ...], ...]:
     labels, rest = table.header[: table.label_columns], table.header[table.label_columns :]
-    names = [ShownCell(name, scope="col", rows=2 if table.spans else 1) for name in labels]
+    hints = table.hints
+    names = [ShownCell(name, scope="col", rows=2 if table.spans else 1, hint=hints.get(name, "")) for name in labels]
     if not table.spans:
         sides = (table.has_numbers(table.label_columns + place) for place in range(len(rest)))
-        above = (ShownCell(name, scope="col", is_number=side) for name, side in zip(rest, sides, strict=True))
+        above = (
+            ShownCell(name, scope="col", is_number=side, hint=hints.get(name, ""))
+            for name, side in zip(rest, sides, strict=True)
+        )
         return ((*names, *above),)
     spans = (ShownCell(name, scope="colgroup", columns=count) for name, count in table.spans)
     prefixes = [f"{name}, " for name, count in table.spans for _ in range(count)]
@@ -154,8 +176,9 @@ def _head(table: Table) -> tuple[tuple[ShownCell, ...], ...]:
     return (*names, *spans), tuple(below)
 
 
-def _row(table: Table, place: int, numbers: dict[str, int]) -> tuple[ShownCell, ...]:
+def _row(table: Table, place: int, numbers: dict[str, int], fold: int) -> tuple[ShownCell, ...]:
     cells = []
+    begins = place in (0, fold) or table.rows[place - 1][0] != table.rows[place][0]
     for column, cell in enumerate(table.rows[place]):
         text, figures = _content(cell)
         note = numbers.get(footnote_of(cell))
@@ -163,16 +186,17 @@ def _row(table: Table, place: int, numbers: dict[str, int]) -> tuple[ShownCell, 
         if column >= table.label_columns:
             cells.append(ShownCell(text, figures, is_absent, note, is_number=table.has_numbers(column)))
         elif column or table.label_columns == 1:
-            cells.append(ShownCell(text, figures, is_absent, note, "row"))
-        elif place == 0 or table.rows[place - 1][0] != cell:
-            cells.append(ShownCell(text, figures, is_absent, note, "rowgroup", _run_length(table, place)))
+            cells.append(ShownCell(text, figures, is_absent, note, "row", samples=table.samples.get(text, "")))
+        elif begins:
+            rows, samples = _run_length(table, place, fold), table.samples.get(text, "")
+            cells.append(ShownCell(text, figures, is_absent, note, "rowgroup", rows, samples=samples))
     return tuple(cells)
 
 
-def _run_length(table: Table, place: int) -> int:
-    """Number of rows from `place` on that begin with the same label."""
-    label = table.rows[place][0]
-    return sum(1 for _ in takewhile(lambda row: row[0] == label, table.rows[place:]))
+def _run_length(table: Table, place: int, fold: int) -> int:
+    """Number of rows from `place` on, on this side of the fold, that begin with the same label."""
+    label, end = table.rows[place][0], fold if place < fold else len(table.rows)
+    return sum(1 for _ in takewhile(lambda row: row[0] == label, table.rows[place:end]))
 
 
 def _content(cell: Cell) -> tuple[str, tuple[Figure, ...]]:

@@ -13,12 +13,11 @@ from rich.text import Text
 
 from snellen.analysis.capability import ALL, CAPABILITY
 from snellen.analysis.ranks import AVERAGE_RANK
-from snellen.catalogue import dimension_titles
 from snellen.formats.shown_text import short_name
 from snellen.metrics.declaration import declared
 from snellen.records import Estimate
 from snellen.report.control_tables import control_tables
-from snellen.report.formatting import DASH, figure_parts, superscript, value_text
+from snellen.report.formatting import DASH, dimension_title, figure_parts, superscript, value_text
 from snellen.report.run_view import HeadlineEstimate, RunView, dimensions_of, method_rows, overall_label, pools_of
 from snellen.report.sections import common_question_tables, convention_tables, other_metrics, scored_benchmarks
 from snellen.report.sequential_tables import sequential_tables
@@ -74,7 +73,7 @@ def capability_table(views: Sequence[RunView]) -> RichTable | None:
     reasons: dict[str, int] = {}
     for name in (*dimensions, ALL):
         cells = [_capability(line.lookup(CAPABILITY, ALL, name), reasons) for line in lines]
-        rich_table.add_row(overall_label(lines) if name == ALL else dimension_titles().get(name, name), *cells)
+        rich_table.add_row(overall_label(lines) if name == ALL else dimension_title(name), *cells)
     ranks = [line.lookup(AVERAGE_RANK, ALL, ALL) for line in lines]
     if any(ranks):
         rich_table.add_row("average rank", *(_capability(rank, reasons) for rank in ranks))
@@ -118,7 +117,7 @@ def suite_tables(views: Sequence[RunView]) -> dict[str, list[RichTable]]:
 def plain_table(table: Table) -> RichTable:
     """Any table, with its title above, and notes and footnotes below."""
     notes = table.footnotes()
-    caption_lines = (*table.notes, *(f"{superscript(i)} {note}" for note, i in notes.items()))
+    caption_lines = (*table.all_notes, *(f"{superscript(i)} {note}" for note, i in notes.items()))
     rich_table = RichTable(
         box=box.SIMPLE_HEAD,
         show_edge=False,

@@ -51,15 +51,15 @@ def compare_runs(
     flipped: list[QuestionFlip] = []
     ranks: list[RankInterval] = []
     for metric in metrics or ("",):
-        tables = [_measures(run, metric) for run in runs]
+        tables = [run_measures(run, metric) for run in runs]
         for i, j in pairs:
             names = labels[i], labels[j]
-            common = list(_common([tables[i], tables[j]]))
+            common = list(common_measures([tables[i], tables[j]]))
             paired = [pair(names, first, second) for first, second in common]
             differences += [*(pairing.result for pairing in paired), *_means(paired)]
             flipped += [flip for first, second in common for flip in flips(names, first, second)]
         for method in METHODS if resamples else ():
-            everywhere = [measures for measures in _common(tables) if measures[0].method == method]
+            everywhere = [measures for measures in common_measures(tables) if measures[0].method == method]
             ranks += _rank_intervals(labels, everywhere, resamples, seed)
     return Comparison(
         tuple(labels), tuple(_corrected(differences, correction)), tuple(ranks), tuple(flipped), correction, resamples,
@@ -79,7 +79,7 @@ def _rank_intervals(
     return rank_intervals(labels, benchmarks, resamples, seed)
 
 
-def _measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeasures]]:
+def run_measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeasures]]:
     """What a run measured on each benchmark by each method, by protocol: one metric, or the benchmark's headline."""
     table: dict[Place, dict[str, QuestionMeasures]] = defaultdict(dict)
     for scored in run.benchmarks:
@@ -90,7 +90,9 @@ def _measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeas
     return table
 
 
-def _common(tables: Sequence[dict[Place, dict[str, QuestionMeasures]]]) -> Iterator[tuple[QuestionMeasures, ...]]:
+def common_measures(
+    tables: Sequence[dict[Place, dict[str, QuestionMeasures]]],
+) -> Iterator[tuple[QuestionMeasures, ...]]:
     """What runs have in common, each place under one protocol of all; numbers by different rules are not."""
     for place in tables[0]:
         if all(place in table for table in tables):

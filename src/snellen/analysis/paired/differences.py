@@ -12,7 +12,7 @@ from snellen.analysis.capability import ALL, bounded_mean
 from snellen.analysis.paired.questions import QuestionKey, QuestionMeasures, difference_bounds
 from snellen.analysis.paired.records import PairedDifference, QuestionFlip
 from snellen.analysis.paired.significance import questions_needed, sign_flip_test
-from snellen.analysis.statistics import estimate_mean, group_spread, interval_of, sum_by_group
+from snellen.analysis.statistics import estimate_mean, group_spread, interval_of, scaled_estimate, sum_by_group
 from snellen.metrics.declaration import MetricRow, declared
 from snellen.records import Estimate
 
@@ -105,31 +105,36 @@ def mean_differences(pairs: Sequence[Paired]) -> Iterator[PairedDifference]:
     for paired in usable:
         if paired.result.dimension:
             by_dimension[paired.result.dimension].append(paired)
-    means = {name: _mean(members, name) for name, members in by_dimension.items()}
+    means = {name: mean_of_pairs(members, name) for name, members in by_dimension.items()}
     yield from (mean.result for mean in means.values() if mean)
     defined = [mean for mean in means.values() if mean]
-    if len(defined) > 1 and len(defined) == len(means) and (overall := _mean(defined, ALL)):
+    if len(defined) > 1 and len(defined) == len(means) and (overall := mean_of_pairs(defined, ALL)):
         yield overall.result
 
 
-def _mean(members: Sequence[Paired], dimension: str) -> Paired | None:
+def mean_of_pairs(members: Sequence[Paired], dimension: str, *, by_questions: bool = False) -> Paired | None:
+    """The mean of differences, which count alike or else by their numbers of questions; None over different scales."""
     rows = [declared(member.result.metric) for member in members]
     if len({(row.scale, row.better) for row in rows}) > 1 or (len(rows) > 1 and not rows[0].scale):
         return None
     results, m = [member.result for member in members], len(members)
+    sizes = [result.difference.n if by_questions else 1 for result in results]
+    weights = [m * size / sum(sizes) for size in sizes]
     contributions = {
-        f"{member.result.benchmark} {member.result.dimension} {group}": value / m
-        for member in members
+        f"{member.result.benchmark} {member.result.dimension} {group}": weight * value / m
+        for member, weight in zip(members, weights, strict=True)
         for group, value in member.contributions.items()
     }
-    difference = bounded_mean([result.difference for result in results], _difference_row(rows[0]))
+    weighted = (scaled_estimate(result.difference, w) for result, w in zip(results, weights, strict=True))
+    difference = bounded_mean(list(weighted), _difference_row(rows[0]))
     metrics = {result.metric for result in results}
     return Paired(
         PairedDifference(
             results[0].first, results[0].second, ALL, dimension,
             results[0].suite if len({result.suite for result in results}) == 1 else "",
             results[0].method, results[0].method, metrics.pop() if len(metrics) == 1 else rows[0].scale,
-            _fmean([result.first_value for result in results]), _fmean([result.second_value for result in results]),
+            _weighted([result.first_value for result in results], weights),
+            _weighted([result.second_value for result in results], weights),
             difference, sign_flip_test(list(contributions.values())),
             only_one_has_value=sum(result.only_one_has_value for result in results),
             unit=rows[0].unit,
@@ -144,5 +149,6 @@ def _difference_row(row: MetricRow) -> MetricRow:
     return MetricRow(name=row.name, low=None if math.isinf(low) else low, high=None if math.isinf(high) else high)
 
 
-def _fmean(values: Sequence[float | None]) -> float:
-    return math.fsum(value for value in values if value is not None) / len(values)
+def _weighted(values: Sequence[float | None], weights: Sequence[float]) -> float:
+    """The mean by weights that are 1 on average."""
+    return math.fsum(w * (value or 0.0) for value, w in zip(values, weights, strict=True)) / len(values)

@@ -15,7 +15,7 @@ from snellen.experiments.studies.declaration import StudySpec
 from snellen.experiments.studies.series import StudyNumbers
 from snellen.experiments.studies.statistic import StudyPart, StudyRow, flat_study_row
 from snellen.formats.shown_text import short_name
-from snellen.report.content import Block, ChartBlock, Head, Section, table_block
+from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
 from snellen.report.document import offline_document
 from snellen.report.markdown import escape, markdown_tables
 from snellen.report.table import Table
@@ -70,7 +70,7 @@ def write_study(outcome: StudyOutcome, path: Path) -> Path:
 def _page(outcome: StudyOutcome) -> str:
     sections = [Section(f"part-{number}", *part) for number, part in enumerate(_parts(outcome))]
     head = Head(f"Snellen study · {outcome.study.name}", (outcome.study.title,), lines=tuple(_facts(outcome)))
-    runs = Section("runs", "Runs", (table_block(outcome.runs_table()),))
+    runs = Section("runs", "Runs", (TableBlock(outcome.runs_table()),))
     return offline_document(f"Snellen study: {outcome.study.title}", head, [*sections, runs])
 
 
@@ -79,7 +79,7 @@ def _parts(outcome: StudyOutcome) -> Iterator[tuple[str, tuple[Block, ...]]]:
     models = tuple(outcome.numbers.models)
     for title, part in outcome.parts.items():
         charts = [ChartBlock(tuple(part.charts), WHISKERS, models)] if part.charts else []
-        yield title, (*charts, *map(table_block, part.tables))
+        yield title, (*charts, *map(TableBlock, part.tables))
 
 
 def _facts(outcome: StudyOutcome) -> list[str]:

@@ -72,4 +72,4 @@ def _headline(line: ModelMethodRow, name: str) -> tuple[str, Estimate] | None:
     return None if number is None or number.estimate.value is None else (number.unit, number.estimate)
 
 
-TASK_TABLE = SuiteTables("LVLM-eHub by task", "LVLM-eHub", task_tables)
+TASK_TABLE = SuiteTables("LVLM-eHub", task_tables)

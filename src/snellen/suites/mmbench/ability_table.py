@@ -148,4 +148,4 @@ def _corrected(value: float | None, level: float) -> str:
     return "-" if value is None else decimal_text((value - level) / (1 - level), 3)
 
 
-ABILITY_TABLES = SuiteTables("By ability", "abilities", ability_tables)
+ABILITY_TABLES = SuiteTables("abilities", ability_tables)

@@ -1,0 +1,266 @@
+"""What runs found, in a few sentences: each rests on an interval or a test, and says no more than that does.
+
+A model is better than another where the paired difference over their common questions says so, with p-values corrected
+for all pairs of models. It is above guessing in a dimension where that holds for all its dimensions at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import NormalDist
+
+from snellen.analysis.paired.records import PairedDifference
+from snellen.analysis.sequential.estimates import parts_of
+from snellen.errors import DataError
+from snellen.metrics.declaration import SHARE
+from snellen.records import METHODS, Estimate, Method
+from snellen.report.formatting import capitalised, decimal_text, dimension_title, metric_title, percent, value_text
+from snellen.report.model_numbers import ModelNumbers, compared_views, leading_differences, model_numbers
+from snellen.report.run_view import RunView
+
+SURE = 0.05
+"""The level of all tests."""
+MOST_NAMES = 3
+"""More names than this are counted."""
+Differences = Mapping[Method, Sequence[PairedDifference]]
+"""Of the best model from each other one, by method."""
+
+
+def findings(views: Sequence[RunView]) -> list[str]:
+    """The sentences for a report: what was found first, then what to be careful about."""
+    views = compared_views(views)
+    stopped = [view.label for view in views if parts_of(view.run)]
+    facts = [model for view in views if view.label not in stopped for model in model_numbers(view)]
+    cautions = [f"A rule stopped {_names(stopped)}: see Stopped by a rule for its intervals."] if stopped else []
+    differences: Differences = {}
+    try:
+        differences = leading_differences(views, facts)
+    except DataError as error:
+        cautions.append(f"The runs are not compared: {error}.")
+    return [*sentences(facts, differences), *cautions]
+
+
+def sentences(facts: Sequence[ModelNumbers], differences: Differences) -> list[str]:
+    """The sentences about some models, each a row for every method that it was asked by."""
+    methods = [method for method in METHODS if any(model.method == method for model in facts)]
+    if not methods:
+        return []
+    first = [model for model in facts if model.method == methods[0]]
+    if len(first) == 1:
+        found = [_level(facts), _own_dimensions(first[0])]
+    else:
+        gap, guessing = _gap(differences.get(methods[0], ())), _above_guessing(first)
+        standings = list(_standings(differences))
+        found = [*standings[:1], " ".join(filter(None, (gap, guessing))), *standings[1:]]
+    return list(filter(None, (*found, _stability(first), _caution(first))))
+
+
+# --- one model -------------------------------------------------------------------------------------------------------
+
+
+def _level(facts: Sequence[ModelNumbers]) -> str:
+    """The headline of the only model against guessing, and by the other method."""
+    model = facts[0]
+    value, interval = value_text(model.headline, model.unit), _interval(model.headline, model.unit)
+    over = f", on average over {model.benchmarks} benchmarks" if model.benchmarks > 1 else ""
+    if model.metric == "accuracy" and model.unit == SHARE:
+        opening = f"{model.name} answers {value} of the questions right"
+    else:
+        opening = f"{model.name} has {metric_title(model.metric)} {value}"
+    others = "".join(
+        f" By {other.method} it is {value_text(other.headline, other.unit)} ({_interval(other.headline, other.unit)})."
+        for other in facts[1:]
+        if other.name == model.name
+    )
+    return f"{opening} (95% interval {interval}){over}{_against_guessing(model)}.{others}"
+
+
+def _against_guessing(model: ModelNumbers) -> str:
+    low, high, chance = model.headline.low, model.headline.high, model.chance
+    if low is None or high is None or chance is None:
+        return ""
+    if low <= chance <= high:
+        return f", which cannot be told from guessing ({percent(chance)})"
+    return f", {'more' if low > chance else 'fewer'} than guessing would ({percent(chance)})"
+
+
+def _own_dimensions(model: ModelNumbers) -> str:
+    """The highest and the lowest dimension, and those in which the model may be guessing."""
+    if len(model.dimensions) < 2:
+        return ""
+    low, *_, high = sorted(model.dimensions, key=lambda dimension: dimension.estimate.value or 0.0)
+    doubtful = _not_above(model)
+    guessing = (
+        f"It is not shown to be above guessing in {_some_of(doubtful, len(model.dimensions))}."
+        if doubtful
+        else f"It is above guessing in all {len(model.dimensions)} dimensions."
+    )
+    if low.estimate.value == high.estimate.value:
+        return guessing
+    ends = (f"{d.title} at {value_text(d.estimate)} ({_interval(d.estimate)})" for d in (high, low))
+    return f"Of its {len(model.dimensions)} dimensions the highest is {', the lowest '.join(ends)}. {guessing}"
+
+
+def _not_above(model: ModelNumbers) -> list[str]:
+    """Dimensions that are not shown to be above guessing, at a level that holds for all of them together."""
+    margin = NormalDist().inv_cdf(1 - SURE / 2 / max(len(model.dimensions), 1))
+    return [
+        dimension.title
+        for dimension in model.dimensions
+        if dimension.estimate.low is None
+        or dimension.estimate.low <= dimension.chance
+        or (dimension.estimate.value or 0.0) - margin * (dimension.estimate.stderr or 0.0) <= dimension.chance
+    ]
+
+
+# --- several models --------------------------------------------------------------------------------------------------
+
+
+def _standings(differences: Differences) -> Iterator[str]:
+    """Who is better than whom, and who cannot be told apart: a sentence for each method."""
+    overall = {method: [d for d in of_method if d.scope == "overall"] for method, of_method in differences.items()}
+    methods = [method for method, of_method in overall.items() if of_method]
+    for method in methods:
+        yield f"{f'By {method} ' if len(methods) > 1 else ''}{_standing(overall[method])}."
+
+
+def _standing(differences: Sequence[PairedDifference]) -> str:
+    better, worse, level = _parted(differences)
+    first, others = differences[0].first, len(differences)
+    nearest = min(better, key=_gain, default=None)
+    words = []
+    if nearest and others == len(better) > 1:
+        words.append(f"{first} is the best of {others + 1} models, ahead of {nearest.second} by {_points(nearest)}")
+    elif nearest:
+        count = f"{len(better)} of {others} other models, the nearest being " if len(better) > 1 else ""
+        words.append(f"{first} is better than {count}{nearest.second} by {_points(nearest)}")
+    if level:
+        bounds = f": the difference lies between {_ends_of(level[0], ' and ')}" if others == 1 else ""
+        who = "it" if words else first
+        words.append(f"{who} cannot be told apart from {_names([d.second for d in level])}{bounds}")
+    words += [f"{difference.second} is better than {first} by {_points(difference)}" for difference in worse]
+    return "; ".join(words)
+
+
+def _gap(differences: Sequence[PairedDifference]) -> str:
+    """In which dimensions two models differ."""
+    shares = [d for d in differences if d.scope == "dimension" and d.unit == SHARE]
+    better, worse, _ = _parted(shares)
+    if len(shares) < 2 or not better:
+        return ""
+    widest = max(better, key=_gain)
+    count = f"all {len(shares)}" if len(better) == len(shares) else f"{len(better)} of {len(shares)}"
+    reverse = f"; in {_names([dimension_title(d.dimension) for d in worse])} it is the other way round"
+    return (
+        f"{widest.first} is shown to be better in {count} dimensions, by the most in "
+        f"{dimension_title(widest.dimension)} ({_ends_of(widest, ' to ')}){reverse if worse else ''}."
+    )
+
+
+def _parted(
+    differences: Sequence[PairedDifference],
+) -> tuple[list[PairedDifference], list[PairedDifference], list[PairedDifference]]:
+    """Those in which the first run is shown to be better, those in which it is worse, and those that show nothing."""
+    shown = [difference for difference in differences if is_shown(difference)]
+    better = [difference for difference in shown if _gain(difference) > 0]
+    return better, [d for d in shown if d not in better], [d for d in differences if d not in shown]
+
+
+def _gain(difference: PairedDifference) -> float:
+    """By how much the first run is better."""
+    value = difference.difference.value or 0.0
+    return -value if difference.better == "lower" else value
+
+
+def is_shown(difference: PairedDifference) -> bool:
+    """Whether a difference is shown: by its corrected p-value, and by its interval."""
+    low, high, p = difference.difference.low, difference.difference.high, difference.p_adjusted
+    return low is not None and high is not None and p is not None and p < SURE and (low > 0 or high < 0)
+
+
+def _above_guessing(models: Sequence[ModelNumbers]) -> str:
+    """Which models are not shown to be above guessing, and where."""
+    models = [model for model in models if model.dimensions]
+    doubtful = [(model, titles) for model in models if (titles := _not_above(model))]
+    if not doubtful:
+        return "All models are above guessing in each dimension." if models else ""
+    if len(doubtful) <= MOST_NAMES:
+        where = (f"{model.name} in {_some_of(titles, len(model.dimensions))}" for model, titles in doubtful)
+        return f"Not shown to be above guessing: {', '.join(where)}."
+    hardest = [d.title for d in models[0].dimensions if all(d.title in titles for _, titles in doubtful)]
+    place = f"in {_names(hardest)}" if hardest else "in some dimension"
+    return f"{len(doubtful)} of {len(models)} models are not shown to be above guessing {place}."
+
+
+def _some_of(titles: Sequence[str], count: int) -> str:
+    """Dimensions by name, or how many of all."""
+    if len(titles) == count:
+        return "any dimension"
+    return _names(titles) if len(titles) < MOST_NAMES else f"{len(titles)} of {count} dimensions"
+
+
+# --- how stable, and what to be careful about ------------------------------------------------------------------------
+
+
+def _stability(models: Sequence[ModelNumbers]) -> str:
+    """How often an answer holds in every order of the options; without such a test, how far it wavers."""
+    if words := _listed([(model.name, model.circular) for model in models], SHARE):
+        return f"Answers that stay right with the options in every order: {words}."
+    if words := _listed([(model.name, model.instability) for model in models], "nats"):
+        return f"Instability when a question is put in other words and orders, in nats, 0 being none: {words}."
+    return ""
+
+
+def _listed(numbers: Sequence[tuple[str, Estimate | None]], unit: str) -> str:
+    """The greatest first; of many the greatest and the least."""
+    values = [(name, estimate) for name, estimate in numbers if estimate and estimate.value is not None]
+    values.sort(key=lambda pair: -(pair[1].value or 0.0))
+    shown = values if len(values) <= MOST_NAMES else [values[0], values[-1]]
+    return ", ".join(f"{name} {value_text(estimate, unit)} ({_interval(estimate, unit)})" for name, estimate in shown)
+
+
+def _caution(models: Sequence[ModelNumbers]) -> str:
+    """Replies that were not read, requests that failed, and questions that were left out."""
+    words = []
+    if unparsed := _listed([(m.name, m.unparsed) for m in models if m.unparsed and m.unparsed.value], SHARE):
+        words.append(f"replies that name no option count as not right: {unparsed}")
+    if failed := [model for model in models if model.errors]:
+        count = sum(model.errors for model in failed)
+        words.append(f"{count:,} questions to {_names([model.name for model in failed])} were not answered")
+    if any(model.is_partial for model in models):
+        words.append("the numbers are of part of the questions, as the notes say")
+    return f"{capitalised('; '.join(words))}." if words else ""
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def _interval(estimate: Estimate, unit: str = SHARE) -> str:
+    if estimate.low is None or estimate.high is None:
+        return "no interval, of too few pictures"
+    ends = (value_text(Estimate(end, None, None, None, 0), unit) for end in (estimate.low, estimate.high))
+    return " to ".join(ends).replace("%", "", 1)
+
+
+def _points(difference: PairedDifference) -> str:
+    """`4.1 to 9.0 points (95% interval, paired on 360 questions)`."""
+    return f"{_ends_of(difference, ' to ')} (95% interval, paired on {difference.difference.n:,} questions)"
+
+
+def _ends_of(difference: PairedDifference, between: str) -> str:
+    """The ends of a difference's interval, in points for shares, in any other unit as they are; of one that is shown to
+    be on one side of zero without signs."""
+    low, high = difference.difference.low, difference.difference.high
+    if low is None or high is None:
+        return "no bounds, of too few pictures"
+    if is_shown(difference):
+        low, high = sorted((abs(low), abs(high)))
+    factor, digits, name = (100, 1, "points") if difference.unit == SHARE else (1, 3, difference.unit)
+    return f"{decimal_text(factor * low, digits)}{between}{decimal_text(factor * high, digits)} {name}".strip()
+
+
+def _names(names: Sequence[str]) -> str:
+    """`A, B and C`; of many, the first and how many more."""
+    if len(names) > MOST_NAMES + 1:
+        names = [*names[:MOST_NAMES], f"{len(names) - MOST_NAMES} more"]
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

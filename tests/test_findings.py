@@ -1,0 +1,201 @@
+"""The sentences at the head of a report: made where a test or an interval says so, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+import small
+import snellen as sn
+from snellen.analysis.paired.records import PairedDifference
+from snellen.benchmark import Benchmark
+from snellen.records import Estimate, Failure, Request
+from snellen.report.findings import findings, is_shown, sentences
+from snellen.report.model_numbers import DimensionShare, ModelNumbers
+from snellen.report.run_view import run_views
+from snellen.scoring.scored_run import ScoredRun
+from snellen.seeds import rng_for
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def estimate(value: float, margin: float, n: int = 400) -> Estimate:
+    return Estimate(value, margin / 1.96, value - margin, value + margin, n, groups=n)
+
+
+def model(name: str, value: float, **facts: object) -> ModelNumbers:
+    return replace(ModelNumbers(name, "generation", "accuracy", estimate(value, 0.04), chance=0.25), **facts)
+
+
+def difference(first: str, second: str, value: float, margin: float = 0.02, p: float = 0.001) -> PairedDifference:
+    return PairedDifference(
+        first, second, "*", "*", "", "generation", "generation", "accuracy", 0.5, 0.5 - value,
+        estimate(value, margin), p, p, unit="share",
+    )  # fmt: skip
+
+
+def words(results: sn.Results) -> str:
+    return " ".join(findings(run_views(results.runs, results.rows)))
+
+
+def of_accuracy(share: float, name: str) -> sn.Scripted:
+    """Right on a fixed part of the questions, of which the first option is right; else wrong."""
+
+    def reply(request: Request) -> str:
+        is_right = rng_for(request.benchmark, request.sample_id, name, 0).random() < share
+        return f"({request.variant.labels[request.variant.order.index(0 if is_right else 1)]})"
+
+    return sn.Scripted(reply, name=name)
+
+
+def right_on(numbers: range, name: str) -> sn.Scripted:
+    """Right on the questions of these numbers."""
+    return sn.Scripted(lambda request: "(A)" if int(request.sample_id[1:]) in numbers else "(B)", name=name)
+
+
+# --- of made numbers -------------------------------------------------------------------------------------------------
+
+
+def test_one_model_is_set_beside_guessing() -> None:
+    assert sentences([model("a", 0.6)], {}) == [
+        "a answers 60.0% of the questions right (95% interval 56.0 to 64.0%), more than guessing would (25.0%)."
+    ]
+    assert "which cannot be told from guessing (25.0%)" in sentences([model("a", 0.27)], {})[0]
+    assert "fewer than guessing would (25.0%)" in sentences([model("a", 0.1)], {})[0]
+
+
+def test_a_difference_is_told_with_its_interval_and_an_unclear_one_as_unclear() -> None:
+    models = [model("a", 0.6), model("b", 0.5)]
+    [clear] = sentences(models, {"generation": [difference("a", "b", 0.065, 0.025)]})
+    assert clear == "a is better than b by 4.0 to 9.0 points (95% interval, paired on 400 questions)."
+    for unclear in (difference("a", "b", 0.01, 0.02), difference("a", "b", 0.065, 0.025, p=0.06)):
+        [sentence] = sentences(models, {"generation": [unclear]})
+        assert "cannot be told apart" in sentence and "better" not in sentence
+    [turned] = sentences(models, {"generation": [difference("a", "b", -0.065, 0.025)]})
+    assert turned.startswith("b is better than a by 4.0 to 9.0 points")
+
+
+@given(st.floats(-0.5, 0.5), st.floats(0.001, 0.5), st.floats(0, 1))
+def test_nobody_is_called_better_where_the_interval_holds_zero_or_the_test_shows_nothing(
+    value: float, margin: float, p: float
+) -> None:
+    made = difference("a", "b", value, margin, p)
+    [sentence] = sentences([model("a", 0.6), model("b", 0.5)], {"generation": [made]})
+    assert ("is better than" in sentence) == is_shown(made) == (abs(value) > margin and p < 0.05)
+    assert ("cannot be told apart" in sentence) != ("is better than" in sentence)
+
+
+def test_of_several_models_each_is_better_or_cannot_be_told_apart() -> None:
+    models = [model(name, 0.5) for name in "abcd"]
+    all_better = [difference("a", name, 0.1) for name in "bcd"]
+    [best] = sentences(models, {"generation": all_better})
+    assert best.startswith("a is the best of 4 models, ahead of b by 8.0 to 12.0 points")
+    [tied] = sentences(models, {"generation": [difference("a", "b", 0.01), *all_better[1:]]})
+    assert tied.startswith("a is better than 2 of 3 other models, the nearest being c by 8.0 to 12.0 points")
+    assert tied.endswith("; it cannot be told apart from b.")
+    [nobody] = sentences(models, {"generation": [difference("a", name, 0.01) for name in "bcd"]})
+    assert nobody == "a cannot be told apart from b, c and d."
+
+
+def test_lower_values_win_where_lower_is_better() -> None:
+    made = replace(difference("a", "b", -0.4, 0.1), better="lower", unit="seconds")
+    models = [model(name, 0.5, metric="capability", unit="seconds") for name in "ab"]
+    assert sentences(models, {"generation": [made]}) == [
+        "a is better than b by 0.300 to 0.500 seconds (95% interval, paired on 400 questions)."
+    ]
+
+
+def test_more_dimensions_must_each_be_farther_above_guessing() -> None:
+    def dimensions(count: int) -> tuple[DimensionShare, ...]:
+        clear = [DimensionShare(f"d{i}", estimate(0.9, 0.05), 0.25) for i in range(count - 1)]
+        return (*clear, DimensionShare("doubtful", estimate(0.25 + 0.045, 0.04), 0.25))
+
+    alone = sentences([model("a", 0.6, dimensions=dimensions(2)[1:] * 2)], {})
+    assert "not shown" in alone[1]  # of two, one margin is not enough
+    assert "doubtful" in sentences([model("a", 0.6, dimensions=dimensions(8))], {})[1]
+    surely = [DimensionShare(f"d{i}", estimate(0.5 + i / 100, 0.05), 0.25) for i in range(8)]
+    assert "above guessing in all 8 dimensions" in sentences([model("a", 0.6, dimensions=tuple(surely))], {})[1]
+
+
+def test_what_was_not_read_not_answered_or_not_asked_is_said_last() -> None:
+    careful = model("a", 0.6, unparsed=estimate(0.03, 0.01), errors=3, is_partial=True)
+    assert sentences([careful], {})[-1] == (
+        "Replies that name no option count as not right: a 3.0% (2.0 to 4.0%); 3 questions to a were not answered; "
+        "the numbers are of part of the questions, as the notes say."
+    )
+
+
+# --- of runs ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hundred(make: Callable[..., Benchmark]) -> str:
+    """A hundred questions, a picture each; the first option is always right."""
+    return str(make([{**row, "answer": 0} for row in small.rows(100, pictures=100)], dimension="CG").folder)
+
+
+def test_runs_of_known_accuracies_give_the_sentence_that_is_true(hundred: str) -> None:
+    clear = sn.evaluate([of_accuracy(0.9, "strong"), of_accuracy(0.5, "weak")], hundred)
+    assert words(clear).startswith("strong is better than weak by ")
+    assert "paired on 100 questions" in words(clear)
+
+
+def test_models_that_are_equally_good_are_not_told_apart(hundred: str) -> None:
+    equal = sn.evaluate([of_accuracy(0.6, f"model {i}") for i in range(6)], hundred)
+    assert "cannot be told apart" in words(equal) and "better" not in words(equal)
+
+
+def test_p_values_are_corrected_for_all_pairs_although_only_those_of_the_best_are_tested(hundred: str) -> None:
+    """A difference that is clear between two models is not between the best and the worst of twelve."""
+    results = sn.evaluate([right_on(range(60), "more"), right_on(range(15, 64), "fewer")], hundred)
+    [pair] = [d for d in results.compare().differences if d.scope == "benchmark"]
+    assert pair.p is not None and 0.05 / 66 < pair.p < 0.05
+    assert words(results).startswith("more is better than fewer")
+    more = sn.evaluate([right_on(range(7, 62), f"middle {i}") for i in range(10)], hundred, name="middle")
+    together = sn.Results([*results.runs, *more.runs])
+    assert "is better than" not in words(together)
+
+
+def test_unparsed_failed_and_partial_runs_are_said(hundred: str) -> None:
+    def reply(request: Request) -> str | sn.Response:
+        number = int(request.sample_id[1:])
+        if number < 5:
+            return sn.Response(error=Failure("timeout", "late"))
+        return "Who can say." if number < 20 else "(A)"
+
+    whole = words(sn.evaluate(sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, name="whole"))
+    assert "Replies that name no option count as not right: shy 15.8% (" in whole  # 15 of the 95 that came
+    assert "; 5 questions to shy were not answered;" in whole
+    results = sn.evaluate(sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, limit=50, name="part")
+    assert "the numbers are of part" in words(results)
+
+
+def test_instruments_are_compared_only_with_each_other(hundred: str) -> None:
+    results = sn.evaluate([of_accuracy(0.9, "strong"), of_accuracy(0.5, "weak"), "snellen:oracle"], hundred)
+    assert "snellen:oracle" not in words(results) and "strong is better than weak" in words(results)
+    assert words(sn.evaluate("snellen:oracle", hundred)).startswith("snellen:oracle answers 100.0%")
+
+
+def test_runs_on_other_builds_of_a_benchmark_are_not_compared(make: Callable[..., Benchmark]) -> None:
+    runs: list[ScoredRun] = []
+    for count in (20, 30):
+        folder = str(make([{**row, "answer": 0} for row in small.rows(count)], name="same").folder)
+        runs += sn.evaluate(of_accuracy(0.9 if count == 20 else 0.2, f"m{count}"), folder).runs
+    assert "The runs are not compared: " in words(sn.Results(runs)) and "better" not in words(sn.Results(runs))
+
+
+def test_open_questions_and_hidden_answers_make_no_claim(make: Callable[..., Benchmark]) -> None:
+    hidden = [{name: value for name, value in row.items() if name != "answer"} for row in small.rows(6)]
+    assert words(sn.evaluate("snellen:uniform", str(make(hidden).folder))) == ""
+    texts = sn.evaluate("snellen:uniform", ["eyechart/word", "eyechart/caption"], limit=5)
+    assert words(texts) == ""  # their metrics are of different scales
+    captions = sn.evaluate("snellen:uniform", "eyechart/caption", limit=5)
+    assert words(captions).startswith("snellen:uniform has CIDEr 0.")
