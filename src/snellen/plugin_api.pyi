@@ -176,7 +176,7 @@ from snellen.scoring.run_scoring import score_run as score_run
 from snellen.scoring.scored_run import ScoredBenchmark as ScoredBenchmark
 from snellen.scoring.scored_run import ScoredRun as ScoredRun
 from snellen.seeds import rng_for as rng_for
-from snellen.viewing.serving import SecurityHeaders as SecurityHeaders
+from snellen.viewing.library import RunLibrary as RunLibrary
 from snellen.viewing.pages import ViewLook as ViewLook
 from snellen.viewing.pages import ViewPages as ViewPages
-from snellen.viewing.library import RunLibrary as RunLibrary
+from snellen.viewing.serving import SecurityHeaders as SecurityHeaders

@@ -13,7 +13,6 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from snellen.errors import SnellenError
-from snellen.viewing.library import RunLibrary
 from snellen.viewing.local_pages import LocalPages
 from snellen.viewing.serving import SecurityHeaders
 

@@ -73,10 +73,11 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
             (drawer.benchmark_bars(), "Bars are 95 % intervals; chance is dotted."),
         )
     )
-    by_dimension: Block = ViewsBlock(radar, dimensions) if radar.panels else dimensions
+    by_dimension: list[Block] = [ViewsBlock(radar, dimensions)] if radar.panels else [dimensions]
+    charts = (*by_dimension, *([benchmarks] if benchmarks.panels else []))
     return RunComparison(
         tuple(_sentences(comparison.differences)),
-        tuple(block for block in (by_dimension, benchmarks) if isinstance(block, ViewsBlock) or block.panels),
+        charts,
         tuple(
             TableBlock(table, "matrix", "folded")
             for table in (comparison_tables(comparison) if comparison.differences else ())
@@ -108,7 +109,9 @@ def _sentences(differences: Sequence[PairedDifference]) -> Iterator[str]:
 
 def _count_sentence(differences: Sequence[PairedDifference]) -> str:
     leads = [(d.difference.value or 0.0) * (1 if d.better == "higher" else -1) for d in differences]
-    sure = [lead for lead, d in zip(leads, differences, strict=True) if d.p_adjusted is not None and d.p_adjusted < SURE]
+    sure = [
+        lead for lead, d in zip(leads, differences, strict=True) if d.p_adjusted is not None and d.p_adjusted < SURE
+    ]
     better, worse = sum(lead > 0 for lead in leads), sum(lead < 0 for lead in leads)
     first, second = differences[0].first, differences[0].second
     return (

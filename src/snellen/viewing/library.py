@@ -65,7 +65,7 @@ class ShownRun(Struct, frozen=True):
     @property
     def label(self) -> str:
         """Its model, without the address at which that was reached."""
-        return answers_as(self.manifest.model) if self.manifest else self.name
+        return answers_as(self.manifest.model).split("@/")[0] if self.manifest else self.name
 
 
 class RunLibrary:

@@ -11,7 +11,6 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -208,7 +207,8 @@ class LocalPages(ViewPages):
             scored = [read_scored(run) for run in runs]
             report = html_report(run_views(scored, results_of_all(scored)))
             self._last_report = stamps, report.encode("utf-8", "replace")
-        return Response(self._last_report[1], media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
+        headers = {"content-security-policy": REPORT_POLICY}
+        return Response(self._last_report[1], media_type="text/html", headers=headers)
 
     def compare(self, request: Request) -> Response:
         runs = self._picked(request, 2)

@@ -157,9 +157,7 @@ class ViewPages:
             "letters": letter_shares(details.letters, protocol),
             "clusters": clusters,
             "trend": trend_of(line, lines),
-            "since": self.library.once(
-                ("changes", line.run.id), lambda: changes_of(self.library, line.run, runs)
-            ),
+            "since": self.library.once(("changes", line.run.id), lambda: changes_of(self.library, line.run, runs)),
             **self.about_run(line.run),
             **self._state(runs),
         }

@@ -86,9 +86,7 @@ def list_questions(library: RunLibrary, chosen: QuestionFilter, runs: Sequence[S
     columns = sorted(fitting, key=lambda column: (order[column[0]], protocol_preference(column[1])))
     shown = columns if chosen.columns == "all" else _first_columns(columns)
     with_replies = tuple(_with_replies(library, line, shown) for line in lines)
-    return QuestionList(
-        with_replies, tuple(shown), len(columns) - len(shown), start + 1, len(ids), pages, page
-    )
+    return QuestionList(with_replies, tuple(shown), len(columns) - len(shown), start + 1, len(ids), pages, page)
 
 
 def _is_asked_for(column: Column, chosen: QuestionFilter) -> bool:

@@ -27,8 +27,9 @@ class Trend(Struct, frozen=True):
 
 def trend_of(line: RunLine, lines: Sequence[RunLine]) -> Trend | None:
     """None where no other run of the model asked the same in the same way."""
-    alike = [other for other in lines if other.headline and _asks_alike(other.run, line.run)]
-    alike = [other for other in alike if line.headline and other.headline and other.headline.words == line.headline.words]
+    words = line.headline and line.headline.words
+    alike = [other for other in lines if other.headline and other.headline.words == words]
+    alike = [other for other in alike if _asks_alike(other.run, line.run)]
     if len(alike) < 2:
         return None
     ordered = sorted(alike, key=lambda other: other.started)
