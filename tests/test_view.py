@@ -236,6 +236,9 @@ def test_what_changed_since_the_last_run_leads_to_the_questions(shown: Shown) ->
     assert "last run, <code>first</code>" in page and "last run" not in shown.page("/run", run="other")
     assert shown.listed(better="second", worse="first", protocol="likelihood") == ["q005"]
     assert shown.listed(better="first", worse="second", protocol="likelihood") == ["q006"]
+    assert shown.listed(better="first", worse="other", protocol="likelihood") != shown.listed(
+        better="first", worse="other"
+    )
     address = QuestionFilter(benchmark="animals", protocol="likelihood", better="second", worse="first").address
     assert f'<a href="{escape(address)}">1</a>' in page
 

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
 
 
 PAGES = (
-    "/", "/run?run=unclear", "/compare?run=unclear&run=first", "/start", "/questions", "/question?of=animals&sample=q001",
+    "/", "/run?run=unclear", "/compare?run=unclear&run=first", "/start", "/questions",
+    "/question?of=animals&sample=q001",
 )  # fmt: skip
 
 
@@ -30,7 +31,7 @@ def unclear(request: Request) -> int:
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory, page: Page) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("view")
     rows = small.rows(8, pictures=8)
     rows[1]["question"] = f"Which animal is it? {HOSTILE}"
@@ -38,7 +39,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     for name, choose in (("unclear", unclear), ("first", lambda request: 0)):
         sn.evaluate(Replying(name, choose), str(made.folder), "instability?m=2", runs=folder / "runs", name=name)
     with serving(folder / "runs", index=folder / "index.sqlite", may_change=True) as client:
-        yield str(client.base_url).rstrip("/")
+        address = str(client.base_url).rstrip("/")
+        page.open(f"{address}/?token={client.headers['token']}")
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +61,7 @@ def test_pages_fit_and_complain_of_nothing(page: Page, address: str, width: int)
         page.open(address + path)
         assert page.run("document.documentElement.scrollWidth") <= width, path
         assert page.run("getComputedStyle(document.querySelector('nav')).position") == "sticky"  # the style is there
+    page.open(f"{address}/question?of=animals&sample=q001")
     assert page.run("document.images[0].naturalWidth") == 8
     assert page.complaints == []
     assert {one for one in page.requested if not one.startswith(address)} == set()

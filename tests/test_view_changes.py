@@ -203,9 +203,7 @@ def test_a_run_is_started_stopped_and_resumed_from_the_page(
     assert send(client, "/stop", id=str(resumed.url.params["id"])).status_code == 200, "it has ended already"
 
 
-def test_stopping_is_as_ctrl_c_would_be(
-    client: httpx.Client, runs: Path, make: Callable[..., Benchmark]
-) -> None:
+def test_stopping_is_as_ctrl_c_would_be(client: httpx.Client, runs: Path, make: Callable[..., Benchmark]) -> None:
     benchmark = make(small.rows(6), name="slow")
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes requests and never answers
         model = f"openai:silent@http://127.0.0.1:{silent.getsockname()[1]}/v1"

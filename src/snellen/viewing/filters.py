@@ -160,9 +160,10 @@ def _entry_conditions(chosen: QuestionFilter, runs: Mapping[str, int]) -> tuple[
             _among(
                 "SELECT good.question FROM entry AS good JOIN entry AS bad USING (question, protocol) WHERE "
                 f"good.run = ? AND good.outcome = {RIGHT} AND bad.run = ? AND bad.outcome IN ({WRONG}, {UNPARSED})"
+                + (" AND protocol = ?" if chosen.protocol else "")
             )
         )
-        values += [runs.get(chosen.better, -1), runs.get(chosen.worse, -1)]
+        values += [runs.get(chosen.better, -1), runs.get(chosen.worse, -1), *filter(None, [chosen.protocol])]
     return conditions, values
 
 
