@@ -129,3 +129,36 @@ def test_the_overview_keeps_up_without_being_loaded_again(page: Page, address: s
     page.run("keepUp()")
     until(lambda: "2 runs" in page.run(found))
     assert page.complaints == []
+
+
+def test_a_runs_report_stands_in_its_page(page: Page, address: str) -> None:
+    page.resize(1280)
+    page.open(f"{address}/run?run=first")
+    page.requested.clear()
+    page.run(
+        "new Promise(done => { const frame = document.querySelector('iframe'); frame.onload = () => done(true);"
+        "document.querySelector('details.report').open = true; frame.scrollIntoView(); })"
+    )
+    assert f"{address}/report?run=first" in page.requested
+    assert page.complaints == []
+
+
+def test_runs_are_picked_and_compared(page: Page, address: str) -> None:
+    page.open(address)
+    page.run("document.querySelectorAll('[name=run]').forEach(box => box.click())")
+    page.wait_for_load(lambda: page.run("document.querySelector('.pick button').click()"))
+    assert where(page).startswith("/compare?run=") and where(page).count("run=") == 2
+    assert page.run("document.querySelectorAll('svg.chart').length") >= 1
+    page.open(address)
+    page.press("j", "j")
+    page.wait_for_load(lambda: page.press("Enter"))
+    assert where(page) == "/run?run=unclear"
+    assert page.complaints == []
+
+
+def test_a_run_is_named_in_its_page(page: Page, address: str) -> None:
+    page.open(f"{address}/run?run=first")
+    page.run("document.querySelector('[name=alias]').value = 'The first <i>one</i>'")
+    page.wait_for_load(lambda: page.run("document.querySelector('#keep button').click()"))
+    assert page.run("document.querySelector('h1').textContent") == "The first <i>one</i>"
+    assert page.complaints == []

@@ -42,8 +42,12 @@ from snellen.viewing.run_notes import (
 
 Form = Mapping[str, str]
 LONGEST_FORM = 64_000
-REPORT_POLICY = "sandbox allow-scripts allow-downloads; frame-ancestors 'self'"
-"""Beside the policy in the report itself."""
+REPORT_HEADERS = {
+    # Beside the policy in the report itself.
+    "content-security-policy": "sandbox allow-scripts allow-downloads; frame-ancestors 'self'",
+    # A sandboxed page with another value is not opened by some browsers.
+    "cross-origin-opener-policy": "unsafe-none",
+}
 
 
 class LocalPages(ViewPages):
@@ -207,8 +211,7 @@ class LocalPages(ViewPages):
             scored = [read_scored(run) for run in runs]
             report = html_report(run_views(scored, results_of_all(scored)))
             self._last_report = stamps, report.encode("utf-8", "replace")
-        headers = {"content-security-policy": REPORT_POLICY}
-        return Response(self._last_report[1], media_type="text/html", headers=headers)
+        return Response(self._last_report[1], media_type="text/html", headers=REPORT_HEADERS)
 
     def compare(self, request: Request) -> Response:
         runs = self._picked(request, 2)
