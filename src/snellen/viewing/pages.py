@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -64,7 +63,6 @@ def _environment(look: ViewLook) -> Environment:
         "sorts": {name: words for name, (words, _) in SORTS.items() if name not in hidden},
         "run_columns": {name: words for name, (words, _) in COLUMNS.items()},
         "metric_title": metric_title,
-        "page_size": PAGE,
         "QuestionFilter": QuestionFilter,
         "RunFilter": RunFilter,
         "shown_talk": shown_talk if look.is_local else _talk_without_faults,
@@ -74,7 +72,6 @@ def _environment(look: ViewLook) -> Environment:
         "scores_text": scores_text,
         "chosen_label": chosen_label,
     }
-    environment.filters["clock"] = lambda seconds: time.strftime("%H:%M:%S", time.localtime(seconds))
     environment.filters["duration"] = duration
     return environment
 
