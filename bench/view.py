@@ -1,14 +1,16 @@
 """Speed of `snellen view`: how long an index takes, and how long pages of many questions take over HTTP.
 
-    python bench/view.py [--questions 100000] [--models 2] [--rounds 5]
+    python bench/view.py [--questions 100000] [--models 2] [--small-runs 98] [--rounds 5]
 
-Models are objects that answer at once; the runs, the index and the server are the real ones. Best and worst of
-`rounds` requests, in milliseconds, with the first one apart, which makes what later ones take from memory.
+Models are objects that answer at once; the runs, the index and the server are the real ones. Beside the runs of
+`questions` there are `small-runs` of 1,000, most of them copies of two. Best and worst of `rounds` requests, in
+milliseconds, with the first one apart, which makes what later ones take from memory.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
 import threading
 import time
@@ -23,11 +25,18 @@ from snellen.images import Images
 from snellen.models.base import ALL_KINDS
 from snellen.records import Request, Response
 from snellen.seeds import rng_for
-from snellen.viewing.application import listen, make_server
+from snellen.viewing.application import make_server
 from snellen.viewing.library import RunLibrary
+from snellen.viewing.local_pages import LocalPages
+from snellen.viewing.serving import listen
 
+SMALL = 1_000
 PAGES = {
-    "first page": "/questions",
+    "table of runs": "/",
+    "table, by headline": "/?sort=-headline",
+    "a run": "/run?run=run0",
+    "two small runs compared": "/compare?run=small0&run=small1",
+    "first questions": "/questions",
     "page 100": "/questions?page=100",
     "wrong": "/questions?outcome=wrong",
     "wrong in one run, by share": "/questions?outcome=wrong&run=run0&sort=hardest",
@@ -39,7 +48,6 @@ PAGES = {
     "a word of half the replies": "/questions?q=unsure",
     "a tag": "/questions?tag=level%3Dhard",
     "a question": "/question?of=many&sample=q000777&outcome=wrong",
-    "runs": "/runs",
 }
 
 
@@ -74,6 +82,14 @@ def write_table(path: Path, count: int) -> None:
             file.write(f"q{i:06d}\tWhich animal is number {i} here?\tcat\tdog\thorse\tcow\t{'ABCD'[i % 4]}\t{level}\n")
 
 
+def evaluate_many(folder: Path, benchmark: str, questions: int, run: str, models: int) -> None:
+    write_table(folder / f"{benchmark}.tsv", questions)
+    made = build_table(folder / f"{benchmark}.tsv", name=benchmark, to=folder / benchmark, no_pictures=True)
+    for number in range(models):
+        name = f"{run}{number}"
+        sn.evaluate(Quick(number), str(made.folder), "vanilla", runs=folder / "runs", name=name, report=False)
+
+
 def milliseconds(client: httpx.Client, address: str) -> float:
     start = time.perf_counter()
     reply = client.get(address)
@@ -85,23 +101,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=100_000)
     parser.add_argument("--models", type=int, default=2)
+    parser.add_argument("--small-runs", type=int, default=98)
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_table(folder / "many.tsv", asked.questions)
-        benchmark = build_table(folder / "many.tsv", name="many", to=folder / "many", no_pictures=True)
-        for number in range(asked.models):
-            sn.evaluate(
-                Quick(number), str(benchmark.folder), "vanilla", runs=folder / "runs", name=f"run{number}", report=False
-            )
+        evaluate_many(folder, "many", asked.questions, "run", asked.models)
+        evaluate_many(folder, "few", SMALL, "small", 2)
+        for number in range(2, asked.small_runs):
+            shutil.copytree(folder / f"runs/small{number % 2}", folder / f"runs/small{number}")
         library = RunLibrary([folder / "runs"], folder / "index.sqlite")
         start = time.perf_counter()
         library.refresh()
         size = (folder / "index.sqlite").stat().st_size / 1e6
-        print(f"index of {asked.models} x {asked.questions:,}: {time.perf_counter() - start:.1f} s, {size:.0f} MB")
+        runs = f"{asked.models} x {asked.questions:,} and {asked.small_runs} x {SMALL:,}"
+        print(f"index of {runs}: {time.perf_counter() - start:.1f} s, {size:.0f} MB")
         listener = listen(0)
-        server = make_server(library)
+        server = make_server(LocalPages(library))
         threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
         print(f"{'page':28} {'first':>8} {'best':>8} {'worst':>8}   ms")
         with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=120) as client:

@@ -105,7 +105,7 @@ QUERIES = [
 def crawled(browser: Browser, benchmark: str) -> dict[str, str]:
     """All pages about a benchmark that links and filters lead to, by address; times and tokens are taken out."""
     waiting = [f"/explorer/questions?{urlencode({**query, 'benchmark': benchmark})}" for query in QUERIES]
-    waiting += ["/explorer", "/explorer/runs"]
+    waiting += ["/explorer", "/explorer/run?run=first", "/explorer/run?run=first&protocol=likelihood"]
     found: dict[str, str] = {}
     while waiting:
         address = waiting.pop()
@@ -143,7 +143,7 @@ def test_nothing_that_can_be_seen_depends_on_hidden_answers(folders: list[Path])
 def test_a_run_without_numbers_says_that_its_answers_are_hidden(folders: list[Path]) -> None:
     with hosted(folders[0] / "server", feature=settings(answers_of=[])) as server:
         asyncio.run(index_public_runs(server.services))
-        page = server.visitor().get("/explorer").text
+        page = server.visitor().get("/explorer/run?run=first").text
     assert "Its answers are hidden here, and so are its numbers." in page and "Nothing is scored yet" not in page
 
 
@@ -205,7 +205,7 @@ def test_a_link_to_a_selection_can_be_shared(server: RunningServer) -> None:
 def test_a_private_run_is_nowhere(server: RunningServer) -> None:
     for browser in (server.visitor(), server.signed_in("Anna"), server.admin()):
         for address in (
-            "/explorer", "/explorer/runs", f"/explorer/questions?q={PRIVATE}", "/explorer/questions?run=secret",
+            "/explorer", "/explorer?q=secret", f"/explorer/questions?q={PRIVATE}", "/explorer/questions?run=secret",
             "/explorer/question?of=open&sample=open-q001&run=secret", "/explorer/questions?better=secret&worse=first",
         ):  # fmt: skip
             text = browser.get(address).text.replace(f'value="{PRIVATE}"', "").replace(f"q={PRIVATE}", "")
@@ -219,7 +219,7 @@ def test_a_private_run_is_nowhere(server: RunningServer) -> None:
     [
         "/explorer/exchanges.json?run=first&of=open&sample=open-q001", "/explorer/pictures/" + "0" * 64,
         "/explorer/pictures/..%2f..%2fkey", "/explorer/question?of=open&sample=nothing", "/explorer/question",
-        "/explorer/question?of=open&sample=open-q001&turn=7",
+        "/explorer/question?of=open&sample=open-q001&turn=7", "/explorer/run?run=secret", "/explorer/compare?run=first",
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_not_there_and_no_folder_is_named(
@@ -232,7 +232,8 @@ def test_what_is_not_there_is_not_there_and_no_folder_is_named(
 def test_without_public_runs_there_is_a_page_that_says_so(tmp_path: Path) -> None:
     with hosted(tmp_path / "server") as server:
         assert "No run is public here" in server.visitor().get("/explorer").text
-        assert server.visitor().get("/explorer/runs").status_code == 404
+        assert "No run is public here" in server.visitor().get("/explorer/run?run=first").text
+        assert server.visitor().get("/explorer/pictures/" + "0" * 64).status_code == 404
     for public in ("..", "a/b", ""):
         with pytest.raises(DataError, match="public"):
             open_services(load_configuration(tmp_path / "server", None, feature={"explorer": {"public": [public]}}))

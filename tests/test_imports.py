@@ -75,6 +75,31 @@ def test_pages_over_runs_load_nothing_of_the_server_for_many() -> None:
     assert not {name for name in loaded if name.startswith("snellen_server.hosting")}
 
 
+def test_pages_over_runs_need_no_torch(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, snellen\n"
+        "snellen.evaluate('snellen:oracle', 'eyechart/shape', limit=2, name='one')\n"
+        "from snellen.viewing.library import RunLibrary\n"
+        "import snellen.viewing.application\n"
+        "RunLibrary([pathlib.Path('runs')], pathlib.Path('index.sqlite')).refresh()\n"
+    )
+    assert not loaded_by(code, tmp_path) & {"torch", "transformers", "polars", "pandas", "scipy", "sqlalchemy"}
+
+
+def test_threads_that_ask_for_a_name_at_once_all_get_it(tmp_path: Path) -> None:
+    code = (
+        "import threading\n"
+        "from snellen.models.base import answers_as\n"
+        "found = []\n"
+        "ask = lambda: found.append(answers_as('openai:m@http://127.0.0.1:1/v1'))\n"
+        "threads = [threading.Thread(target=ask) for _ in range(8)]\n"
+        "[thread.start() for thread in threads]\n"
+        "[thread.join() for thread in threads]\n"
+        "assert len(found) == 8, found\n"
+    )
+    loaded_by(code, tmp_path)
+
+
 def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     from snellen.errors import MissingExtraError
     from snellen.installation import install_line

@@ -19,21 +19,29 @@ pytest.importorskip("uvicorn", reason="waits for uvicorn")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
 
 
+PAGES = (
+    "/", "/run?run=unclear", "/compare?run=unclear&run=first", "/start", "/questions",
+    "/question?of=animals&sample=q001",
+)  # fmt: skip
+
+
 def unclear(request: Request) -> int:
     """Every second reply names no option, and has markup."""
     return -1 if int(request.sample_id[1:]) % 2 else 0
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory, page: Page) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("view")
     rows = small.rows(8, pictures=8)
     rows[1]["question"] = f"Which animal is it? {HOSTILE}"
     made = small.built(rows, folder / "made", name="animals")
     for name, choose in (("unclear", unclear), ("first", lambda request: 0)):
         sn.evaluate(Replying(name, choose), str(made.folder), "instability?m=2", runs=folder / "runs", name=name)
-    with serving(folder / "runs", index=folder / "index.sqlite") as client:
-        yield str(client.base_url).rstrip("/")
+    with serving(folder / "runs", index=folder / "index.sqlite", may_change=True) as client:
+        address = str(client.base_url).rstrip("/")
+        page.open(f"{address}/?token={client.headers['token']}")
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +57,11 @@ def where(page: Page) -> Any:
 @pytest.mark.parametrize("width", [1280, 390])
 def test_pages_fit_and_complain_of_nothing(page: Page, address: str, width: int) -> None:
     page.resize(width)
-    for path in ("/", "/questions", "/questions?disagree=1", "/question?of=animals&sample=q001"):
+    for path in (*PAGES, "/questions?disagree=1"):
         page.open(address + path)
         assert page.run("document.documentElement.scrollWidth") <= width, path
         assert page.run("getComputedStyle(document.querySelector('nav')).position") == "sticky"  # the style is there
+    page.open(f"{address}/question?of=animals&sample=q001")
     assert page.run("document.images[0].naturalWidth") == 8
     assert page.complaints == []
     assert {one for one in page.requested if not one.startswith(address)} == set()
@@ -62,7 +71,7 @@ def test_pages_fit_and_complain_of_nothing(page: Page, address: str, width: int)
 def test_axe_finds_nothing(page: Page, address: str, width: int, scheme: str) -> None:
     page.resize(width)
     page.prefer(scheme)
-    for path in ("/", "/questions", "/question?of=animals&sample=q001", "/nothing-here"):
+    for path in (*PAGES, "/nothing-here"):
         page.open(address + path)
         assert axe.violations(page) == [], path
     page.complaints.clear()  # that a page is not there is logged as an error
@@ -112,11 +121,44 @@ def test_a_filter_is_applied_when_it_is_chosen(page: Page, address: str) -> None
 
 def test_the_overview_keeps_up_without_being_loaded_again(page: Page, address: str) -> None:
     page.open(address)
-    page.run(
-        "document.querySelector('#runs .kicker').textContent = 'old'; document.querySelector('details').open = false"
-    )
+    found = "document.querySelector('#live .kicker').textContent"
+    page.run("document.querySelector('[name=run]').checked = true")
+    page.run(f"{found} = 'old'; keepUp()")
+    assert page.run(found) == "old", "a reader who has picked a run is not disturbed"
+    page.run("document.querySelector('[name=run]').checked = false")
     page.run("keepUp()")
-    found = "document.querySelector('#runs .kicker').textContent"
     until(lambda: "2 runs" in page.run(found))
-    assert page.run("document.querySelector('details').open") is False
+    assert page.complaints == []
+
+
+def test_a_runs_report_stands_in_its_page(page: Page, address: str) -> None:
+    page.resize(1280)
+    page.open(f"{address}/run?run=first")
+    page.requested.clear()
+    page.run(
+        "new Promise(done => { const frame = document.querySelector('iframe'); frame.onload = () => done(true);"
+        "document.querySelector('details.report').open = true; frame.scrollIntoView(); })"
+    )
+    assert f"{address}/report?run=first" in page.requested
+    assert page.complaints == []
+
+
+def test_runs_are_picked_and_compared(page: Page, address: str) -> None:
+    page.open(address)
+    page.run("document.querySelectorAll('[name=run]').forEach(box => box.click())")
+    page.wait_for_load(lambda: page.run("document.querySelector('.pick button').click()"))
+    assert where(page).startswith("/compare?run=") and where(page).count("run=") == 2
+    assert page.run("document.querySelectorAll('svg.chart').length") >= 1
+    page.open(address)
+    page.press("j", "j")
+    page.wait_for_load(lambda: page.press("Enter"))
+    assert where(page) == "/run?run=unclear"
+    assert page.complaints == []
+
+
+def test_a_run_is_named_in_its_page(page: Page, address: str) -> None:
+    page.open(f"{address}/run?run=first")
+    page.run("document.querySelector('[name=alias]').value = 'The first <i>one</i>'")
+    page.wait_for_load(lambda: page.run("document.querySelector('#keep button').click()"))
+    assert page.run("document.querySelector('h1').textContent") == "The first <i>one</i>"
     assert page.complaints == []

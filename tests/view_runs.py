@@ -13,8 +13,10 @@ import httpx
 from snellen.images import Images
 from snellen.models.base import ALL_KINDS
 from snellen.records import ContinuationScore, Request, Response
-from snellen.viewing.application import listen, make_server
+from snellen.viewing.application import make_server
 from snellen.viewing.library import RunLibrary
+from snellen.viewing.local_pages import LocalPages
+from snellen.viewing.serving import listen
 
 HOSTILE = '<img src="x" onerror="document.title=1"><script>document.title="owned"</script> "quoted" & \'said\''
 """A text that a page must show as it stands."""
@@ -56,18 +58,23 @@ class Replying:
 
 
 @contextmanager
-def serving(*roots: Path, index: Path, refresh: bool = True) -> Iterator[httpx.Client]:
-    """A client of the pages of all runs below some folders, served on loopback; indexed already, or not yet."""
+def serving(*roots: Path, index: Path, refresh: bool = True, may_change: bool = False) -> Iterator[httpx.Client]:
+    """A client of the pages of all runs below some folders, served on loopback; indexed already, or not yet. One that
+    may change something has opened the address that the command prints, and has `token` among its headers."""
     library = RunLibrary(roots, index)
     if refresh:
         library.refresh()
     listener = listen(0)
-    server = make_server(library)
+    pages = LocalPages(library)
+    server = make_server(pages)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     try:
         with httpx.Client(base_url=address, timeout=30) as client:
+            if may_change:
+                client.get("/", params={"token": pages.secret})
+                client.headers["token"] = pages.secret
             yield client
     finally:
         server.should_exit = True

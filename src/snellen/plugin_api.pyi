@@ -191,8 +191,8 @@ from snellen.stimuli.trials import Stimulus as Stimulus
 from snellen.stimuli.trials import Trial as Trial
 from snellen.stimuli.trials import acuity_test as acuity_test
 from snellen.stimuli.trials import stimulus as stimulus
-from snellen.viewing.application import SecurityHeaders as SecurityHeaders
-from snellen.viewing.application import ViewLook as ViewLook
-from snellen.viewing.application import ViewPages as ViewPages
-from snellen.viewing.application import listen as listen
 from snellen.viewing.library import RunLibrary as RunLibrary
+from snellen.viewing.pages import ViewLook as ViewLook
+from snellen.viewing.pages import ViewPages as ViewPages
+from snellen.viewing.serving import SecurityHeaders as SecurityHeaders
+from snellen.viewing.serving import listen as listen

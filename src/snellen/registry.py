@@ -313,7 +313,7 @@ def load_target(target: str) -> Any:
     """The object `module:attribute`, imported now; the module may also be a file (`FOLDER/name.py`)."""
     name, _, attribute = target.rpartition(":")
     module = sys.modules.get(name)  # asked for with every reply, and `import_module` takes 20 times as long
-    if module is None:
+    if module is None or getattr(module.__spec__, "_initializing", False):  # another thread is at it: wait for it
         module = _module_of(Path(name)) if name.endswith(".py") else importlib.import_module(name)
     return getattr(module, attribute)
 

@@ -42,6 +42,8 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
     run: str = ""
     protocol: str = ""
     outcome: str = ""
+    reading: str = ""
+    """What a reply was read as, or why it was not, in the words of the list."""
     unstable: bool = False
     disagree: bool = False
     better: str = ""
@@ -49,12 +51,15 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
     worse: str = ""
     """... where this one, under the same protocol, is not."""
     sort: str = "order"
+    columns: str = ""
+    """`all` for every model and protocol; else each model's own protocol, of the first models."""
     page: int = 1
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> QuestionFilter:
         """What an address asks for; what is not a value of a field is ignored."""
-        texts = {name: query.get(name, "")[:500] for name in ("q", "benchmark", "dimension", "tag", "run", "protocol")}
+        names = ("q", "benchmark", "dimension", "tag", "run", "protocol", "reading")
+        texts = {name: query.get(name, "")[:500] for name in names}
         number = query.get("page", "1")
         return cls(
             **texts,
@@ -64,13 +69,14 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
             unstable=query.get("unstable") == "1",
             disagree=query.get("disagree") == "1",
             sort=query.get("sort", "") if query.get("sort") in SORTS else "order",
+            columns="all" if query.get("columns") == "all" else "",
             page=max(int(number), 1) if number.isdecimal() and len(number) < 9 else 1,
         )
 
     @property
     def selection(self) -> QuestionFilter:
-        """The same without the page."""
-        return replace(self, page=1)
+        """The same without the page and the columns."""
+        return replace(self, page=1, columns="")
 
     @property
     def address(self) -> str:
@@ -143,6 +149,9 @@ def _entry_conditions(chosen: QuestionFilter, runs: Mapping[str, int]) -> tuple[
     if chosen.outcome:
         entry.append("outcome = ?")
         values.append(OUTCOMES.index(chosen.outcome))
+    if chosen.reading:
+        entry.append("reading = ?")
+        values.append(chosen.reading)
     if chosen.unstable:
         entry.append("unstable = 1")
     conditions = [_among(f"SELECT question FROM entry WHERE {' AND '.join(entry)}")] if entry else []
@@ -151,9 +160,10 @@ def _entry_conditions(chosen: QuestionFilter, runs: Mapping[str, int]) -> tuple[
             _among(
                 "SELECT good.question FROM entry AS good JOIN entry AS bad USING (question, protocol) WHERE "
                 f"good.run = ? AND good.outcome = {RIGHT} AND bad.run = ? AND bad.outcome IN ({WRONG}, {UNPARSED})"
+                + (" AND protocol = ?" if chosen.protocol else "")
             )
         )
-        values += [runs.get(chosen.better, -1), runs.get(chosen.worse, -1)]
+        values += [runs.get(chosen.better, -1), runs.get(chosen.worse, -1), *filter(None, [chosen.protocol])]
     return conditions, values
 
 

@@ -11,25 +11,22 @@ from importlib.resources import files
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from snellen import __version__
-from snellen.analysis.aggregate import results_of
-from snellen.analysis.capability import headlines_of
 from snellen.benchmark import MANIFEST
 from snellen.errors import SnellenError
 from snellen.extraction import STANDARD
 from snellen.protocols.base import parse_protocol
-from snellen.records import Exchange, Prediction, Result, Turn
+from snellen.records import Exchange, Prediction, Turn
 from snellen.report.formatting import shorten
 from snellen.report.gallery import OUTCOMES, GalleryEntry, question_entries
-from snellen.report.run_view import CHOICE_ROWS
 from snellen.runs.journal import RUN_MANIFEST, BenchmarkUse, RunManifest, journals, read_journal, read_manifest
 from snellen.scoring.kept_scoring import load_scoring, scoring_names
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen.viewing.summaries import EntryCounter, RunDetails, RunSummary, visible_results
 
-INDEX_FORMAT = 3
+INDEX_FORMAT = 4
 LONGEST_READING = 48
 RIGHT, WRONG, UNPARSED = (OUTCOMES.index(name) for name in ("right", "wrong", "unparsed"))
 
@@ -102,16 +99,19 @@ def index_run(
     uses = read_manifest(folder).benchmarks
     hidden = frozenset(use.name for use in uses if not shows_answers(use))
     scored, fault = _scored(folder, hidden)
-    headlines = _json(_headlines(scored, hidden) if scored else [])
+    rows = visible_results(scored, hidden) if scored else []
     with _transaction(connection):
         run = _run_row(connection, folder)
         _forget_rows(connection, run)
+        summary, details = RunSummary(), RunDetails()
         if scored is not None:
-            _Writer(connection, run, scored, hidden).write()
+            writer = _Writer(connection, run, scored, hidden)
+            writer.write()
+            summary, details = writer.counter.summary(rows), writer.counter.details(scored, rows)
         seconds = time.monotonic() - started
         connection.execute(
-            "UPDATE run SET stamp = ?, fault = ?, headlines = ?, indexed = ?, seconds = ? WHERE id = ?",
-            (stamp, fault, headlines, time.time(), seconds, run),
+            "UPDATE run SET stamp = ?, fault = ?, summary = ?, details = ?, indexed = ?, seconds = ? WHERE id = ?",
+            (stamp, fault, _json(summary), _json(details), time.time(), seconds, run),
         )
 
 
@@ -176,7 +176,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _run_row(connection: sqlite3.Connection, folder: Path) -> int:
-    connection.execute("INSERT OR IGNORE INTO run VALUES (NULL, ?, '', '', '[]', 0, 0)", (str(folder),))
+    connection.execute("INSERT OR IGNORE INTO run VALUES (NULL, ?, '', '', '{}', '{}', 0, 0)", (str(folder),))
     [run] = connection.execute("SELECT id FROM run WHERE folder = ?", (str(folder),)).fetchone()
     return int(run)
 
@@ -188,15 +188,6 @@ def _forget_rows(connection: sqlite3.Connection, run: int) -> None:
     connection.execute("DELETE FROM exchange WHERE run = ?", (run,))
 
 
-def _headlines(run: ScoredRun, hidden: Collection[str]) -> list[Result]:
-    """The results of whole benchmarks by their headline metrics, and by those of all questions with options."""
-    scored = replace(
-        run, benchmarks=tuple(benchmark for benchmark in run.benchmarks if benchmark.spec.name not in hidden)
-    )
-    names = {benchmark.spec.name: (*headlines_of(benchmark), *CHOICE_ROWS) for benchmark in scored.benchmarks}
-    return [row for row in results_of(scored) if not row.slice and row.metric in names.get(row.benchmark, ())]
-
-
 class _Writer:
     """Writes the rows of one scored run."""
 
@@ -204,6 +195,7 @@ class _Writer:
         self._connection, self._run, self._scored, self._hidden = connection, run, scored, hidden
         self._questions: dict[QuestionKey, int] = {}
         self._entries: dict[tuple[int, str], int] = {}
+        self.counter = EntryCounter()
 
     def write(self) -> None:
         manifest = self._scored.manifest
@@ -258,6 +250,7 @@ class _Writer:
         return row
 
     def _add_entry(self, question: int, entry: GalleryEntry) -> int:
+        self.counter.add(entry)
         choices = {p.choice for p in entry.predictions if p.error is None and p.text is None}
         row = self._insert(
             "INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 import threading
 import time
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.errors import SnellenError, StoreError
+from snellen.models.base import answers_as
 from snellen.paths import home
 from snellen.records import Result
 from snellen.runs.journal import RUN_MANIFEST, RunManifest, journals, read_manifest
@@ -33,6 +36,7 @@ from snellen.viewing.indexing import (
     reading,
     run_stamp,
 )
+from snellen.viewing.summaries import RunDetails, RunSummary
 
 T = TypeVar("T")
 REST = 10
@@ -52,7 +56,7 @@ class ShownRun(Struct, frozen=True):
     id: int = -1
     """In the index; -1 before it is indexed."""
     fault: str = ""
-    headlines: tuple[Result, ...] = ()
+    summary: RunSummary = RunSummary()
     indexed: float = 0.0
     """Seconds since 1970; 0 before it is indexed."""
     seconds: float = 0.0
@@ -60,7 +64,8 @@ class ShownRun(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        return self.manifest.model if self.manifest else self.name
+        """Its model, without the address at which that was reached."""
+        return answers_as(self.manifest.model).split("@/")[0] if self.manifest else self.name
 
 
 class RunLibrary:
@@ -94,7 +99,7 @@ class RunLibrary:
         """The runs that are there now, the latest first."""
         folders = find_runs(self.roots)
         with self._connection() as connection:
-            rows = connection.execute("SELECT folder, id, fault, headlines, indexed, seconds, stamp FROM run")
+            rows = connection.execute("SELECT folder, id, fault, summary, indexed, seconds, stamp FROM run")
             indexed = {folder: _Row(*row) for folder, *row in rows}
         self._forget_if_changed(sorted((row.id, row.indexed) for row in indexed.values()))
         named_folders = zip(run_names(folders), folders, strict=True)
@@ -155,6 +160,11 @@ class RunLibrary:
             ("selection", chosen.selection), lambda: array("q", (row[0] for row in self.rows(query, *values)))
         )
 
+    def details(self, run: ShownRun) -> RunDetails:
+        """What the index has for the page of one run."""
+        rows = self.rows("SELECT details FROM run WHERE id = ?", run.id)
+        return msgspec.json.decode(rows[0][0], type=RunDetails) if rows else RunDetails()
+
     def once(self, name: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, kept under a name until the index changes: turning a page costs nothing."""
         with self._reading:
@@ -189,8 +199,13 @@ def _manifests(root: Path) -> Iterator[Path]:
     manifest = root / RUN_MANIFEST
     if manifest.is_file():
         yield manifest
-    elif root.is_dir():
-        yield from (path for path in sorted(root.rglob(RUN_MANIFEST)) if journals(path.parent) or _is_run(path))
+        return
+    for place, folders, names in os.walk(root):
+        manifest = Path(place, RUN_MANIFEST)
+        if RUN_MANIFEST in names and (journals(manifest.parent) or _is_run(manifest)):
+            folders.clear()  # what a run keeps is its own
+            yield manifest
+        folders.sort()
 
 
 def _is_run(manifest: Path) -> bool:
@@ -215,15 +230,21 @@ def run_names(folders: Sequence[Path]) -> list[str]:
     return names
 
 
+@lru_cache(maxsize=4096)
+def _manifest_at(folder: Path, changed: int) -> RunManifest:
+    """The manifest as it is since it changed last."""
+    return read_manifest(folder)
+
+
 def _shown(name: str, folder: Path, row: _Row | None) -> ShownRun:
     try:
-        manifest = read_manifest(folder)
-    except SnellenError as error:
+        manifest = _manifest_at(folder, (folder / RUN_MANIFEST).stat().st_mtime_ns)
+    except (OSError, SnellenError) as error:
         return ShownRun(name, folder, None, fault=str(error))
     if row is None:
         return ShownRun(name, folder, manifest)
-    headlines = msgspec.json.decode(row.headlines, type=tuple[Result, ...])
-    return ShownRun(name, folder, manifest, row.id, row.fault, headlines, row.indexed, row.seconds, row.stamp)
+    summary = msgspec.json.decode(row.summary, type=RunSummary)
+    return ShownRun(name, folder, manifest, row.id, row.fault, summary, row.indexed, row.seconds, row.stamp)
 
 
 class _Row(Struct, frozen=True):
@@ -231,7 +252,7 @@ class _Row(Struct, frozen=True):
 
     id: int
     fault: str
-    headlines: bytes
+    summary: bytes
     indexed: float
     seconds: float
     stamp: str
@@ -278,8 +299,8 @@ def _precedes(earlier: ShownRun, run: ShownRun) -> bool:
 
 
 def _changes(library: RunLibrary, before: ShownRun, after: ShownRun) -> Iterator[Change]:
-    was = {(row.benchmark, row.protocol, row.metric): row for row in before.headlines}
-    for row in after.headlines:
+    was = {(row.benchmark, row.protocol, row.metric): row for row in library.details(before).results}
+    for row in library.details(after).results:
         if old := was.get((row.benchmark, row.protocol, row.metric)):
             [(gained, lost_count, common)] = library.rows(_FLIPS, after.id, before.id, row.protocol, row.benchmark)
             both_runs = QuestionFilter(benchmark=row.benchmark, protocol=row.protocol)

@@ -49,7 +49,7 @@ _lines = msgspec.json.Decoder(_Line)
 
 
 class RunState(Struct, frozen=True):
-    """How far a run has come."""
+    """How far a run has come; of a finished one no more than that."""
 
     state: State
     asked: int
@@ -61,6 +61,8 @@ class RunState(Struct, frozen=True):
     total: int
     rate: float | None
     """Requests a second of late; None for a run that is not under way or was seen once."""
+    seconds_left: float | None = None
+    """At the pace of late, None where that is not known."""
 
     @property
     def failed(self) -> int:
@@ -76,7 +78,7 @@ class _Watched:
         self.failures: Counter[str] = Counter()
         self.reached: set[tuple[str, str, str]] = set()
         self.asked = 0
-        self.seen: deque[tuple[float, int]] = deque()
+        self.seen: deque[tuple[float, int, int]] = deque()
 
     def read_on(self) -> None:
         for path in journals(self.folder):
@@ -99,12 +101,16 @@ class _Watched:
             self.failures[entry.response.error.kind] += 1
         self.reached.add((entry.protocol, entry.request.benchmark, entry.request.sample_id))
 
-    def rate(self, now: float) -> float | None:
-        self.seen.append((now, self.asked))
+    def pace(self, now: float) -> tuple[float | None, float | None]:
+        """Requests a second of late, and the seconds that the rest takes at the pace of late."""
+        self.seen.append((now, self.asked, len(self.reached)))
         while self.seen[0][0] < now - RATE_OVER:
             self.seen.popleft()
-        then, asked_then = self.seen[0]
-        return (self.asked - asked_then) / (now - then) if now > then else None
+        then, asked_then, reached_then = self.seen[0]
+        if now <= then:
+            return None, None
+        reached, left = len(self.reached) - reached_then, self.total - len(self.reached)
+        return (self.asked - asked_then) / (now - then), left * (now - then) / reached if reached else None
 
 
 class Progress:
@@ -115,14 +121,20 @@ class Progress:
         self._watched: dict[Path, _Watched] = {}
 
     def of(self, folder: Path, manifest: RunManifest) -> RunState:
+        """A finished run's journals are not read: its numbers say what came of it."""
         with self._lock:
+            state = _state(folder, self._clock())
+            if state == "finished":
+                self._watched.pop(folder, None)
+                return RunState(state, 0, {}, 0, 0, None)
             watched = self._watched.get(folder)
             if watched is None or any(path.stat().st_size < watched.offsets.get(path, 0) for path in journals(folder)):
                 watched = self._watched[folder] = _Watched(folder, manifest)
             watched.read_on()
-            state = _state(folder, self._clock())
-            rate = watched.rate(self._clock()) if state == "under way" else None
-            return RunState(state, watched.asked, dict(watched.failures), len(watched.reached), watched.total, rate)
+            rate, left = watched.pace(self._clock()) if state == "under way" else (None, None)
+            return RunState(
+                state, watched.asked, dict(watched.failures), len(watched.reached), watched.total, rate, left
+            )
 
 
 def _state(folder: Path, now: float) -> State:

@@ -8,16 +8,25 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from snellen.analysis.capability import protocol_preference
 from snellen.errors import DataError
+from snellen.prompts.judge_prompts import shortened
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Answer, Exchange, ImageRef, Prediction, Sample, Score, Turn, Variant
+from snellen.report.formatting import shorten
 from snellen.report.gallery import OUTCOMES, Outcome, outcome_of
 from snellen.runs.journal import journals, read_exchange_at
+from snellen.scoring.judges.human_labels import LabelItem, label_item
 from snellen.scoring.talks import steps_in_order
+from snellen.scoring.unparsed import UnparsedReply
 from snellen.viewing.filters import PAGE, QuestionFilter
 from snellen.viewing.library import RunLibrary, ShownRun
 
+MOST_COLUMNS = 3
+"""Models that a list shows unless all are asked for."""
+LONGEST_REPLY = 120
 Column = tuple[str, str]
 """A run's name and a protocol."""
 
@@ -29,6 +38,10 @@ class Cell(Struct, frozen=True):
     reading: str
     presentations: int
     unstable: bool
+    entry: int
+    """Its id in the index."""
+    reply: str = ""
+    """The beginning of its different replies, where they are more than what was read."""
 
 
 class QuestionLine(Struct, frozen=True):
@@ -38,6 +51,7 @@ class QuestionLine(Struct, frozen=True):
     turn: int
     build: str
     sample: Sample
+    answer: Answer | None
     cells: dict[Column, Cell]
 
     @property
@@ -50,6 +64,8 @@ class QuestionList(Struct, frozen=True):
 
     lines: tuple[QuestionLine, ...]
     columns: tuple[Column, ...]
+    more_columns: int
+    """How many are not shown."""
     first: int
     """Place of the first line among all chosen, from 1."""
     total: int
@@ -66,13 +82,46 @@ def list_questions(library: RunLibrary, chosen: QuestionFilter, runs: Sequence[S
     lines = _lines(library, ids[start : start + PAGE], runs)
     present = {column for line in lines for column in line.cells}
     order = {run.name: place for place, run in enumerate(runs)}
-    columns = sorted(present, key=lambda column: (column[1], order[column[0]]))
-    column_headings = [
-        (run, protocol)
-        for run, protocol in columns
-        if run in (chosen.run or run, chosen.better, chosen.worse) and protocol == (chosen.protocol or protocol)
-    ]
-    return QuestionList(tuple(lines), tuple(column_headings), start + 1, len(ids), pages, page)
+    fitting = [column for column in present if _is_asked_for(column, chosen)]
+    columns = sorted(fitting, key=lambda column: (order[column[0]], protocol_preference(column[1])))
+    shown = columns if chosen.columns == "all" else _first_columns(columns)
+    with_replies = tuple(_with_replies(library, line, shown) for line in lines)
+    return QuestionList(with_replies, tuple(shown), len(columns) - len(shown), start + 1, len(ids), pages, page)
+
+
+def _is_asked_for(column: Column, chosen: QuestionFilter) -> bool:
+    run, protocol = column
+    compared = (chosen.better, chosen.worse)
+    runs = compared if all(compared) else (chosen.run or run,)
+    return run in runs and protocol == (chosen.protocol or protocol)
+
+
+def _first_columns(columns: Sequence[Column]) -> list[Column]:
+    """The preferred protocol of each of the first runs."""
+    by_run: dict[str, Column] = {}
+    for column in columns:
+        by_run.setdefault(column[0], column)
+    return list(by_run.values())[:MOST_COLUMNS]
+
+
+def _with_replies(library: RunLibrary, line: QuestionLine, columns: Sequence[Column]) -> QuestionLine:
+    cells = {column: line.cells[column] for column in columns if column in line.cells}
+    words = dict(
+        library.rows(
+            f"SELECT rowid, words FROM reply_words WHERE rowid IN ({', '.join('?' * len(cells))})",
+            *(cell.entry for cell in cells.values()),
+        )
+    )
+    return replace(
+        line,
+        cells={column: replace(cell, reply=_beginning(words.get(cell.entry, ""), cell.reading))
+               for column, cell in cells.items()},
+    )  # fmt: skip
+
+
+def _beginning(replies: str, reading: str) -> str:
+    reply = shorten(" / ".join(" ".join(reply.split()) for reply in replies.splitlines()), LONGEST_REPLY)
+    return "" if reply == reading else reply
 
 
 def _lines(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) -> list[QuestionLine]:
@@ -80,23 +129,30 @@ def _lines(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) ->
     marks = ", ".join("?" * len(ids))
     cells: dict[int, dict[Column, Cell]] = defaultdict(dict)
     entries = library.rows(
-        "SELECT question, run, protocol, outcome, reading, presentations, unstable FROM entry "
+        "SELECT question, run, protocol, outcome, reading, presentations, unstable, id FROM entry "
         f"WHERE question IN ({marks})",
         *ids,
     )
-    for question, run, protocol, outcome, reading, presentations, unstable in entries:
+    for question, run, protocol, outcome, reading, presentations, unstable, entry in entries:
         if run in names:
-            cells[question][names[run], protocol] = Cell(OUTCOMES[outcome], reading, presentations, bool(unstable))
+            cell = Cell(OUTCOMES[outcome], reading, presentations, bool(unstable), entry)
+            cells[question][names[run], protocol] = cell
     rows = library.rows(
-        "SELECT id, benchmark, turn, build, sample FROM question JOIN question_record ON question = id "
+        "SELECT id, benchmark, turn, build, sample, answer FROM question JOIN question_record ON question = id "
         f"WHERE id IN ({marks})",
         *ids,
     )
     lines = {
-        number: QuestionLine(benchmark, turn, build, msgspec.json.decode(sample, type=Sample), cells[number])
-        for number, benchmark, turn, build, sample in rows
+        number: QuestionLine(
+            benchmark, turn, build, msgspec.json.decode(sample, type=Sample), _answer(gold), cells[number]
+        )
+        for number, benchmark, turn, build, sample, gold in rows
     }
     return [lines[number] for number in ids if number in lines]
+
+
+def _answer(stored: bytes | None) -> Answer | None:
+    return msgspec.json.decode(stored, type=Answer) if stored else None
 
 
 class ShownPresentation(Struct, frozen=True):
@@ -105,6 +161,13 @@ class ShownPresentation(Struct, frozen=True):
     prediction: Prediction
     outcome: Outcome
     exchanges: tuple[Exchange, ...]
+
+    def to_label(self, turn: Turn) -> LabelItem | None:
+        """The reply as one to be labelled; None for one that needs no reading, or was not written."""
+        if len(self.exchanges) != 1 or not turn.options or self.exchanges[0].request.kind != "generate":
+            return None
+        text = self.exchanges[0].response.text
+        return label_item(UnparsedReply(self.prediction, turn, text)) if text and shortened(text) else None
 
 
 class ShownEntry(Struct, frozen=True):
@@ -155,7 +218,7 @@ def read_question(library: RunLibrary, number: int, runs: Sequence[ShownRun]) ->
         "FROM question JOIN question_record ON question = id WHERE id = ?",
         number,
     )
-    answer = msgspec.json.decode(gold, type=Answer) if gold else None
+    answer = _answer(gold)
     entries = tuple(entry for run in runs for entry in _entries(library, number, run, answer))
     decoded = msgspec.json.decode(sample, type=Sample)
     return QuestionPage(number, benchmark, build, turn, dimension, decoded, answer, entries)

@@ -3,7 +3,8 @@ CREATE TABLE run (
   folder TEXT NOT NULL UNIQUE,
   stamp TEXT NOT NULL,      -- what the index of this run was made from
   fault TEXT NOT NULL,      -- why it could not be scored, or nothing
-  headlines BLOB NOT NULL,  -- JSON: the results that the overview shows
+  summary BLOB NOT NULL,    -- JSON: what the table of runs shows
+  details BLOB NOT NULL,    -- JSON: what the run's own page shows besides
   indexed REAL NOT NULL,    -- seconds since 1970
   seconds REAL NOT NULL     -- what indexing took
 );

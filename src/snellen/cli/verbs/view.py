@@ -14,23 +14,26 @@ from snellen.errors import MissingExtraError
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--port", default=7878, type=click.IntRange(0, 65535), help="Port, 0 for a free one.  [7878]")
 @click.option("--open/--no-open", "opens", help="Open the page in a browser.  [no]")
-def command(runs: tuple[Path, ...], port: int, opens: bool) -> None:
-    """Show RUNS, or all runs below folders, as local pages: questions, pictures, prompts, replies, models side by side.
+@click.option("--read-only", is_flag=True, help="Keep no notes and start no runs from the pages.")
+def command(runs: tuple[Path, ...], port: int, opens: bool, read_only: bool) -> None:
+    """Show RUNS, or all runs below folders, as local pages: a table of runs, comparisons, questions with their replies.
 
-    Without RUNS, those below ./runs. Runs under way are followed as they grow, and new ones appear. Nothing is written
-    into a run; the index of the pages lies in $SNELLEN_HOME. The pages answer this machine alone; from another one,
-    forward the port: ssh -L 7878:127.0.0.1:7878 HOST.
+    Without RUNS, those below ./runs. Runs under way are followed as they grow, and new ones appear. The pages answer
+    this machine alone; from another one, forward the port: ssh -L 7878:127.0.0.1:7878 HOST. Whoever opens the address
+    that is printed may keep names, tags, notes and labels, and start, stop and resume runs.
     """
     try:
-        from snellen.viewing.application import listen, serve_pages
+        from snellen.viewing.application import serve_pages
+        from snellen.viewing.local_pages import LocalPages
+        from snellen.viewing.serving import listen
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "view", "snellen view") from None
     from snellen.viewing.library import RunLibrary
 
-    library = RunLibrary(runs or (Path("runs"),))
+    pages = LocalPages(RunLibrary(runs or (Path("runs"),)), read_only=read_only)
     listener = listen(port)
-    address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}/{f'?token={pages.secret}' if pages.secret else ''}"
     out.print(f"{address}  (Ctrl-C ends it)", soft_wrap=True)
     if opens:
         click.launch(address)
-    serve_pages(library, listener)
+    serve_pages(pages, listener)

@@ -98,10 +98,14 @@ def label_items(run: Path, only: Collection[ReplyKey] | None = None) -> Iterator
         turn = sample.rounds[request.variant.turn]
         if not turn.options:
             continue
-        unparsed = UnparsedReply(predict(exchange.protocol, turn, request, response), turn, response.text or "")
-        matching = matching_item(unparsed)
-        content = msgspec.json.encode((matching.question, matching.options, matching.labels, matching.reply))
-        yield LabelItem(hashlib.blake2b(content, digest_size=8).hexdigest(), unparsed)
+        yield label_item(UnparsedReply(predict(exchange.protocol, turn, request, response), turn, response.text or ""))
+
+
+def label_item(reply: UnparsedReply) -> LabelItem:
+    """A reply under the digest by which labels name it."""
+    matching = matching_item(reply)
+    content = msgspec.json.encode((matching.question, matching.options, matching.labels, matching.reply))
+    return LabelItem(hashlib.blake2b(content, digest_size=8).hexdigest(), reply)
 
 
 def hard_items(run: Path) -> Iterator[HardItem]:

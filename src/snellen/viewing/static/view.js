@@ -1,17 +1,18 @@
 "use strict";
-// Keyboard, and an overview that keeps up with runs under way. Every page works without it.
+// Keyboard, and pages that keep up with runs under way. Every page works without it.
 
 const root = document.querySelector("[data-root]")?.dataset.root ?? "";
-const lines = [...document.querySelectorAll(".line")];
-let at = -1;
+const lines = () => [...document.querySelectorAll(".line")];
 
-function mark(place) {
-  if (!lines.length) return;
-  lines[at]?.classList.remove("at");
-  at = Math.max(0, Math.min(place, lines.length - 1));
-  lines[at].classList.add("at");
-  lines[at].querySelector("a").focus({ preventScroll: true });
-  lines[at].scrollIntoView({ block: "nearest" });
+function move(step) {
+  const all = lines();
+  if (!all.length) return follow(step > 0 ? "next" : "prev");
+  const at = all.findIndex((line) => line.classList.contains("at"));
+  const next = all[Math.max(0, Math.min(at + step, all.length - 1))];
+  all[at]?.classList.remove("at");
+  next.classList.add("at");
+  next.querySelector("a").focus({ preventScroll: true });
+  next.scrollIntoView({ block: "nearest" });
 }
 
 function follow(rel) {
@@ -20,8 +21,8 @@ function follow(rel) {
 }
 
 const keys = {
-  j: () => (lines.length ? mark(at + 1) : follow("next")),
-  k: () => (lines.length ? mark(at - 1) : follow("prev")),
+  j: () => move(1),
+  k: () => move(-1),
   n: () => follow("next"),
   p: () => follow("prev"),
   u: () => follow("up"),
@@ -65,24 +66,21 @@ filters?.addEventListener("submit", (event) => {
 // On a small screen the questions come first.
 if (matchMedia("(max-width: 48rem)").matches) document.getElementById("more")?.removeAttribute("open");
 
-// Only what a reader has opened or closed is kept from one state of the overview to the next.
+// What is under way is asked for again; a reader who works there is not disturbed.
 async function keepUp() {
-  const shown = document.getElementById("runs");
-  if (!shown) return;
+  const live = document.getElementById("live");
+  if (!live) return;
   try {
-    const answer = await fetch(`${root}/runs`);
+    const answer = await fetch(location.href);
     if (answer.ok) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const fresh = page.getElementById("runs");
-      const now = document.getElementById("runs");
-      const folds = [...now.querySelectorAll("details")].map((one) => one.open);
-      const had = [...fresh.querySelectorAll("details")];
-      if (folds.length === had.length) had.forEach((one, i) => (one.open = folds[i]));
-      if (fresh.outerHTML !== now.outerHTML && !now.contains(document.activeElement)) now.replaceWith(fresh);
+      const fresh = page.getElementById("live");
+      const isUsed = live.contains(document.activeElement) || live.querySelector("input:checked");
+      if (fresh && fresh.outerHTML !== live.outerHTML && !isUsed) live.replaceWith(fresh);
     }
   } catch (error) {
     document.title = "Snellen (the server is gone)";
   }
-  setTimeout(keepUp, document.getElementById("runs").dataset.live === "1" ? 1500 : 8000);
+  setTimeout(keepUp, document.getElementById("live").dataset.live === "1" ? 1500 : 8000);
 }
 setTimeout(keepUp, 1000);

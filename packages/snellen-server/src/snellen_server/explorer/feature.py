@@ -85,10 +85,9 @@ async def explore_runs(request: Request, services: ServicesDep) -> Response:
     return await _page(request, services, ViewPages.overview)
 
 
-@router.get(f"{ROOT}/runs", include_in_schema=False)
-async def explore_states(request: Request, services: ServicesDep) -> Response:
-    """The part of the overview that its script asks for again."""
-    return await _made(request, services, ViewPages.runs)
+@router.get(f"{ROOT}/run", include_in_schema=False)
+async def explore_run(request: Request, services: ServicesDep) -> Response:
+    return await _page(request, services, ViewPages.run)
 
 
 @router.get(f"{ROOT}/questions", include_in_schema=False)
@@ -180,7 +179,7 @@ def _opened(folder: Path, settings: ExplorerSettings, hidden: _Hidden) -> Public
         [place for place in places if place.is_dir()], folder / f"explorer-{digest}.sqlite", shows_answers
     )
     uses = [use for run in library.runs() if run.manifest for use in run.manifest.benchmarks]
-    look = ViewLook(ROOT, "content.html", any(map(shows_answers, uses)), has_records=False, keeps_up=False)
+    look = ViewLook(ROOT, "content.html", any(map(shows_answers, uses)), is_local=False)
     return PublicRuns(library, ViewPages(library, look), look.has_answers)
 
 

@@ -1,0 +1,246 @@
+"""The pages for whoever has the runs: reports, comparisons, and what changes something.
+
+Only who opened the address that the command printed may change anything: it sets a cookie, and forms carry the same
+secret. So neither a page elsewhere nor another user of this machine writes notes or starts runs here.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from snellen.analysis.aggregate import results_of_all
+from snellen.errors import DataError
+from snellen.paths import home
+from snellen.report.page import html_report
+from snellen.report.run_view import run_views
+from snellen.scoring.judges.human_labels import LABELS, NONE, HumanLabel, read_labels, write_label
+from snellen.viewing.comparing import MOST_RUNS, compare, flips_by_protocol, read_scored
+from snellen.viewing.launching import Launcher
+from snellen.viewing.library import RunLibrary, ShownRun
+from snellen.viewing.pages import ViewPages, run_titles
+from snellen.viewing.run_notes import (
+    LONGEST_NOTE,
+    RunNote,
+    SampleNote,
+    as_tags,
+    read_sample_notes,
+    write_run_note,
+    write_sample_note,
+)
+
+Form = Mapping[str, str]
+LONGEST_FORM = 64_000
+REPORT_HEADERS = {
+    # Beside the policy in the report itself.
+    "content-security-policy": "sandbox allow-scripts allow-downloads; frame-ancestors 'self'",
+    # A sandboxed page with another value is not opened by some browsers.
+    "cross-origin-opener-policy": "unsafe-none",
+}
+
+
+class LocalPages(ViewPages):
+    """All pages of `snellen view`; with `read_only` none that changes anything."""
+
+    def __init__(self, library: RunLibrary, *, read_only: bool = False) -> None:
+        super().__init__(library)
+        self.secret = "" if read_only else secrets.token_urlsafe(24)
+        self._last_report: tuple[tuple[tuple[int, float], ...], bytes] = (), b""
+        root = library.roots[0]
+        self.launcher = Launcher(root.parent if (root / "manifest.json").exists() else root, home() / "views/started")
+
+    def routes(self) -> list[Route]:
+        changes: dict[str, Callable[[Form], str]] = {
+            "/run-note": self._keep_run_note,
+            "/note": self._keep_sample_note,
+            "/label": self._keep_label,
+            "/start": self._start,
+            "/resume": self._resume,
+            "/stop": self._stop,
+        }
+        reading = {
+            "/": self.overview, "/run": self.run, "/questions": self.questions,
+            "/question": self.question, "/exchanges.json": self.exchanges, "/compare": self.compare,
+            "/report": self.report, "/start": self.start_form, "/process": self.process,
+            "/pictures/{digest}": self.picture, "/assets/{name}": self.asset,
+        }  # fmt: skip
+        return [
+            *(Route(path, page) for path, page in reading.items()),
+            *(Route(path, self._changing(change), methods=["POST"]) for path, change in changes.items()),
+        ]
+
+    # --- who may change something --------------------------------------------------------------------------------
+
+    def overview(self, request: Request) -> Response:
+        """Whoever opens the address that the command printed gets the cookie."""
+        given = request.query_params.get("token")
+        if given is None:
+            return super().overview(request)
+        response = RedirectResponse("/", 303)
+        if self._is_secret(given):
+            response.set_cookie(_cookie(request), self.secret, httponly=True, samesite="strict")
+        return response
+
+    def about_request(self, request: Request) -> dict[str, Any]:
+        return {"token": self.secret if self._is_secret(request.cookies.get(_cookie(request), "")) else ""}
+
+    def _is_secret(self, given: str) -> bool:
+        return bool(self.secret) and hmac.compare_digest(given.encode(), self.secret.encode())
+
+    def _changing(self, change: Callable[[Form], str]) -> Callable[[Request], Any]:
+        """An endpoint that does what a form says and leads to a page, for forms of these pages alone."""
+
+        async def endpoint(request: Request) -> Response:
+            body = await request.body()
+            if len(body) > LONGEST_FORM:
+                raise HTTPException(413, "this form is too long")
+            try:
+                form = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=50))
+            except ValueError:
+                raise HTTPException(400, "this is not a form of these pages") from None
+            self._check_sender(request, form)
+            return RedirectResponse(await run_in_threadpool(change, form), 303)
+
+        return endpoint
+
+    def _check_sender(self, request: Request, form: Form) -> None:
+        origin = request.headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+            raise HTTPException(403, "this form was sent by a page elsewhere")
+        if not (self.about_request(request)["token"] and self._is_secret(form.get("token", ""))):
+            raise HTTPException(403, "to change something, open the address that `snellen view` printed")
+
+    # --- notes and labels ----------------------------------------------------------------------------------------
+
+    def _keep_run_note(self, form: Form) -> str:
+        run = self.named_run(form.get("run", ""))
+        note = RunNote(
+            "", form.get("alias", "").strip()[:80], as_tags(form.get("tags", "")), form.get("archived") == "1"
+        )
+        write_run_note(self.library.roots, run.folder, note)
+        return f"/run?{urlencode({'run': run.name})}"
+
+    def _keep_sample_note(self, form: Form) -> str:
+        run, number = self.named_run(form.get("run", "")), self.number(form)
+        [(benchmark, sample_id, turn)] = self.library.rows(
+            "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", number
+        )
+        text = form.get("text", "").strip()[:LONGEST_NOTE]
+        write_sample_note(run.folder, SampleNote(benchmark, sample_id, turn, text))
+        return _question_address(form)
+
+    def _keep_label(self, form: Form) -> str:
+        run, item = self.named_run(form.get("run", "")), form.get("item", "")
+        label = form.get("label", "") or None
+        if not re.fullmatch("[0-9a-f]{16}", item) or (label and label != NONE and len(label) > 8):
+            raise HTTPException(400, "this is not a label of a reply")
+        write_label(run.folder / LABELS, HumanLabel(item, label, "", form.get("sample", "")))
+        return _question_address(form)
+
+    def about_question(self, number: int, runs: Sequence[ShownRun]) -> dict[str, Any]:
+        """Notes by run, and labels by run and reply."""
+        [(benchmark, sample_id, turn)] = self.library.rows(
+            "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", number
+        )
+        asked = [run for run in runs if run.id >= 0]
+        notes = {run.name: read_sample_notes(run.folder).get((benchmark, sample_id, turn)) for run in asked}
+        given = {
+            (run.name, item): label.label
+            for run in asked
+            for (item, by), label in read_labels(run.folder / LABELS).items()
+            if not by
+        }
+        return {"notes": {name: note.text for name, note in notes.items() if note}, "given": given}
+
+    # --- runs under way ------------------------------------------------------------------------------------------
+
+    def start_form(self, request: Request) -> Response:
+        values = {"launches": self.launcher.all(), "folder": self.launcher.runs, **self._state(self.library.runs())}
+        return self._page(request, "start.html", values)
+
+    def process(self, request: Request) -> Response:
+        """What a process that was started here has written."""
+        launch = self.launcher.find(request.query_params.get("id", ""))
+        runs = self.library.runs()
+        named = next((run.name for run in runs if run.folder == self.launcher.runs / launch.run), "")
+        return self._page(request, "process.html", {"launch": launch, "named": named, **self._state(runs)})
+
+    def _start(self, form: Form) -> str:
+        model = form.get("model", "").strip()
+        name = form.get("name", "").strip() or _default_name(model)
+        limit = form.get("limit", "").strip()
+        if limit and not limit.isdecimal():
+            raise DataError(f"limit: {limit!r} is not a number")
+        fields: dict[str, Any] = {"models": [model] if model else [], "benchmarks": form.get("benchmarks", "").split()}
+        fields |= {"protocols": protocols} if (protocols := form.get("protocols", "").split()) else {}
+        fields |= {"limit": int(limit)} if limit else {}
+        return f"/process?id={self.launcher.start({**fields, 'name': name}).id}"
+
+    def _resume(self, form: Form) -> str:
+        run = self.named_run(form.get("run", ""))
+        if run.manifest is None:
+            raise DataError(run.fault)
+        return f"/process?id={self.launcher.resume(run.folder, run.manifest).id}"
+
+    def _stop(self, form: Form) -> str:
+        self.launcher.stop(form.get("id", ""))
+        return f"/process?{urlencode({'id': form.get('id', '')})}"
+
+    def about_run(self, run: ShownRun) -> dict[str, Any]:
+        return {"launch": self.launcher.of_run(run.folder)}
+
+    # --- reports and comparisons ---------------------------------------------------------------------------------
+
+    def report(self, request: Request) -> Response:
+        """The report of the runs that are named."""
+        runs = self._picked(request, 1)
+
+        stamps = tuple((run.id, run.indexed) for run in runs)
+        if self._last_report[0] != stamps:
+            scored = [read_scored(run) for run in runs]
+            report = html_report(run_views(scored, results_of_all(scored)))
+            self._last_report = stamps, report.encode("utf-8", "replace")
+        return Response(self._last_report[1], media_type="text/html", headers=REPORT_HEADERS)
+
+    def compare(self, request: Request) -> Response:
+        runs = self._picked(request, 2)
+        comparison = self.library.once(("compare", *(run.id for run in runs)), lambda: compare(self.library, runs))
+        values = {
+            "picked": runs,
+            "titles": run_titles(self.lines(runs)),
+            "comparison": comparison,
+            "sums": flips_by_protocol(comparison.flips),
+            **self._state(self.library.runs()),
+        }
+        return self._page(request, "compare.html", values)
+
+    def _picked(self, request: Request, least: int) -> list[ShownRun]:
+        names = list(dict.fromkeys(request.query_params.getlist("run")))
+        if not least <= len(names) <= MOST_RUNS:
+            raise HTTPException(400, f"pick {least} to {MOST_RUNS} runs in the table, then compare them")
+        return [self.named_run(name) for name in names]
+
+
+def _cookie(request: Request) -> str:
+    """Cookies are of a machine, not of a port; so each port has a name of its own."""
+    return f"snellen-view-{request.url.port or 80}"
+
+
+def _default_name(model: str) -> str:
+    return f"{re.sub('[^A-Za-z0-9.-]+', '-', model).strip('-.')[:60] or 'run'}-{time.strftime('%m%d-%H%M%S')}"
+
+
+def _question_address(form: Form) -> str:
+    place = {name: form.get(name, "") for name in ("of", "sample", "turn", "build")}
+    return f"/question?{urlencode(place)}"

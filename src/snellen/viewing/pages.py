@@ -1,0 +1,432 @@
+"""Pages that only read: the table of runs, a run, questions, one question. A server may show them to others, too."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+from jinja2 import Environment
+from msgspec import Struct
+from msgspec.structs import replace
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from snellen.analysis.capability import protocol_preference
+from snellen.errors import DataError, SnellenError
+from snellen.images import ImageStore, to_plain_file
+from snellen.metrics.declaration import SHARE
+from snellen.records import Exchange, Prediction, Result
+from snellen.report.formatting import metric_title
+from snellen.report.gallery import OUTCOMES
+from snellen.report.rendering import page_style, templates
+from snellen.report.sample_card import ShownTalk, scores_text, shown_gold, shown_options, shown_reading, shown_talk
+from snellen.viewing.clusters import failure_clusters
+from snellen.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter
+from snellen.viewing.library import RunLibrary, ShownRun, changes_of
+from snellen.viewing.progress import Progress
+from snellen.viewing.questions import (
+    find_picture,
+    find_question,
+    list_questions,
+    read_exchanges_of,
+    read_question,
+)
+from snellen.viewing.run_notes import RunNote, read_run_notes
+from snellen.viewing.run_table import COLUMNS, RunFilter, RunLine, chosen_lines
+from snellen.viewing.summaries import LetterCount, RunDetails
+from snellen.viewing.trends import trend_of
+
+PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
+ASSETS = {"view.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
+MOST_CHOICES = 500
+"""Most tags that the filter offers."""
+_DIGEST = re.compile("[0-9a-f]{64}")
+_json = msgspec.json.Encoder().encode
+
+
+def _environment(look: ViewLook) -> Environment:
+    """The templates of these pages, which import those of reports."""
+    environment = templates("snellen.viewing")
+    hidden = () if look.has_answers else (*OF_ANSWERS, *SORTS_BY_ANSWERS)
+    environment.globals |= {
+        "root": look.root,
+        "base": look.base,
+        "has_answers": look.has_answers,
+        "is_local": look.is_local,
+        "outcomes": tuple(outcome for outcome in OUTCOMES if outcome not in hidden),
+        "sorts": {name: words for name, (words, _) in SORTS.items() if name not in hidden},
+        "run_columns": {name: words for name, (words, _) in COLUMNS.items()},
+        "metric_title": metric_title,
+        "QuestionFilter": QuestionFilter,
+        "RunFilter": RunFilter,
+        "shown_talk": shown_talk if look.is_local else _talk_without_faults,
+        "shown_options": shown_options,
+        "shown_reading": shown_reading,
+        "shown_gold": shown_gold,
+        "scores_text": scores_text,
+        "chosen_label": chosen_label,
+    }
+    environment.filters["duration"] = duration
+    return environment
+
+
+def duration(seconds: float) -> str:
+    """In the largest unit of which there are two or more."""
+    minutes = seconds / 60
+    if minutes < 2:
+        return f"{seconds:.0f} s"
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+
+
+def chosen_label(prediction: Prediction) -> str:
+    """The label that the chosen option had in its presentation, or nothing."""
+    variant = prediction.variant
+    labels = dict(zip(variant.order, variant.labels, strict=False))
+    return "" if prediction.choice is None else labels.get(prediction.choice, "")
+
+
+def _talk_without_faults(exchange: Exchange) -> ShownTalk:
+    """Without the words of an error, which may name addresses and paths."""
+    error = exchange.response.error
+    if error is None:
+        return shown_talk(exchange)
+    return shown_talk(replace(exchange, response=replace(exchange.response, error=replace(error, detail=""))))
+
+
+class ViewLook(Struct, frozen=True):
+    """Where the pages stand, and what they show."""
+
+    root: str = ""
+    """Before the path of each page."""
+    base: str = "base.html"
+    """The template around their content."""
+    has_answers: bool = True
+    """Whether anything is right or wrong here: without, no filter and no order asks for it."""
+    is_local: bool = True
+    """Whether whoever has the runs looks at them: then exchanges and faults are shown as they were recorded, notes are
+    read, and a page that is asked for has what is new indexed."""
+
+
+class ViewPages:
+    """The pages of a library. Each is made of a request, in any thread; what cannot be shown is raised."""
+
+    def __init__(self, library: RunLibrary, look: ViewLook | None = None) -> None:
+        self.library, self._progress, self._look = library, Progress(), look or ViewLook()
+        self._templates = _environment(self._look)
+
+    # --- pages ---------------------------------------------------------------------------------------------------
+
+    def overview(self, request: Request) -> Response:
+        return self._page(request, "overview.html", self._overview(request))
+
+    def run(self, request: Request) -> Response:
+        """One run: how it stands, its benchmarks, its letters, its failures, and what changed."""
+        self._refresh()
+        runs = self.library.runs()
+        lines = self.lines(runs)
+        line = self._line(request, lines)
+        query = request.query_params
+        details = self.library.details(line.run)
+        protocol = query.get("protocol", "") or (line.headline.protocol if line.headline else "")
+        protocol = protocol if protocol in line.protocols else next(iter(line.protocols), "")
+        benchmarks = benchmark_lines(details, protocol)
+        if query.get("sort") == "worst":
+            benchmarks.sort(key=BenchmarkLine.badness)
+        clusters = (
+            self.library.once(
+                ("clusters", line.run.id, protocol), lambda: failure_clusters(self.library, line.run, protocol)
+            )
+            if self._look.has_answers
+            else []
+        )
+        values = {
+            "line": line,
+            "protocol": protocol,
+            "sort": query.get("sort", ""),
+            "benchmarks": benchmarks,
+            "numbers": number_table(details.results),
+            "letters": letter_shares(details.letters, protocol),
+            "clusters": clusters,
+            "trend": trend_of(line, lines),
+            "since": self.library.once(("changes", line.run.id), lambda: changes_of(self.library, line.run, runs)),
+            **self.about_run(line.run),
+            **self._state(runs),
+        }
+        values["is_live"] = values["is_indexing"] or line.state_name == "under way"
+        return self._page(request, "run.html", values)
+
+    def questions(self, request: Request) -> Response:
+        self._refresh()
+        chosen = self._chosen(request.query_params)
+        runs = self.library.runs()
+        matches = list_questions(self.library, chosen, runs)
+        choices = self.library.once("choices", lambda: self._choices(runs))
+        return self._page(
+            request,
+            "questions.html",
+            {"chosen": chosen, "found": matches, "labels": _labels(runs), "choices": choices, **self._state(runs)},
+        )
+
+    def question(self, request: Request) -> Response:
+        chosen = self._chosen({**request.query_params, "benchmark": request.query_params.get("in", "")})
+        runs = self.library.runs()
+        number = self.number(request.query_params)
+        ids = self.library.selection(chosen, runs)
+        place = ids.index(number) if number in ids else None
+        around: dict[str, Any] = {"previous": None, "next": None}
+        if place is not None:
+            near = {"previous": place - 1, "next": place + 1}
+            around |= {name: self._address(ids[at], chosen) for name, at in near.items() if 0 <= at < len(ids)}
+        return self._page(
+            request,
+            "question.html",
+            {
+                "chosen": chosen if place is None else chosen.to(page=place // PAGE + 1),
+                "page": read_question(self.library, number, runs),
+                "place": place,
+                "total": len(ids),
+                "labels": _labels(runs),
+                **around,
+                **self.about_question(number, runs),
+                **self._state(runs),
+            },
+        )
+
+    def exchanges(self, request: Request) -> Response:
+        """What was sent and what came, as recorded."""
+        run = self.named_run(request.query_params.get("run", ""))
+        exchanges = read_exchanges_of(self.library, self.number(request.query_params), run)
+        return Response(msgspec.json.format(_json(exchanges), indent=1), media_type="application/json")
+
+    def picture(self, request: Request) -> Response:
+        digest = request.path_params["digest"]
+        if not _DIGEST.fullmatch(digest):
+            raise HTTPException(404, "no picture has this name")
+        folder, image = find_picture(self.library, digest)
+        media_type, content = to_plain_file(image, ImageStore(folder / "images").read(image))
+        headers = {"cache-control": "private, max-age=31536000, immutable"}
+        is_picture = media_type in PICTURES
+        return Response(content, media_type=media_type if is_picture else "application/octet-stream", headers=headers)
+
+    @staticmethod
+    def asset(request: Request) -> Response:
+        """A file beside the pages: `view.css`, `view.js`, `icon.svg`, and `report.css`, the style of reports."""
+        name = request.path_params["name"]
+        if name == "report.css":
+            return Response(page_style(), media_type="text/css")
+        if name not in ASSETS:
+            raise HTTPException(404, "no file has this name")
+        return Response(files("snellen.viewing").joinpath("static", name).read_text("utf-8"), media_type=ASSETS[name])
+
+    def not_there(self, request: Request, error: Exception) -> Response:
+        code = error.status_code if isinstance(error, HTTPException) else 404 if isinstance(error, DataError) else 500
+        detail = error.detail if isinstance(error, HTTPException) else str(error)
+        values = {"code": code, "detail": detail, **self._state(self.library.runs())}
+        return self._page(request, "fault.html", values, code)
+
+    # --- what they show ------------------------------------------------------------------------------------------
+
+    def about_request(self, request: Request) -> dict[str, Any]:
+        """What pages that may change something know of whoever asks: the token that a form sends back."""
+        return {"token": ""}
+
+    def about_run(self, run: ShownRun) -> dict[str, Any]:
+        """What such pages know of a run besides: the process that works on it, where they started one."""
+        return {"launch": None}
+
+    def about_question(self, number: int, runs: Sequence[ShownRun]) -> dict[str, Any]:
+        """What pages that may change something show of a question besides."""
+        return {"notes": {}, "given": {}}
+
+    def lines(self, runs: Sequence[ShownRun]) -> list[RunLine]:
+        """The rows of the table of runs."""
+        notes = read_run_notes(self.library.roots) if self._look.is_local else {}
+        lines = []
+        for run in runs:
+            state = None
+            # What it raises is the run's fault, which is shown when indexing has found it too.
+            with suppress(SnellenError):
+                if run.manifest is not None and not run.fault:
+                    state = self._progress.of(run.folder, run.manifest)
+            lines.append(RunLine(run, notes.get(run.folder, RunNote("")), state))
+        return lines
+
+    def named_run(self, name: str) -> ShownRun:
+        run = next((run for run in self.library.runs() if run.name == name), None)
+        if run is None:
+            raise HTTPException(404, "no run of this name is shown here")
+        return run
+
+    def number(self, query: Mapping[str, Any]) -> int:
+        """The id of the question that an address or a form names."""
+        turn = str(query.get("turn", "0"))
+        number = None
+        if turn.isdecimal() and len(turn) < 9:
+            place = str(query.get("of", "")), str(query.get("sample", "")), int(turn), str(query.get("build", ""))
+            number = find_question(self.library, *place)
+        if number is None:
+            raise HTTPException(404, "no question of this name is in the runs that are shown here")
+        return number
+
+    def _page(self, request: Request, template: str, values: Mapping[str, Any], code: int = 200) -> Response:
+        content = {**self.about_request(request), **values}
+        return HTMLResponse(self._templates.get_template(template).render(content), code)
+
+    def _refresh(self) -> None:
+        if self._look.is_local:
+            self.library.refresh_in_background()
+
+    def _chosen(self, query: Mapping[str, str]) -> QuestionFilter:
+        chosen = QuestionFilter.from_query(query)
+        return chosen if self._look.has_answers else chosen.without_answers()
+
+    def _line(self, request: Request, lines: Sequence[RunLine]) -> RunLine:
+        name = request.query_params.get("run", "")
+        line = next((line for line in lines if line.run.name == name), None)
+        if line is None:
+            raise HTTPException(404, "no run of this name is shown here")
+        return line
+
+    def _overview(self, request: Request) -> dict[str, Any]:
+        self._refresh()
+        runs = self.library.runs()
+        lines = self.lines(runs)
+        chosen = RunFilter.from_query(request.query_params)
+        return {
+            "chosen": chosen,
+            "lines": chosen_lines(lines, chosen),
+            "total": len(lines),
+            "tags": sorted({tag for line in lines for tag in line.note.tags}),
+            "archived": sum(line.note.archived for line in lines),
+            "questions": self.library.once(
+                "questions", lambda: self.library.rows("SELECT count(*) FROM question")[0][0]
+            ),
+            **self._state(runs),
+            "is_live": self.library.is_behind(runs) or any(line.state_name == "under way" for line in lines),
+        }
+
+    def _state(self, runs: Sequence[ShownRun]) -> dict[str, Any]:
+        """What every page says of the index."""
+        return {"fault": self.library.fault, "is_indexing": self.library.is_behind(runs)}
+
+    def _choices(self, runs: Sequence[ShownRun]) -> dict[str, list[tuple[str, str]]]:
+        """What each list of the filter offers: values and their words."""
+
+        def of(query: str, *values: object) -> list[tuple[str, str]]:
+            return [(value, value) for (value,) in self.library.rows(query, *values)]
+
+        labels = _labels(runs)
+        return {
+            "benchmark": of("SELECT DISTINCT benchmark FROM question ORDER BY 1"),
+            "dimension": of("SELECT DISTINCT dimension FROM question WHERE dimension != '' ORDER BY 1"),
+            "tag": of("SELECT DISTINCT tag FROM tag ORDER BY 1 LIMIT ?", MOST_CHOICES),
+            "run": [(run.name, labels[run.name]) for run in runs if run.id >= 0],
+            "protocol": of("SELECT DISTINCT protocol FROM entry ORDER BY 1"),
+        }
+
+    def _address(self, number: int, chosen: QuestionFilter) -> str:
+        [(benchmark, sample_id, turn, build)] = self.library.rows(
+            "SELECT benchmark, sample_id, turn, build FROM question WHERE id = ?", number
+        )
+        return chosen.question_address(benchmark, sample_id, turn, build)
+
+
+def run_titles(lines: Sequence[RunLine]) -> dict[str, str]:
+    """What people call each run, by name."""
+    return {line.run.name: line.title for line in lines}
+
+
+def _labels(runs: Sequence[ShownRun]) -> dict[str, str]:
+    """What to call each run: its model, with its name where several runs share the model."""
+    models = [run.label for run in runs]
+    return {run.name: f"{run.label} ({run.name})" if models.count(run.label) > 1 else run.label for run in runs}
+
+
+# --- numbers of a run ------------------------------------------------------------------------------------------------
+
+
+Place = tuple[str, str]
+"""Benchmark and protocol."""
+
+
+class NumberTable(Struct, frozen=True):
+    metrics: tuple[str, ...]
+    """Those that have a value somewhere, in the order of the results."""
+    rows: tuple[tuple[Place, dict[str, Result]], ...]
+    """Results by metric."""
+
+
+def number_table(results: Sequence[Result]) -> NumberTable:
+    """A row for each benchmark and protocol."""
+    rows: dict[Place, dict[str, Result]] = defaultdict(dict)
+    for row in results:
+        rows[row.benchmark, row.protocol][row.metric] = row
+    valued = dict.fromkeys(row.metric for row in results if row.estimate.value is not None)
+    return NumberTable(tuple(valued), tuple(rows.items()))
+
+
+class BenchmarkLine(Struct, frozen=True):
+    """A benchmark on a run's page, under one protocol."""
+
+    benchmark: str
+    headline: Result
+    outcomes: dict[str, int]
+
+    def badness(self) -> tuple[bool, float]:
+        """Sorts shares from the lowest on, then all else."""
+        value, unit = self.headline.estimate.value, self.headline.unit
+        is_share = value is not None and unit == SHARE and self.headline.better == "higher"
+        return not is_share, value if is_share and value is not None else 0.0
+
+
+def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
+    """By its first headline metric each; by another protocol where this one did not ask it."""
+    results: dict[str, list[Result]] = defaultdict(list)
+    for row in details.results:
+        results[row.benchmark].append(row)
+    lines = []
+    for benchmark, rows in results.items():
+        metrics = details.headlines[benchmark]
+        leading = [row for row in rows if row.metric in metrics] or rows
+        leading.sort(
+            key=lambda row: (
+                row.protocol != protocol,
+                protocol_preference(row.protocol),
+                metrics.index(row.metric) if row.metric in metrics else len(metrics),
+            )
+        )
+        outcomes = details.outcomes.get(benchmark, {}).get(leading[0].protocol, {})
+        lines.append(BenchmarkLine(benchmark, leading[0], outcomes))
+    return lines
+
+
+class LetterShare(Struct, frozen=True):
+    """How often a label was chosen, and how often it stood before the correct option, as shares."""
+
+    label: str
+    chosen: int
+    chosen_share: float
+    correct_share: float | None
+    """None where answers are hidden."""
+
+
+def letter_shares(letters: Sequence[LetterCount], protocol: str) -> list[LetterShare]:
+    """Of the replies under a protocol that name a label, over all benchmarks."""
+    chosen: dict[str, int] = defaultdict(int)
+    correct: dict[str, int] = defaultdict(int)
+    for count in letters:
+        if count.protocol == protocol:
+            chosen[count.label] += count.chosen
+            correct[count.label] += count.correct
+    total, total_correct = sum(chosen.values()), sum(correct.values())
+    return [
+        LetterShare(label, n, n / total, correct[label] / total_correct if total_correct else None)
+        for label, n in sorted(chosen.items())
+        if total
+    ]

@@ -1,0 +1,134 @@
+"""The table of runs: which are shown, in which order, and what a row says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from snellen.viewing.library import ShownRun
+from snellen.viewing.progress import RunState
+from snellen.viewing.run_notes import RunNote
+from snellen.viewing.summaries import Headline
+
+
+class RunFilter(Struct, frozen=True):
+    """Which runs are listed, in which order."""
+
+    q: str = ""
+    """Words that all occur in a run's name, alias, model, benchmarks, protocols or tags."""
+    tag: str = ""
+    archived: bool = False
+    """Whether runs that were put away are listed, too."""
+    sort: str = "-started"
+    """A column; with `-` before it, the largest or latest first."""
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> RunFilter:
+        sort = query.get("sort", "")
+        return cls(
+            q=query.get("q", "")[:200],
+            tag=query.get("tag", "")[:40],
+            archived=query.get("archived") == "1",
+            sort=sort if sort.removeprefix("-") in COLUMNS else cls().sort,
+        )
+
+    @property
+    def query(self) -> str:
+        """For an address, `?` included; empty for the defaults."""
+        default = asdict(RunFilter())
+        settings = {name: value for name, value in asdict(self).items() if value != default[name]}
+        query = urlencode({name: int(value) if isinstance(value, bool) else value for name, value in settings.items()})
+        return f"?{query}" if query else ""
+
+    def sorted_by(self, column: str) -> RunFilter:
+        """By a column; by one that orders already, the other way round."""
+        descending = self.sort == column if self.sort.removeprefix("-") == column else column in LARGEST_FIRST
+        return replace(self, sort=f"-{column}" if descending else column)
+
+    def direction(self, column: str) -> str:
+        """As `aria-sort` says it."""
+        if self.sort.removeprefix("-") != column:
+            return "none"
+        return "descending" if self.sort.startswith("-") else "ascending"
+
+
+class RunLine(Struct, frozen=True):
+    """A row of the table."""
+
+    run: ShownRun
+    note: RunNote
+    state: RunState | None
+
+    @property
+    def headline(self) -> Headline | None:
+        return self.run.summary.headline
+
+    @property
+    def title(self) -> str:
+        return self.note.alias or self.run.name
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        return tuple(use.name for use in self.run.manifest.benchmarks) if self.run.manifest else ()
+
+    @property
+    def benchmark_words(self) -> str:
+        """One name, or what several have in common with their number."""
+        families = dict.fromkeys(name.split("/")[0] for name in self.benchmarks)
+        if len(self.benchmarks) < 2:
+            return "".join(self.benchmarks)
+        return f"{', '.join(list(families)[:3])}{' …' if len(families) > 3 else ''} ({len(self.benchmarks)})"
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        return self.run.manifest.protocols if self.run.manifest else ()
+
+    @property
+    def started(self) -> str:
+        return self.run.manifest.started if self.run.manifest else ""
+
+    @property
+    def state_name(self) -> str:
+        return "fault" if self.run.fault else self.state.state if self.state else "waiting"
+
+    @property
+    def text(self) -> str:
+        parts = (self.run.name, self.note.alias, self.run.label, *self.benchmarks, *self.protocols, *self.note.tags)
+        return " ".join(parts).casefold()
+
+    def count(self, outcome: str) -> int:
+        """Questions with this outcome, each counted once per protocol."""
+        return sum(counts.get(outcome, 0) for counts in self.run.summary.outcomes.values())
+
+
+COLUMNS: dict[str, tuple[str, Callable[[RunLine], Any]]] = {
+    "name": ("run", lambda line: line.title.casefold()),
+    "model": ("model", lambda line: line.run.label.casefold()),
+    "benchmarks": ("benchmarks", lambda line: line.benchmark_words),
+    "protocol": ("protocol", lambda line: line.protocols),
+    "headline": ("headline", lambda line: (line.headline is not None, line.headline and line.headline.estimate.value)),
+    "n": ("questions", lambda line: line.headline.estimate.n if line.headline else 0),
+    "unparsed": ("unparsed", lambda line: line.count("unparsed")),
+    "errors": ("errors", lambda line: line.count("error")),
+    "started": ("started", lambda line: line.started),
+    "state": ("state", lambda line: line.state_name),
+}
+"""Name -> its heading, and what rows are ordered by."""
+LARGEST_FIRST = ("headline", "n", "unparsed", "errors", "started")
+
+
+def chosen_lines(lines: Iterable[RunLine], chosen: RunFilter) -> list[RunLine]:
+    words = chosen.q.casefold().split()
+    fitting = [
+        line
+        for line in lines
+        if all(word in line.text for word in words)
+        and (chosen.tag in line.note.tags or not chosen.tag)
+        and (chosen.archived or not line.note.archived)
+    ]
+    _, key = COLUMNS[chosen.sort.removeprefix("-")]
+    return sorted(fitting, key=key, reverse=chosen.sort.startswith("-"))

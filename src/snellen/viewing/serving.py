@@ -1,0 +1,64 @@
+"""What every answer carries so that no page elsewhere has power over these, and the socket on loopback."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from snellen.errors import StoreError
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "frame-src 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",  # with none at all a browser sends forms with the origin "null"
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class SecurityHeaders:
+    """Middleware: every answer has `HEADERS` and `others`, unless it sets one of them itself."""
+
+    def __init__(self, app: ASGIApp, more_headers: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.app = app
+        self._headers = [(name.encode(), value.encode()) for name, value in {**HEADERS, **more_headers}.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own_names = {name for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *(header for header in self._headers if header[0] not in own_names),
+                ]
+            await send(message)
+
+        await self.app(scope, receive, with_headers)
+
+
+LOOPBACK = "127.0.0.1"
+
+
+def listen(port: int, host: str = LOOPBACK) -> socket.socket:
+    """A socket on a port, 0 for a free one, of this machine alone unless a host is given. Raises StoreError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Said to be TCP, which asyncio wants to know before it sends small answers at once (TCP_NODELAY).
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        other = "another port with --port, or 0" if host == LOOPBACK else "others with --host and --port"
+        raise StoreError(f"port {port} of {host} cannot be used ({error.strerror}); choose {other}") from None
+    listener.listen(1024)
+    return listener

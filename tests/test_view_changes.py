@@ -1,0 +1,261 @@
+"""What `snellen view` lets its owner do: compare, keep names, notes and labels, start, stop and resume runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Callable, Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import small
+import snellen as sn
+from snellen.benchmark import Benchmark
+from snellen.records import Request
+from snellen.scoring.judges.human_labels import agreement_study, hard_items, people_of, read_labels
+
+pytest.importorskip("starlette", reason="waits for starlette")
+pytest.importorskip("uvicorn", reason="waits for uvicorn")
+
+from snellen.viewing.launching import as_toml
+from snellen.viewing.run_notes import RUN_NOTES, read_run_notes
+from view_runs import Replying, serving, until
+
+QUESTIONS = 24
+
+
+def half(request: Request) -> int:
+    """Every second question right; every sixth reply cannot be read."""
+    number = int(request.sample_id[1:])
+    return -1 if number % 6 == 5 else (number + number % 2) % 4
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    rows = small.rows(QUESTIONS, pictures=QUESTIONS)
+    for number, row in enumerate(rows):
+        row["tag_level"] = "hard" if number % 2 else "easy"
+    made: Benchmark = small.built(rows, tmp_path / "made", name="animals")
+    models: list[tuple[str, Any]] = [
+        ("half", Replying("half", half)),
+        ("letter", "snellen:always-a"),
+        ("perfect", "snellen:oracle"),
+    ]
+    for name, model in models:
+        sn.evaluate(model, str(made.folder), "vanilla", runs=tmp_path / "runs", name=name)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def client(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.Client]:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    with serving(runs, index=tmp_path / "index.sqlite", may_change=True) as client:
+        yield client
+
+
+def send(client: httpx.Client, path: str, **fields: str) -> httpx.Response:
+    return client.post(path, data={"token": client.headers["token"], **fields}, follow_redirects=True)
+
+
+def names_in(page: str) -> list[str]:
+    return re.findall(r'name="run" value="([^"]*)"', page)
+
+
+# --- the table of runs -------------------------------------------------------------------------------------------
+
+
+def test_the_table_is_sorted_by_its_heads_and_back(client: httpx.Client) -> None:
+    best_first = client.get("/?sort=-headline").text
+    assert names_in(best_first) == ["perfect", "half", "letter"]
+    assert 'aria-sort="descending"' in best_first and 'href="/?sort=headline"' in best_first
+    assert names_in(client.get("/?sort=headline").text) == ["letter", "half", "perfect"]
+    assert names_in(client.get("/?sort=name").text) == ["half", "letter", "perfect"]
+    assert names_in(client.get("/?sort=nothing").text) == names_in(client.get("/").text)
+
+
+def test_runs_are_found_by_words_of_their_model_name_and_tags(client: httpx.Client) -> None:
+    assert names_in(client.get("/?q=ALWAYS+animals").text) == ["letter"]
+    assert "No run fits" in client.get("/?q=always+oracle").text
+
+
+def test_names_tags_and_archive_are_kept_beside_the_runs(client: httpx.Client, runs: Path) -> None:
+    page = send(client, "/run-note", run="half", alias="The one half", tags="baseline, <b>new</b> baseline").text
+    assert "<h1><bdi>The one half</bdi></h1>" in page and "<b>new" not in page
+    send(client, "/run-note", run="letter", archived="1")
+    assert names_in(client.get("/?tag=baseline").text) == ["half"] and "The one half" in client.get("/").text
+    assert "letter" not in names_in(client.get("/").text)
+    assert "letter" in names_in(client.get("/?archived=1").text)
+    lines = (runs / RUN_NOTES).read_text().splitlines()
+    assert [json.loads(line)["run"] for line in lines] == ["half", "letter"]
+    send(client, "/run-note", run="letter")
+    assert "letter" in names_in(client.get("/").text)
+    assert len((runs / RUN_NOTES).read_text().splitlines()) == 3, "the file only grows"
+    note = read_run_notes([runs])[runs / "half"]
+    assert note.tags == ("baseline", "<b>new</b>")
+
+
+def test_a_note_that_cannot_be_read_is_named(client: httpx.Client, runs: Path) -> None:
+    (runs / RUN_NOTES).write_text('{"run":"half"}\nnot json\n')
+    answer = client.get("/")
+    assert answer.status_code == 500 and f"{RUN_NOTES}:2: not a note" in answer.text
+
+
+# --- a run and a comparison --------------------------------------------------------------------------------------
+
+
+def test_a_runs_page_leads_to_its_failures(client: httpx.Client) -> None:
+    page = client.get("/run?run=half").text
+    links = re.findall(r'<a href="([^"]*)">(\d+)(?: of (\d+))?</a> <bdi>([^<]*)</bdi>', page)
+    by_words = {words: (unescape(link), int(count), total) for link, count, total, words in links}
+    assert by_words["level=hard"][1:] == (8, "12")
+    for link, count, _ in by_words.values():
+        assert f" of {count} questions" in client.get(link).text, link
+    assert by_words["refused"][1] == 4, "why replies were unparsed"
+
+
+def test_letters_are_those_of_the_replies(client: httpx.Client) -> None:
+    page = client.get("/run?run=letter").text
+    letters = page[page.index('id="letters"') :]
+    assert re.findall(r'<th scope="row">(\w)</th>', letters[: letters.index("</table>")])[0] == "A"
+    assert "100.0%" in letters and f'<td class="num">{QUESTIONS}</td>' in letters and "+75.0" in letters
+
+
+def test_a_comparison_says_what_snellen_compare_says(client: httpx.Client, runs: Path) -> None:
+    scored = [run for name in ("perfect", "half") for run in sn.score(runs / name).runs]
+    comparison = sn.Results(scored).compare(resamples=0)
+    [difference] = [one for one in comparison.differences if one.benchmark == "animals"]
+    page = client.get("/compare?run=perfect&run=half").text
+    assert difference.difference.value is not None
+    assert f"{100 * difference.difference.value:+.1f} points of accuracy" in page
+    assert "more than chance explains" in page
+    link, count = re.findall(r'href="(/questions\?[^"]*)">(\d+)</a>', page)[0]
+    assert int(count) == difference.only_first
+    found = client.get(unescape(link)).text
+    assert f" of {count} questions" in found
+    assert found.count("<bdi>perfect</bdi>") + found.count("snellen:oracle") and "always-a</bdi><br>" not in found
+
+
+def test_one_run_is_not_compared_and_a_strange_one_is_not_there(client: httpx.Client) -> None:
+    assert client.get("/compare?run=half").status_code == 400
+    assert client.get("/compare?run=half&run=../half").status_code == 404
+
+
+def test_the_report_is_served_with_its_own_policy_and_may_be_framed_here_alone(client: httpx.Client) -> None:
+    answer = client.get("/report?run=half")
+    policy = answer.headers["content-security-policy"]
+    assert "frame-ancestors 'self'" in policy and "allow-same-origin" not in policy
+    assert "Snellen report" in answer.text and "Content-Security-Policy" in answer.text
+    assert 'src="/report?run=half"' in client.get("/run?run=half").text
+
+
+# --- notes and labels --------------------------------------------------------------------------------------------
+
+PLACE = {"of": "animals", "sample": "q005", "turn": "0", "build": ""}
+
+
+def test_a_label_is_one_of_snellen_agree(client: httpx.Client, runs: Path) -> None:
+    page = client.get("/question", params=PLACE).text
+    forms = re.findall(r'<form class="label-reply".*?</form>', page, re.S)
+    [form] = [form for form in forms if 'name="run" value="half"' in form]
+    fields = dict(re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form))
+    page = send(client, "/label", **{**fields, "label": "B"}).text
+    assert 'value="B" aria-pressed="true"' in page
+    items = list(hard_items(runs / "half"))
+    [(item, readings)] = people_of(items, read_labels(runs / "half" / "labels.jsonl")).items()
+    assert item == fields["item"] and readings == [1]
+    rows, _ = agreement_study(runs / "half")
+    assert {row.reader: row.n for row in rows}["standard"] == 1
+    send(client, "/label", **{**fields, "label": ""})
+    assert read_labels(runs / "half" / "labels.jsonl") == {}
+
+
+def test_a_note_on_a_sample_is_kept_in_the_run(client: httpx.Client, runs: Path) -> None:
+    page = send(client, "/note", run="half", text="The picture is <b>blurred</b>.", **PLACE).text
+    assert "The picture is &lt;b&gt;blurred&lt;/b&gt;." in page
+    [line] = (runs / "half" / "notes.jsonl").read_text().splitlines()
+    assert json.loads(line) == {"benchmark": "animals", "sample_id": "q005", "text": "The picture is <b>blurred</b>."}
+
+
+# --- runs that are started ---------------------------------------------------------------------------------------
+
+
+def test_a_run_is_started_stopped_and_resumed_from_the_page(
+    client: httpx.Client, runs: Path, make: Callable[..., Benchmark]
+) -> None:
+    benchmark = make(small.rows(6), name="new")
+    fields = {"model": "snellen:always-a", "benchmarks": str(benchmark.folder), "protocols": "vanilla", "limit": "4"}
+    page = send(client, "/start", **fields, name="fresh")
+    process = str(page.url)
+    assert "<h1><bdi>fresh</bdi></h1>" in page.text
+    until(lambda: "ended with 0" in client.get(process).text, 120)
+    assert (runs / "fresh" / "results.json").exists()
+    until(lambda: "fresh" in names_in(client.get("/").text))
+    journal = runs / "fresh" / "journal-0.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:2]))
+    resumed = send(client, "/resume", run="fresh")
+    until(lambda: "ended with 0" in client.get(str(resumed.url)).text, 120)
+    assert len(journal.read_bytes().splitlines()) == 4
+    assert send(client, "/stop", id=str(resumed.url.params["id"])).status_code == 200, "it has ended already"
+
+
+def test_stopping_is_as_ctrl_c_would_be(client: httpx.Client, runs: Path, make: Callable[..., Benchmark]) -> None:
+    benchmark = make(small.rows(6), name="slow")
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes requests and never answers
+        model = f"openai:silent@http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        page = send(client, "/start", model=model, benchmarks=str(benchmark.folder), protocols="vanilla", name="slow")
+        process = str(page.url)
+        until(lambda: (runs / "slow" / "manifest.json").exists() or "ended" in client.get(process).text, 120)
+        assert ">Stop</button>" in client.get("/run?run=slow").text
+        send(client, "/stop", id=str(page.url.params["id"]))
+        until(lambda: "ended with" in client.get(process).text, 60)
+    assert "ended with 0" not in client.get(process).text
+
+
+def test_a_form_that_asks_for_nothing_that_can_be_run_is_refused(client: httpx.Client, runs: Path) -> None:
+    before = sorted(runs.iterdir())
+    for fields in ({"model": "", "benchmarks": "x"}, {"model": "m", "benchmarks": "x", "name": "../x"},
+                   {"model": "m", "benchmarks": "x", "limit": "many"}):  # fmt: skip
+        assert send(client, "/start", **fields).status_code == 404
+    assert sorted(runs.iterdir()) == before
+
+
+def test_fields_become_toml() -> None:
+    import tomllib
+
+    fields = {"models": ['a "b"'], "limit": 3, "roles": {"q": "m"}, "temperature": 0.5, "report": False}
+    assert tomllib.loads(as_toml(fields)) == fields
+
+
+# --- who may change something ------------------------------------------------------------------------------------
+
+CHANGES = ("/run-note", "/note", "/label", "/start", "/resume", "/stop")
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_nobody_changes_anything_without_the_secret_and_the_cookie(client: httpx.Client, path: str) -> None:
+    token = client.headers["token"]
+    address = str(client.base_url)
+    given = {"token": token, "run": "half", "model": "m", "benchmarks": "b"}
+    with httpx.Client(base_url=address) as stranger:
+        assert stranger.post(path, data=given).status_code == 403, "no cookie"
+        assert token not in stranger.get("/").text and token not in stranger.get("/run?run=half").text
+    assert client.post(path, data={**given, "token": "wrong"}).status_code == 403
+    assert client.post(path, data=given, headers={"origin": "http://evil.example"}).status_code == 403
+    assert client.post(path, data=given, headers={"origin": "null"}).status_code == 403
+    assert client.post(path, data=given, headers={"host": "evil.example"}).status_code == 400
+    assert client.get(path).status_code in (200, 405)
+
+
+def test_a_wrong_secret_gives_no_cookie_and_read_only_has_none(runs: Path, tmp_path: Path) -> None:
+    from snellen.viewing.library import RunLibrary
+    from snellen.viewing.local_pages import LocalPages
+
+    with serving(runs, index=tmp_path / "other.sqlite") as client:
+        assert not client.get("/?token=guess").cookies and not client.get("/?token=").cookies
+        assert "Start a run" not in client.get("/").text
+    assert LocalPages(RunLibrary([runs], tmp_path / "third.sqlite"), read_only=True).secret == ""
