@@ -27,6 +27,7 @@ _VERBS: dict[str, dict[str, str]] = {
     "Benchmarks": {
         "list": "Show benchmarks, suites, studies, models, protocols, metrics, model cards or fetched data.",
         "build": "Make a benchmark from its source, or from your own questions.",
+        "reform": "Make closed questions from annotations: classes, boxes, captions, answers, texts.",
         "init": "Start a benchmark of your own from questions and pictures.",
         "verify": "Compare official files with the paper's tables, or places on the network with what is known.",
         "import": "Make benchmarks from data published in another form.",
