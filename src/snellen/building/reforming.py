@@ -90,10 +90,11 @@ def reform_annotations(
     distractors: str = "",
     sample: Sampling | None = None,
     seed: int = 0,
-    facts: EntryFacts = EntryFacts(),
+    facts: EntryFacts | None = None,
 ) -> Reformed:
     """The entry for a folder of classes, a COCO file or a table. Raises DataError where the annotations are not
     recognised or no type of question fits them, and UnknownNameError for a type or source that does not exist."""
+    facts = facts or EntryFacts()
     parse_sources(distractors)
     question_types(tuple({"type": name} for name in ask))
     recognised = recognised_annotations(target, pictures)

@@ -67,14 +67,8 @@ class AnnotatedSource:
         return self._sizes[picture.id]
 
     def rng(self, *names: str) -> random.Random:
-        """A generator for a purpose and a picture."""
+        """A generator for a type of questions and a picture."""
         return rng_for("annotations", *names, self._seed)
-
-    def some(self, items: Sequence[ItemT], most: int, *names: str) -> list[ItemT]:
-        """At most so many of the items, drawn at random, in their order; 0 for all."""
-        if not most or len(items) <= most:
-            return list(items)
-        return [items[place] for place in sorted(self.rng("some", *names).sample(range(len(items)), most))]
 
     @cached_property
     def labels(self) -> Pool:
@@ -149,6 +143,13 @@ class QuestionType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
         """The questions of a picture that fits, and what is left out of it."""
         raise NotImplementedError
+
+
+def some(items: Sequence[ItemT], most: int, rng: random.Random) -> list[ItemT]:
+    """At most so many of the items, drawn at random, in their order; 0 for all."""
+    if not most or len(items) <= most:
+        return list(items)
+    return [items[place] for place in sorted(rng.sample(range(len(items)), most))]
 
 
 def choice(

@@ -12,6 +12,7 @@ from snellen.readers.question_types.declaration import (
     attributes_in,
     choice,
     single_objects,
+    some,
 )
 from snellen.readers.wording import worded
 
@@ -43,20 +44,19 @@ class AttributeQuestions(QuestionType, frozen=True):
         return any(self.of in ("", attribute) for attributes in attributes_in(picture) for attribute in attributes)
 
     def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
-        formed = [
-            self._formed(attribute, value, "", source)
-            for attribute, value in picture.attributes.items()
-            if self.of in ("", attribute)
+        askable = [
+            (attribute, value, "") for attribute, value in picture.attributes.items() if self.of in ("", attribute)
         ]
         single = single_objects(picture)
         for thing in picture.objects:
             for attribute, value in thing.attributes.items():
                 if self.of in ("", attribute):
                     if thing.name in single:
-                        formed.append(self._formed(attribute, value, thing.name, source))
+                        askable.append((attribute, value, thing.name))
                     else:
                         yield Exclusion("several objects of the name, so that it does not say which is meant")
-        yield from source.some(formed, self.most, "attribute", picture.id)
+        for chosen in some(askable, self.most, source.rng("attribute", picture.id)):
+            yield self._formed(*chosen, source)
 
     def _formed(self, attribute: str, value: str, name: str, source: AnnotatedSource) -> FormedQuestion:
         own = "What is the {attribute} of the {name}?" if name else "What is the {attribute} in the picture?"

@@ -18,10 +18,13 @@ from snellen.readers.question_types.declaration import (
     QuestionType,
     choice,
     names_in,
+    some,
 )
 from snellen.readers.wording import plural, worded
 from snellen.records import Box
 
+MOST_NUMBERS = 12
+"""Options that a question about a number can have."""
 Ranking = Callable[[str], list[str]]
 
 
@@ -44,7 +47,7 @@ class PresenceQuestions(QuestionType, frozen=True):
             return
         may_be_absent = frozenset(picture.absent or source.names) - present
         rng = source.rng("presence", picture.id)
-        for name in source.some(names_in(picture), self.most, "presence", picture.id):
+        for name in some(names_in(picture), self.most, rng):
             negative = self._negative(name, may_be_absent, source, rng)
             if not negative:
                 yield Exclusion("every name that could be missing is in the picture")
@@ -92,7 +95,7 @@ class CountQuestions(QuestionType, frozen=True):
 
     def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
         crowds = {thing.name for thing in picture.objects if thing.is_crowd}
-        formed = []
+        askable = []
         for name, number in Counter(thing.name for thing in picture.objects).items():
             if name in crowds:
                 yield Exclusion("a crowd that was not counted")
@@ -101,10 +104,12 @@ class CountQuestions(QuestionType, frozen=True):
             elif number > self.largest:
                 yield Exclusion(f"more than {self.largest} of a kind")
             else:
-                near = numbers_nearby(number, source.rng("count", picture.id, name))
-                question = choice(worded(self.ask, names=plural(name), name=name), (str(number),), *near, closed=True)
-                formed.append(FormedQuestion(name, (question,), str(number)))
-        yield from source.some(formed, self.most, "count", picture.id)
+                askable.append((name, number))
+        rng = source.rng("count", picture.id)
+        for name, number in some(askable, self.most, rng):
+            text = worded(self.ask, names=plural(name), name=name)
+            question = choice(text, (str(number),), *numbers_nearby(number, rng), closed=True)
+            yield FormedQuestion(name, (question,), str(number))
 
 
 def numbers_nearby(number: int, rng: random.Random, least: int = 0) -> list[tuple[str, ...]]:
@@ -112,7 +117,7 @@ def numbers_nearby(number: int, rng: random.Random, least: int = 0) -> list[tupl
     likely to be the least of them, the next and so on; near `least` they begin there."""
     ranking: list[tuple[str, ...]] = []
     share, below, above = rng.random(), number, number
-    for options in range(2, 28):
+    for options in range(2, MOST_NUMBERS + 1):
         if int(share * options) > int(share * (options - 1)) and below > least:
             below -= 1
             ranking.append((str(below),))
@@ -136,24 +141,21 @@ class ObjectClassQuestions(QuestionType, frozen=True):
         return any(thing.box for thing in picture.objects)
 
     def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
-        formed, present = [], names_in(picture)
+        askable = []
         for place, thing in enumerate(picture.objects):
             if thing.box is None:
                 continue
             if why := self._doubt(thing, thing.box, picture):
                 yield Exclusion(why)
-                continue
-            own = "What is the object in the red box?" if self.show == "box" else "What does the picture show?"
+            else:
+                askable.append((place, thing, thing.box))
+        for place, thing, box in some(askable, self.most, source.rng("object-class", picture.id)):
+            others = [name for name in names_in(picture) if name != thing.name]
             tiers = (source.names_by_kind[thing.kind], source.names) if thing.kind else (source.names,)
-            question = choice(
-                self.ask or own, (thing.name,), *tiers, also_right=[n for n in present if n != thing.name]
-            )
-            formed.append(
-                FormedQuestion(str(place), (question,), thing.name, (Outline(thing.box, width=3),), None)
-                if self.show == "box"
-                else FormedQuestion(str(place), (question,), thing.name, (), thing.box)
-            )
-        yield from source.some(formed, self.most, "object-class", picture.id)
+            own = "What is the object in the red box?" if self.show == "box" else "What does the picture show?"
+            question = choice(self.ask or own, (thing.name,), *tiers, also_right=others)
+            outlines, crop = ((Outline(box, width=3),), None) if self.show == "box" else ((), box)
+            yield FormedQuestion(str(place), (question,), thing.name, outlines, crop)
 
     def _doubt(self, thing: AnnotatedObject, box: Box, picture: AnnotatedPicture) -> str:
         """Why the box does not show one object clearly; empty when it does."""

@@ -14,6 +14,7 @@ from snellen.readers.question_types.declaration import (
     QuestionType,
     choice,
     single_objects,
+    some,
 )
 from snellen.readers.wording import worded
 from snellen.records import Box
@@ -53,15 +54,16 @@ class LocationQuestions(QuestionType, frozen=True):
         if not is_upright:
             yield Exclusion(TURNED)
             return
-        formed = []
+        askable = []
         for thing, box in things:
             if field := self._field(box, width, height):
-                fields = FIELDS if self.fields == "nine" else HALVES
-                question = choice(worded(self.ask, name=thing.name), (field,), fields, closed=True)
-                formed.append(FormedQuestion(thing.name, (question,), field))
+                askable.append((thing.name, field))
             else:
                 yield Exclusion("the object is not clearly in one part of the picture")
-        yield from source.some(formed, self.most, "location", picture.id)
+        for name, field in some(askable, self.most, source.rng("location", picture.id)):
+            fields = FIELDS if self.fields == "nine" else HALVES
+            question = choice(worded(self.ask, name=name), (field,), fields, closed=True)
+            yield FormedQuestion(name, (question,), field)
 
     def _field(self, box: Box, width: int, height: int) -> str:
         """The part of the picture that an object is in; empty where it is too large, or its middle near a line."""
@@ -97,19 +99,18 @@ class SpatialQuestions(QuestionType, frozen=True):
         if not source.stored_size(picture)[2]:
             yield Exclusion(TURNED)
             return
-        formed = []
-        for (thing, box), (other, other_box) in combinations(things, 2):
-            if source.rng("spatial", picture.id, thing.name, other.name).random() < 0.5:
-                (thing, box), (other, other_box) = (other, other_box), (thing, box)
-            direction = direction_of(box, other_box)
-            if not direction:
+        rng, askable = source.rng("spatial", picture.id), []
+        for pair in combinations(things, 2):
+            (thing, box), (other, other_box) = pair if rng.random() < 0.5 else reversed(pair)
+            if direction := direction_of(box, other_box):
+                askable.append((thing.name, other.name, direction))
+            else:
                 yield Exclusion("the objects are not clearly beside or above each other")
-                continue
-            options = [f"{word} the {other.name}" for word in ("left of", "right of", "above", "below")]
-            text = worded(self.ask, name=thing.name, other=other.name)
-            question = choice(text, (f"{direction} the {other.name}",), options, closed=True)
-            formed.append(FormedQuestion(f"{thing.name}-{other.name}", (question,), direction))
-        yield from source.some(formed, self.most, "spatial", picture.id)
+        for name, other_name, direction in some(askable, self.most, rng):
+            options = [f"{word} the {other_name}" for word in ("left of", "right of", "above", "below")]
+            text = worded(self.ask, name=name, other=other_name)
+            question = choice(text, (f"{direction} the {other_name}",), options, closed=True)
+            yield FormedQuestion(f"{name}-{other_name}", (question,), direction)
 
 
 def direction_of(box: Box, other: Box) -> str:
@@ -139,20 +140,21 @@ class SizeQuestions(QuestionType, frozen=True):
         if len(things) < 2:
             yield Exclusion(SEVERAL)
             return
-        formed = []
-        for first, second in combinations(things, 2):
-            if source.rng("size", picture.id, first.name, second.name).random() < 0.5:
-                first, second = second, first
-            small, large = sorted((first, second), key=_area)
+        rng, askable = source.rng("size", picture.id), []
+        sized = [(_area(thing), thing) for thing in things]
+        for pair in combinations(sized, 2):
+            (small_area, small), (large_area, large) = sorted(pair, key=lambda entry: entry[0])
             if bool(small.mask) != bool(large.mask):
                 yield Exclusion("one has an outline, and the other only a box")
-            elif _area(large) < self.times * _area(small):
+            elif large_area < self.times * small_area:
                 yield Exclusion(f"neither is {self.times:g} times as large as the other")
             else:
-                text = worded(self.ask, name=first.name, other=second.name)
-                question = choice(text, (f"the {large.name}",), (f"the {small.name}",), closed=True)
-                formed.append(FormedQuestion(f"{first.name}-{second.name}", (question,)))
-        yield from source.some(formed, self.most, "size", picture.id)
+                askable.append((small.name, large.name))
+        for small_name, large_name in some(askable, self.most, rng):
+            first, second = rng.sample((small_name, large_name), 2)
+            text = worded(self.ask, name=first, other=second)
+            question = choice(text, (f"the {large_name}",), (f"the {small_name}",), closed=True)
+            yield FormedQuestion(f"{small_name}-{large_name}", (question,))
 
 
 def _area(thing: AnnotatedObject) -> float:
@@ -179,7 +181,7 @@ class RelationQuestions(QuestionType, frozen=True):
         return bool(picture.relations)
 
     def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
-        single, formed = single_objects(picture), []
+        single, askable = single_objects(picture), []
         stated: dict[tuple[str, str], list[str]] = {}
         for relation in picture.relations:
             pair = picture.objects[relation.subject].name, picture.objects[relation.object].name
@@ -188,13 +190,14 @@ class RelationQuestions(QuestionType, frozen=True):
             if subject not in single or target not in single:
                 yield Exclusion("several objects of the name, so that it does not say which is meant")
                 continue
+            askable.append((subject, target, predicates))
+        for subject, target, predicates in some(askable, self.most, source.rng("relation", picture.id)):
             tiers = [
                 [_stated(subject, predicate, target) for predicate in source.predicates[name]] for name in (subject, "")
             ]
             answers = [_stated(subject, predicate, target) for predicate in predicates]
             question = choice(self.ask, answers, *tiers)
-            formed.append(FormedQuestion(f"{subject}-{target}", (question,), predicates[0]))
-        yield from source.some(formed, self.most, "relation", picture.id)
+            yield FormedQuestion(f"{subject}-{target}", (question,), predicates[0])
 
 
 def _stated(subject: str, predicate: str, target: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Mapping
 
@@ -16,6 +17,7 @@ from snellen.readers.question_types.declaration import (
     Pool,
     QuestionType,
     choice,
+    some,
 )
 from snellen.readers.question_types.objects import numbers_nearby
 from snellen.readers.wording import worded
@@ -78,14 +80,15 @@ class AnswerQuestions(QuestionType, frozen=True):
         return bool(picture.questions)
 
     def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
-        formed = []
+        askable = []
         for place, asked in enumerate(picture.questions):
-            if not asked.answers or not has_word(asked.answers[0]):
+            if asked.answers and has_word(asked.answers[0]):
+                askable.append((place, asked))
+            else:
                 yield Exclusion(NO_WORD if asked.answers else "no answer")
-                continue
-            question = answered(asked, source, f"{picture.id} {place}")
-            formed.append(FormedQuestion(str(place), (question,), kind_of(asked)))
-        yield from source.some(formed, self.most, "answer", picture.id)
+        rng = source.rng("answer", picture.id)
+        for place, asked in some(askable, self.most, rng):
+            yield FormedQuestion(str(place), (answered(asked, source, rng),), kind_of(asked))
 
 
 class DialogueQuestions(QuestionType, frozen=True):
@@ -104,15 +107,16 @@ class DialogueQuestions(QuestionType, frozen=True):
         if len(asked) < 2:
             yield Exclusion("fewer than two questions with an answer")
             return
-        rounds = [answered(question, source, f"{picture.id} {place}") for place, question in enumerate(asked)]
+        rng = source.rng("dialogue", picture.id)
+        rounds = [answered(question, source, rng) for question in asked]
         yield FormedQuestion("", tuple(rounds), is_dialogue=True)
 
 
-def answered(asked: OpenQuestion, source: AnnotatedSource, name: str) -> QuestionDraft:
+def answered(asked: OpenQuestion, source: AnnotatedSource, rng: random.Random) -> QuestionDraft:
     """An open question with candidates of the kind of its answer."""
     kind, number = kind_of(asked), fold_answer(asked.answers[0])
     if not asked.kind and kind == "number" and number.isdecimal():
-        near = numbers_nearby(int(number), source.rng("answer", name))
+        near = numbers_nearby(int(number), rng)
         return choice(asked.question, asked.answers, *near, closed=True)
     if kind == "yes/no":
         return choice(asked.question, asked.answers, closed=True)
@@ -177,7 +181,7 @@ class TextQuestions(QuestionType, frozen=True):
                     question = QuestionDraft(question.question, texts=question.texts)
                 outlines = (Outline(line.box, width=3),) if line.box else ()
                 formed.append(FormedQuestion(str(place), (question,), outlines=outlines))
-        yield from source.some(formed, self.most, "text", picture.id)
+        yield from some(formed, self.most, source.rng("text", picture.id))
 
 
 class KeyQuestions(QuestionType, frozen=True):
@@ -204,4 +208,4 @@ class KeyQuestions(QuestionType, frozen=True):
             text = worded(self.ask, key=key.replace("_", " "))
             question = QuestionDraft(text, texts=values) if self.open else choice(text, values, source.fields[key])
             formed.append(FormedQuestion(key, (question,), key))
-        yield from source.some(formed, self.most, "key", picture.id)
+        yield from some(formed, self.most, source.rng("key", picture.id))
