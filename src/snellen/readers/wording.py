@@ -26,7 +26,7 @@ def plural(name: str) -> str:
     return f"{head} {last}".strip()
 
 
-def worded(template: str, **words: str) -> str:
+def phrased(template: str, **words: str) -> str:
     """The template with the words in it: `a {name}` becomes `an {name}` before a vowel. Raises DataError for a
     word that the template names and the question does not have."""
     for word, text in words.items():

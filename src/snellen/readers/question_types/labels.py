@@ -14,7 +14,7 @@ from snellen.readers.question_types.declaration import (
     single_objects,
     some,
 )
-from snellen.readers.wording import worded
+from snellen.readers.wording import phrased
 
 
 class ClassQuestions(QuestionType, frozen=True):
@@ -60,6 +60,6 @@ class AttributeQuestions(QuestionType, frozen=True):
 
     def _formed(self, attribute: str, value: str, name: str, source: AnnotatedSource) -> FormedQuestion:
         own = "What is the {attribute} of the {name}?" if name else "What is the {attribute} in the picture?"
-        text = worded(self.ask or own, attribute=attribute, name=name)
+        text = phrased(self.ask or own, attribute=attribute, name=name)
         question = choice(text, (value,), source.attributes[attribute])
         return FormedQuestion(f"{name} {attribute}".strip(), (question,), value)

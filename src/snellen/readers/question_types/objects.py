@@ -20,7 +20,7 @@ from snellen.readers.question_types.declaration import (
     names_in,
     some,
 )
-from snellen.readers.wording import plural, worded
+from snellen.readers.wording import phrased, plural
 from snellen.records import Box
 
 MOST_NUMBERS = 12
@@ -71,7 +71,7 @@ class PresenceQuestions(QuestionType, frozen=True):
         return rng.choice(sorted(absent))
 
     def _formed(self, name: str, answer: str) -> FormedQuestion:
-        return FormedQuestion(name, (choice(worded(self.ask, name=name), (answer,), closed=True),), answer)
+        return FormedQuestion(name, (choice(phrased(self.ask, name=name), (answer,), closed=True),), answer)
 
 
 def _popular(source: AnnotatedSource) -> Ranking:
@@ -107,7 +107,7 @@ class CountQuestions(QuestionType, frozen=True):
                 askable.append((name, number))
         rng = source.rng("count", picture.id)
         for name, number in some(askable, self.most, rng):
-            text = worded(self.ask, names=plural(name), name=name)
+            text = phrased(self.ask, names=plural(name), name=name)
             question = choice(text, (str(number),), *numbers_nearby(number, rng), closed=True)
             yield FormedQuestion(name, (question,), str(number))
 

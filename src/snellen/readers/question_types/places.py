@@ -16,7 +16,7 @@ from snellen.readers.question_types.declaration import (
     single_objects,
     some,
 )
-from snellen.readers.wording import worded
+from snellen.readers.wording import phrased
 from snellen.records import Box
 
 FIELDS = (
@@ -62,7 +62,7 @@ class LocationQuestions(QuestionType, frozen=True):
                 yield Exclusion("the object is not clearly in one part of the picture")
         for name, field in some(askable, self.most, source.rng("location", picture.id)):
             fields = FIELDS if self.fields == "nine" else HALVES
-            question = choice(worded(self.ask, name=name), (field,), fields, closed=True)
+            question = choice(phrased(self.ask, name=name), (field,), fields, closed=True)
             yield FormedQuestion(name, (question,), field)
 
     def _field(self, box: Box, width: int, height: int) -> str:
@@ -108,7 +108,7 @@ class SpatialQuestions(QuestionType, frozen=True):
                 yield Exclusion("the objects are not clearly beside or above each other")
         for name, other_name, direction in some(askable, self.most, rng):
             options = [f"{word} the {other_name}" for word in ("left of", "right of", "above", "below")]
-            text = worded(self.ask, name=name, other=other_name)
+            text = phrased(self.ask, name=name, other=other_name)
             question = choice(text, (f"{direction} the {other_name}",), options, closed=True)
             yield FormedQuestion(f"{name}-{other_name}", (question,), direction)
 
@@ -152,7 +152,7 @@ class SizeQuestions(QuestionType, frozen=True):
                 askable.append((small.name, large.name))
         for small_name, large_name in some(askable, self.most, rng):
             first, second = rng.sample((small_name, large_name), 2)
-            text = worded(self.ask, name=first, other=second)
+            text = phrased(self.ask, name=first, other=second)
             question = choice(text, (f"the {large_name}",), (f"the {small_name}",), closed=True)
             yield FormedQuestion(f"{small_name}-{large_name}", (question,))
 

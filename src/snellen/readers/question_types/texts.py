@@ -20,7 +20,7 @@ from snellen.readers.question_types.declaration import (
     some,
 )
 from snellen.readers.question_types.objects import numbers_nearby
-from snellen.readers.wording import worded
+from snellen.readers.wording import phrased
 from snellen.reformulation.answer_equality import fold_answer, opposite_yes_no, same_answer
 
 COLOURS = frozenset(
@@ -58,7 +58,7 @@ class MatchQuestions(QuestionType, frozen=True):
             yield Exclusion("another picture has the same caption")
             return
         for caption, answer in ((picture.captions[0], "yes"), (other, "no")):
-            question = choice(worded(self.ask, caption=caption), (answer,), closed=True)
+            question = choice(phrased(self.ask, caption=caption), (answer,), closed=True)
             yield FormedQuestion(answer, (question,), answer)
 
 
@@ -88,7 +88,7 @@ class AnswerQuestions(QuestionType, frozen=True):
                 yield Exclusion(NO_WORD if asked.answers else "no answer")
         rng = source.rng("answer", picture.id)
         for place, asked in some(askable, self.most, rng):
-            yield FormedQuestion(str(place), (answered(asked, source, rng),), kind_of(asked))
+            yield FormedQuestion(str(place), (answered(asked, source, rng),), answer_kind(asked))
 
 
 class DialogueQuestions(QuestionType, frozen=True):
@@ -114,7 +114,7 @@ class DialogueQuestions(QuestionType, frozen=True):
 
 def answered(asked: OpenQuestion, source: AnnotatedSource, rng: random.Random) -> QuestionDraft:
     """An open question with candidates of the kind of its answer."""
-    kind, number = kind_of(asked), fold_answer(asked.answers[0])
+    kind, number = answer_kind(asked), fold_answer(asked.answers[0])
     if not asked.kind and kind == "number" and number.isdecimal():
         near = numbers_nearby(int(number), rng)
         return choice(asked.question, asked.answers, *near, closed=True)
@@ -124,7 +124,7 @@ def answered(asked: OpenQuestion, source: AnnotatedSource, rng: random.Random) -
     return choice(asked.question, asked.answers, pools[kind, _opening(asked)], pools[kind, ""])
 
 
-def kind_of(asked: OpenQuestion) -> str:
+def answer_kind(asked: OpenQuestion) -> str:
     """The kind that the source names, else what the answer is: yes/no, number, colour or other."""
     answer = fold_answer(asked.answers[0])
     if opposite_yes_no(answer):
@@ -143,7 +143,7 @@ def _opening(asked: OpenQuestion) -> str:
 def _answer_pools(source: AnnotatedSource) -> Mapping[tuple[str, str], Pool]:
     """The usual answers by kind and the first words of the question, and by kind alone."""
     return answer_pools(
-        ((kind_of(asked), opening), asked.answers[0])
+        ((answer_kind(asked), opening), asked.answers[0])
         for picture in source.pictures
         for asked in picture.questions
         if asked.answers and has_word(asked.answers[0])
@@ -205,7 +205,7 @@ class KeyQuestions(QuestionType, frozen=True):
             if not values or not has_word(values[0]):
                 yield Exclusion(NO_WORD if values else "no value")
                 continue
-            text = worded(self.ask, key=key.replace("_", " "))
+            text = phrased(self.ask, key=key.replace("_", " "))
             question = QuestionDraft(text, texts=values) if self.open else choice(text, values, source.fields[key])
             formed.append(FormedQuestion(key, (question,), key))
         yield from some(formed, self.most, source.rng("key", picture.id))
