@@ -312,7 +312,7 @@ def test_a_table_says_by_its_columns_what_is_asked(tmp_path: Path) -> None:
             "weather": ("sunny", "rainy")[n % 2],
             "objects": [{"name": "man", "box": [10, 10, 50, 50], "attributes": {"shirt": word}}, {"name": "horse"}],
             "relations": [{"subject": 0, "predicate": ("rides", "holds", "washes")[n % 3], "object": 1}],
-            "texts": [{"text": f"SIGN {word}", "box": [20, 20, 60, 30]}, {"text": "--", "box": [90, 90, 40, 30]}],
+            "ocr": [{"text": f"SIGN {word}", "box": [20, 20, 60, 30]}, {"text": "--", "box": [90, 90, 40, 30]}],
             "questions": [
                 {"question": "What colour is it?", "answer": ("red", "blue", "green")[n % 3]},
                 {"question": "Is it day?", "answers": ["yes"]},

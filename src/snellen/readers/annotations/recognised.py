@@ -20,10 +20,10 @@ from snellen.readers.annotations.rows import annotated_rows
 ROLES = {
     "picture": "picture image img image_path img_path file file_name filename path",
     "label": "label class category class_name",
-    "captions": "captions caption",
+    "caption": "captions caption",
     "objects": "objects boxes",
     "relations": "relations relationships",
-    "texts": "texts ocr",
+    "texts": "ocr ocr_text ocr_texts ocr_tokens",
     "fields": "fields entities",
     "questions": "questions question qa",
     "answer": "answer answers gt ground_truth",
@@ -87,7 +87,8 @@ def _is_coco(path: Path) -> bool:
 
 
 def _columns(path: Path) -> tuple[dict[str, Any], str]:
-    """The roles of a table's columns, by their names; other texts are attributes where they repeat, else entries."""
+    """The roles of a table's columns, by their names. Other words are attributes where they repeat; where nothing else
+    is said of the pictures, other texts are entries of forms."""
     rows = [row for _, row in islice(annotated_rows(path), LOOKED_AT)]
     names = list(dict.fromkeys(name for row in rows for name in row))
     folded = {re.sub(r"[-\s]+", "_", name.strip().casefold()): name for name in names}
@@ -100,20 +101,26 @@ def _columns(path: Path) -> tuple[dict[str, Any], str]:
             f"{path}: no column is called as pictures usually are; the columns are {', '.join(names)}; name it in an "
             'entry: columns = { picture = "..." }'
         )
-    used = set(columns.values())
-    attributes: dict[str, str] = {}
-    entries: dict[str, str] = {}
-    for name in names:
-        texts = [str(row[name]) for row in rows if row.get(name) not in (None, "")]
-        if name in used or not texts or any(len(text) > 60 for text in texts):
-            continue
-        repeats = len(set(texts)) <= max(2, len(texts) // 4)
-        (attributes if repeats else entries)[name.strip().replace("_", " ")] = name
-    if entries and "fields" not in columns:
-        columns["fields"] = entries
+    values = {name: [row[name] for row in rows if row.get(name) not in (None, "")] for name in names}
+    free = {name: values[name] for name in names if name not in columns.values() and _are_short_texts(values[name])}
+    attributes = {name: name for name, texts in free.items() if _are_values(texts)}
+    if not columns.keys() & {"label", "caption", "objects", "texts", "questions", "fields", "relations"}:
+        columns["fields"] = {name.strip().replace("_", " "): name for name in free if name not in attributes}
     if attributes:
-        columns["attributes"] = attributes
+        columns["attributes"] = {name.strip().replace("_", " "): name for name in attributes}
     return columns, "  " + ", ".join(f"{role} {_shown(column)}" for role, column in columns.items())
+
+
+def _are_short_texts(values: list[Any]) -> bool:
+    return bool(values) and all(isinstance(value, str) and len(value) <= 60 for value in values)
+
+
+def _are_values(texts: list[str]) -> bool:
+    """Whether texts are values of an attribute: words, each of which several pictures have."""
+    distinct = set(texts)
+    return 1 < len(distinct) <= max(2, len(texts) // 4) and all(
+        re.fullmatch(r"[^\W\d][^\d]*", text) for text in distinct
+    )
 
 
 def _shown(column: str | dict[str, str]) -> str:

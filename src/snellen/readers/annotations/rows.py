@@ -27,7 +27,8 @@ class Columns(Struct, frozen=True, forbid_unknown_fields=True):
 
     picture: str = ""
     label: str = ""
-    captions: str = ""
+    caption: str | tuple[str, ...] = ()
+    """A column with a caption or a list of them; or several columns."""
     objects: str = ""
     relations: str = ""
     texts: str = ""
@@ -39,6 +40,8 @@ class Columns(Struct, frozen=True, forbid_unknown_fields=True):
     attributes: dict[str, str] = {}
     id: str = ""
     group: str = ""
+    tag: tuple[str, ...] = ()
+    """Columns whose values are tags of the pictures' questions, by their names."""
 
 
 class _Object(Struct, frozen=True):
@@ -104,6 +107,7 @@ class _RowReader:
 
     def __init__(self, path: Path, folder: Path, columns: Columns) -> None:
         self._path, self._folder, self._columns = path, folder, columns
+        self._captions = (columns.caption,) if isinstance(columns.caption, str) else columns.caption
 
     def picture(self, row: Row, where: str) -> AnnotatedPicture:
         columns = self._columns
@@ -117,11 +121,12 @@ class _RowReader:
             attributes=self._named(row, columns.attributes),
             objects=tuple(self._objects(row, where)),
             relations=tuple(self._records(row, columns.relations, Relation, where)),
-            captions=tuple(self._texts(row, columns.captions, where)),
+            captions=tuple(text for column in self._captions for text in self._texts(row, column, where)),
             questions=tuple(self._questions(row, where)),
             texts=tuple(self._records(row, columns.texts, TextLine, where)),
             fields={key: tuple(_listed(value)) for key, value in self._fields(row, where).items()},
             group=self._text(row, columns.group),
+            tags=self._named(row, {name: name for name in columns.tag}),
         )
 
     def _cell(self, row: Row, column: str) -> Any:
