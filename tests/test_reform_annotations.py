@@ -42,6 +42,7 @@ from snellen.records import Box, Sample
 from snellen.reformulation.distractor_sources import parse_sources
 from snellen.reformulation.sampling import Sampling, draw_sample
 from snellen.scoring.answers import open_answers
+from test_reform_classes import needs_wordnet
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 160, 60), "blue": (40, 60, 220), "yellow": (240, 220, 40)}
 SIZE = (300, 240)
@@ -436,6 +437,18 @@ def test_sources_may_be_mixed_each_with_its_share(tmp_path: Path) -> None:
     shown = [set(sample.options) for sample, gold in questions(benchmark) if gold == "bald eagle"]
     assert all("golden eagle" in options and len(options) == 4 for options in shown)
     assert shown[0] != shown[1]
+
+
+def test_wordnets_neighbours_are_near_but_neither_the_same_nor_a_kind_of_it(tmp_path: Path) -> None:
+    needs_wordnet()
+    for name in ("dog", "domestic dog", "animal", "wolf", "truck", "teapot", "qwertyish thing"):
+        drawn(tmp_path / "things" / name / "0.png", [((len(name), 0, 100, 100), (len(name) * 9, 80, 9))])
+    benchmark = sn.reform(tmp_path / "things", options=3, distractors="wordnet", to=tmp_path / "built")
+    [dog] = [set(sample.options) for sample, gold in questions(benchmark) if gold == "dog"]
+    assert "wolf" in dog and not dog & {"domestic dog", "animal"}
+    assert "an answer is no noun of WordNet, so its distractors are drawn from all: 1 times" in "".join(
+        benchmark.manifest.warnings
+    )
 
 
 @pytest.mark.parametrize("source", ["pool", "random", "near-text", "near-picture", "near-text:2,random:1"])

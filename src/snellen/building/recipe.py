@@ -97,7 +97,7 @@ def reformulate(
         drafts = map(_to_be_written, drafts) if names else drafts
         drafts = _with_distractors(drafts, spec, count - 1, writer, stats.rejected)
     elif names != ["pool"]:
-        context = SourceContext(spec.name, recipe.seed, drafts_of_source, embedder, Counter())
+        context = SourceContext(spec.name, recipe.seed, drafts_of_source, embedder)
         drafts = _with_sources(drafts, parts, context, stats, is_asked=bool(recipe.distractors))
     for draft in drafts:
         rounds = tuple(
@@ -171,7 +171,7 @@ def _with_sources(
         raise DataError(
             f"distractors {named}: no question of {context.benchmark} has distractors to be made; leave it out"
         )
-    stats.notes += [f"{number:,} questions: {why}" for why, number in sorted(context.notes.items())]
+    stats.notes += [f"{why}: {number:,} times" for why, number in sorted(context.notes.items())]
 
 
 def _with_distractors(

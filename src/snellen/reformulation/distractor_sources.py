@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from snellen import registry
@@ -41,7 +41,7 @@ class SourceContext(Struct, frozen=True):
     """All questions of the benchmark, read from the beginning each time it is called."""
     embedder: PictureEmbedder | None = None
     """Where there is none, a small descriptor of pictures is used."""
-    notes: Counter[str] = Counter()
+    notes: Counter[str] = field(default_factory=Counter)
     """What the user should know, and of how many questions; a source adds to it."""
 
 
@@ -94,16 +94,16 @@ def needs_source(question: QuestionDraft) -> bool:
 def _arranged(
     draft: Draft, question: QuestionDraft, rankings: Sequence[tuple[int, Ranking]], rng: random.Random
 ) -> QuestionDraft:
-    """The question with its candidates in that order; those of the reader come last, for when too few are left."""
+    """The question with its candidates in that order. Those of the reader follow where a source has none, and where
+    all that the sources give by their numbers may be too few."""
     spec = question.distractors or DistractorSpec()
     if [most for most, _ in rankings] == [0]:
-        tiers = rankings[0][1](draft, question)
-    else:
-        chosen: list[str] = []
-        for most, ranking in rankings:
-            chosen += _first(ranking(draft, question), question, chosen, most, rng)
-        tiers = [(candidate,) for candidate in chosen]
-    return replace(question, distractors=replace(spec, tiers=(*tiers, *spec.tiers)))
+        return replace(question, distractors=replace(spec, tiers=tuple(rankings[0][1](draft, question)) or spec.tiers))
+    chosen: list[str] = []
+    for most, ranking in rankings:
+        chosen += _first(ranking(draft, question), question, chosen, most, rng)
+    tiers = (*((candidate,) for candidate in chosen), *spec.tiers)
+    return replace(question, distractors=replace(spec, tiers=tiers))
 
 
 def _first(tiers: Tiers, question: QuestionDraft, before: Sequence[str], most: int, rng: random.Random) -> list[str]:
@@ -156,7 +156,7 @@ def wordnet_neighbours(context: SourceContext) -> Ranking:
     def rank(draft: Draft, question: QuestionDraft) -> Tiers:
         gold = synset(question.texts[0])
         if not gold:
-            context.notes["the answer is no noun of WordNet, so its distractors are drawn from all"] += 1
+            context.notes["an answer is no noun of WordNet, so its distractors are drawn from all"] += 1
             return ()
         words: dict[str, list[str]] = {}
         for word in flat_candidates(question):

@@ -73,7 +73,7 @@ def _show_types(reformed: Any, as_json: bool) -> None:
             f"{counted.left_out:,}",
             counted.example or f"needs {counted.needs}",
         )
-        for counted in count_types(reformed)
+        for counted in sorted(count_types(reformed), key=lambda counted: not counted.questions)
     ]
     header = ("type", "pictures", "questions", "left out", "for example")
     show_table(reformed.spec.title, header, rows, as_json=as_json)
