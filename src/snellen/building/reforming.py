@@ -45,9 +45,8 @@ class Reformed(Struct, frozen=True):
 
     @property
     def file(self) -> Path:
-        """Where its file belongs: beside the annotations, or in the current folder when that cannot be written to."""
-        home = self.folder if os.access(self.folder, os.W_OK) else Path()
-        return home / f"{self.spec.short}.toml"
+        """Where its file belongs."""
+        return self.folder / f"{self.spec.short}.toml"
 
 
 class EntryFacts(Struct, frozen=True):
@@ -99,6 +98,9 @@ def reform_annotations(
     question_types(tuple({"type": name} for name in ask))
     recognised = recognised_annotations(target, pictures)
     params, folder = recognised.params, recognised.folder
+    if not os.access(folder, os.W_OK):  # the entry is written here, and says where they are
+        places: dict[str, Any] = {name: str(folder / params[name]) for name in ("file", "pictures") if name in params}
+        params, folder = {**params, **places}, Path.cwd()
     read = read_pictures(read_params(params, Params), folder)
     fitting = fitting_types(read)
     for name in ask:

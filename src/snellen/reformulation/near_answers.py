@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from snellen.drafts import Draft, PictureSpec, QuestionDraft, picture_bytes
+from snellen.drafts import Draft, LazyFrames, LazyImage, PictureSpec, QuestionDraft, picture_bytes
 from snellen.errors import DataError
 from snellen.images import decode_picture
 from snellen.reformulation.answer_equality import fold_answer
 from snellen.reformulation.distractor_sources import Ranking, SourceContext, Tiers, flat_candidates, needs_source
+from snellen.reformulation.regions import render_picture
 from snellen.seeds import rng_for
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def near_picture(context: SourceContext) -> Ranking:
     import numpy as np
 
     vectors_of = context.embedder or _descriptors
-    places: dict[Any, int] = {}
+    places: dict[Hashable, int] = {}
     answers: list[list[str]] = []
     contents: list[bytes] = []
     parts: list[Any] = []
@@ -133,7 +133,7 @@ def near_picture(context: SourceContext) -> Ranking:
     pool_of = _by_pool(frozenset)
 
     def rank(draft: Draft, question: QuestionDraft) -> Tiers:
-        fitting, own = pool_of(question), places.get(_picture_key(draft))
+        fitting, own = pool_of(question), places.get(_picture_key(draft)) if draft.images else None
         if own is None:
             return ()
         ordered: dict[str, None] = {}
@@ -147,31 +147,24 @@ def near_picture(context: SourceContext) -> Ranking:
     return rank
 
 
-def _picture_key(draft: Draft) -> Any:
-    picture = draft.images[0] if draft.images else None
-    if isinstance(picture, PictureSpec):
-        file, crop = picture.file, picture.crop or next((outline.box for outline in picture.outlines), None)
-        return (file if not hasattr(file, "place") else file.place, crop)
-    return (getattr(picture, "place", picture), None)
+def _looked_at(draft: Draft) -> PictureSpec:
+    """The picture of a question, cut to what is cropped or outlined in it. Raises DataError for a clip."""
+    picture = draft.images[0]
+    if isinstance(picture, LazyFrames):
+        raise DataError(f"{draft.where}: near-picture is for pictures, not for clips; name another source")
+    if not isinstance(picture, PictureSpec):
+        return PictureSpec(picture)
+    return PictureSpec(picture.file, picture.crop or next((outline.box for outline in picture.outlines), None))
+
+
+def _picture_key(draft: Draft) -> Hashable:
+    picture = _looked_at(draft)
+    return (picture.file.place if isinstance(picture.file, LazyImage) else picture.file, picture.crop)
 
 
 def _shown_part(draft: Draft) -> bytes:
-    """The picture of a question, or what is outlined or cropped in it."""
-    picture = draft.images[0]
-    if not isinstance(picture, PictureSpec):
-        if hasattr(picture, "place") and not hasattr(picture, "read"):
-            raise DataError(f"{draft.where}: near-picture is for pictures, not for clips; name another source")
-        return picture_bytes(picture, draft.where)  # type: ignore[arg-type]
-    content = picture_bytes(picture.file, draft.where)
-    box = picture.crop or next((outline.box for outline in picture.outlines), None)
-    if box is None:
-        return content
-    stored = decode_picture(content, draft.where).stored
-    x, y, width, height = box
-    part = stored.crop((int(x), int(y), max(int(x + width), int(x) + 1), max(int(y + height), int(y) + 1)))
-    out = io.BytesIO()
-    part.save(out, "PNG")
-    return out.getvalue()
+    picture = _looked_at(draft)
+    return render_picture(picture, picture_bytes(picture.file, draft.where), draft.where)
 
 
 def _descriptors(contents: Sequence[bytes]) -> np.ndarray:
