@@ -224,3 +224,23 @@ def test_a_scorer_stands_beside_others_in_a_study_where_it_can_be_asked(folder: 
         "by generation": True,
         "by likelihood": False,
     }
+
+
+def test_pictures_are_embedded_as_directions_that_say_which_are_alike(folder: Path, tmp_path: Path) -> None:
+    for name, colour in {"cherry": (250, 0, 20), "tomato": (240, 10, 10), "sky": (20, 90, 250)}.items():
+        for number in range(2):
+            place = tmp_path / "photos" / name / f"{number}.png"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (32 + number, 32), colour).save(place)
+    settings: dict[str, Any] = {"options": 2, "distractors": "near-picture", "embeddings": f"clip:{folder}"}
+    if folder.name.startswith("blip"):
+        with pytest.raises(ModelError, match="has no embeddings of pictures; name a CLIP or SigLIP"):
+            snellen.reform(tmp_path / "photos", to=tmp_path / "built", **settings)
+        return
+    contents = [(tmp_path / "photos" / name / "0.png").read_bytes() for name in ("cherry", "tomato", "sky")]
+    cherry, tomato, sky = opened(folder).embed_pictures(contents)
+    assert abs(float(cherry @ cherry) - 1) < 1e-4 and cherry @ tomato > cherry @ sky
+    benchmark = snellen.reform(tmp_path / "photos", to=tmp_path / "built", **settings)
+    shown = [set(sample.options) for sample in benchmark.samples() if sample.id.startswith("cherry")]
+    assert shown == [{"cherry", "tomato"}] * 2
+    assert benchmark.manifest.made.recipe["embeddings"] == f"clip:{folder}"

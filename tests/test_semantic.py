@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import small
+import snellen
 from snellen.api import Results, evaluate, score
 from snellen.errors import MissingExtraError
 from snellen.extraction import STANDARD, semantic_matching
@@ -178,3 +179,13 @@ def test_a_caption_is_like_its_nearest_reference() -> None:
     assert score.per_caption[2] == pytest.approx(1.0, abs=1e-5)
     assert score.per_caption[1] == pytest.approx(semantic_matching.cosine(reply, near), abs=1e-5)
     assert score.value == pytest.approx(sum(score.per_caption) / 3)
+
+
+@real
+def test_distractors_near_in_meaning_come_first(tmp_path: Path) -> None:
+    for name in ("automobile factory", "car plant", "rose garden", "oak tree"):
+        (tmp_path / "places" / name).mkdir(parents=True)
+        (tmp_path / "places" / name / "0.png").write_bytes(small.picture(len(name)))
+    benchmark = snellen.reform(tmp_path / "places", options=2, distractors="near-meaning", to=tmp_path / "built")
+    shown = {sample.id.split("/")[0]: set(sample.options) for sample in benchmark.samples()}
+    assert shown["car plant"] == shown["automobile factory"] == {"automobile factory", "car plant"}

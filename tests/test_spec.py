@@ -121,6 +121,7 @@ DIFFERENT_THINGS = {
     "--benchmark": "study asks several, score and submit are about one",
     "--metric": "sample studies one, the others compute several",
     "--output": "report writes several files, submit one",
+    "--pictures": "reform takes their folder, export and pack are told to write them",
     "--protocol": "run asks by several, submit writes the replies to one",
     "--to": "publish sends to a server, the others write to a folder",
 }

@@ -72,6 +72,8 @@ class AnnotatedPicture(Struct, frozen=True):
     """Names that were looked for and not found, where the source lists them (LVIS)."""
     is_exhaustive: bool = True
     """Whether every object of the source's names is listed, so that a name that is missing is not in the picture."""
+    incomplete: tuple[str, ...] = ()
+    """Names of objects of which some may not be marked, so that they cannot be counted (LVIS)."""
     relations: tuple[Relation, ...] = ()
     captions: tuple[str, ...] = ()
     questions: tuple[OpenQuestion, ...] = ()

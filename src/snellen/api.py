@@ -8,16 +8,27 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from msgspec.structs import replace
+
 from snellen.benchmark import Benchmark
 from snellen.building.builder import DEFAULT as DEFAULT_RECIPE
 from snellen.building.builder import Progress
 from snellen.building.builder import build_benchmark as build_spec
 from snellen.building.recipe import Recipe
+from snellen.building.reforming import (
+    EntryFacts,
+    Reformed,
+    check_entry,
+    reform_annotations,
+    reformed_entry,
+    sampling_of,
+    with_seed,
+)
 from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, entries, select, suite_members
 from snellen.catalogue.entries import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.hooks import params_with
-from snellen.errors import DataError
+from snellen.errors import DataError, ModelError
 from snellen.experiments.evaluation import check_budget, evaluate_spec, score_folders, silent
 from snellen.experiments.sequential_comparison import DecidedComparison, decide_between
 from snellen.exports.declaration import BenchmarkJob, Exporter
@@ -25,6 +36,7 @@ from snellen.formats.frames import check_polars
 from snellen.formats.shown_text import object_line
 from snellen.models.base import as_model_string, load_model
 from snellen.paths import slug
+from snellen.reformulation.distractor_sources import PictureEmbedder
 from snellen.registry import find, names, unknown
 from snellen.results import Results
 from snellen.runs.distractor_writer import ModelDistractorWriter
@@ -273,6 +285,15 @@ def build(
         )
 
 
+def check_own_name(name: str, to: str | Path | None) -> None:
+    """Raise DataError where a benchmark of the user's own would hide one of the catalogue."""
+    if to is None and name in {*entries(), *suite_members()}:
+        kind = "suite" if name in suite_members() else "benchmark"
+        raise DataError(
+            f"{name} is a {kind} of the catalogue, which your questions would hide; choose another name (--name)"
+        )
+
+
 def build_table(
     file: str | Path,
     *,
@@ -302,11 +323,7 @@ def build_table(
         raise unknown("dimension", dimension, dimension_titles())
     check_metrics(metrics)
     own_name = name or path.stem
-    if to is None and own_name in {*entries(), *suite_members()}:
-        kind = "suite" if own_name in suite_members() else "benchmark"
-        raise DataError(
-            f"{own_name} is a {kind} of the catalogue, which your questions would hide; choose another name (--name)"
-        )
+    check_own_name(own_name, to)
     form = recognised_form(path)
     if (answers or lenient) and not form:
         raise DataError(f"{path}: answers apart and lenient reading are for files of {titles_of_forms()}")
@@ -329,6 +346,107 @@ def build_table(
         to=Path(to) if to else None,
         recipe=Recipe(examples=str(examples)),
         progress=progress,
+    )
+
+
+def reform(
+    target: str | Path,
+    *,
+    pictures: str | Path | None = None,
+    ask: Sequence[str] = (),
+    options: int | None = None,
+    distractors: str = "",
+    per_type: int | None = None,
+    count: int | None = None,
+    seed: int = 0,
+    name: str = "",
+    title: str = "",
+    licence: str = "",
+    to: str | Path | None = None,
+    writer: Any = None,
+    embeddings: str = "",
+    force: bool = False,
+    announce: Announce = silent,
+    progress: Progress | None = None,
+) -> Benchmark:
+    """Build a benchmark of closed questions from annotations (docs/reform.md): a folder of pictures by class, a file in
+    COCO's form, a table, or the TOML of an earlier call.
+
+    `ask` are types of questions (default: all that fit), `distractors` sources such as "near-text:2,random:1".
+    `per_type` questions of each type are drawn (500; 0 for all), or `count` in total; another `seed` draws others.
+    Beside the annotations a TOML file is written that says all this. `writer` is a model that writes distractors,
+    `embeddings` a `clip:` model that tells which pictures are alike. `announce` is called with lines for a reader.
+    Raises DataError, UnknownNameError, ModelError.
+    """
+    reformed = reformed_target(
+        target, pictures=pictures, ask=ask, options=options, distractors=distractors, per_type=per_type, count=count,
+        seed=seed, name=name, title=title, licence=licence,
+    )  # fmt: skip
+    for line in reformed.taken:
+        announce(line)
+    if not force:
+        check_entry(reformed)
+    spec = reformed.spec
+    check_own_name(spec.name, to)
+    recipe = Recipe(seed=spec.source.params.get("seed", 0), embeddings=embeddings)
+    if not reformed.text:
+        recipe = replace(recipe, sample=sampling_of(per_type, count), options=options, distractors=distractors)
+    with ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author:
+        benchmark = build_spec(
+            spec,
+            source=reformed.folder,
+            to=Path(to) if to else None,
+            recipe=recipe,
+            writer=author,
+            embedder=picture_embedder(embeddings) if embeddings else None,
+            progress=progress,
+        )
+    if reformed.text:
+        reformed.file.write_text(reformed.text, "utf-8")
+        announce(f"written to {reformed.file}; change it there")
+    return benchmark
+
+
+def picture_embedder(model: str) -> PictureEmbedder:
+    """Unit vectors of pictures by a `clip:` model. Raises ModelError for another one."""
+    opened = load_model(model)
+    if not hasattr(opened, "embed_pictures"):
+        raise ModelError(f"{model}: embeds no pictures; name a clip: model")
+    embedder: PictureEmbedder = opened.embed_pictures
+    return embedder
+
+
+def reformed_target(
+    target: str | Path,
+    *,
+    pictures: str | Path | None = None,
+    ask: Sequence[str] = (),
+    options: int | None = None,
+    distractors: str = "",
+    per_type: int | None = None,
+    count: int | None = None,
+    seed: int = 0,
+    name: str = "",
+    title: str = "",
+    licence: str = "",
+) -> Reformed:
+    """What `reform` builds. Raises DataError for settings that the TOML file of an entry has itself."""
+    path = Path(target)
+    if path.suffix == ".toml":
+        of_entry = {"pictures": pictures, "ask": ask, "name": name, "title": title, "licence": licence}
+        if useless := [word for word, value in of_entry.items() if value]:
+            raise DataError(f"{path}: says itself what is {', '.join(useless)}; change it there")
+        entry = reformed_entry(path)
+        return replace(entry, spec=with_seed(entry.spec, seed))
+    return reform_annotations(
+        path,
+        pictures=Path(pictures) if pictures else None,
+        ask=ask,
+        options=options or 4,
+        distractors=distractors,
+        sample=sampling_of(per_type, count),
+        seed=seed,
+        facts=EntryFacts(name, title, licence),
     )
 
 

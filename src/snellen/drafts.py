@@ -54,6 +54,20 @@ ImageFile = bytes | Path | LazyImage
 """A picture's file: its bytes, where it lies, or how to read it."""
 
 
+def picture_bytes(file: ImageFile, where: str) -> bytes:
+    """The content of a picture's file. Raises DataError, naming `where`, when it cannot be read."""
+    if isinstance(file, bytes):
+        return file
+    if isinstance(file, LazyImage):
+        return file.read()
+    try:
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            raise DataError(f"{where}: {file} is a device or a pipe, not a file with an image")
+        return file.read_bytes()
+    except OSError as error:
+        raise DataError(f"{where}: cannot read the image {file} ({error.strerror})") from None
+
+
 class PictureSpec(Struct, frozen=True):
     """A picture as its question shows it: cropped to `crop`, with `outlines` drawn on it."""
 
@@ -83,6 +97,9 @@ class DistractorSpec(Struct, frozen=True):
     """Answers that would also be right, besides all the `texts`."""
     allow_fewer: bool = False
     """Whether fewer options than requested are acceptable."""
+    closed: bool = False
+    """Whether the tiers are all that there is to choose from, in their order, whatever source of distractors a build
+    names: numbers nearby, places in the picture, yes and no."""
 
 
 class QuestionDraft(Struct, frozen=True):

@@ -82,6 +82,16 @@ def inspect_image(content: bytes, where: str) -> ImageRef:
     return ImageRef(hashlib.sha256(content).hexdigest(), media_type, width, height)
 
 
+def stored_size(content: bytes, where: str) -> tuple[int, int, bool]:
+    """Width and height of a picture as it is stored, and whether it is upright so; the beginning of its file will do.
+
+    Raises DataError, naming `where`, for bytes that are not a picture.
+    """
+    with _opened(content, where) as picture:
+        width, height = picture.size
+        return width, height, not _may_be_turned(picture, content) or _orientation(picture) == 1
+
+
 @contextmanager
 def _opened(content: bytes, where: str) -> Iterator[Any]:
     """The picture in `content`, not decoded yet. What cannot be read, there or in the body, is a DataError."""

@@ -3,6 +3,8 @@ from snellen.analysis.capability import headlines_of as headlines_of
 from snellen.analysis.paired.significance import benjamini_hochberg as benjamini_hochberg
 from snellen.analysis.statistics import student_t as student_t
 from snellen.analysis.statistics import wilson as wilson
+from snellen.annotations import AnnotatedObject as AnnotatedObject
+from snellen.annotations import AnnotatedPicture as AnnotatedPicture
 from snellen.benchmark import Benchmark as Benchmark
 from snellen.building.source_counts import SourceCounts as SourceCounts
 from snellen.building.source_counts import count_source as count_source
@@ -131,6 +133,10 @@ from snellen.ratings.study import find_rating_study as find_rating_study
 from snellen.ratings.study import read_rating_study as read_rating_study
 from snellen.readers.exclusions import Exclusion as Exclusion
 from snellen.readers.exclusions import without_exclusions as without_exclusions
+from snellen.readers.question_types.declaration import AnnotatedSource as AnnotatedSource
+from snellen.readers.question_types.declaration import FormedQuestion as FormedQuestion
+from snellen.readers.question_types.declaration import QuestionType as QuestionType
+from snellen.readers.question_types.declaration import choice as choice
 from snellen.records import EVALUATED as EVALUATED
 from snellen.records import Answer as Answer
 from snellen.records import Box as Box
@@ -156,6 +162,9 @@ from snellen.records import Turn as Turn
 from snellen.records import Usage as Usage
 from snellen.records import Variant as Variant
 from snellen.registry import load_target as load_target
+from snellen.reformulation.distractor_sources import Ranking as Ranking
+from snellen.reformulation.distractor_sources import SourceContext as SourceContext
+from snellen.reformulation.distractor_sources import flat_candidates as flat_candidates
 from snellen.report.rendering import page_style as page_style
 from snellen.report.rendering import template_environment as template_environment
 from snellen.report.run_view import RunView as RunView

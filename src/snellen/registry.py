@@ -48,7 +48,8 @@ SuiteGroup = Literal[
 ]
 """What suites bring; `snellen.catalogue.hooks` has the type of each."""
 Group = (
-    Literal["models", "model_identities", "readers", "transforms", "protocols", "instruments", "suites", "metrics"]
+    Literal["models", "model_identities", "readers", "question_types", "distractor_sources", "transforms", "protocols"]
+    | Literal["instruments", "suites", "metrics"]
     | Literal["exporters", "trackers"]
     | SuiteGroup
 )
@@ -77,7 +78,36 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "openai": "snellen.models.openai:identity_of_string",
         "vertex": "snellen.models.client:identity_of_service",
     },
+    # Types of questions that are made from annotations: `snellen.readers.question_types.declaration`.
+    "question_types": {
+        "class": "snellen.readers.question_types.labels:ClassQuestions",
+        "attribute": "snellen.readers.question_types.labels:AttributeQuestions",
+        "presence": "snellen.readers.question_types.objects:PresenceQuestions",
+        "count": "snellen.readers.question_types.objects:CountQuestions",
+        "object-class": "snellen.readers.question_types.objects:ObjectClassQuestions",
+        "location": "snellen.readers.question_types.places:LocationQuestions",
+        "spatial": "snellen.readers.question_types.places:SpatialQuestions",
+        "size": "snellen.readers.question_types.places:SizeQuestions",
+        "relation": "snellen.readers.question_types.places:RelationQuestions",
+        "caption": "snellen.readers.question_types.texts:CaptionQuestions",
+        "match": "snellen.readers.question_types.texts:MatchQuestions",
+        "answer": "snellen.readers.question_types.texts:AnswerQuestions",
+        "dialogue": "snellen.readers.question_types.texts:DialogueQuestions",
+        "text": "snellen.readers.question_types.texts:TextQuestions",
+        "key": "snellen.readers.question_types.texts:KeyQuestions",
+    },
+    # Where distractors come from: `snellen.reformulation.distractor_sources`.
+    "distractor_sources": {
+        "pool": "snellen.reformulation.distractor_sources:pool",
+        "random": "snellen.reformulation.distractor_sources:random_answers",
+        "wordnet": "snellen.reformulation.distractor_sources:wordnet_neighbours",
+        "near-text": "snellen.reformulation.near_answers:near_text",
+        "near-picture": "snellen.reformulation.near_answers:near_picture",
+        "near-meaning": "snellen.extraction.semantic_matching:near_meaning",
+        "written": "snellen.reformulation.distractor_sources:pool",
+    },
     "readers": {
+        "annotations": "snellen.readers.annotations:read",
         "mapped": "snellen.readers.mapped:read",
         "hub-rows": "snellen.readers.mapped:read_hub_rows",
         "hub-boxes": "snellen.readers.boxes:read",

@@ -42,7 +42,16 @@ from snellen.building.staging import staging_folder
 from snellen.catalogue import BenchmarkSpec, entry_file, entry_folder
 from snellen.catalogue.entries import Expected
 from snellen.conditions import Condition
-from snellen.drafts import PARAMS, Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, QuestionDraft
+from snellen.drafts import (
+    PARAMS,
+    Draft,
+    ImageFile,
+    LazyFrames,
+    LazyImage,
+    PictureSpec,
+    QuestionDraft,
+    picture_bytes,
+)
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.record_files import ENDING, RecordWriter, sort_by_group
 from snellen.images import ImageStore
@@ -59,6 +68,7 @@ from snellen.records import (
     SourceRows,
     Turn,
 )
+from snellen.reformulation.distractor_sources import PictureEmbedder
 from snellen.reformulation.regions import render_picture
 from snellen.seeds import rng_for
 
@@ -78,6 +88,7 @@ def build_benchmark(
     to: Path | None = None,
     recipe: Recipe = DEFAULT,
     writer: DistractorWriter | None = None,
+    embedder: PictureEmbedder | None = None,
     progress: Progress | None = None,
     limit: int | None = None,
     origin: str = "",
@@ -86,9 +97,9 @@ def build_benchmark(
 
     `source` is the folder with the user's files (default: the entry's own folder, if its files lie there), `to` the
     folder to create (default: under $SNELLEN_HOME). `recipe` overrides settings of the entry, `writer` writes
-    distractors, and `origin` tells in words where the files in `source` come from. With `limit`, only the samples are
-    built that a run with this limit asks. Raises DataError naming file and line of the wrong rows; nothing is left
-    behind in that case, and an earlier build stays as it was.
+    distractors, `embedder` tells which pictures are alike, and `origin` tells in words where the files in `source` come
+    from. With `limit`, only the samples are built that a run with this limit asks. Raises DataError naming file and
+    line of the wrong rows; nothing is left behind in that case, and an earlier build stays as it was.
     """
     check_benchmark_name(spec.name)
     reader = registry.find("readers", spec.source.reader)
@@ -102,7 +113,7 @@ def build_benchmark(
     with staging_folder(target) as folder, _naming_entry(spec):
         stats = BuildStats()
         files = source or entry_folder(spec)
-        drafts = reformulate(spec, lambda: reader(spec.source.params, files), recipe, writer, stats)
+        drafts = reformulate(spec, lambda: reader(spec.source.params, files), recipe, writer, stats, embedder)
         if limit is not None:
             drafts = _first_by_place(list(drafts), limit)
         apart = ExampleDrawer(recipe.examples, spec, recipe.seed)
@@ -319,7 +330,7 @@ class DraftChecker:
         picture = image if isinstance(image, PictureSpec) else PictureSpec(image)
         name = (_name(picture.file), picture.crop, picture.outlines)
         if (stored := self._pictures.get(name)) is None:
-            content = render_picture(picture, _content(picture.file, where), where)
+            content = render_picture(picture, picture_bytes(picture.file, where), where)
             stored = self._pictures[name] = self._images.put(content, where)
             self._digests.add(stored.digest)
         return stored
@@ -392,19 +403,6 @@ def _file_name(image: ImageFile | PictureSpec) -> str:
     """What a picture's file is called, with its folder; empty for a picture that no file holds by itself."""
     file = image.file if isinstance(image, PictureSpec) else image
     return "/".join(file.parts[-2:]) if isinstance(file, Path) else ""
-
-
-def _content(file: ImageFile, where: str) -> bytes:
-    if isinstance(file, bytes):
-        return file
-    if isinstance(file, LazyImage):
-        return file.read()
-    try:
-        if file.exists() and not (file.is_file() or file.is_dir()):
-            raise DataError(f"{where}: {file} is a device or a pipe, not a file with an image")
-        return file.read_bytes()
-    except OSError as error:
-        raise DataError(f"{where}: cannot read the image {file} ({error.strerror})") from None
 
 
 def check_draft(draft: Draft) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -14,11 +14,19 @@ from snellen.catalogue import BenchmarkSpec
 from snellen.drafts import Draft, QuestionDraft
 from snellen.errors import DataError, WrongRowsError
 from snellen.reformulation.answer_equality import opposite_yes_no
+from snellen.reformulation.distractor_sources import (
+    WRITTEN,
+    PictureEmbedder,
+    SourceContext,
+    SourcePart,
+    needs_source,
+    open_sources,
+    parse_sources,
+)
 from snellen.reformulation.distractors import Rejected, to_multiple_choice
 from snellen.reformulation.sampling import Sampling, draw_sample, inclusion_probabilities
 from snellen.seeds import rng_for
 
-DistractorSource = Literal["written", "pool"]
 Drafts = Callable[[], Iterable[Draft]]
 """Reads a source from its beginning each time it is called."""
 WINDOW = 64
@@ -43,11 +51,14 @@ class Recipe(Struct, frozen=True):
     """Replaces the entry's sampling; `Sampling()` builds the complete benchmark."""
     options: int | None = None
     """Replaces the entry's number of options (ReForm-Eval, Figure 15)."""
-    distractors: DistractorSource = "written"
-    """Where the paper had a model write distractors: have them written too, or draw them from the source's answers."""
+    distractors: str = ""
+    """Replaces the entry's sources of distractors: `pool`, `random`, `near-text:2,random:1`, `written` ... Where it is
+    empty and the entry names none, they are written where the paper had a model write them."""
     seed: int = 0
     examples: str = ""
     """Which questions are set apart as few-shot examples: a number of them, a condition on tags, or `all`."""
+    embeddings: str = ""
+    """The model that told which pictures are alike, for the source `near-picture`."""
 
 
 class BuildStats(Struct):
@@ -63,7 +74,12 @@ class BuildStats(Struct):
 
 
 def reformulate(
-    spec: BenchmarkSpec, drafts_of_source: Drafts, recipe: Recipe, writer: DistractorWriter | None, stats: BuildStats
+    spec: BenchmarkSpec,
+    drafts_of_source: Drafts,
+    recipe: Recipe,
+    writer: DistractorWriter | None,
+    stats: BuildStats,
+    embedder: PictureEmbedder | None = None,
 ) -> Iterator[Draft]:
     """The drafts of a benchmark, with all distractors in place.
 
@@ -71,9 +87,18 @@ def reformulate(
     DataError for a source that has too few samples or candidates, or that needs a writer.
     """
     count = recipe.options or spec.source.options
+    parts = parse_sources(recipe.distractors or spec.source.distractors)
     drafts = _sampled(spec, drafts_of_source, recipe, stats)
-    if recipe.distractors == "written":
+    names = [part.name for part in parts]
+    for model, source, flag in ((writer, WRITTEN, "writer"), (embedder, "near-picture", "embeddings")):
+        if model and names and source not in names:
+            raise DataError(f"{flag}: is for the source of distractors {source!r}, and these are {', '.join(names)}")
+    if names in ([], [WRITTEN]):
+        drafts = map(_to_be_written, drafts) if names else drafts
         drafts = _with_distractors(drafts, spec, count - 1, writer, stats.rejected)
+    elif names != ["pool"]:
+        context = SourceContext(spec.name, recipe.seed, drafts_of_source, embedder)
+        drafts = _with_sources(drafts, parts, context, stats, is_asked=bool(recipe.distractors))
     for draft in drafts:
         rounds = tuple(
             to_multiple_choice(
@@ -119,6 +144,34 @@ def _sampled(spec: BenchmarkSpec, drafts_of_source: Drafts, recipe: Recipe, stat
             next_place = next(places, None)
         else:
             stats.notes += draft.notes
+
+
+def _to_be_written(draft: Draft) -> Draft:
+    """The draft with a writer's prompt for each question whose distractors are made."""
+    rounds = tuple(
+        replace(question, distractors=replace(question.distractors, prompt=question.distractors.prompt or "options"))
+        if question.distractors and needs_source(question)
+        else question
+        for question in draft.rounds
+    )
+    return replace(draft, rounds=rounds)
+
+
+def _with_sources(
+    drafts: Iterator[Draft], parts: Sequence[SourcePart], context: SourceContext, stats: BuildStats, *, is_asked: bool
+) -> Iterator[Draft]:
+    """The drafts with their candidates in the order of the sources. Raises DataError where sources that the user asked
+    for have no say in any question."""
+    arranged, has_say = open_sources(parts, context), False
+    for draft in drafts:
+        has_say = has_say or any(map(needs_source, draft.rounds))
+        yield arranged(draft)
+    if is_asked and not has_say:
+        named = ", ".join(part.name for part in parts)
+        raise DataError(
+            f"distractors {named}: no question of {context.benchmark} has distractors to be made; leave it out"
+        )
+    stats.notes += [f"{why}: {number:,} times" for why, number in sorted(context.notes.items())]
 
 
 def _with_distractors(

@@ -39,6 +39,9 @@ class SourceSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """The benchmark whose draw it shares, when both use the same samples; its own name when empty."""
     options: int = 4
     """Number of options of a question whose distractors are made at build time."""
+    distractors: str = ""
+    """Where those distractors come from, by names in the registry's group `distractor_sources`, the first tier first
+    (`near-text:2,random:1`); as the reader has them when empty."""
     written: bool = False
     """Whether a model writes its distractors, which a build from its official files then needs (`--writer`)."""
     places: tuple[Place, ...] = ()

@@ -42,6 +42,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "import": "Make benchmarks from data published in another form.",
         "init": "Start a benchmark of your own from questions and pictures.",
         "lint": "Check a benchmark: repetitions, leaks, baselines that need no picture.",
+        "reform": "Make closed questions from annotations: classes, boxes, captions, answers, texts.",
         "sample": "Draw a sample of a benchmark, or study how well samples predict full scores.",
         "verify": "Compare official files with the paper's tables, or places on the network with what is known.",
     },

@@ -26,6 +26,8 @@ from snellen.extraction.normalisation import normalise_reply
 from snellen.extraction.option_index import index_options, means, tokens
 from snellen.paths import home
 from snellen.progress_bars import import_tqdm
+from snellen.reformulation.distractor_sources import Ranking, SourceContext
+from snellen.reformulation.near_answers import rank_by_vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -168,3 +170,8 @@ def _encode(folder: Path, texts: list[str]) -> np.ndarray:
     pooled = (hidden * weights).sum(1) / weights.sum(1)
     vectors: np.ndarray = torch.nn.functional.normalize(pooled, dim=1).float().numpy()
     return vectors
+
+
+def near_meaning(context: SourceContext) -> Ranking:
+    """The source of distractors `near-meaning`: candidates by how near they are to the answer in meaning."""
+    return rank_by_vectors(context, embed)

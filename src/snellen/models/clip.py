@@ -101,6 +101,17 @@ class ClipModel(ShownByName):
                 cache.popitem(last=False)
         return responses
 
+    def embed_pictures(self, contents: Sequence[bytes]) -> Any:
+        """Unit vectors of pictures, a row each. Raises ModelError where the model has none (BLIP's matching head)."""
+        import torch
+
+        if not isinstance(self._scorer, DualEncoder):
+            raise ModelError(f"{self.name}: has no embeddings of pictures; name a CLIP or SigLIP")
+        upright = [decode_picture(content, "a picture to embed").upright for content in contents]
+        with torch.inference_mode(), quiet_and_single_threaded(self._model):
+            pixels = self._processor.image_processor(images=upright, return_tensors="pt")
+            return self._scorer.picture(_to_device(pixels, self._model)).float().cpu().numpy()
+
     def _caption_of(self, option: str) -> str:
         return self._caption.replace("{option}", without_control_tokens(option, self._controls))
 

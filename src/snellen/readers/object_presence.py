@@ -105,7 +105,7 @@ def object_questions(
     Frequencies are over the given pictures; of equals the name met first goes first. Raises DataError for a picture
     in which every name occurs.
     """
-    ranking = _ranking(pictures, chosen.negatives)
+    ranking = ranked_negatives([picture.objects for picture in pictures], chosen.negatives)
     names = list(dict.fromkeys(name for picture in pictures for name in picture.objects))
     for picture in pictures:
         labelled_names: list[tuple[str, Literal["yes", "no"]]] = []
@@ -125,18 +125,17 @@ def object_questions(
         yield labelled_names
 
 
-def _ranking(pictures: Sequence[PictureObjects], negatives: NegativeRule) -> Callable[[str], list[str]]:
-    """(object) -> the names to try after it, the likeliest first; none to draw from all."""
+def ranked_negatives(pictures: Sequence[Sequence[str]], negatives: NegativeRule) -> Callable[[str], list[str]]:
+    """(object) -> the names to try after it, the likeliest first; none to draw from all. `pictures` are their names."""
     if negatives == "random":
         return lambda positive: []
     if negatives == "popular":
-        frequency = Counter(name for picture in pictures for name in picture.objects)
-        popular = [name for name, _ in frequency.most_common()]
+        popular = [name for name, _ in Counter(name for names in pictures for name in names).most_common()]
         return lambda positive: popular
     together: dict[str, Counter[str]] = {}
-    for picture in pictures:
-        for name in picture.objects:
-            together.setdefault(name, Counter()).update(neighbour for neighbour in picture.objects if neighbour != name)
+    for names in pictures:
+        for name in names:
+            together.setdefault(name, Counter()).update(neighbour for neighbour in names if neighbour != name)
     ranked = {name: [neighbour for neighbour, _ in counts.most_common()] for name, counts in together.items()}
     return lambda positive: ranked[positive]
 

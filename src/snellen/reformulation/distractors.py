@@ -39,7 +39,7 @@ def to_multiple_choice(
     if yes_or_no is not None and not spec.fillers:
         return _settled(question, [gold, yes_or_no], rng)
     chosen: list[str] = []
-    for candidate in chain(_candidates(spec.tiers, rng), spec.fillers):
+    for candidate in chain(candidates_in(spec.tiers, rng), spec.fillers):
         if len(chosen) == count - 1:
             break
         if candidate == gold:
@@ -59,7 +59,7 @@ def to_multiple_choice(
     return _settled(question, [gold, *chosen], rng)
 
 
-def _candidates(tiers: Iterable[Sequence[str]], rng: random.Random) -> Iterator[str]:
+def candidates_in(tiers: Iterable[Sequence[str]], rng: random.Random) -> Iterator[str]:
     """Candidates one by one, nearest tier first, at random within a tier."""
     for tier in tiers:
         # Most questions need only a few candidates of a large tier, so it is drawn from rather than shuffled.

@@ -14,16 +14,17 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.errors import DataError
 from snellen.seeds import rng_for
 
-Rule = Literal["all", "random", "balanced", "equal", "grouped", "equidistant"]
+Rule = Literal["all", "random", "balanced", "equal", "layered", "grouped", "equidistant"]
 
 
 class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,6 +34,8 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
     - `random`: `count` samples, or the share `ratio`, whatever their stratum.
     - `balanced`: `count` or `ratio`, strata as frequent as in the source (ReForm-Eval E.1); each sample is as likely.
     - `equal`: `each` samples of every stratum, or `count` in total, as evenly as the strata allow.
+    - `layered`: `each` samples of every kind, or `count` in total, as evenly as the kinds allow, and within a kind as
+      evenly as its answers allow. Strata are named `KIND/ANSWER`.
     - `grouped`: about `count` samples, from each group (a picture) as many of every label (ReForm-Eval A.6). Strata are
       named `GROUP/LABEL`. One of every label from groups drawn at random, more from each once all have given one.
     - `equidistant`: shuffled, then every `step`-th (ReForm-Eval A.1, TDIUC).
@@ -63,6 +66,7 @@ _TAKES: dict[Rule, tuple[str, ...]] = {
     "random": ("ratio", "count"),
     "balanced": ("ratio", "count"),
     "equal": ("each", "count"),
+    "layered": ("each", "count"),
     "grouped": ("count",),
     "equidistant": ("step",),
 }
@@ -82,9 +86,10 @@ def draw_sample(strata: Sequence[str], sampling: Sampling, *names: str | int) ->
     match sampling.rule:
         case "random":
             places = rng.sample(range(count), sample_size)
-        case "balanced" | "equal":
+        case "balanced" | "equal" | "layered":
             # Of its own, so that a draw without remainders is the same whatever becomes of them.
-            seats = _seats(_expected_seats(Counter(strata), sampling, sample_size), rng_for(*names, "remainders"))
+            expected = _expected_seats(Counter(strata), sampling, sample_size)
+            seats = _seats(expected, rng_for(*names, "remainders"), _kind if sampling.rule == "layered" else None)
             places = _draw(strata, seats, rng)
         case "grouped":
             groups = _sets_by_group(Counter(strata))
@@ -108,7 +113,7 @@ def inclusion_probabilities(strata: Sequence[str], sampling: Sampling) -> dict[s
     if sampling.rule == "all" or count < sampling.keep_below:
         return dict.fromkeys(sizes, 1.0)
     sample_size = _sample_size(sampling, count)
-    if sampling.rule in ("balanced", "equal"):
+    if sampling.rule in ("balanced", "equal", "layered"):
         expected = _expected_seats(sizes, sampling, sample_size)
         return {name: float(expected[name] / size) for name, size in sizes.items()}
     if sampling.rule == "grouped":
@@ -137,18 +142,37 @@ def _sample_size(sampling: Sampling, count: int) -> int:
 
 def _expected_seats(sizes: Counter[str], sampling: Sampling, sample_size: int) -> dict[str, Fraction]:
     """How many samples of each stratum are drawn in the mean over seeds."""
+    if sampling.rule == "layered":
+        kinds: Counter[str] = Counter()
+        for name, size in sizes.items():
+            kinds[_kind(name)] += size
+        shares = _expected_seats(kinds, replace(sampling, rule="equal"), sample_size)
+        return {
+            name: share
+            for kind, of_kind in shares.items()
+            for name, share in _evenly({n: s for n, s in sizes.items() if _kind(n) == kind}, of_kind).items()
+        }
     if sampling.each is not None:
         return {name: Fraction(min(sampling.each, size)) for name, size in sizes.items()}
     if sampling.rule == "balanced":
         total = sum(sizes.values())
         return {name: Fraction(sample_size * size, total) for name, size in sizes.items()}
+    return _evenly(sizes, Fraction(sample_size))
+
+
+def _evenly(sizes: Mapping[str, int], total: Fraction) -> dict[str, Fraction]:
+    """`total` shared out over strata, none of which gets more than it has."""
     expected: dict[str, Fraction] = {}
-    remaining = Fraction(sample_size)
+    remaining = total
     for served, (name, size) in enumerate(sorted(sizes.items(), key=lambda stratum: stratum[1])):
         # What a small stratum cannot provide goes to the larger ones.
         expected[name] = min(Fraction(size), remaining / (len(sizes) - served))
         remaining -= expected[name]
     return expected
+
+
+def _kind(stratum: str) -> str:
+    return stratum.partition("/")[0]
 
 
 def _group(stratum: str) -> str:
@@ -182,10 +206,15 @@ def _rounds_of_sets(groups: dict[str, int], sample_size: int, labels: int) -> tu
     return full, giving, remaining
 
 
-def _seats(expected: dict[str, Fraction], rng: random.Random) -> dict[str, int]:
-    """Whole numbers that are as expected in the mean, each off by less than one, and with the same sum."""
+def _seats(
+    expected: dict[str, Fraction], rng: random.Random, together: Callable[[str], str] | None = None
+) -> dict[str, int]:
+    """Whole numbers that are as expected in the mean, each off by less than one, and with the same sum; so is the sum
+    of those that stand `together`, as what they share is laid end to end."""
     order = sorted(expected)
     rng.shuffle(order)
+    if together:
+        order.sort(key=together)
     unit = math.lcm(*(share.denominator for share in expected.values()))
     # A comb with one tooth per unit falls on the strata laid end to end; only its start is random.
     end = unit - 1 - rng.randrange(unit)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from snellen.api import build, build_table
 from snellen.benchmark import MANIFEST
-from snellen.building.recipe import DistractorSource, Recipe
+from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec, select
 from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
 from snellen.catalogue.hooks import params_with
@@ -49,9 +49,10 @@ from snellen.reformulation.sampling import Sampling
 @click.option("--writer", default="", help="Model that writes distractors, where the paper had a model write them.")
 @click.option(
     "--distractors",
-    type=click.Choice(["written", "pool"]),
-    default="written",
-    help="Where those come from: written by the model, or other answers of the source.  [written]",
+    default="",
+    metavar="SOURCES",
+    help="Where distractors come from: pool, random, wordnet, near-text, near-picture, near-meaning, written, or "
+    "several (near-text:2,random:1).  [the entry's]",
 )
 @click.option("--options", type=click.IntRange(2), help="Options of questions whose distractors are made.  [4]")
 @click.option(
@@ -188,9 +189,7 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _recipe(
-    distractors: DistractorSource, options: int | None, ratio: float | None, seed: int, examples: str
-) -> Recipe:
+def _recipe(distractors: str, options: int | None, ratio: float | None, seed: int, examples: str) -> Recipe:
     sample = None
     if ratio is not None:
         sample = Sampling() if ratio == 1 else Sampling("balanced", ratio=ratio)

@@ -262,7 +262,8 @@ class _Asking:
     def _variants(self, patterns: Sequence[str], recipe: Recipe, wholes: dict[str, str]) -> Iterator[str]:
         """The folders of the benchmarks built by a recipe; `wholes` learns what they are variants of."""
         for spec in (spec for pattern in patterns for spec in specs_of(pattern)):
-            words = (f"{recipe.options}-options" if recipe.options else "", f"{recipe.distractors}-distractors")
+            sources = recipe.distractors and f"{recipe.distractors}-distractors"
+            words = (f"{recipe.options}-options" if recipe.options else "", sources)
             name = "-".join((spec.name, *filter(None, words)))
             to = self._folder / PARTS / slug(name)
             wholes[name] = spec.name

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from snellen import registry
 from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.readers.wording import plural
 from snellen.seeds import rng_for
 from snellen.suites.eyechart.draw import paint, to_png
 from snellen.suites.eyechart.scenes import (
@@ -131,11 +132,7 @@ def _count(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestio
     first = rng.choice([first for first in FIRST_COUNTS[level] if first <= number < first + 4])
     near = [first, first + 1, first + 2, first + 3]
     options = tuple(str(n) for n in near)
-    return (DrawnQuestion(f"How many {_plural(kind)} are in the picture?", options, near.index(number)),)
-
-
-def _plural(kind: str) -> str:
-    return kind + ("es" if kind.endswith("s") else "s")
+    return (DrawnQuestion(f"How many {plural(kind)} are in the picture?", options, near.index(number)),)
 
 
 def _size(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:

@@ -21,6 +21,7 @@ from msgspec import Struct
 from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.readers.coco_instances import CocoObjects
+from snellen.readers.wording import plural
 from snellen.reformulation.answer_equality import same_answer
 from snellen.seeds import rng_for
 from snellen.suites.reform_eval import wording
@@ -122,8 +123,6 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 Categories = frozenset[str]
 """Object categories, by name."""
 
-_IRREGULAR = {"knife": "knives", "mouse": "mice", "person": "people", "child": "children"}
-
 
 @cache
 def coco_words() -> dict[str, tuple[str, ...]]:
@@ -139,27 +138,14 @@ def category_finder(names: Iterable[str], words: Mapping[str, Sequence[str]]) ->
     dog is not a dog).
     """
     names_by_form = {
-        form: name for name in names for word in (name, *words.get(name, ())) for form in _forms(word.casefold())
+        form: name
+        for name in names
+        for word in map(str.casefold, (name, *words.get(name, ())))
+        for form in (word, plural(word))
     }
     longest_first = sorted(names_by_form, key=lambda form: (-len(form), form))
     pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))})\b")
     return lambda caption: frozenset(names_by_form[form] for form in pattern.findall(caption.casefold()))
-
-
-def _forms(word: str) -> tuple[str, ...]:
-    """A word and its plural."""
-    head, _, noun = word.rpartition(" ")
-    if noun in _IRREGULAR:
-        plural = _IRREGULAR[noun]
-    elif noun.endswith("man"):
-        plural = f"{noun[:-3]}men"
-    elif noun.endswith(("s", "x", "ch", "sh")):
-        plural = f"{noun}es"
-    elif noun.endswith("y") and noun[-2:-1] not in "aeiou":
-        plural = f"{noun[:-1]}ies"
-    else:
-        plural = f"{noun}s"
-    return word, f"{head} {plural}".strip()
 
 
 def overlap(first: Categories, second: Categories) -> float:

@@ -1,0 +1,229 @@
+"""Annotations as rows of a table: a picture and what is said of it, in columns that the entry names.
+
+A cell may hold JSON: lists of captions, objects as names or as `{"name", "box"}`, `{"key": "value"}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from snellen.annotations import AnnotatedObject, AnnotatedPicture, OpenQuestion, Relation, TextLine
+from snellen.drafts import ImageFile
+from snellen.errors import DataError
+from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.delimited import DelimitedTable, decode_base64, open_text
+from snellen.formats.json_files import read_json_line_rows, read_json_rows
+
+Row = dict[str, Any]
+
+
+class Columns(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which column holds what; a role that is empty has none."""
+
+    picture: str = ""
+    label: str = ""
+    caption: str | tuple[str, ...] = ()
+    """A column with a caption or a list of them; or several columns."""
+    objects: str = ""
+    relations: str = ""
+    texts: str = ""
+    fields: str | dict[str, str] = ""
+    """A column with an object of keys and values; or by key the column with its value."""
+    questions: str = ""
+    """A list of `{"question", "answer" or "answers", "kind"}`, or one question, whose answer is in `answer`."""
+    answer: str = ""
+    attributes: dict[str, str] = {}
+    id: str = ""
+    group: str = ""
+    tag: tuple[str, ...] = ()
+    """Columns whose values are tags of the pictures' questions, by their names."""
+
+
+class _Object(Struct, frozen=True):
+    name: str
+    box: tuple[float, float, float, float] | None = None
+    attributes: dict[str, str] = {}
+    kind: str = ""
+
+
+class _Question(Struct, frozen=True):
+    question: str
+    answer: str | list[str] = ""
+    answers: list[str] = []
+    kind: str = ""
+
+
+def read_annotated_rows(path: Path, pictures: Path | None, columns: Columns) -> Iterator[AnnotatedPicture]:
+    """A picture for each row; rows of the same picture, each with one question, are one picture.
+
+    Raises DataError naming file and row of a wrong cell, and a column that is not there.
+    """
+    if not columns.picture:
+        raise DataError(f"{path}: no column is named as the picture's; say columns = {{ picture = ... }}")
+    reader = _RowReader(path, pictures or path.parent, columns)
+    held: AnnotatedPicture | None = None
+    for where, row in annotated_rows(path):
+        picture = reader.picture(row, where)
+        if held and columns.questions and not columns.id and held.file == picture.file:
+            held = msgspec.structs.replace(held, questions=(*held.questions, *picture.questions))
+            continue
+        if held:
+            yield held
+        held = picture
+    if held:
+        yield held
+
+
+def annotated_rows(path: Path) -> Iterator[tuple[str, Row]]:
+    """The rows of a table, JSON, JSONL or Parquet file, each with its place. Raises DataError."""
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".tsv"):
+        with open_text(path) as file:
+            for line, _, cells in DelimitedTable(file, path):
+                yield f"{path}:{line}", dict(cells)
+    elif suffix in (".json", ".jsonl"):
+        rows = read_json_rows(path) if suffix == ".json" else read_json_line_rows(path)
+        yield from ((f"{path}: record {number}", row) for number, row in enumerate(rows, 1))
+    elif suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        number = 0
+        with pq.ParquetFile(path) as table:
+            for batch in table.iter_batches(batch_size=256):
+                for row in batch.to_pylist():
+                    yield f"{path}: row {number}", row
+                    number += 1
+    else:
+        raise DataError(f"{path}: annotations are read from .csv, .tsv, .json, .jsonl and .parquet")
+
+
+class _RowReader:
+    """Reads what the columns of a row hold."""
+
+    def __init__(self, path: Path, folder: Path, columns: Columns) -> None:
+        self._path, self._folder, self._columns = path, folder, columns
+        self._captions = (columns.caption,) if isinstance(columns.caption, str) else columns.caption
+
+    def picture(self, row: Row, where: str) -> AnnotatedPicture:
+        columns = self._columns
+        file = _file(self._cell(row, columns.picture), self._folder, where)
+        name = self._text(row, columns.id) or (str(row[columns.picture]) if isinstance(file, Path) else where)
+        return AnnotatedPicture(
+            id=name.removeprefix(f"{self._path}: "),
+            file=file,
+            where=where,
+            labels=tuple(self._texts(row, columns.label, where)),
+            attributes=self._named(row, columns.attributes),
+            objects=tuple(self._objects(row, where)),
+            relations=tuple(self._records(row, columns.relations, Relation, where)),
+            captions=tuple(text for column in self._captions for text in self._texts(row, column, where)),
+            questions=tuple(self._questions(row, where)),
+            texts=tuple(self._records(row, columns.texts, TextLine, where)),
+            fields={key: tuple(_listed(value)) for key, value in self._fields(row, where).items()},
+            group=self._text(row, columns.group),
+            tags=self._named(row, {name: name for name in columns.tag}),
+        )
+
+    def _cell(self, row: Row, column: str) -> Any:
+        """What a column holds; None for a column that has no role, or is empty in the row."""
+        value = row.get(column) if column else None
+        return None if value in ("", []) else value
+
+    def _text(self, row: Row, column: str) -> str:
+        value = self._cell(row, column)
+        return "" if value is None else str(value).strip()
+
+    def _texts(self, row: Row, column: str, where: str) -> list[str]:
+        """A text, or those of a list, which may be written as JSON."""
+        return _listed(_parsed(self._cell(row, column), where))
+
+    def _named(self, row: Row, columns: dict[str, str]) -> dict[str, str]:
+        """The cells of several columns, each by the name that it is given."""
+        return {name: text for name, column in columns.items() if (text := self._text(row, column))}
+
+    def _fields(self, row: Row, where: str) -> dict[str, Any]:
+        if isinstance(self._columns.fields, dict):
+            return self._named(row, self._columns.fields)
+        content = _parsed(self._cell(row, self._columns.fields), where)
+        if content is not None and not isinstance(content, dict):
+            raise DataError(f"{where}: {self._columns.fields} must be an object of keys and values")
+        return content or {}
+
+    def _objects(self, row: Row, where: str) -> Iterator[AnnotatedObject]:
+        content = _parsed(self._cell(row, self._columns.objects), where)
+        if isinstance(content, str):
+            content = [name for name in map(str.strip, content.replace(";", ",").split(",")) if name]
+        for thing in content or ():
+            if isinstance(thing, str):
+                yield AnnotatedObject(thing)
+            else:
+                known = _converted(thing, _Object, where)
+                yield AnnotatedObject(known.name, known.box, attributes=known.attributes, kind=known.kind)
+
+    def _records(self, row: Row, column: str, form: Any, where: str) -> list[Any]:
+        """The records of a list; of `texts` a text alone will do."""
+        content = _parsed(self._cell(row, column), where)
+        if form is TextLine:
+            content = [{"text": text} if isinstance(text, str) else text for text in _as_list(content)]
+        return [_converted(item, form, where) for item in _as_list(content)]
+
+    def _questions(self, row: Row, where: str) -> Iterator[OpenQuestion]:
+        content = self._cell(row, self._columns.questions)
+        if self._columns.answer:
+            answers = tuple(self._texts(row, self._columns.answer, where))
+            yield OpenQuestion(str(content or ""), answers)
+            return
+        for item in _as_list(_parsed(content, where)):
+            asked = _converted(item, _Question, where)
+            yield OpenQuestion(asked.question, tuple(asked.answers or _listed(asked.answer)), asked.kind)
+
+
+def _file(cell: Any, folder: Path, where: str) -> ImageFile:
+    if isinstance(cell, dict):
+        cell = cell.get("bytes") or cell.get("path")
+    if isinstance(cell, bytes):
+        return cell
+    if not isinstance(cell, str):
+        raise DataError(f"{where}: no picture")
+    if cell.startswith(("http://", "https://")):
+        raise DataError(f"{where}: the picture {cell[:60]!r} is a URL, and nothing is fetched here; download it")
+    if cell.startswith("data:"):
+        return decode_base64(cell.partition(",")[2], where, "a data URL")
+    if len(cell) > 1024 or not Path(cell).suffix:
+        return decode_base64(cell, where, "a file name")
+    file = folder / cell
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise DataError(
+            f"{where}: the picture {cell!r} lies outside {folder}; name a folder that holds all (--pictures)"
+        )
+    return file
+
+
+def _parsed(cell: Any, where: str) -> Any:
+    """A cell whose text is a JSON list or object as that."""
+    if isinstance(cell, str) and cell[:1] in "[{" and cell[-1:] in "]}":
+        try:
+            return msgspec.json.decode(cell)
+        except JSON_FAULTS as error:
+            raise DataError(f"{where}: {cell[:40]!r} is not JSON: {error}") from None
+    return cell
+
+
+def _as_list(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else [] if content is None else [content]
+
+
+def _listed(content: Any) -> list[str]:
+    return [str(item).strip() for item in _as_list(content) if str(item).strip()]
+
+
+def _converted(item: Any, form: Any, where: str) -> Any:
+    try:
+        return msgspec.convert(item, form)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{where}: {error}") from None
