@@ -45,7 +45,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "mend": "Set aside what is damaged in a run's journals, so that it goes on.",
         "compare": "Compare runs question by question: differences, tests, ranks, flips.",
         "agree": "Label hard replies, and see how far extractors and judges agree with people.",
-        "audit": "Label a drawn part of a run's replies, and correct its accuracies by what was misread.",
+        "audit": "Have people look at a random part of a benchmark's questions, or of a run's replies.",
         "rate": "Have people rate replies: a blinded form, sheets in and out, means and agreement.",
         "report": "Write the report of one or several runs.",
         "view": "Show runs as local pages: search, filter, models side by side, runs under way.",
