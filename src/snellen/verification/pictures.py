@@ -4,35 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from snellen.images import Images, decode_picture
 from snellen.records import ImageRef
 
-SIDE = 32
-"""Pixels of the reduction that is compared."""
-MOST = 20
-"""Levels, of 256, by which any pixel of two reductions may differ. Compression changes a mean over many pixels by less,
-and an object that covers one pixel of the reduction by more."""
+GREY_SIDE, COLOUR_SIDE = 32, 8
+"""Pixels of the two reductions that are compared. Compression keeps brightness better than colours."""
+GREY_LEVELS, COLOUR_LEVELS = 16, 24
+"""Of 256, by how much a pixel of them may differ. An object that covers a thousandth of the picture makes more of a
+difference."""
+PROPORTIONS = 0.05
+
+
+class Reduction(Struct, frozen=True):
+    """What is compared of a picture."""
+
+    proportion: float
+    mean: bytes
+    colours: bytes
+    greys: bytes
+
+    @property
+    def brightness(self) -> int:
+        """The sum of the mean colour's levels."""
+        return sum(self.mean)
 
 
 def alike_pictures(images: Images, pictures: Sequence[ImageRef]) -> dict[str, str]:
-    """For each picture, by digest, the first one that shows the same: each of 32 x 32 mean colours is nearly equal, and
-    so are the proportions.
+    """For each picture, by digest, the first one that shows the same: mean colours and brightnesses of all its parts
+    are nearly equal, and so are the proportions.
 
-    Pictures are compared with those of nearly the same mean colour alone, in the order of its brightness.
+    Pictures are compared with those of nearly the same brightness alone.
     """
-    reductions = [(picture.width / picture.height, *_reduction(images, picture)) for picture in pictures]
-    order = sorted(range(len(pictures)), key=lambda place: (sum(reductions[place][1]), place))
+    reductions = [_reduction(images, picture) for picture in pictures]
+    order = sorted(range(len(pictures)), key=lambda place: (reductions[place].brightness, place))
     first = list(range(len(pictures)))
     for rank, place in enumerate(order):
-        shape, mean, pixels = reductions[place]
+        own = reductions[place]
         for other in order[rank + 1 :]:
-            other_shape, other_mean, other_pixels = reductions[other]
-            if sum(other_mean) - sum(mean) > MOST:
+            if reductions[other].brightness - own.brightness > COLOUR_LEVELS:
                 break
-            if _near(mean, other_mean) and abs(shape / other_shape - 1) < 0.05 and _near(pixels, other_pixels):
+            if _shows_the_same(own, reductions[other]):
                 low, high = sorted((_root(first, place), _root(first, other)))
                 first[high] = low
     return {picture.digest: pictures[_root(first, place)].digest for place, picture in enumerate(pictures)}
+
+
+def _shows_the_same(one: Reduction, other: Reduction) -> bool:
+    return (
+        _near(one.mean, other.mean, COLOUR_LEVELS)
+        and abs(one.proportion / other.proportion - 1) <= PROPORTIONS
+        and _near(one.colours, other.colours, COLOUR_LEVELS)
+        and _near(one.greys, other.greys, GREY_LEVELS)
+    )
 
 
 def _root(first: Sequence[int], place: int) -> int:
@@ -41,14 +66,16 @@ def _root(first: Sequence[int], place: int) -> int:
     return place
 
 
-def _near(one: bytes, other: bytes) -> bool:
-    return all(abs(a - b) <= MOST for a, b in zip(one, other, strict=True))
+def _near(one: bytes, other: bytes, levels: int) -> bool:
+    return all(abs(a - b) <= levels for a, b in zip(one, other, strict=True))
 
 
-def _reduction(images: Images, picture: ImageRef) -> tuple[bytes, bytes]:
-    """The mean colour, and that of each of 32 x 32 parts."""
+def _reduction(images: Images, picture: ImageRef) -> Reduction:
     from PIL import Image
 
     whole = decode_picture(images.read(picture), f"image {picture.digest[:12]}").upright
-    small = whole.resize((SIDE, SIDE), Image.Resampling.BOX)
-    return small.resize((1, 1), Image.Resampling.BOX).tobytes(), small.tobytes()
+    box = Image.Resampling.BOX
+    small = whole.resize((GREY_SIDE, GREY_SIDE), box)
+    colours = small.resize((COLOUR_SIDE, COLOUR_SIDE), box)
+    mean = colours.resize((1, 1), box)
+    return Reduction(whole.width / whole.height, mean.tobytes(), colours.tobytes(), small.convert("L").tobytes())
