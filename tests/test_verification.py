@@ -23,7 +23,7 @@ from snellen.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.errors import DataError
 from snellen.records import ItemDecision, Request
 from snellen.verification.blind import BlindVotes, solved_blind
-from snellen.verification.declaration import Check, CheckMaterial, Fault, Outcome, Solvers
+from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, Solvers
 from snellen.verification.verify import check_items, keep_passing, verify
 
 Rows = list[dict[str, Any]]
@@ -178,7 +178,7 @@ def built(table: Rows, folder: Path) -> Benchmark:
     return small.built(table, folder / "mine")
 
 
-def faults(benchmark: Benchmark, name: str) -> dict[str, Fault]:
+def faults(benchmark: Benchmark, name: str) -> dict[str, ItemFault]:
     return {fault.sample_id: fault for fault in check_items(benchmark, names=[name])[name].faults}
 
 
@@ -355,9 +355,9 @@ def test_lint_shows_checks_of_questions_and_keeps_those_that_pass(
 def test_a_check_of_another_package_is_carried_out_like_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def even(material: CheckMaterial) -> Outcome:
+    def even(material: CheckMaterial) -> CheckOutcome:
         ids = [sample.id for sample in material.benchmark.samples()]
-        return Outcome([Fault(name, "its number is even") for name in ids if int(name[1:]) % 2 == 0], len(ids))
+        return CheckOutcome([ItemFault(name, "its number is even") for name in ids if int(name[1:]) % 2 == 0], len(ids))
 
     monkeypatch.setitem(registry._NAMES["checks"], "even", Check("an even number", even))
     kept = keep_passing(built(rows(), tmp_path), "odd", to=tmp_path / "odd")

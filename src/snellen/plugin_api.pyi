@@ -176,6 +176,13 @@ from snellen.scoring.run_scoring import score_run as score_run
 from snellen.scoring.scored_run import ScoredBenchmark as ScoredBenchmark
 from snellen.scoring.scored_run import ScoredRun as ScoredRun
 from snellen.seeds import rng_for as rng_for
+from snellen.verification.declaration import Check as Check
+from snellen.verification.declaration import CheckMaterial as CheckMaterial
+from snellen.verification.declaration import CheckOutcome as CheckOutcome
+from snellen.verification.declaration import ItemFault as ItemFault
+from snellen.verification.declaration import Solvers as Solvers
+from snellen.verification.verify import check_items as check_items
+from snellen.verification.verify import keep_passing as keep_passing
 from snellen.viewing.application import SecurityHeaders as SecurityHeaders
 from snellen.viewing.application import ViewLook as ViewLook
 from snellen.viewing.application import ViewPages as ViewPages

@@ -112,7 +112,7 @@ def labels_file(benchmark: Benchmark) -> Path:
     return benchmark.folder.with_name(f"{benchmark.folder.name}.audit.jsonl")
 
 
-def read_labels(path: Path) -> list[AuditLabel]:
+def read_audit_labels(path: Path) -> list[AuditLabel]:
     """The last label of each rater about each question. Raises DataError, naming the line, for one that is none."""
     latest: dict[tuple[str, str, bool], AuditLabel] = {}
     for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
@@ -124,7 +124,7 @@ def read_labels(path: Path) -> list[AuditLabel]:
     return [label for label in latest.values() if label.label]
 
 
-def write_labels(path: Path, labels: Iterable[AuditLabel]) -> None:
+def write_audit_labels(path: Path, labels: Iterable[AuditLabel]) -> None:
     """Add labels to a file. Raises StoreError for one that cannot be written."""
     try:
         with path.open("ab") as file:
@@ -133,24 +133,24 @@ def write_labels(path: Path, labels: Iterable[AuditLabel]) -> None:
         raise StoreError(f"{path}: the label cannot be kept ({error.strerror})") from None
 
 
-def import_labels(source: Path, benchmark: Benchmark) -> tuple[int, int]:
+def import_audit_labels(source: Path, benchmark: Benchmark) -> tuple[int, int]:
     """Add labels of a file, such as a rater's page saves, to those of a benchmark: how many are about its questions,
     and how many there are. Raises DataError for a file that is not there, and for labels by nobody."""
     if not source.is_file():
         raise DataError(f"{source}: there is no such file of labels")
-    labels = read_labels(source)
+    labels = read_audit_labels(source)
     if nobody := [label for label in labels if not label.by.strip()]:
         raise DataError(f"{source}: the label of {nobody[0].sample_id or nobody[0].item} is by nobody; give it a `by`")
     own = {item.id for item in audited_items(benchmark, benchmark.manifest.counts.samples)}
     fitting = [label for label in labels if label.item in own]
-    write_labels(labels_file(benchmark), fitting)
+    write_audit_labels(labels_file(benchmark), fitting)
     return len(fitting), len(labels)
 
 
 # --- what the labels come to -----------------------------------------------------------------------------------------
 
 
-class Verdict(Struct, frozen=True):
+class ItemVerdict(Struct, frozen=True):
     """What the labels of one question come to."""
 
     item: AuditItem
@@ -187,7 +187,7 @@ class Verdict(Struct, frozen=True):
 class AuditOutcome(Struct, frozen=True):
     """What an audit came to so far."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ItemVerdict, ...]
     """Of the questions that all raters labelled."""
     of: int
     """Questions of the benchmark that could be drawn."""
@@ -202,7 +202,7 @@ class AuditOutcome(Struct, frozen=True):
         return bool(self.raters) and not any(self.unlabelled[by] for by in self.raters)
 
     @property
-    def bad(self) -> list[Verdict]:
+    def bad(self) -> list[ItemVerdict]:
         """The bad questions."""
         return [verdict for verdict in self.verdicts if verdict.is_bad]
 
@@ -236,7 +236,7 @@ def audit_outcome(items: Sequence[AuditItem], of: int, labels: Iterable[AuditLab
     unlabelled = {by: len(drawn) - len(own) for by, own in sorted(given.items())}
     raters = tuple(by for by, left in unlabelled.items() if not left) or tuple(unlabelled)
     verdicts = tuple(
-        Verdict(item, {by: given[by][item.id] for by in raters}, settled.get(item.id))
+        ItemVerdict(item, {by: given[by][item.id] for by in raters}, settled.get(item.id))
         for item in items
         if raters and all(item.id in given[by] for by in raters)
     )

@@ -21,7 +21,7 @@ from snellen.images import to_plain_file
 from snellen.report.offline_page import OfflinePage, data_uri
 from snellen.report.rendering import templates
 from snellen.runs.journal import write_atomically
-from snellen.verification.audit import LABELS, AuditItem, AuditLabel, Verdict, read_labels, write_labels
+from snellen.verification.audit import LABELS, AuditItem, AuditLabel, ItemVerdict, read_audit_labels, write_audit_labels
 
 MOST_SENT = 100_000
 """Bytes of a label."""
@@ -34,7 +34,7 @@ class AuditForm(Struct, frozen=True):
     items: Sequence[AuditItem]
     by: str = ""
     """Who labels; the page asks for a name where there is none."""
-    settling: Mapping[str, Verdict] = {}
+    settling: Mapping[str, ItemVerdict] = {}
     """By item what raters said who differ: to be settled in sight of it."""
     given: Mapping[str, AuditLabel] = {}
     """By item what was labelled before."""
@@ -128,7 +128,7 @@ class AuditServer(ThreadingHTTPServer):
         form = self._form
         own = {
             label.item: label
-            for label in read_labels(self.labels)
+            for label in read_audit_labels(self.labels)
             if (label.by, label.settles) == (form.by, form.settles)
         }
         shown = msgspec.structs.replace(form, given=own, sends=self.secret)
@@ -151,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             label = msgspec.json.decode(self.rfile.read(size), type=AuditLabel)
-            write_labels(self.server.labels, [label])
+            write_audit_labels(self.server.labels, [label])
         except (*JSON_FAULTS, StoreError) as error:
             self._send(500, str(error).encode(), "text/plain")
             return

@@ -23,7 +23,7 @@ from snellen.analysis.statistics import estimate_mean
 from snellen.records import Sample
 from snellen.scoring.answers import open_answers
 from snellen.scoring.scored_run import ScoredBenchmark
-from snellen.verification.declaration import Check, CheckMaterial, Fault, Outcome
+from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault
 from snellen.verification.jury import asked
 
 INNER = "circular?all_passes=true"
@@ -60,7 +60,7 @@ class BlindVotes(Struct, frozen=True):
         return len(self.gold) / len(self.shares)
 
 
-def _blind(material: CheckMaterial) -> Outcome:
+def _blind(material: CheckMaterial) -> CheckOutcome:
     benchmark, solvers = material.benchmark, material.solvers
     answers = open_answers(benchmark.folder)
     asked_samples = {
@@ -69,7 +69,7 @@ def _blind(material: CheckMaterial) -> Outcome:
         if sample.options and sample.images and (sample.id, 0) in answers and answers[sample.id, 0].options
     }
     if not asked_samples:
-        return Outcome([], 0, detail="no question has both a picture and options")
+        return CheckOutcome([], 0, detail="no question has both a picture and options")
     pictures = {sample.images for sample in asked_samples.values()}
     shown = ["text", *(["shuffled"] if len(pictures) > 1 else [])]
     named: dict[str, Counter[int]] = defaultdict(Counter)
@@ -90,10 +90,10 @@ def _blind(material: CheckMaterial) -> Outcome:
     ]
     solved = solved_blind(votes, solvers.wrongly)
     faults = [
-        Fault(vote.sample_id, f"solved without its picture in {100 * vote.accuracy:.0f} % of all presentations")
+        ItemFault(vote.sample_id, f"solved without its picture in {100 * vote.accuracy:.0f} % of all presentations")
         for vote in solved
     ]
-    return Outcome(faults, len(votes), tuple(names), _detail(votes, {vote.sample_id for vote in solved}))
+    return CheckOutcome(faults, len(votes), tuple(names), _detail(votes, {vote.sample_id for vote in solved}))
 
 
 def _count(scored: ScoredBenchmark, samples: Mapping[str, Sample], named: Mapping[str, Counter[int]]) -> None:

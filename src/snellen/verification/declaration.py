@@ -11,16 +11,13 @@ from msgspec import Struct
 
 from snellen.analysis.lint.material import LintMaterial, gather_material
 from snellen.benchmark import Benchmark
+from snellen.experiments.evaluation import silent
 from snellen.runs.plan import Announce
 from snellen.runs.progress import ProgressListener, ignore_progress
 from snellen.verification.pictures import alike_pictures
 
 Votes = Literal["majority", "all"]
 """How many of the jury's votes condemn an option: more than half of those that could be read, or every one."""
-
-
-def silent(line: str) -> None:
-    """Nobody reads what is announced."""
 
 
 class Solvers(Struct, frozen=True):
@@ -31,14 +28,14 @@ class Solvers(Struct, frozen=True):
     blind: tuple[Any, ...] = ()
     """Models that must not do better than chance without the picture, or with another one."""
     votes: Votes = "majority"
-    wrongly: float = 0.2
+    wrongly: float = 0.3
     """Of the questions set apart because they were solved blind, the share that may be good ones."""
     runs: str = "runs"
     progress: ProgressListener = ignore_progress
     announce: Announce = silent
 
 
-class Fault(Struct, frozen=True):
+class ItemFault(Struct, frozen=True):
     """Why a question does not pass."""
 
     sample_id: str
@@ -47,10 +44,10 @@ class Fault(Struct, frozen=True):
     """The distractor at fault: with another one the question may be good. Empty where the question itself is."""
 
 
-class Outcome(Struct, frozen=True):
+class CheckOutcome(Struct, frozen=True):
     """What a check found."""
 
-    faults: Sequence[Fault]
+    faults: Sequence[ItemFault]
     checked: int
     by: tuple[str, ...] = ()
     detail: str = ""
@@ -78,7 +75,7 @@ class Check(Struct, frozen=True):
 
     title: str
     """What a question that fails has, in words."""
-    run: Callable[[CheckMaterial], Outcome]
+    run: Callable[[CheckMaterial], CheckOutcome]
     needs: Literal["", "jury", "blind"] = ""
     """The models that it asks; it is carried out only where some are named."""
 

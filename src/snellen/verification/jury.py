@@ -27,7 +27,7 @@ from snellen.runs.spec import run_spec
 from snellen.scoring.answers import open_answers
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.seeds import rng_for
-from snellen.verification.declaration import Check, CheckMaterial, Fault, Outcome, Solvers
+from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, Solvers
 
 YES_NO = ("Yes", "No")
 LEAST_SKILL = 0.5
@@ -142,7 +142,7 @@ Votes = dict[tuple[str, int], list[bool]]
 """By sample and option: who says that it is right. What could not be read is no vote."""
 
 
-def _jury(material: CheckMaterial) -> Outcome:
+def _jury(material: CheckMaterial) -> CheckOutcome:
     benchmark, solvers = material.benchmark, material.solvers
     derived = jury_benchmark(benchmark)
     answers = open_answers(benchmark.folder)
@@ -168,7 +168,7 @@ def _jury(material: CheckMaterial) -> Outcome:
             solvers.announce(told)
         details.append(told)
     faults = [fault for sample, gold in judged for fault in _condemned(sample, gold, votes, solvers)]
-    return Outcome(faults, len(judged), tuple(names), "; ".join(details))
+    return CheckOutcome(faults, len(judged), tuple(names), "; ".join(details))
 
 
 def _yes_rates(judged: Sequence[tuple[Sample, Answer]], own: dict[tuple[str, int], bool]) -> tuple[float, float]:
@@ -182,7 +182,7 @@ def _yes_rates(judged: Sequence[tuple[Sample, Answer]], own: dict[tuple[str, int
     return of_answers, of_distractors
 
 
-def _condemned(sample: Sample, gold: Answer, votes: Votes, solvers: Solvers) -> Iterator[Fault]:
+def _condemned(sample: Sample, gold: Answer, votes: Votes, solvers: Solvers) -> Iterator[ItemFault]:
     for place, text in enumerate(judged_answers(sample, gold)):
         said = votes.get((sample.id, place), [])
         is_key = place in gold.options or not sample.options
@@ -191,9 +191,9 @@ def _condemned(sample: Sample, gold: Answer, votes: Votes, solvers: Solvers) -> 
             continue
         tally = f"{against} of {len(said)} of the jury"
         if is_key:
-            yield Fault(sample.id, f"{tally} say that the answer {text!r} is wrong")
+            yield ItemFault(sample.id, f"{tally} say that the answer {text!r} is wrong")
         else:
-            yield Fault(sample.id, f"{tally} say that the option {text!r} is right too", text)
+            yield ItemFault(sample.id, f"{tally} say that the option {text!r} is right too", text)
 
 
 JURY = Check("an answer that is wrong, or another option that is right, as most of the jury say", _jury, "jury")

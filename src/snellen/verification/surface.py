@@ -13,33 +13,33 @@ from snellen.analysis.lint.material import LintQuestion, fold_text
 from snellen.analysis.lint.surface import LEAST, LOOKS
 from snellen.reformulation.answer_equality import same_answer
 from snellen.seeds import rng_for
-from snellen.verification.declaration import Check, CheckMaterial, Fault, Outcome, beyond_chance
+from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, beyond_chance
 
 # --- options that say the same, and answers that are told ------------------------------------------------------------
 
 
-def _options_alike(material: CheckMaterial) -> Outcome:
+def _options_alike(material: CheckMaterial) -> CheckOutcome:
     questions = [question for question in material.lint.questions if question.options]
-    return Outcome([fault for question in questions for fault in _alike(question)], len(questions))
+    return CheckOutcome([fault for question in questions for fault in _alike(question)], len(questions))
 
 
-def _alike(question: LintQuestion) -> Iterator[Fault]:
+def _alike(question: LintQuestion) -> Iterator[ItemFault]:
     for one, other in combinations(range(len(question.options)), 2):
         if same_answer(question.options[one], question.options[other]):
             wrong = one if other in question.gold else other
             whose = "the answer" if {one, other} & set(question.gold) else "another option"
-            yield Fault(
+            yield ItemFault(
                 question.sample_id,
                 f"the option {question.options[wrong]!r} says the same as {whose}",
                 "" if wrong in question.gold else question.options[wrong],
             )
 
 
-def _answer_told(material: CheckMaterial) -> Outcome:
+def _answer_told(material: CheckMaterial) -> CheckOutcome:
     questions = [question for question in material.lint.questions if question.gold or question.texts]
     told = [(question, text) for question in questions if (text := _told(question))]
     reason = "the question names its answer and none of the other options: "
-    return Outcome([Fault(question.sample_id, reason + repr(text)) for question, text in told], len(questions))
+    return CheckOutcome([ItemFault(question.sample_id, reason + repr(text)) for question, text in told], len(questions))
 
 
 def _told(question: LintQuestion) -> str:
@@ -60,7 +60,7 @@ _FILLERS = frozenset(
 _LOOSE_ENDS = frozenset("in on of".split())
 
 
-def _repeated(material: CheckMaterial) -> Outcome:
+def _repeated(material: CheckMaterial) -> CheckOutcome:
     """The same question about the same picture again: the later one is at fault where the answers are the same, both
     where the answer of one is a wrong option of the other."""
     by_question: dict[object, list[LintQuestion]] = defaultdict(list)
@@ -70,15 +70,18 @@ def _repeated(material: CheckMaterial) -> Outcome:
         by_question[
             scenes[question.sample_id], question.sample_id != question.id and question.scene, _gist(question)
         ].append(question)
-    faults: list[Fault] = []
+    faults: list[ItemFault] = []
     for group in by_question.values():
         for earlier, later in combinations(group, 2):
             if _contradict(earlier, later):
                 reason = "asks the same about the same picture, and offers the other's answer as wrong: "
-                faults += [Fault(earlier.sample_id, reason + later.id), Fault(later.sample_id, reason + earlier.id)]
+                faults += [
+                    ItemFault(earlier.sample_id, reason + later.id),
+                    ItemFault(later.sample_id, reason + earlier.id),
+                ]
             elif _right(earlier) & _right(later) or not (_right(earlier) or _right(later)):
-                faults.append(Fault(later.sample_id, f"repeats {earlier.id}: the same about the same picture"))
-    return Outcome(list({(fault.sample_id): fault for fault in reversed(faults)}.values())[::-1], len(questions))
+                faults.append(ItemFault(later.sample_id, f"repeats {earlier.id}: the same about the same picture"))
+    return CheckOutcome(list({(fault.sample_id): fault for fault in reversed(faults)}.values())[::-1], len(questions))
 
 
 def _scenes(material: CheckMaterial) -> dict[str, object]:
@@ -147,18 +150,18 @@ CUES_LOOKED_AT = (
 )
 
 
-def _cues(material: CheckMaterial) -> Outcome:
+def _cues(material: CheckMaterial) -> CheckOutcome:
     """Questions whose answer alone has what tells it, as many as luck does not explain, the plainest first."""
     questions = [question for question in material.lint.choices if len(question.options) > 1]
-    faults: dict[str, Fault] = {}
+    faults: dict[str, ItemFault] = {}
     details = []
     for cue in CUES_LOOKED_AT:
         remaining = [question for question in questions if question.sample_id not in faults]
         told = _told_by(cue, remaining, material.benchmark.name)
         if told:
             details.append(f"the answer {cue.name} in {len(told):,} questions more than by luck")
-        faults |= {question.sample_id: Fault(question.sample_id, f"the answer {cue.name}") for question in told}
-    return Outcome(list(faults.values()), len(questions), detail="; ".join(details))
+        faults |= {question.sample_id: ItemFault(question.sample_id, f"the answer {cue.name}") for question in told}
+    return CheckOutcome(list(faults.values()), len(questions), detail="; ".join(details))
 
 
 def _told_by(cue: Cue, questions: Sequence[LintQuestion], name: str) -> list[LintQuestion]:

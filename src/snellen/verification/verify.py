@@ -17,7 +17,7 @@ from snellen.records import ItemDecision
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.journal import write_atomically
 from snellen.scoring.resampling import draw_subset
-from snellen.verification.declaration import Check, CheckMaterial, Fault, Outcome, Solvers
+from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, Solvers
 
 Build = Callable[[Decisions], Benchmark]
 """Builds the benchmark with what was decided so far."""
@@ -33,7 +33,9 @@ def item_checks(solvers: Solvers, names: Iterable[str] = ()) -> dict[str, Check]
     return dict(sorted(((n, c) for n, c in checks.items() if able[c.needs]), key=lambda pair: bool(pair[1].needs)))
 
 
-def check_items(benchmark: Benchmark, solvers: Solvers = NO_SOLVERS, names: Iterable[str] = ()) -> dict[str, Outcome]:
+def check_items(
+    benchmark: Benchmark, solvers: Solvers = NO_SOLVERS, names: Iterable[str] = ()
+) -> dict[str, CheckOutcome]:
     """What each check finds in the questions of a built benchmark, by its name."""
     material = CheckMaterial(benchmark, solvers)
     return {name: check.run(material) for name, check in item_checks(solvers, names).items()}
@@ -82,9 +84,9 @@ class _Loop:
             self._decisions = decided(self._decisions, faults, repair=round_number < ROUNDS)
             self._benchmark = self._build(self._decisions)
 
-    def _faults(self, checks: dict[str, Check]) -> list[Fault]:
+    def _faults(self, checks: dict[str, Check]) -> list[ItemFault]:
         material = CheckMaterial(self._benchmark, self._solvers)
-        faults: list[Fault] = []
+        faults: list[ItemFault] = []
         for name, check in checks.items():
             outcome, record = check.run(material), self._records[name]
             faults += outcome.faults
@@ -105,7 +107,7 @@ class _Loop:
         return with_verification(self._benchmark, Verification(candidates, len(kept), checks))
 
 
-def decided(decisions: Decisions, faults: Sequence[Fault], *, repair: bool) -> dict[str, ItemDecision]:
+def decided(decisions: Decisions, faults: Sequence[ItemFault], *, repair: bool) -> dict[str, ItemDecision]:
     """The decisions with what follows from faults: other distractors if they are to be repaired, else set apart."""
     grown = dict(decisions)
     for fault in faults:

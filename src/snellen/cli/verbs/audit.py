@@ -35,19 +35,19 @@ from snellen.verification.audit import (
     AuditItem,
     AuditLabel,
     AuditOutcome,
-    Verdict,
+    ItemVerdict,
     audit_outcome,
     audited_items,
     bound_sentence,
     ids_in,
-    import_labels,
+    import_audit_labels,
     keep_good,
     labels_file,
     named_items,
+    read_audit_labels,
     with_bound,
-    write_labels,
+    write_audit_labels,
 )
-from snellen.verification.audit import read_labels as read_audit_labels
 from snellen.verification.audit_page import AuditForm, AuditServer, write_audit_page
 
 
@@ -108,7 +108,7 @@ def command(target: str, limit: int, seed: int, labels: Path | None, by: str | N
     items = named_items(benchmark, list(ids_in(only))) if only else audited_items(benchmark, limit, seed)
     path = labels_file(benchmark)
     if labels:
-        fitting, count = import_labels(labels, benchmark)
+        fitting, count = import_audit_labels(labels, benchmark)
         announce(f"{fitting:,} of {count:,} labels are about questions of {benchmark.name}, and were added")
     elif page:
         write_audit_page(AuditForm(benchmark, items, by or "", _to_settle(benchmark, items, of, settle)), page)
@@ -136,7 +136,7 @@ def command(target: str, limit: int, seed: int, labels: Path | None, by: str | N
 # --- a benchmark -----------------------------------------------------------------------------------------------------
 
 
-def _to_settle(benchmark: Benchmark, items: Sequence[AuditItem], of: int, settle: bool) -> dict[str, Verdict]:
+def _to_settle(benchmark: Benchmark, items: Sequence[AuditItem], of: int, settle: bool) -> dict[str, ItemVerdict]:
     """What raters differ in, if it is to be settled. Raises DataError where there is nothing."""
     if not settle:
         return {}
@@ -174,12 +174,14 @@ def ask_in_terminal(form: AuditForm, path: Path, key: Callable[[], str] = click.
             return
         if pressed == "u" and (place or answer):
             place, answer = (place, "") if answer else (place - 1, "")
-            write_labels(path, [AuditLabel(waiting[place].id, None, form.by, settles=form.settles)])
+            write_audit_labels(path, [AuditLabel(waiting[place].id, None, form.by, settles=form.settles)])
         elif pressed == "s":
             place, answer = place + 1, ""
         elif answer and pressed in KEYS[: len(LABELS)]:
             label = LABELS[int(pressed) - 1]
-            write_labels(path, [AuditLabel(item.id, label, form.by, item.sample.id, answer.strip(), form.settles)])
+            write_audit_labels(
+                path, [AuditLabel(item.id, label, form.by, item.sample.id, answer.strip(), form.settles)]
+            )
             place, answer = place + 1, ""
         elif not answer:
             chosen = ord(pressed) - ord("a") if len(pressed) == 1 else -1

@@ -22,7 +22,7 @@ from snellen.models.base import load_model
 from snellen.paths import as_word
 from snellen.registry import find
 from snellen.runs.plan import find_benchmarks
-from snellen.verification.declaration import Check, Outcome, Solvers, Votes
+from snellen.verification.declaration import Check, CheckOutcome, Solvers, Votes
 from snellen.verification.verify import check_items, keep_passing
 
 STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note": "dim"}
@@ -77,7 +77,7 @@ def command(
         sys.exit(1)
 
 
-def _finding(named: tuple[str, Outcome]) -> Finding:
+def _finding(named: tuple[str, CheckOutcome]) -> Finding:
     """What a check of questions found, as a finding beside the others."""
     name, outcome = named
     check: Check = find("checks", name)
