@@ -148,12 +148,9 @@ def _to_settle(benchmark: Benchmark, items: Sequence[AuditItem], of: int, settle
 
 
 def _serve(form: AuditForm, path: Path) -> None:
-    """Show the page in the browser of this machine until Ctrl-C; each label is kept at once."""
-    import webbrowser
-
+    """Serve the page to a browser of this machine until Ctrl-C; each label is kept at once."""
     with AuditServer(form, path) as server:
         out.print(f"{server.address}\nopen it in a browser of this machine; Ctrl-C ends", soft_wrap=True)
-        webbrowser.open(server.address)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
