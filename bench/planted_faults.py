@@ -32,7 +32,7 @@ from snellen.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.records import Request
 from snellen.registry import register
 from snellen.seeds import rng_for
-from snellen.verification.audit import most_bad
+from snellen.verification.audit import few_bad_probability, most_bad
 from snellen.verification.declaration import Solvers
 from snellen.verification.verify import verify
 
@@ -179,22 +179,18 @@ def found(count: int, *, mends: bool, skills: tuple[float, ...], blind: int, vot
 
 
 def coverage(audits: int = 1000) -> Iterator[tuple[int, int, float, float, float, float]]:
-    """For each number of questions, of those drawn and true share: how often the bound holds, for the whole and without
-    the bad ones that were found, and its mean."""
+    """For each number of questions, of those drawn and true share: how often the bound holds in simulated audits, how
+    often in all that there are, and its mean. Without the bad ones that were found it holds in the very same audits."""
     for of, drawn in ((200, 50), (300, 150), (1000, 50), (1000, 150), (1000, 300), (10_000, 150), (10_000, 500)):
         for share in (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.3):
             truly_bad = round(share * of)
             rng = rng_for("coverage", of, drawn, str(share))
-            holds = holds_after = 0
-            total = 0.0
-            bounds: dict[int, int] = {}
-            for _ in range(audits):
-                bad = sum(place < truly_bad for place in rng.sample(range(of), drawn))
-                most = bounds.setdefault(bad, most_bad(of, drawn, bad))
-                holds += truly_bad <= most
-                holds_after += (truly_bad - bad) / (of - bad) <= (most - bad) / (of - bad)
-                total += most / of
-            yield of, drawn, share, holds / audits, holds_after / audits, total / audits
+            found_bad = [sum(place < truly_bad for place in rng.sample(range(of), drawn)) for _ in range(audits)]
+            most = {bad: most_bad(of, drawn, bad) for bad in set(found_bad)}
+            holds = sum(truly_bad <= most[bad] for bad in found_bad) / audits
+            least = next(bad for bad in range(drawn + 1) if truly_bad <= most_bad(of, drawn, bad))
+            exactly = 1 - few_bad_probability(of, truly_bad, drawn, least - 1)
+            yield of, drawn, share, holds, exactly, sum(most[bad] for bad in found_bad) / audits / of
 
 
 def main(count: int) -> None:
@@ -212,13 +208,12 @@ def main(count: int) -> None:
         (False, (0.9,) * 5, 5, "majority"),
     ):
         found(count, mends=mends, skills=skills, blind=blind, votes=votes)
-    print("\n| questions | drawn | bad, % | bound holds, % | without those found, % | mean bound, % |")
+    print("\n| questions | drawn | bad, % | bound holds, % | exactly, % | mean bound, % |")
     print("|---|---|---|---|---|---|")
     rows = list(coverage())
     for of, drawn, *shares in rows:
         print(f"| {of:,} | {drawn} | " + " | ".join(f"{100 * share:.3g}" for share in shares) + " |")
-    least, least_after = min(row[3] for row in rows), min(row[4] for row in rows)
-    print(f"\nleast {100 * least:.1f} % and {100 * least_after:.1f} %")
+    print(f"\nleast {100 * min(row[3] for row in rows):.1f} %, exactly {100 * min(row[4] for row in rows):.2f} %")
 
 
 if __name__ == "__main__":

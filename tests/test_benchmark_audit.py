@@ -75,6 +75,17 @@ def test_the_bound_is_that_of_the_hypergeometric_distribution(of: int, drawn: in
     assert few_bad_probability(of, of // 5, drawn, 3) == pytest.approx(witness.hypergeom.cdf(3, of, of // 5, drawn))
 
 
+@pytest.mark.parametrize("of, drawn", [(60, 20), (300, 150)])
+def test_the_bound_holds_in_no_less_than_95_of_100_audits_whatever_the_truth(of: int, drawn: int) -> None:
+    for bad_in_all in range(of + 1):
+        held = sum(
+            witness.hypergeom.pmf(bad, of, bad_in_all, drawn)
+            for bad in range(max(0, drawn - of + bad_in_all), min(drawn, bad_in_all) + 1)
+            if bad_in_all <= most_bad(of, drawn, bad)
+        )
+        assert held >= 0.95 - 1e-9
+
+
 def test_what_one_knows_after_looking_at_everything_is_exact() -> None:
     assert most_bad(40, 40, 3) == 3 and most_bad(150, 150, 0) == 0
 

@@ -22,6 +22,7 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.errors import DataError
 from snellen.records import ItemDecision, Request
+from snellen.verification.audit import AuditLabel, Label, labels_file, named_items, write_audit_labels
 from snellen.verification.blind import BlindVotes, solved_blind
 from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, Solvers
 from snellen.verification.verify import check_items, keep_passing, verify
@@ -345,6 +346,13 @@ def test_lint_shows_checks_of_questions_and_keeps_those_that_pass(
     folder = str(built(table, tmp_path).folder)
     code, out, _ = small.command(capsys, "lint", folder, "--blind", "snellen:uniform")
     assert code == 0 and "options-alike" in out and "(asked: snellen:uniform)" in out
+    benchmark = Benchmark(Path(folder))
+    items = named_items(benchmark, ["q001", "q002", "q003"])
+    said: tuple[Label, ...] = ("two right options", "good", "wrong answer")
+    labels = [AuditLabel(item.id, label, "ann") for item, label in zip(items, said, strict=True)]
+    write_audit_labels(labels_file(benchmark), [*labels, AuditLabel(items[2].id, "good", "ben", settles=True)])
+    code, out, _ = small.command(capsys, "lint", folder, "--blind", "snellen:uniform", "--json")
+    assert "of 2 questions that people found good 0 fail, of 1 that they found bad 1" in out
     code, out, _ = small.command(capsys, "lint", folder, "--keep", "kept")
     assert code == 0 and "options-alike: 1 of 60 failed" in out and "kept 59 of 60" in out
     assert "next: snellen audit kept" in out

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -306,6 +306,24 @@ def bound_sentence(bound: ErrorBound) -> str:
     return (
         f"at most {at_most:.1f} % of the questions are bad, with {100 * bound.level:.0f} % confidence: "
         f"{bound.drawn:,} of {bound.of:,} drawn, {bound.bad:,} bad{removed}, labelled by {who}{agreement}"
+    )
+
+
+def against_people(benchmark: Benchmark, failed: Collection[str]) -> str:
+    """What a check errs by, in words, where people have labelled questions of the benchmark; else nothing."""
+    labels = read_audit_labels(labels_file(benchmark))
+    if not labels:
+        return ""
+    found: dict[bool, list[bool]] = {True: [], False: []}
+    good = {label.item: True for label in labels}
+    for label in sorted(labels, key=lambda label: label.settles):
+        good[label.item] = label.label == "good" and (good[label.item] or label.settles)
+    for item in audited_items(benchmark, benchmark.manifest.counts.samples):
+        if item.id in good:
+            found[good[item.id]].append(item.sample.id in failed)
+    return (
+        f"of {len(found[True]):,} questions that people found good {sum(found[True]):,} fail, "
+        f"of {len(found[False]):,} that they found bad {sum(found[False]):,}"
     )
 
 

@@ -22,6 +22,7 @@ from snellen.models.base import load_model
 from snellen.paths import as_word
 from snellen.registry import find
 from snellen.runs.plan import find_benchmarks
+from snellen.verification.audit import against_people
 from snellen.verification.declaration import Check, CheckOutcome, Solvers, Votes
 from snellen.verification.verify import check_items, keep_passing
 
@@ -68,7 +69,11 @@ def command(
                 _keep(benchmark, keep, solvers, as_json)
                 return
             outcomes = check_items(benchmark, solvers) if jury or blind else {}
-        findings = [*lint(benchmark), *text_only_findings.get(benchmark.name, []), *map(_finding, outcomes.items())]
+        findings = [
+            *lint(benchmark),
+            *text_only_findings.get(benchmark.name, []),
+            *(_finding(benchmark, name, outcome) for name, outcome in outcomes.items()),
+        ]
         findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
         serious += sum(finding.severity == "serious" for finding in findings)
         (_print_lines if as_json else _print_table)(benchmark, findings)
@@ -77,13 +82,13 @@ def command(
         sys.exit(1)
 
 
-def _finding(named: tuple[str, CheckOutcome]) -> Finding:
+def _finding(benchmark: Benchmark, name: str, outcome: CheckOutcome) -> Finding:
     """What a check of questions found, as a finding beside the others."""
-    name, outcome = named
     check: Check = find("checks", name)
     by = f" (asked: {', '.join(outcome.by)})" if outcome.by else ""
-    message = f"have {check.title}{by}" + (f": {outcome.detail}" if outcome.detail else "")
     ids = list(dict.fromkeys(fault.sample_id for fault in outcome.faults))
+    details = "; ".join(filter(None, [outcome.detail, against_people(benchmark, ids)]))
+    message = f"have {check.title}{by}" + (f": {details}" if details else "")
     return Finding(name, "warning" if ids else "note", message, len(ids), outcome.checked, first_examples(ids))
 
 
