@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from scipy import stats as witness
 
+import axe
 import small
 from browser import CHROMIUM, browsing
 from snellen.benchmark import Benchmark
@@ -182,6 +183,22 @@ def test_the_page_of_the_local_server_keeps_each_label_at_once(mine: Benchmark, 
         assert not page.complaints and set(page.requested) == {server.address}
     labels = {given.item: given.label for given in read_audit_labels(path)}
     assert [labels.get(item.id) for item in items] == ["good", "wrong answer", None, "unclear or other"]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
+@pytest.mark.parametrize("width, scheme", [(390, "dark"), (1280, "light")])
+def test_axe_finds_nothing_on_the_page_before_and_after_the_key_and_at_its_end(
+    mine: Benchmark, tmp_path: Path, width: int, scheme: str
+) -> None:
+    write_audit_page(AuditForm(mine, audited_items(mine, 1), "ann"), tmp_path / "page.html")
+    with browsing(tmp_path) as page:
+        page.resize(width)
+        page.prefer(scheme)
+        page.open((tmp_path / "page.html").as_uri())
+        for key in ("", "b", "1"):
+            page.press(*key)
+            assert axe.violations(page) == []
+            assert page.run("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")

@@ -130,6 +130,20 @@ def test_a_distractor_to_avoid_is_replaced_and_a_question_set_apart_is_kept_besi
     assert not {DECISIONS, SET_APART} & set(build({}).manifest.files)
 
 
+def test_a_verified_benchmark_is_built_again_by_its_decisions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = sn.build("eyechart/count")
+    first = next(whole.samples()).id
+    decisions = {first: ItemDecision(first, set_apart=("blurred",))}
+    verified = sn.build("eyechart/count", decisions=decisions, to=tmp_path / "verified")
+    assert verified.manifest.counts.samples == whole.manifest.counts.samples - 1
+    code, _, _ = small.command(
+        capsys, "build", "eyechart/count", "--decisions", str(verified.folder), "--to", str(tmp_path / "again")
+    )
+    assert code == 0 and Benchmark(tmp_path / "again").manifest == verified.manifest
+
+
 def test_a_question_with_no_other_distractor_is_set_apart_with_the_reason(source: list[Draft], tmp_path: Path) -> None:
     few = DistractorSpec(tiers=(("lamp", "boat", "tree", "road"),))
     question = QuestionDraft("What stands at number 0?", texts=("lamp",), distractors=few)
@@ -195,6 +209,7 @@ def test_options_that_say_the_same_and_answers_that_are_told_are_found(tmp_path:
     table[1]["options"] = ["lamp", "The Boats", "tree", "boat"]  # the answer is 1
     table[2]["options"] = ["two roads", "2 roads", "tree", "hill"]
     table[3] |= {"question": "What does the vase at number 3 hold?", "options": ["a hat", "a pen", "ink", "the vase"]}
+    table[5] |= {"question": "Is there no boat at number 5?", "options": ["yes", "no"], "answer": 1}
     table[4] |= {"question": "Is the boat or the lamp at number 4?", "options": ["lamp", "boat", "tree", "hill"]}
     benchmark = built(table, tmp_path)
     alike = faults(benchmark, "options-alike")

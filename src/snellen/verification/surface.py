@@ -11,7 +11,7 @@ from msgspec import Struct
 from snellen.analysis.lint.golds import UNLIKELY, hits_p_value
 from snellen.analysis.lint.material import LintQuestion, fold_text
 from snellen.analysis.lint.surface import LEAST, LOOKS
-from snellen.reformulation.answer_equality import same_answer
+from snellen.reformulation.answer_equality import YES_NO, same_answer
 from snellen.seeds import rng_for
 from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, beyond_chance
 
@@ -43,9 +43,11 @@ def _answer_told(material: CheckMaterial) -> CheckOutcome:
 
 
 def _told(question: LintQuestion) -> str:
-    """The answer, where the question says it and no distractor."""
+    """The answer, where the question says it and no distractor; `no` tells nothing of its answer."""
     words = f" {question.question} "
     said = [place for place, text in enumerate(question.folded) if f" {text} " in words]
+    if any(text in YES_NO for text in _right(question)):
+        return ""
     if question.options:
         return question.options[said[0]] if said and set(said) <= set(question.gold) else ""
     return next((text for text in question.texts if f" {fold_text(text)} " in words), "")
