@@ -249,8 +249,8 @@ def build(
     sampled and how many options there are, where the entry is not to decide; `writer` is a model
     string or object that writes distractors where the paper had a model write them. `decisions` say which distractors
     are not to be used and which questions are set apart, such as `Benchmark.decisions()` of one that was verified
-    (docs/verifying.md). Raises DataError naming file and line of wrong rows; nothing half-built is left. ModelError when
-    the writer does not answer: what it wrote is kept.
+    (docs/verifying.md). Raises DataError naming file and line of wrong rows; nothing half-built is left. ModelError
+    when the writer does not answer: what it wrote is kept.
     """
     if isinstance(benchmark, str):
         chosen = select(benchmark)
