@@ -66,7 +66,7 @@ def planted(count: int, *, mends: bool) -> list[Planted]:
 
 
 def _question(number: int, fault: str, rng: random.Random, mends: bool) -> Planted:
-    shown = number - 1 - rng.randrange(200) if fault == "duplicate" else number
+    shown = number - 1 - rng.randrange(min(200, number)) if fault == "duplicate" else number
     words = random.Random(shown).sample(WORDS, 2)
     truth, other = words
     key, also = (other if fault == "wrong answer" else truth), (other if fault == "two right options" else truth)
@@ -155,8 +155,8 @@ def found(count: int, *, mends: bool, skills: tuple[float, ...], blind: int, vot
     register("readers", "planted", lambda params, source: (item.draft for item in items))
     spec = BenchmarkSpec(name="planted", title="planted", formulation="choice", source=SourceSpec("planted"))
 
-    def build(decisions: Decisions) -> Benchmark:
-        return build_benchmark(spec, to=folder / "planted", decisions=decisions)
+    def build(decisions: Decisions, to: Path) -> Benchmark:
+        return build_benchmark(spec, to=to, decisions=decisions)
 
     solvers = Solvers(
         jury=tuple(juror(items, skill, f"juror-{i}") for i, skill in enumerate(skills)),
@@ -164,7 +164,7 @@ def found(count: int, *, mends: bool, skills: tuple[float, ...], blind: int, vot
         votes=votes,  # type: ignore[arg-type]
         runs=str(folder / "runs"),
     )
-    benchmark = verify(build, solvers)
+    benchmark = verify(build, "planted", solvers)
     kept = {sample.id: sample for sample in benchmark.samples()}
     times = Counter(_number(item) for item in items if item.draft.id in kept)
     all_of, caught = Counter(item.fault for item in items), Counter[str]()

@@ -17,7 +17,6 @@ import snellen as sn
 from snellen import registry
 from snellen.benchmark import DECISIONS, SET_APART, Benchmark
 from snellen.building.builder import build_benchmark
-from snellen.building.recipe import Decisions
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.errors import DataError
@@ -71,9 +70,9 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Draft]]:
     yield chosen
 
 
-def builder(to: Path) -> Callable[[Decisions], Benchmark]:
+def builder(to: Path) -> Callable[..., Benchmark]:
     spec = BenchmarkSpec(name="mine", title="mine", formulation="choice", source=SourceSpec("drafts"))
-    return lambda decisions: build_benchmark(spec, to=to, decisions=decisions)
+    return lambda decisions, folder=to: build_benchmark(spec, to=folder, decisions=decisions)
 
 
 def told(request: Request) -> str:
@@ -261,7 +260,7 @@ def test_a_distractor_that_is_right_too_is_replaced_and_a_wrong_answer_set_apart
         return answer == also if number == 0 and answer != golds[0] else answer == golds[number] and number != 5
 
     jury = (juror(right, "a"), juror(right, "b"), juror(lambda number, answer: answer == golds[number], "c"))
-    benchmark = verify(build, solvers(tmp_path, jury=jury))
+    benchmark = verify(build, "mine", solvers(tmp_path, jury=jury))
     verification = benchmark.manifest.verification
     assert verification is not None and (verification.candidates, verification.kept) == (24, 23)
     check = verification.checks[-1]
@@ -289,7 +288,7 @@ def test_the_second_round_asks_the_jury_only_what_is_new(source: list[Draft], tm
             request, "Yes" if answer == golds[number] or (number < 3 and answer == bad[f"q{number:03d}"]) else "No"
         )
 
-    benchmark = verify(build, solvers(tmp_path, jury=(sn.Scripted(reply, name="a", fingerprint="a"),)))
+    benchmark = verify(build, "mine", solvers(tmp_path, jury=(sn.Scripted(reply, name="a", fingerprint="a"),)))
     assert benchmark.manifest.counts.samples == 24 and len(benchmark.decisions()) == 3
     assert 96 < len(asked) <= 96 + 3 and len(set(asked)) == len(asked)
 
@@ -297,7 +296,9 @@ def test_the_second_round_asks_the_jury_only_what_is_new(source: list[Draft], tm
 def test_a_juror_that_cannot_tell_answers_from_distractors_has_no_vote(source: list[Draft], tmp_path: Path) -> None:
     lines: list[str] = []
     jury = (juror(lambda number, answer: True, "yea-sayer"),)
-    benchmark = verify(builder(tmp_path / "mine"), Solvers(jury=jury, runs=str(tmp_path), announce=lines.append))
+    benchmark = verify(
+        builder(tmp_path / "mine"), "mine", Solvers(jury=jury, runs=str(tmp_path), announce=lines.append)
+    )
     assert benchmark.manifest.counts.samples == 24 and benchmark.manifest.verification is not None
     assert benchmark.manifest.verification.checks[-1].by == ()
     assert any(
@@ -371,6 +372,8 @@ def test_lint_shows_checks_of_questions_and_keeps_those_that_pass(
     code, out, _ = small.command(capsys, "lint", folder, "--keep", "kept")
     assert code == 0 and "options-alike: 1 of 60 failed" in out and "kept 59 of 60" in out
     assert "next: snellen audit kept" in out
+    code, _, err = small.command(capsys, "lint", folder, "--keep", "half", "--jury", "snellen:nobody")
+    assert code == 2 and "nobody" in err and not (tmp_path / "home" / "benchmarks" / "half").exists()
     code, _, err = small.command(capsys, "lint", folder, "--keep", "mine")
     assert code == 2 and "a part of mine needs a name of its own" in err
 

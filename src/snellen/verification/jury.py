@@ -130,7 +130,7 @@ def asked(
             "report": False,
         }
     )
-    [finished] = evaluate_spec(spec, [model], progress=solvers.progress, announce=solvers.announce)
+    [finished] = evaluate_spec(spec, [opened], progress=solvers.progress, announce=solvers.announce)
     check_budget(finished.outcome, spec.execution.error_budget)
     return opened.name, finished.scored.benchmarks[0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from shutil import rmtree
 
 import msgspec
 from msgspec import Struct
@@ -13,14 +14,16 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.benchmark import MANIFEST, Benchmark, ItemCheck, Verification
 from snellen.building.recipe import Decisions
+from snellen.errors import DataError
+from snellen.paths import benchmark_folder, home
 from snellen.records import ItemDecision
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.journal import write_atomically
 from snellen.scoring.resampling import draw_subset
 from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, Solvers
 
-Build = Callable[[Decisions], Benchmark]
-"""Builds the benchmark with what was decided so far."""
+Build = Callable[[Decisions, Path], Benchmark]
+"""Builds the benchmark with what was decided so far, in a folder."""
 NO_SOLVERS = Solvers()
 ROUNDS = 3
 """How often a question whose distractor is at fault gets another one."""
@@ -41,21 +44,29 @@ def check_items(
     return {name: check.run(material) for name, check in item_checks(solvers, names).items()}
 
 
-def verify(build: Build, solvers: Solvers = NO_SOLVERS, names: Iterable[str] = ()) -> Benchmark:
-    """The benchmark that `build` makes, of the questions that pass all checks.
+def verify(
+    build: Build, name: str, solvers: Solvers = NO_SOLVERS, *, to: Path | None = None, names: Iterable[str] = ()
+) -> Benchmark:
+    """The benchmark of that name that `build` makes, of the questions that pass all checks.
 
     `build` is called with decisions that grow: first none, then which distractors are not to be used and which
     questions are set apart. A question whose distractor is at fault gets another one, where its source has one, at most
     three times; of what is checked anew models are asked only what is new. Models are asked about questions that passed
-    all else. The manifest says what was found (`Verification`). Raises what a build and a run raise.
+    all else. Candidates are built in a folder of their own; the benchmark is there when it has passed, and its manifest
+    says what was found (`Verification`). Raises what a build and a run raise.
     """
+    candidates = home() / "verification" / name
     checks = item_checks(solvers, names)
-    first = build({})
-    loop = _Loop(build, first, solvers)
-    loop.settle({name: check for name, check in checks.items() if not check.needs})
-    if any(check.needs for check in checks.values()):
-        loop.settle(checks)
-    return loop.finished(first.manifest.counts.samples + len(first.set_apart()))
+    try:
+        first = build({}, candidates)
+        loop = _Loop(lambda decisions: build(decisions, candidates), first, solvers)
+        loop.settle({name: check for name, check in checks.items() if not check.needs})
+        if any(check.needs for check in checks.values()):
+            loop.settle(checks)
+        verification = loop.verification(first.manifest.counts.samples + len(first.set_apart()))
+        return with_verification(build(loop.decisions, to or benchmark_folder(name)), verification)
+    finally:
+        rmtree(candidates, ignore_errors=True)
 
 
 class _Record(Struct):
@@ -70,9 +81,9 @@ class _Record(Struct):
 class _Loop:
     """The state of checking, deciding and building."""
 
-    def __init__(self, build: Build, benchmark: Benchmark, solvers: Solvers) -> None:
+    def __init__(self, build: Callable[[Decisions], Benchmark], benchmark: Benchmark, solvers: Solvers) -> None:
         self._build, self._benchmark, self._solvers = build, benchmark, solvers
-        self._decisions: dict[str, ItemDecision] = {}
+        self.decisions: dict[str, ItemDecision] = {}
         self._records: dict[str, _Record] = defaultdict(_Record)
 
     def settle(self, checks: dict[str, Check]) -> None:
@@ -81,8 +92,8 @@ class _Loop:
             faults = self._faults(checks)
             if not faults:
                 return
-            self._decisions = decided(self._decisions, faults, repair=round_number < ROUNDS)
-            self._benchmark = self._build(self._decisions)
+            self.decisions = decided(self.decisions, faults, repair=round_number < ROUNDS)
+            self._benchmark = self._build(self.decisions)
 
     def _faults(self, checks: dict[str, Check]) -> list[ItemFault]:
         material = CheckMaterial(self._benchmark, self._solvers)
@@ -97,14 +108,14 @@ class _Loop:
             record.by = outcome.by
         return faults
 
-    def finished(self, candidates: int) -> Benchmark:
-        """The last build, whose manifest says what was checked."""
+    def verification(self, candidates: int) -> Verification:
+        """What was checked, and how many questions passed."""
         kept = {sample.id for sample in self._benchmark.samples()}
         checks = tuple(
             ItemCheck(name, record.checked, len(record.failed), len(record.failed & kept), record.by, record.detail)
             for name, record in self._records.items()
         )
-        return with_verification(self._benchmark, Verification(candidates, len(kept), checks))
+        return Verification(candidates, len(kept), checks)
 
 
 def decided(decisions: Decisions, faults: Sequence[ItemFault], *, repair: bool) -> dict[str, ItemDecision]:
@@ -132,6 +143,10 @@ def keep_passing(
 ) -> Benchmark:
     """The questions of a built benchmark that pass all checks, as a benchmark of that name. Its options are what they
     are, so that a question with a distractor at fault is set apart."""
-    return verify(
-        lambda decisions: draw_subset(whole, Sampling(), name=name, to=to, decisions=decisions), solvers, names
-    )
+    if name == whole.name:
+        raise DataError(f"a part of {name} needs a name of its own; give another --keep")
+
+    def build(decisions: Decisions, folder: Path) -> Benchmark:
+        return draw_subset(whole, Sampling(), name=name, to=folder, decisions=decisions)
+
+    return verify(build, name, solvers, to=to, names=names)
