@@ -48,7 +48,17 @@ LAYERS = (
     ("models",),
     ("runs",),
     ("scoring", "metrics"),
-    ("acuity", "analysis", "report", "predictions", "ratings", "experiments", "exports", "viewing"),
+    (
+        "psychometrics",
+        "analysis",
+        "report",
+        "predictions",
+        "ratings",
+        "experiments",
+        "exports",
+        "verification",
+        "viewing",
+    ),
     ("suites",),
     (
         "api",

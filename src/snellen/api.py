@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from snellen.benchmark import Benchmark
 from snellen.building.builder import DEFAULT as DEFAULT_RECIPE
 from snellen.building.builder import Progress
 from snellen.building.builder import build_benchmark as build_spec
-from snellen.building.recipe import Recipe
+from snellen.building.recipe import Decisions, Recipe
 from snellen.building.reforming import (
     EntryFacts,
     Reformed,
@@ -248,6 +249,7 @@ def build(
     params: Mapping[str, Any] | None = None,
     recipe: Recipe = DEFAULT_RECIPE,
     writer: Any = None,
+    decisions: Decisions = MappingProxyType({}),
     progress: Progress | None = None,
 ) -> Benchmark:
     """Build one benchmark of the catalogue, or of an entry of your own.
@@ -257,9 +259,10 @@ def build(
     `revision` (the entry's, else the newest) unless `source` is a folder with that dataset's files. `params` are
     choices and parameters of the entry's source, by name (docs/datasets.md, Choices). `recipe` says how it is
     sampled and how many options there are, where the entry is not to decide; `writer` is a model
-    string or object that writes distractors where the paper had a model write them. Raises DataError naming file
-    and line of wrong rows; nothing half-built is left. ModelError when the writer does not answer: what it wrote
-    is kept.
+    string or object that writes distractors where the paper had a model write them. `decisions` say which distractors
+    are not to be used and which questions are set apart, such as `Benchmark.decisions()` of one that was verified
+    (docs/verifying.md). Raises DataError naming file and line of wrong rows; nothing half-built is left. ModelError
+    when the writer does not answer: what it wrote is kept.
     """
     if isinstance(benchmark, str):
         chosen = select(benchmark)
@@ -282,6 +285,7 @@ def build(
             writer=author,
             progress=progress,
             origin=origin,
+            decisions=decisions,
         )
 
 

@@ -21,7 +21,16 @@ from snellen.formats.record_files import read_records
 from snellen.formats.shown_text import object_line
 from snellen.images import ImageStore
 from snellen.paths import check_benchmark_name, home
-from snellen.records import Example, History, IndistinguishableQuestion, Sample, SourcePictures, SourceRows
+from snellen.records import (
+    Example,
+    History,
+    IndistinguishableQuestion,
+    ItemDecision,
+    Sample,
+    SetApartQuestion,
+    SourcePictures,
+    SourceRows,
+)
 
 FORMAT = 4
 MANIFEST = "benchmark.json"
@@ -31,13 +40,15 @@ HISTORY = "history.jsonl.gz"
 ORIGINS = "origins.jsonl.gz"
 PICTURES = "pictures.jsonl.gz"
 INDISTINGUISHABLE = "indistinguishable.jsonl.gz"
+SET_APART = "set_apart.jsonl.gz"
+DECISIONS = "decisions.jsonl.gz"
 
 
 class BenchmarkCounts(Struct, frozen=True):
     samples: int
     questions: int
     images: int
-    """Pictures, those of examples too."""
+    """Pictures, those of examples and of questions set apart too."""
     answers: int
     """Questions with a known answer; 0 for a split with hidden answers."""
     examples: int = 0
@@ -73,6 +84,10 @@ class ErrorBound(Struct, frozen=True, omit_defaults=True):
     raters: tuple[str, ...] = ()
     disagreements: int = 0
     """Questions on which the raters differed before they were settled."""
+    removed: int = 0
+    """Of those bad, how many were taken out of the benchmark that `at_most` is about."""
+    kappa: float | None = None
+    """Cohen's, of two raters on good and bad before they were settled."""
 
 
 class Verification(Struct, frozen=True, omit_defaults=True):
@@ -308,6 +323,16 @@ class Benchmark:
                 "(--examples 20), or name a benchmark that has some with --few-shot-from"
             )
         return list(read_records(path, Example))
+
+    def set_apart(self) -> list[SetApartQuestion]:
+        """The questions that are kept beside the benchmark and never asked, with the reasons."""
+        path = self.part(SET_APART)
+        return list(read_records(path, SetApartQuestion)) if path else []
+
+    def decisions(self) -> dict[str, ItemDecision]:
+        """What was decided on questions before it was built, by sample; with these the same build comes out again."""
+        path = self.part(DECISIONS)
+        return {one.sample_id: one for one in read_records(path, ItemDecision)} if path else {}
 
     def indistinguishable(self) -> list[IndistinguishableQuestion]:
         """The questions that nothing tells apart from another one with another answer, group by group."""

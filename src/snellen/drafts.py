@@ -146,6 +146,8 @@ class Draft(Struct, frozen=True):
     """Cells of the first row that are kept only for that purpose."""
     notes: tuple[str, ...] = ()
     """Notes about the file for the user; a reader may attach them to any draft."""
+    set_apart: tuple[str, ...] = ()
+    """Why it is kept beside the benchmark and never asked; empty for a question that is."""
     stratum: str = ""
     """What sampling balances by, such as the answer, the object's category or the question's type."""
 

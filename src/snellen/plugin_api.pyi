@@ -161,10 +161,10 @@ from snellen.records import TextPart as TextPart
 from snellen.records import Turn as Turn
 from snellen.records import Usage as Usage
 from snellen.records import Variant as Variant
-from snellen.registry import load_target as load_target
 from snellen.reformulation.distractor_sources import Ranking as Ranking
 from snellen.reformulation.distractor_sources import SourceContext as SourceContext
 from snellen.reformulation.distractor_sources import flat_candidates as flat_candidates
+from snellen.registry import load_target as load_target
 from snellen.report.rendering import page_style as page_style
 from snellen.report.rendering import template_environment as template_environment
 from snellen.report.run_view import RunView as RunView
@@ -200,6 +200,13 @@ from snellen.stimuli.trials import Stimulus as Stimulus
 from snellen.stimuli.trials import Trial as Trial
 from snellen.stimuli.trials import acuity_test as acuity_test
 from snellen.stimuli.trials import stimulus as stimulus
+from snellen.verification.declaration import Check as Check
+from snellen.verification.declaration import CheckMaterial as CheckMaterial
+from snellen.verification.declaration import CheckOutcome as CheckOutcome
+from snellen.verification.declaration import ItemFault as ItemFault
+from snellen.verification.declaration import Solvers as Solvers
+from snellen.verification.verify import check_items as check_items
+from snellen.verification.verify import keep_passing as keep_passing
 from snellen.viewing.library import RunLibrary as RunLibrary
 from snellen.viewing.pages import ViewLook as ViewLook
 from snellen.viewing.pages import ViewPages as ViewPages

@@ -125,6 +125,24 @@ class Answer(Struct, frozen=True, gc=False, omit_defaults=True):
     """Answers published beside an open question, the right one among them, in the file's order."""
 
 
+class ItemDecision(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What was decided on a question before a benchmark was built of those that are good."""
+
+    sample_id: str
+    avoid: dict[str, str] = {}
+    """Texts that must not be its distractors, each with the reason; where there are no others it is set apart."""
+    set_apart: tuple[str, ...] = ()
+    """Why it is not asked, distractors or not; empty for one that may be."""
+
+
+class SetApartQuestion(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A question that is kept beside its benchmark with the reasons why it is never asked."""
+
+    sample: Sample
+    golds: tuple[Answer, ...]
+    reasons: tuple[str, ...]
+
+
 class RowRef(Struct, frozen=True, gc=False):
     """A row of a question's file: its `index` there, and which option of the sample it shows in each position."""
 

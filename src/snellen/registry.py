@@ -7,6 +7,7 @@ value `module:attribute`, as below. The less obvious groups are
   `metric(reply, references) -> float`
 - `snellen.model_identities`: by scheme, `identity(spec) -> str`, the model string without how the model is reached
 - `snellen.transforms`: applied to texts in templates of the reader `mapped`, `transform(texts) -> texts`
+- `snellen.checks`: a declared check of a benchmark's questions, one by one (`snellen.verification.declaration`)
 - `snellen.exporters`: a declared form in which runs are written (`snellen.exports.declaration`)
 - `snellen.trackers`: a declared experiment tracker (`snellen.exports.tracking`)
 - `snellen.acuity_tests`: a declared psychometric test (`snellen.stimuli.trials`)
@@ -50,7 +51,7 @@ SuiteGroup = Literal[
 Group = (
     Literal["models", "model_identities", "readers", "question_types", "distractor_sources", "transforms", "protocols"]
     | Literal["instruments", "suites", "metrics"]
-    | Literal["exporters", "trackers"]
+    | Literal["exporters", "trackers", "checks"]
     | SuiteGroup
 )
 
@@ -113,6 +114,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "hub-boxes": "snellen.readers.boxes:read",
         "hub-classes": "snellen.readers.classes:read_hub_classes",
         "built": "snellen.scoring.resampling:read",
+        "jury": "snellen.verification.jury:read",
         "predictions": "snellen.predictions.standalone:read",
         "reasked": "snellen.readers.reasked:read",
         "classes": "snellen.readers.classes:read",
@@ -221,6 +223,15 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "capability": "snellen.analysis.capability:CAPABILITY_METRIC",
         "task_capability": "snellen.analysis.capability:TASK_CAPABILITY_METRIC",
         "average_rank": "snellen.analysis.ranks:AVERAGE_RANK_METRIC",
+    },
+    # Checks of questions one by one, in the order in which they are carried out: `snellen.verification.declaration`.
+    "checks": {
+        "options-alike": "snellen.verification.surface:OPTIONS_ALIKE",
+        "answer-told": "snellen.verification.surface:ANSWER_TOLD",
+        "repeated": "snellen.verification.surface:REPEATED",
+        "cues": "snellen.verification.surface:CUES",
+        "jury": "snellen.verification.jury:JURY",
+        "blind": "snellen.verification.blind:BLIND",
     },
     # Forms in which runs are written for other tools: `snellen.exports.declaration`.
     "exporters": {

@@ -11,17 +11,19 @@ import math
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import asdict, replace
 
 from snellen import registry
 from snellen.benchmark import (
+    DECISIONS,
     EXAMPLES,
     FORMAT,
     HISTORY,
@@ -30,14 +32,16 @@ from snellen.benchmark import (
     ORIGINS,
     PICTURES,
     SAMPLES,
+    SET_APART,
     Benchmark,
     BenchmarkCounts,
     BenchmarkManifest,
     BuildInfo,
+    Verification,
     file_digest,
     first_samples,
 )
-from snellen.building.recipe import BuildStats, DistractorWriter, Recipe, reformulate
+from snellen.building.recipe import BuildStats, Decisions, DistractorWriter, Recipe, reformulate
 from snellen.building.staging import staging_folder
 from snellen.catalogue import BenchmarkSpec, entry_file, entry_folder
 from snellen.catalogue.entries import Expected
@@ -53,7 +57,7 @@ from snellen.drafts import (
     picture_bytes,
 )
 from snellen.errors import DataError, WrongRowsError
-from snellen.formats.record_files import ENDING, RecordWriter, sort_by_group
+from snellen.formats.record_files import ENDING, RecordWriter, Stored, sort_by_group
 from snellen.images import ImageStore
 from snellen.paths import benchmark_folder, check_benchmark_name
 from snellen.records import (
@@ -64,6 +68,7 @@ from snellen.records import (
     ImageRef,
     IndistinguishableQuestion,
     Sample,
+    SetApartQuestion,
     SourcePictures,
     SourceRows,
     Turn,
@@ -76,6 +81,7 @@ OWN_FILES, WITH_SNELLEN = "files named by the user", "Snellen itself"
 """The origin of a source that was not fetched."""
 ANSWERS = "answers.jsonl.gz"
 DEFAULT = Recipe()
+StoredT = TypeVar("StoredT", bound=Stored)
 
 Progress = Callable[[int], object]
 """Called with the number of questions built so far."""
@@ -92,14 +98,17 @@ def build_benchmark(
     progress: Progress | None = None,
     limit: int | None = None,
     origin: str = "",
+    decisions: Decisions = MappingProxyType({}),
+    verification: Verification | None = None,
 ) -> Benchmark:
     """Build a benchmark from its source, replacing an earlier build of it.
 
     `source` is the folder with the user's files (default: the entry's own folder, if its files lie there), `to` the
     folder to create (default: under $SNELLEN_HOME). `recipe` overrides settings of the entry, `writer` writes
     distractors, `embedder` tells which pictures are alike, and `origin` tells in words where the files in `source` come
-    from. With `limit`, only the samples are built that a run with this limit asks. Raises DataError naming file and
-    line of the wrong rows; nothing is left behind in that case, and an earlier build stays as it was.
+    from. With `limit`, only the samples are built that a run with this limit asks. `decisions` are kept in the folder,
+    with the questions that they set apart, and `verification` in the manifest. Raises DataError naming file and line of
+    the wrong rows; nothing is left behind in that case, and an earlier build stays as it was.
     """
     check_benchmark_name(spec.name)
     reader = registry.find("readers", spec.source.reader)
@@ -113,10 +122,13 @@ def build_benchmark(
     with staging_folder(target) as folder, _naming_entry(spec):
         stats = BuildStats()
         files = source or entry_folder(spec)
-        drafts = reformulate(spec, lambda: reader(spec.source.params, files), recipe, writer, stats, embedder)
+        drafts = reformulate(
+            spec, lambda: reader(spec.source.params, files), recipe, writer, stats, embedder, decisions
+        )
         if limit is not None:
             drafts = _first_by_place(list(drafts), limit)
         apart = ExampleDrawer(recipe.examples, spec, recipe.seed)
+        _write_records(decisions.values(), folder / DECISIONS)
         manifest = _write(spec, drafts, apart, folder, progress, is_part=limit is not None)
         manifest = replace(
             manifest,
@@ -131,6 +143,7 @@ def build_benchmark(
                 limit or 0,
                 origin or (OWN_FILES if source else WITH_SNELLEN),
             ),
+            verification=verification,
         )
         (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
     return Benchmark(target)
@@ -179,7 +192,7 @@ def _write(
         origins = stack.enter_context(RecordWriter(folder / ORIGINS))
         pictures = stack.enter_context(RecordWriter(folder / PICTURES))
         for draft, sample, golds in apart.without_examples(
-            (draft, *checker.split(draft)) for draft in checker.sound(drafts)
+            checker.without_set_apart((draft, *checker.split(draft)) for draft in checker.sound(drafts))
         ):
             samples.write(sample)
             for gold in golds:
@@ -194,7 +207,8 @@ def _write(
             checker.count(sample, golds, draft)
             if progress:
                 progress(checker.samples)
-    for example in _write_examples(apart.examples(), folder / EXAMPLES):
+    _write_records(checker.set_apart, folder / SET_APART)
+    for example in _write_records(list(apart.examples()), folder / EXAMPLES):
         digest.update(msgspec.json.encode(example, order="deterministic"))
         checker.count_example(example)
     sort_by_group(folder / SAMPLES)
@@ -218,14 +232,13 @@ def _write(
     )
 
 
-def _write_examples(examples: Iterable[Example], path: Path) -> list[Example]:
-    """The examples that were written; without any there is no file."""
-    kept_examples = list(examples)
-    if kept_examples:
+def _write_records(records: Collection[StoredT], path: Path) -> Collection[StoredT]:
+    """The records that were written; without any there is no file."""
+    if records:
         with RecordWriter(path) as rows:
-            for example in kept_examples:
-                rows.write(example)
-    return kept_examples
+            for record in records:
+                rows.write(record)
+    return records
 
 
 def _write_indistinguishable(questions: Iterable[IndistinguishableQuestion], path: Path) -> int:
@@ -255,6 +268,7 @@ class DraftChecker:
         self._forms: Counter[Formulation] = Counter()
         self._notes: list[str] = []
         self._alike, self._noted = IndistinguishableFinder(), list[str]()
+        self.set_apart: list[SetApartQuestion] = []
 
     def sound(self, drafts: Iterable[Draft]) -> Iterator[Draft]:
         """The drafts until the first fault. Raises WrongRowsError at the end, with all faults."""
@@ -305,6 +319,15 @@ class DraftChecker:
             if r.gold or r.texts
         ]
         return sample, golds
+
+    def without_set_apart(self, questions: Iterable[Question]) -> Iterator[Question]:
+        """The questions that are asked; the others are in `set_apart` when the stream has ended."""
+        for draft, sample, golds in questions:
+            if draft.set_apart:
+                self._notes += draft.notes
+                self.set_apart.append(SetApartQuestion(sample, tuple(golds), draft.set_apart))
+            else:
+                yield draft, sample, golds
 
     def names(self, draft: Draft) -> tuple[str, ...]:
         """What the files of a draft's pictures are called, but for those that no file holds by itself."""
@@ -359,6 +382,10 @@ class DraftChecker:
 
     def formulation(self) -> Formulation:
         """The formulation of most samples."""
+        if not self._forms:
+            raise DataError(
+                f"{self._spec.name}: all {len(self.set_apart)} questions are set apart; none is left to ask"
+            )
         return self._forms.most_common(1)[0][0]
 
     def counts(self) -> BenchmarkCounts:
@@ -376,7 +403,7 @@ class DraftChecker:
 
     def warnings(self, is_part: bool) -> tuple[str, ...]:
         expected, counts = Expected() if is_part else self._spec.expected, self.counts()
-        samples = counts.samples + counts.examples
+        samples = counts.samples + counts.examples + len(self.set_apart)
         pairs = (("samples", expected.samples, samples), ("images", expected.images, counts.images))
         warnings = [
             f"{noun}: built {count}, expected {expected_count}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 import msgspec
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from snellen.catalogue import BenchmarkSpec
 from snellen.drafts import Draft, QuestionDraft
 from snellen.errors import DataError, WrongRowsError
+from snellen.records import ItemDecision
 from snellen.reformulation.answer_equality import opposite_yes_no
 from snellen.reformulation.distractor_sources import (
     WRITTEN,
@@ -27,6 +29,8 @@ from snellen.reformulation.distractors import Rejected, to_multiple_choice
 from snellen.reformulation.sampling import Sampling, draw_sample, inclusion_probabilities
 from snellen.seeds import rng_for
 
+Decisions = Mapping[str, ItemDecision]
+"""By sample: which distractors are not to be used, and which questions are set apart."""
 Drafts = Callable[[], Iterable[Draft]]
 """Reads a source from its beginning each time it is called."""
 WINDOW = 64
@@ -80,8 +84,9 @@ def reformulate(
     writer: DistractorWriter | None,
     stats: BuildStats,
     embedder: PictureEmbedder | None = None,
+    decisions: Decisions = MappingProxyType({}),
 ) -> Iterator[Draft]:
-    """The drafts of a benchmark, with all distractors in place.
+    """The drafts of a benchmark, with all distractors in place; those that `decisions` set apart say why.
 
     The source of a sampled benchmark is read twice: first for the strata, then for the chosen drafts. Raises
     DataError for a source that has too few samples or candidates, or that needs a writer.
@@ -99,18 +104,60 @@ def reformulate(
     elif names != ["pool"]:
         context = SourceContext(spec.name, recipe.seed, drafts_of_source, embedder)
         drafts = _with_sources(drafts, parts, context, stats, is_asked=bool(recipe.distractors))
-    for draft in drafts:
+
+    def with_options(draft: Draft, rejected: Rejected) -> Draft:
         rounds = tuple(
             to_multiple_choice(
-                question,
-                count,
-                rng_for(spec.name, draft.id, f"options {number}", recipe.seed),
-                stats.rejected,
-                draft.where,
+                question, count, rng_for(spec.name, draft.id, f"options {number}", recipe.seed), rejected, draft.where
             )
             for number, question in enumerate(draft.rounds)
         )
-        yield replace(draft, rounds=rounds) if draft.rounds != rounds else draft
+        return replace(draft, rounds=rounds) if draft.rounds != rounds else draft
+
+    undecided = set(decisions)
+    for draft in drafts:
+        undecided.discard(draft.id)
+        if (decision := decisions.get(draft.id)) is None:
+            yield with_options(draft, stats.rejected)
+        else:
+            yield _decided(draft, decision, with_options, stats.rejected)
+    if undecided:
+        stats.notes.append(
+            f"{len(undecided)} decisions are about questions that are not here, such as {min(undecided)}"
+        )
+
+
+def _decided(
+    draft: Draft, decision: ItemDecision, with_options: Callable[[Draft, Rejected], Draft], rejected: Rejected
+) -> Draft:
+    """The draft with other distractors than those to be avoided; set apart where there are none, or for itself."""
+    if decision.set_apart:
+        return replace(with_options(draft, rejected), set_apart=decision.set_apart)
+    tried: Rejected = Counter()
+    try:
+        mended = with_options(_avoiding(draft, tuple(decision.avoid)), tried)
+        if not any(
+            text in decision.avoid and place not in question.gold
+            for question in mended.rounds
+            for place, text in enumerate(question.options)
+        ):
+            rejected.update(tried)
+            return mended
+        reasons = tuple(decision.avoid.values())
+    except DataError as error:
+        reasons = (*decision.avoid.values(), f"no other distractor: {error}")
+    return replace(with_options(draft, rejected), set_apart=reasons)
+
+
+def _avoiding(draft: Draft, texts: tuple[str, ...]) -> Draft:
+    """The draft, whose distractors are to be others than these texts."""
+    rounds = tuple(
+        replace(question, distractors=replace(spec, also_right=(*spec.also_right, *texts)))
+        if (spec := question.distractors)
+        else question
+        for question in draft.rounds
+    )
+    return replace(draft, rounds=rounds)
 
 
 def _sampled(spec: BenchmarkSpec, drafts_of_source: Drafts, recipe: Recipe, stats: BuildStats) -> Iterator[Draft]:

@@ -57,7 +57,7 @@ _VERBS: dict[str, dict[str, str]] = {
     },
     "People": {
         "agree": "Label hard replies, and see how far extractors and judges agree with people.",
-        "audit": "Label a drawn part of a run's replies, and correct its accuracies by what was misread.",
+        "audit": "Have people look at a random part of a benchmark's questions, or of a run's replies.",
         "rate": "Have people rate replies: a blinded form, sheets in and out, means and agreement.",
     },
     "Research": {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from snellen.benchmark import SET_APART
 from snellen.formats.shown_text import short_name
 from snellen.paths import as_word
 
@@ -157,3 +158,20 @@ def print_built(benchmark: Benchmark) -> None:
         announce(f"  note: {warning}")
     for reason, times in sorted(benchmark.manifest.made.rejected.items()):
         announce(f"  note: {times:,} distractor candidates left out: {reason}")
+
+
+def show_verification(benchmark: Benchmark) -> None:
+    """Print what the questions of a benchmark have passed, a line for each check, and how many were set apart."""
+    verification = benchmark.manifest.verification
+    if verification is None:
+        return
+    for check in verification.checks:
+        repaired = f", {check.repaired:,} mended" if check.repaired else ""
+        detail = f": {check.detail}" if check.detail else ""
+        out.print(f"  {check.name}: {check.failed:,} of {check.checked:,} failed{repaired}{detail}", soft_wrap=True)
+    apart = verification.candidates - verification.kept
+    out.print(
+        f"  kept {verification.kept:,} of {verification.candidates:,}"
+        + (f"; {apart:,} are set apart with the reasons, in {benchmark.folder / SET_APART}" if apart else ""),
+        soft_wrap=True,
+    )

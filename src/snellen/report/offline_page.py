@@ -18,14 +18,17 @@ class OfflinePage(Struct, frozen=True):
     content_name: str = ""
     """Identifier of the JSON element that the script reads."""
     content: Any = None
+    talks: bool = False
+    """Whether the script may send to the place that the page is from."""
 
     @property
     def policy(self) -> str:
-        """The content security policy: this style and this script are allowed, and nothing is requested."""
+        """The content security policy: this style and this script are allowed, and nothing is requested elsewhere."""
         scripts = f"script-src '{_digest(self.script)}'; " if self.script else ""
+        connections = "connect-src 'self'; " if self.talks else ""
         return (
-            f"default-src 'none'; {scripts}style-src '{_digest(self.style)}'; img-src data:; base-uri 'none'; "
-            "form-action 'none'"
+            f"default-src 'none'; {scripts}{connections}style-src '{_digest(self.style)}'; img-src data:; "
+            "base-uri 'none'; form-action 'none'"
         )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from snellen.benchmark import HISTORY, Benchmark
 from snellen.building.builder import Progress, build_benchmark
-from snellen.building.recipe import Recipe
+from snellen.building.recipe import Decisions, Recipe
 from snellen.catalogue import Expected, SourceSpec
 from snellen.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
@@ -41,8 +42,12 @@ def draw_subset(
     seed: int = 0,
     to: Path | None = None,
     progress: Progress | None = None,
+    decisions: Decisions = MappingProxyType({}),
 ) -> Benchmark:
     """Build a part of a built benchmark, drawn by a rule, which runs and scores as any other.
+
+    Of those drawn, `decisions` set questions apart; options are what they are, so that one with a distractor to avoid
+    is set apart too.
 
     Rules balance by the answer, or by the tag `by`. The manifest says what it was drawn from, in which
     version, and how. Raises DataError for a name that is the whole's own, a tag that no sample has, or more
@@ -58,7 +63,9 @@ def draw_subset(
     params = {"of": benchmark.name, "version": whole.version} | ({"by": by} if by else {})
     source = SourceSpec("built", params, sample=sampling)
     spec = replace(benchmark.spec, name=name, source=source, expected=Expected(), complete=Expected())
-    return build_benchmark(spec, source=benchmark.folder, to=to, recipe=Recipe(seed=seed), progress=progress)
+    return build_benchmark(
+        spec, source=benchmark.folder, to=to, recipe=Recipe(seed=seed), progress=progress, decisions=decisions
+    )
 
 
 def subset_name(whole: str, sampling: Sampling) -> str:

@@ -25,6 +25,8 @@ class LintQuestion(Struct, frozen=True, gc=False):
     """One question with its gold. `gold` and `texts` are empty for a hidden answer."""
 
     id: str
+    """Of the sample, with `#2` for the second round of a dialogue."""
+    sample_id: str
     group: str
     scene: int
     """Equal for questions about the same pictures, regions, context and history."""
@@ -105,6 +107,7 @@ def _questions(sample: Sample, answers: Mapping[Key, Answer]) -> Iterator[LintQu
         question = fold_text(turn.question)
         yield LintQuestion(
             id=f"{sample.id}#{number + 1}" if sample.turns else sample.id,
+            sample_id=sample.id,
             group=sample.group,
             scene=scene,
             question=question,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,63 +13,240 @@ import msgspec
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.audit.correction import audit_of, corrected_rows
 from snellen.analysis.audit.draw import AUDIT, design_for, drawn_items
+from snellen.benchmark import Benchmark, ErrorBound
 from snellen.cli.flags import json_flag, judge_flags, judge_from_flags
-from snellen.cli.show import announce, out
-from snellen.cli.verbs.agree import ask_for_labels
+from snellen.cli.show import announce, out, print_built
+from snellen.cli.verbs.agree import KEYS, ask_for_labels
 from snellen.errors import DataError
 from snellen.experiments.evaluation import score_folders
+from snellen.formats.shown_text import strip_controls
 from snellen.paths import as_word
 from snellen.report.audit_tables import corrected_table, readings_table
 from snellen.report.terminal import plain_table
+from snellen.runs.journal import RUN_MANIFEST
+from snellen.runs.plan import open_benchmark
 from snellen.runs.spec import JudgeSpec, ScoringSpec
+from snellen.scoring.answers import open_answers
 from snellen.scoring.flat_results import flat_row
-from snellen.scoring.judges.human_labels import LABELS, import_labels, label_by_judges
+from snellen.scoring.judges import human_labels
+from snellen.scoring.judges.human_labels import label_by_judges
+from snellen.verification.audit import (
+    LABELS,
+    AuditItem,
+    AuditLabel,
+    AuditOutcome,
+    ItemVerdict,
+    audit_outcome,
+    audited_items,
+    bound_sentence,
+    ids_in,
+    import_audit_labels,
+    keep_good,
+    labels_file,
+    named_items,
+    read_audit_labels,
+    with_bound,
+    write_audit_labels,
+)
+from snellen.verification.audit_page import AuditForm, AuditServer, write_audit_page
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--limit", default=150, type=click.IntRange(1), help="Replies to draw; more may be drawn later.  [150]")
+@click.argument("target")
+@click.option("--limit", default=150, type=click.IntRange(1), help="How many to draw; more may be drawn later.  [150]")
 @click.option("--seed", default=0, help="Seed of the draw.  [0]")
-@click.option("--labels", type=click.Path(path_type=Path, exists=True), help="A JSONL file with labels to add.")
-@click.option("--by", default=None, help="Who labels; the numbers are then by these labels alone.  [all people's]")
+@click.option("--labels", type=click.Path(path_type=Path), help="A JSONL file with labels to add.")
+@click.option("--by", default=None, help="Who labels; of a run, the numbers are then by these labels alone.")
 @click.option("--form/--no-form", default=None, help="Ask for labels.  [yes, in a terminal]")
+@click.option("--terminal", is_flag=True, help="Of a benchmark: ask in the terminal, without a browser.")
+@click.option("--page", type=click.Path(path_type=Path), help="Of a benchmark: write the form as one file to send.")
+@click.option("--settle", is_flag=True, help="Of a benchmark: decide where raters differ, in sight of what they said.")
+@click.option(
+    "--only",
+    type=click.Path(path_type=Path),
+    help="Of a benchmark: the questions of a JSONL list (id), without a bound.",
+)
+@click.option("--keep", metavar="NAME", help="Of a benchmark: make one without what people found bad.")
 @judge_flags
 @json_flag
-def command(
-    run: Path,
-    limit: int,
-    seed: int,
-    labels: Path | None,
-    by: str | None,
-    form: bool | None,
-    as_json: bool,
-    **flags: Any,
-) -> None:
-    """Label a drawn part of the replies of RUN by hand, and correct its accuracies by what was misread.
+def command(target: str, limit: int, seed: int, labels: Path | None, by: str | None, form: bool | None,
+            terminal: bool, page: Path | None, settle: bool, only: Path | None, keep: str | None, as_json: bool,
+            **flags: Any) -> None:  # fmt: skip
+    """Have people look at a random part: of a benchmark's questions, or of a run's replies.
 
-    Replies are drawn at random among all that count in an accuracy, more of those whose reading is in doubt. One key
-    labels a reply, as in `snellen agree`; what is right is not shown. A judge (--judge MODEL) may label in place of
-    people. The draw is kept in RUN/audit.json, labels in RUN/labels.jsonl; reports of the run show the corrected
-    numbers from then on. See docs/audit.md.
+    Of a BENCHMARK: are its questions good? Each is shown with its picture; one key answers it, the key is shown, one
+    key says whether the question is good. Two people label (--by), what they differ in is settled (--settle), and the
+    benchmark's manifest says how many bad questions there are at most (docs/verifying.md).
+
+    \b
+      snellen audit mine --by ann
+      snellen audit mine --by ben --page for-ben.html      then: snellen audit mine --labels labels-ben.jsonl
+      snellen audit mine --settle --by ann
+      snellen audit mine --keep mine-audited
+
+    Of a RUN: were its replies read rightly? One key labels a reply, as in `snellen agree`; what is right is not shown.
+    A judge (--judge MODEL) may label in place of people. The draw is kept in RUN/audit.json, labels in
+    RUN/labels.jsonl; reports of the run show the corrected numbers from then on (docs/audit.md).
 
     \b
       snellen audit runs/x
       snellen audit runs/x --judge openai:name@http://host:port/v1
     """
-    [scored] = score_folders([run], ScoringSpec(), JudgeSpec(), announce)
+    of_benchmark = {"--terminal": terminal, "--page": page, "--settle": settle, "--only": only, "--keep": keep}
     judge = judge_from_flags(flags)
+    if (Path(target) / RUN_MANIFEST).exists():
+        if useless := [flag for flag, value in of_benchmark.items() if value]:
+            raise DataError(f"{useless[0]}: {target} is a run, and this is for benchmarks; leave it out")
+        _audit_run(Path(target), limit, seed, labels, by, form, judge, as_json)
+        return
+    if judge.models:
+        raise DataError(
+            f"--judge: {target} is a benchmark, which people audit; models check it by `snellen lint --jury`"
+        )
+    benchmark = open_benchmark(target)
+    of = len({sample_id for sample_id, _ in open_answers(benchmark.folder)})
+    items = named_items(benchmark, list(ids_in(only))) if only else audited_items(benchmark, limit, seed)
+    path = labels_file(benchmark)
+    if labels:
+        fitting, count = import_audit_labels(labels, benchmark)
+        announce(f"{fitting:,} of {count:,} labels are about questions of {benchmark.name}, and were added")
+    elif page:
+        write_audit_page(AuditForm(benchmark, items, by or "", _to_settle(benchmark, items, of, settle)), page)
+        out.print(f"{page}: {len(items):,} questions; its file of labels comes back with --labels", soft_wrap=True)
+        return
+    elif terminal or form or settle or (form is None and not keep and sys.stdin.isatty()):
+        if not by:
+            raise DataError("say who labels: --by NAME; what two people say is compared")
+        waiting = AuditForm(benchmark, items, by, _to_settle(benchmark, items, of, settle))
+        ask_in_terminal(waiting, path) if terminal else _serve(waiting, path)
+    outcome = audit_outcome(items, of, read_audit_labels(path))
+    _show_outcome(benchmark, outcome, as_json)
+    if outcome.is_complete and not only:
+        benchmark = with_bound(benchmark, outcome.bound())
+        _show_bound(outcome.bound(), as_json)
+    if keep:
+        if not outcome.is_complete:
+            raise DataError(f"{target}: not all that was drawn is labelled; label the rest, or draw fewer (--limit)")
+        kept = keep_good(benchmark, outcome, keep, bounded=not only)
+        print_built(kept)
+        if kept.manifest.verification and kept.manifest.verification.bound:
+            _show_bound(kept.manifest.verification.bound, as_json)
+
+
+# --- a benchmark -----------------------------------------------------------------------------------------------------
+
+
+def _to_settle(benchmark: Benchmark, items: Sequence[AuditItem], of: int, settle: bool) -> dict[str, ItemVerdict]:
+    """What raters differ in, if it is to be settled. Raises DataError where there is nothing."""
+    if not settle:
+        return {}
+    verdicts = audit_outcome(items, of, read_audit_labels(labels_file(benchmark))).verdicts
+    differing = {verdict.item.id: verdict for verdict in verdicts if verdict.differs}
+    if not differing:
+        raise DataError(f"{benchmark.name}: there is nothing to settle; two raters differ in no question")
+    return differing
+
+
+def _serve(form: AuditForm, path: Path) -> None:
+    """Serve the page to a browser of this machine until Ctrl-C; each label is kept at once."""
+    with AuditServer(form, path) as server:
+        out.print(f"{server.address}\nopen it in a browser of this machine; Ctrl-C ends", soft_wrap=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            announce(f"labels are kept in {path}; the same command goes on")
+
+
+def ask_in_terminal(form: AuditForm, path: Path, key: Callable[[], str] = click.getchar) -> None:
+    """Ask for labels in the terminal, one or two keys a question, until all are given or q is pressed."""
+    given = {label.item for label in read_audit_labels(path) if (label.by, label.settles) == (form.by, form.settles)}
+    waiting = [item for item in form.asked if item.id not in given]
+    place, answer = 0, ""
+    while place < len(waiting):
+        item = waiting[place]
+        _show_item(form, item, f"{place + 1} of {len(waiting)}", answer)
+        pressed = key().lower()
+        options = item.sample.rounds[0].options
+        if pressed in ("q", "\x03", "\x04"):
+            return
+        if pressed == "u" and (place or answer):
+            place, answer = (place, "") if answer else (place - 1, "")
+            write_audit_labels(path, [AuditLabel(waiting[place].id, None, form.by, settles=form.settles)])
+        elif pressed == "s":
+            place, answer = place + 1, ""
+        elif answer and pressed in KEYS[: len(LABELS)]:
+            label = LABELS[int(pressed) - 1]
+            write_audit_labels(
+                path, [AuditLabel(item.id, label, form.by, item.sample.id, answer.strip(), form.settles)]
+            )
+            place, answer = place + 1, ""
+        elif not answer:
+            chosen = ord(pressed) - ord("a") if len(pressed) == 1 else -1
+            answer = options[chosen] if 0 <= chosen < len(options) else " " if pressed == " " else ""
+
+
+def _show_item(form: AuditForm, item: AuditItem, where: str, answer: str) -> None:
+    """One screen: the question, after the rater's own answer with its key."""
+    out.clear()
+    out.rule(where)
+    for image in item.sample.images:
+        out.print(f"picture: {form.benchmark.images.path(image.digest)}", soft_wrap=True)
+    for number, turn in enumerate(item.sample.rounds):
+        out.print(strip_controls(f"\n{turn.question}"), style="bold")
+        for place, option in enumerate(turn.options):
+            is_key = answer and item.is_right(number, place)
+            out.print(strip_controls(f"  {chr(97 + place)}  {option}{'   (the key)' if is_key else ''}"))
+    if not answer:
+        out.print("\na letter: your answer   space: show the key   s: skip   u: undo   q: stop", style="dim")
+        return
+    texts = [text for gold in item.golds for text in gold.texts]
+    if texts:
+        out.print(strip_controls(f"  the key: {' / '.join(texts)}"))
+    for by, said in sorted(form.settling[item.id].labels.items()) if form.settles else ():
+        out.print(strip_controls(f"  {by}: {said}"))
+    out.print("\n" + "   ".join(f"{key}: {label}" for key, label in zip(KEYS, LABELS, strict=False)), style="dim")
+
+
+def _show_outcome(benchmark: Benchmark, outcome: AuditOutcome, as_json: bool) -> None:
+    if as_json:
+        return
+    again = f"snellen audit {as_word(benchmark.name)}"
+    if not outcome.raters:
+        out.print(f"{benchmark.name}: nothing is labelled yet; label with `{again} --by NAME`", soft_wrap=True)
+        return
+    left = "; ".join(f"{by} has {n:,} to label" if n else f"{by} is done" for by, n in outcome.unlabelled.items())
+    kinds = "".join(f", {count:,} {kind}" for kind, count in outcome.kinds.most_common())
+    good = len(outcome.verdicts) - len(outcome.bad)
+    out.print(f"{benchmark.name}: {left}\n  {good:,} good{kinds}", soft_wrap=True)
+    if still_open := sum(verdict.is_open for verdict in outcome.verdicts):
+        out.print(f"  {still_open:,} not settled, which count as bad: {again} --settle --by NAME", soft_wrap=True)
+
+
+def _show_bound(bound: ErrorBound, as_json: bool) -> None:
+    out.out(msgspec.json.encode(bound).decode()) if as_json else out.print(f"  {bound_sentence(bound)}", soft_wrap=True)
+
+
+# --- a run -----------------------------------------------------------------------------------------------------------
+
+
+def _audit_run(
+    run: Path, limit: int, seed: int, labels: Path | None, by: str | None, form: bool | None, judge: JudgeSpec,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Label replies, and show the corrected accuracies."""
+    [scored] = score_folders([run], ScoringSpec(), JudgeSpec(), announce)
     design = design_for(scored, limit, seed)
     strata = ", ".join(f"{s.drawn:,} of {s.replies:,} {s.reading}" for s in design.strata)
     announce(f"drawn: {strata}; kept in {run / AUDIT}")
     items = list({item.id: item for item in drawn_items(run, [reply.key for reply in design.drawn]).values()}.values())
     if labels:
-        fitting, count = import_labels(labels, run)
+        fitting, count = human_labels.import_labels(labels, run)
         announce(f"{fitting:,} of {count:,} labels are about replies of this run, and were added")
     elif judge.models:
         by = label_by_judges(run, items, judge, announce)
     elif form or (form is None and sys.stdin.isatty()):
-        ask_for_labels(items, run / LABELS, by or "", click.getchar)
-        announce(f"labels are kept in {run / LABELS}; the same command goes on")
+        ask_for_labels(items, run / human_labels.LABELS, by or "", click.getchar)
+        announce(f"labels are kept in {run / human_labels.LABELS}; the same command goes on")
     audit = audit_of(scored, by)
     if audit is None:
         raise DataError(f"{run}: no drawn reply is labelled yet; run `snellen audit {as_word(run)}` in a terminal")

@@ -22,6 +22,7 @@ from snellen.models.base import load_model
 from snellen.paths import benchmark_folder
 from snellen.readers.own_table import SUFFIXES
 from snellen.reformulation.sampling import Sampling
+from snellen.runs.plan import open_benchmark
 
 
 @click.command()
@@ -72,12 +73,18 @@ from snellen.reformulation.sampling import Sampling
     metavar="NAME=VALUE",
     help="A choice or a parameter of the entry's source (docs/datasets.md, Choices); repeat for more.",
 )
+@click.option(
+    "--decisions",
+    metavar="BENCHMARK",
+    help="Avoid the distractors, and set the questions apart, that were decided on for this verified benchmark.",
+)
 @click.option("--force", is_flag=True, help="Build again what is built already.")
 @offline_flag
 def command(
     what: tuple[str, ...], source: Path | None, hub: bool, revision: str, name: str, images: Path | None,
     to: Path | None, dimension: str, metrics: tuple[str, ...], answers: Path | None, lenient: bool,
-    no_pictures: bool, hidden_answers: bool, writer: str, params: tuple[str, ...], force: bool, **recipe_options: Any,
+    no_pictures: bool, hidden_answers: bool, writer: str, params: tuple[str, ...], decisions: str | None, force: bool,
+    **recipe_options: Any,
 ) -> None:  # fmt: skip
     """Make benchmarks.
 
@@ -116,6 +123,7 @@ def command(
     settings = dict(_setting(param) for param in params)
     specs = [_asked(spec, answers, lenient) for spec in catalogued]
     distractor_writer = load_model(writer) if writer else None
+    decided = open_benchmark(decisions).decisions() if decisions else {}
     refused = []
     for spec in specs:
         if not force and source is None and to is None and (benchmark_folder(spec.name) / MANIFEST).exists():
@@ -126,7 +134,7 @@ def command(
                 source_files = spec.source_in(source) if source else None
                 benchmark = build(
                     spec, source=source_files, hub=hub, revision=revision, to=to, params=settings, recipe=recipe,
-                    writer=distractor_writer, progress=progress,
+                    writer=distractor_writer, decisions=decided, progress=progress,
                 )  # fmt: skip
         except DataError as error:
             if len(specs) == 1:
@@ -139,7 +147,7 @@ def command(
         raise DataError(f"{len(refused)} of {len(specs)} benchmarks were not built; the lines above say why")
 
 
-_OF_CATALOGUE = ("source", "hub", "revision", "writer", "distractors", "options", "ratio", "params")
+_OF_CATALOGUE = ("source", "hub", "revision", "writer", "distractors", "options", "ratio", "params", "decisions")
 _OF_TABLES = ("images", "dimension", "metrics", "no_pictures", "hidden_answers", "name")
 
 

@@ -11,13 +11,20 @@ from rich.table import Table
 from rich.text import Text
 
 from snellen.analysis.lint import SEVERITIES, Finding, Severity, lint, text_only
+from snellen.analysis.lint.findings import first_examples
 from snellen.api import evaluate
 from snellen.benchmark import Benchmark
 from snellen.cli.flags import json_flag
-from snellen.cli.show import announce, err, out, run_progress
+from snellen.cli.show import announce, err, out, print_built, run_progress, show_verification
+from snellen.errors import DataError
 from snellen.formats.shown_text import strip_controls
 from snellen.models.base import load_model
+from snellen.paths import as_word
+from snellen.registry import find
 from snellen.runs.plan import find_benchmarks
+from snellen.verification.audit import against_people
+from snellen.verification.declaration import Check, CheckOutcome, Solvers, Votes
+from snellen.verification.verify import check_items, keep_passing
 
 STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note": "dim"}
 
@@ -27,31 +34,74 @@ STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note
 @click.option("--model", help="Also ask this model the questions without their pictures.")
 @click.option("--limit", type=click.IntRange(1), help="Most samples per benchmark to ask it.")
 @click.option("--runs", default="runs", help="Folder for that run.  [runs]")
+@click.option("--jury", multiple=True, metavar="MODEL", help="Have models vote on each option; repeat for more.")
+@click.option(
+    "--blind", multiple=True, metavar="MODEL", help="Find questions that models solve without their picture; repeat."
+)
+@click.option("--votes", type=click.Choice(["majority", "all"]), default="majority", help="Of the jury.  [majority]")
+@click.option("--keep", metavar="NAME", help="Make a benchmark of the questions that pass, under another name.")
 @click.option("--strict", is_flag=True, help="Exit with 1 when a finding is serious.")
 @json_flag
 def command(
-    benchmarks: tuple[str, ...], model: str | None, limit: int | None, runs: str, strict: bool, as_json: bool
-) -> None:
+    benchmarks: tuple[str, ...], model: str | None, limit: int | None, runs: str, jury: tuple[str, ...],
+    blind: tuple[str, ...], votes: Votes, keep: str | None, strict: bool, as_json: bool,
+) -> None:  # fmt: skip
     """Show what built BENCHMARKS hide.
 
     \b
       snellen lint eyechart
       snellen lint ./my-benchmark --model snellen:tiny --strict
+      snellen lint mine --jury openai:a@http://host:port/v1 --jury hf:b --blind hf:b --keep mine-checked
 
     Repeated questions, conflicting answers, duplicate options, positions and texts that give the answer away, and the
-    scores of rules that need no picture. docs/lint.md says what each check looks at.
+    scores of rules that need no picture. docs/lint.md says what each check looks at. With --jury, --blind or --keep
+    each question is checked by itself (docs/verifying.md); --keep sets those that fail apart, with the reasons.
     """
     opened = [use.benchmark for use in find_benchmarks(benchmarks, announce=announce)]
-    blind = _blind(opened, model, limit, runs) if model else {}
+    if keep and len(opened) > 1:
+        raise DataError(f"--keep makes one benchmark, and {len(opened)} are named; keep them one by one")
+    text_only_findings = _blind(opened, model, limit, runs) if model else {}
     serious = 0
     for benchmark in opened:
-        findings = [*lint(benchmark), *blind.get(benchmark.name, [])]
+        with run_progress() as progress:
+            solvers = Solvers(jury, blind, votes, runs=runs, progress=progress, announce=announce)
+            if keep:
+                _keep(benchmark, keep, solvers, as_json)
+                return
+            outcomes = check_items(benchmark, solvers) if jury or blind else {}
+        findings = [
+            *lint(benchmark),
+            *text_only_findings.get(benchmark.name, []),
+            *(_finding(benchmark, name, outcome) for name, outcome in outcomes.items()),
+        ]
         findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
         serious += sum(finding.severity == "serious" for finding in findings)
         (_print_lines if as_json else _print_table)(benchmark, findings)
     if strict and serious:
         err.print(f"{serious} serious {'finding' if serious == 1 else 'findings'}")
         sys.exit(1)
+
+
+def _finding(benchmark: Benchmark, name: str, outcome: CheckOutcome) -> Finding:
+    """What a check of questions found, as a finding beside the others."""
+    check: Check = find("checks", name)
+    by = f" (asked: {', '.join(outcome.by)})" if outcome.by else ""
+    ids = list(dict.fromkeys(fault.sample_id for fault in outcome.faults))
+    details = "; ".join(filter(None, [outcome.detail, against_people(benchmark, ids)]))
+    message = f"have {check.title}{by}" + (f": {details}" if details else "")
+    return Finding(name, "warning" if ids else "note", message, len(ids), outcome.checked, first_examples(ids))
+
+
+def _keep(whole: Benchmark, name: str, solvers: Solvers, as_json: bool) -> None:
+    """Make a benchmark of the questions that pass, and say how many did not."""
+    kept = keep_passing(whole, name, solvers)
+    verification = kept.manifest.verification
+    if as_json:
+        out.out(msgspec.json.encode(verification).decode())
+        return
+    print_built(kept)
+    show_verification(kept)
+    out.print(f"next: snellen audit {as_word(kept.name)}", soft_wrap=True)
 
 
 def _blind(benchmarks: Sequence[Benchmark], model: str, limit: int | None, runs: str) -> dict[str, list[Finding]]:

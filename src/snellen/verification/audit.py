@@ -1,0 +1,336 @@
+"""An audit of a benchmark by people: a random sample of its questions, labels that only grow, an exact bound.
+
+NAME.audit.jsonl    one AuditLabel a line, beside the benchmark's folder, so that a build does not take it away; the
+                    last line of a rater about a question counts
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.benchmark import Benchmark, ErrorBound, Verification
+from snellen.errors import DataError, StoreError
+from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.json_files import json_lines
+from snellen.records import Answer, ItemDecision, Sample
+from snellen.reformulation.sampling import Sampling
+from snellen.scoring.answers import open_answers
+from snellen.scoring.judges.agreement import cohen_kappa
+from snellen.scoring.resampling import draw_subset
+from snellen.seeds import rng_for
+from snellen.verification.verify import with_verification
+
+Label = Literal["good", "wrong answer", "two right options", "no picture needed", "unclear or other"]
+LABELS: tuple[Label, ...] = get_args(Label)
+LEVEL = 0.95
+DRAWN = 150
+"""Questions of an audit, unless said otherwise: without a bad one among them at most 2.0 % of very many are bad."""
+
+
+class AuditItem(Struct, frozen=True):
+    """A question that is labelled, with its answers."""
+
+    id: str
+    """A digest of all that a rater sees: it stays the same in another build."""
+    sample: Sample
+    golds: tuple[Answer, ...]
+
+    def is_right(self, turn: int, place: int) -> bool:
+        """Whether an option is keyed as right."""
+        return any(gold.turn == turn and place in gold.options for gold in self.golds)
+
+
+class AuditLabel(Struct, frozen=True, omit_defaults=True):
+    """What a rater says of a question."""
+
+    item: str
+    label: Label | None
+    """None takes back what was said before."""
+    by: str
+    sample_id: str = ""
+    answer: str = ""
+    """The option that the rater chose before the key was shown; empty for none."""
+    settles: bool = False
+    """Whether it was given in sight of what others had said, and decides."""
+
+
+# --- what is drawn ---------------------------------------------------------------------------------------------------
+
+
+def audited_items(benchmark: Benchmark, limit: int, seed: int = 0) -> list[AuditItem]:
+    """A simple random sample of a benchmark's questions with known answers, in an order in which every beginning is
+    one. Raises DataError where no answer is known."""
+    answers: dict[str, list[Answer]] = {}
+    for (sample_id, _), answer in open_answers(benchmark.folder).items():
+        answers.setdefault(sample_id, []).append(answer)
+    if not answers:
+        raise DataError(f"{benchmark.name}: no answer is known here, so there is nothing to audit")
+    place = {name: rng_for(benchmark.name, name, "audit", seed).random() for name in answers}
+    chosen = sorted(answers, key=lambda name: (place[name], name))[:limit]
+    return _items(benchmark, answers, chosen)
+
+
+def named_items(benchmark: Benchmark, names: Sequence[str]) -> list[AuditItem]:
+    """The questions with these ids. Raises DataError for one that the benchmark has not, or that has no answer."""
+    answers: dict[str, list[Answer]] = {}
+    for (sample_id, _), answer in open_answers(benchmark.folder).items():
+        answers.setdefault(sample_id, []).append(answer)
+    if missing := [name for name in names if name not in answers]:
+        raise DataError(f"{benchmark.name} has no question {missing[0]!r} with a known answer")
+    return _items(benchmark, answers, list(dict.fromkeys(names)))
+
+
+def _items(benchmark: Benchmark, answers: Mapping[str, Sequence[Answer]], names: Sequence[str]) -> list[AuditItem]:
+    chosen = set(names)
+    items = {
+        sample.id: AuditItem(_digest(sample, answers[sample.id]), sample, tuple(answers[sample.id]))
+        for sample in benchmark.samples()
+        if sample.id in chosen
+    }
+    return [items[name] for name in names]
+
+
+def _digest(sample: Sample, golds: Sequence[Answer]) -> str:
+    seen = replace(sample, id="", benchmark="", group="", tags={}), [(gold.options, gold.texts) for gold in golds]
+    return hashlib.blake2b(msgspec.json.encode(seen, order="deterministic"), digest_size=8).hexdigest()
+
+
+# --- labels ----------------------------------------------------------------------------------------------------------
+
+
+def labels_file(benchmark: Benchmark) -> Path:
+    """Where labels of a benchmark's questions are kept."""
+    return benchmark.folder.with_name(f"{benchmark.folder.name}.audit.jsonl")
+
+
+def read_audit_labels(path: Path) -> list[AuditLabel]:
+    """The last label of each rater about each question. Raises DataError, naming the line, for one that is none."""
+    latest: dict[tuple[str, str, bool], AuditLabel] = {}
+    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
+        try:
+            label = msgspec.json.decode(line, type=AuditLabel)
+        except JSON_FAULTS as error:
+            raise DataError(f"{path}:{number}: not a label of an audit ({error})") from None
+        latest[label.item, label.by, label.settles] = label
+    return [label for label in latest.values() if label.label]
+
+
+def write_audit_labels(path: Path, labels: Iterable[AuditLabel]) -> None:
+    """Add labels to a file. Raises StoreError for one that cannot be written."""
+    try:
+        with path.open("ab") as file:
+            file.writelines(msgspec.json.encode(label) + b"\n" for label in labels)
+    except OSError as error:
+        raise StoreError(f"{path}: the label cannot be kept ({error.strerror})") from None
+
+
+def import_audit_labels(source: Path, benchmark: Benchmark) -> tuple[int, int]:
+    """Add labels of a file, such as a rater's page saves, to those of a benchmark: how many are about its questions,
+    and how many there are. Raises DataError for a file that is not there, and for labels by nobody."""
+    if not source.is_file():
+        raise DataError(f"{source}: there is no such file of labels")
+    labels = read_audit_labels(source)
+    if nobody := [label for label in labels if not label.by.strip()]:
+        raise DataError(f"{source}: the label of {nobody[0].sample_id or nobody[0].item} is by nobody; give it a `by`")
+    own = {item.id for item in audited_items(benchmark, benchmark.manifest.counts.samples)}
+    fitting = [label for label in labels if label.item in own]
+    write_audit_labels(labels_file(benchmark), fitting)
+    return len(fitting), len(labels)
+
+
+# --- what the labels come to -----------------------------------------------------------------------------------------
+
+
+class ItemVerdict(Struct, frozen=True):
+    """What the labels of one question come to."""
+
+    item: AuditItem
+    labels: Mapping[str, Label]
+    """By rater."""
+    settled: Label | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether one rater finds it good and another does not."""
+        return len({label == "good" for label in self.labels.values()}) > 1
+
+    @property
+    def is_open(self) -> bool:
+        """Whether raters differ, and nobody has settled it."""
+        return self.differs and self.settled is None
+
+    @property
+    def is_bad(self) -> bool:
+        """What raters could not settle is bad."""
+        return self.settled != "good" if self.settled else set(self.labels.values()) != {"good"}
+
+    @property
+    def reason(self) -> str:
+        """Why it is bad, in words."""
+        if self.is_open:
+            return "people: not settled, " + ", ".join(
+                f"{by} says {label}" for by, label in sorted(self.labels.items())
+            )
+        kinds = [self.settled] if self.settled else [label for label in self.labels.values() if label != "good"]
+        return "people: " + " and ".join(dict.fromkeys(kind for kind in kinds if kind))
+
+
+class AuditOutcome(Struct, frozen=True):
+    """What an audit came to so far."""
+
+    verdicts: tuple[ItemVerdict, ...]
+    """Of the questions that all raters labelled."""
+    of: int
+    """Questions of the benchmark that could be drawn."""
+    raters: tuple[str, ...]
+    """Those who have labelled all that was drawn; before that, all who have begun."""
+    unlabelled: dict[str, int]
+    """By rater how many of those drawn are left to label."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether somebody has labelled all that was drawn."""
+        return bool(self.raters) and not any(self.unlabelled[by] for by in self.raters)
+
+    @property
+    def bad(self) -> list[ItemVerdict]:
+        """The bad questions."""
+        return [verdict for verdict in self.verdicts if verdict.is_bad]
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """How many questions are bad, by what is bad."""
+        return Counter(verdict.reason.partition(", ")[0].removeprefix("people: ") for verdict in self.bad)
+
+    def bound(self, *, removed: bool = False) -> ErrorBound:
+        """The exact bound; with `removed` that of the benchmark without the bad questions that were found."""
+        n, bad = len(self.verdicts), len(self.bad)
+        most = most_bad(self.of, n, bad)
+        at_most = (most - bad) / max(1, self.of - bad) if removed else most / self.of
+        pairs = [tuple(int(label == "good") for label in v.labels.values()) for v in self.verdicts]
+        kappa = cohen_kappa([(a, b) for a, b in pairs]) if len(self.raters) == 2 else None
+        differing = sum(verdict.differs for verdict in self.verdicts)
+        return ErrorBound(n, self.of, bad, at_most, LEVEL, self.raters, differing, bad if removed else 0, kappa)
+
+
+def audit_outcome(items: Sequence[AuditItem], of: int, labels: Iterable[AuditLabel]) -> AuditOutcome:
+    """What labels say of the questions drawn, which are `items` of `of`."""
+    drawn = {item.id for item in items}
+    given: dict[str, dict[str, Label]] = {}
+    settled: dict[str, Label] = {}
+    for label in labels:
+        if label.item in drawn and label.label:
+            if label.settles:
+                settled[label.item] = label.label
+            else:
+                given.setdefault(label.by, {})[label.item] = label.label
+    unlabelled = {by: len(drawn) - len(own) for by, own in sorted(given.items())}
+    raters = tuple(by for by, left in unlabelled.items() if not left) or tuple(unlabelled)
+    verdicts = tuple(
+        ItemVerdict(item, {by: given[by][item.id] for by in raters}, settled.get(item.id))
+        for item in items
+        if raters and all(item.id in given[by] for by in raters)
+    )
+    return AuditOutcome(verdicts, of, raters, unlabelled)
+
+
+def most_bad(of: int, drawn: int, bad: int, level: float = LEVEL) -> int:
+    """The greatest number of bad questions among `of` with which so few as `bad` among `drawn` come in more than
+    1 - level of all samples drawn without replacement: an exact upper bound (hypergeometric, one side)."""
+    low, high = bad, of - (drawn - bad)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if few_bad_probability(of, middle, drawn, bad) > 1 - level:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def few_bad_probability(of: int, bad_in_all: int, drawn: int, bad: int) -> float:
+    """How likely at most `bad` of those drawn are bad."""
+    least = max(0, drawn - (of - bad_in_all))
+    total = _log_choices(of, drawn)
+    return math.fsum(
+        math.exp(_log_choices(bad_in_all, k) + _log_choices(of - bad_in_all, drawn - k) - total)
+        for k in range(least, min(bad, bad_in_all, drawn) + 1)
+    )
+
+
+def _log_choices(of: int, taken: int) -> float:
+    return math.lgamma(of + 1) - math.lgamma(taken + 1) - math.lgamma(of - taken + 1)
+
+
+# --- what follows ----------------------------------------------------------------------------------------------------
+
+
+def with_bound(benchmark: Benchmark, bound: ErrorBound) -> Benchmark:
+    """The benchmark, whose manifest on disk says what the audit found."""
+    count = benchmark.manifest.counts.samples
+    before = benchmark.manifest.verification or Verification(count, count)
+    return with_verification(benchmark, replace(before, bound=bound))
+
+
+def keep_good(
+    benchmark: Benchmark, outcome: AuditOutcome, name: str, *, bounded: bool = True, to: Path | None = None
+) -> Benchmark:
+    """The questions but for those that people found bad, as a benchmark of that name. If they were drawn at random
+    (`bounded`) its manifest has the bound that holds for it.
+
+    If at most K questions are bad with 95 % confidence, and b of these are taken out, at most K - b of the others are
+    bad with the same confidence: it is the same event. A question that got another distractor instead would have to
+    count as bad until somebody has looked at it, so none does.
+    """
+    decisions = {v.item.sample.id: ItemDecision(v.item.sample.id, set_apart=(v.reason,)) for v in outcome.bad}
+    part = draw_subset(benchmark, Sampling(), name=name, to=to, decisions=decisions)
+    count = part.manifest.counts.samples
+    before = benchmark.manifest.verification or Verification(count + len(decisions), count)
+    return with_verification(part, replace(before, kept=count, bound=outcome.bound(removed=True) if bounded else None))
+
+
+def bound_sentence(bound: ErrorBound) -> str:
+    """`at most 2.0 % of the questions are bad, with 95 % confidence: 150 of 1,000 drawn, 0 bad, by ann and ben`"""
+    who = " and ".join(bound.raters)
+    agreement = f", kappa {bound.kappa:.2f}" if bound.kappa is not None else ""
+    removed = f", {bound.removed:,} taken out" if bound.removed else ""
+    at_most = math.ceil(1000 * bound.at_most - 1e-9) / 10
+    return (
+        f"at most {at_most:.1f} % of the questions are bad, with {100 * bound.level:.0f} % confidence: "
+        f"{bound.drawn:,} of {bound.of:,} drawn, {bound.bad:,} bad{removed}, labelled by {who}{agreement}"
+    )
+
+
+def against_people(benchmark: Benchmark, failed: Collection[str]) -> str:
+    """What a check errs by, in words, where people have labelled questions of the benchmark; else nothing."""
+    labels = read_audit_labels(labels_file(benchmark))
+    if not labels:
+        return ""
+    found: dict[bool, list[bool]] = {True: [], False: []}
+    good = {label.item: True for label in labels}
+    for label in sorted(labels, key=lambda label: label.settles):
+        good[label.item] = label.label == "good" and (good[label.item] or label.settles)
+    for item in audited_items(benchmark, benchmark.manifest.counts.samples):
+        if item.id in good:
+            found[good[item.id]].append(item.sample.id in failed)
+    return (
+        f"of {len(found[True]):,} questions that people found good {sum(found[True]):,} fail, "
+        f"of {len(found[False]):,} that they found bad {sum(found[False]):,}"
+    )
+
+
+def ids_in(path: Path) -> Iterator[str]:
+    """The ids of a list of questions: JSON Lines with an `id`, as `lint` writes. Raises DataError for another file."""
+    return (listed.id for _, listed in json_lines(path, _Listed))
+
+
+class _Listed(Struct):
+    id: str

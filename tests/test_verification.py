@@ -1,0 +1,390 @@
+"""Checks of questions one by one, decisions in a build, repair, and what the manifest says of it."""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import small
+import snellen as sn
+from snellen import registry
+from snellen.benchmark import DECISIONS, SET_APART, Benchmark
+from snellen.building.builder import build_benchmark
+from snellen.catalogue import BenchmarkSpec, SourceSpec
+from snellen.drafts import DistractorSpec, Draft, QuestionDraft
+from snellen.errors import DataError
+from snellen.records import ItemDecision, Request
+from snellen.verification.audit import AuditLabel, Label, labels_file, named_items, write_audit_labels
+from snellen.verification.blind import BlindVotes, solved_blind
+from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, Solvers
+from snellen.verification.verify import check_items, keep_passing, verify
+
+Rows = list[dict[str, Any]]
+WORDS = ("lamp", "boat", "tree", "road", "hill", "shoe", "bird", "drum", "fork", "ring", "sock", "vase")
+
+
+def noise(seed: int, form: str = "PNG", size: int = 48) -> bytes:
+    """A picture unlike those of other seeds."""
+    rng = random.Random(seed)
+    small_picture = Image.frombytes("RGB", (6, 6), rng.randbytes(108))
+    out = io.BytesIO()
+    small_picture.resize((size, size), Image.Resampling.BICUBIC).save(out, form)
+    return out.getvalue()
+
+
+def drafts(count: int = 24) -> list[Draft]:
+    """Open questions, whose distractors are drawn from all words."""
+    return [
+        Draft(
+            id=f"q{i:03d}",
+            rounds=(
+                QuestionDraft(
+                    f"What stands at number {i}?", texts=(WORDS[i % 12],), distractors=DistractorSpec(tiers=(WORDS,))
+                ),
+            ),
+            images=(noise(i),),
+            where=f"q{i}",
+        )
+        for i in range(count)
+    ]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A place of its own for what models answered before."""
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def source(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Draft]]:
+    """The drafts that the reader `drafts` yields, which a test may change."""
+    chosen = drafts()
+    monkeypatch.setitem(registry._NAMES["readers"], "drafts", lambda params, folder: iter(chosen))
+    yield chosen
+
+
+def builder(to: Path) -> Callable[..., Benchmark]:
+    spec = BenchmarkSpec(name="mine", title="mine", formulation="choice", source=SourceSpec("drafts"))
+    return lambda decisions, folder=to: build_benchmark(spec, to=folder, decisions=decisions)
+
+
+def told(request: Request) -> str:
+    return "".join(message.text for message in request.messages)
+
+
+def labelled(request: Request, text: str) -> str:
+    """The label under which an option is shown."""
+    match = re.search(rf"\(([A-Z])\) {text}\b", told(request))
+    return f"({match[1]})" if match else "hm"
+
+
+def juror(right: Callable[[int, str], bool], name: str = "juror") -> sn.Scripted:
+    """Says of each option whether it is right, by the question's number."""
+
+    def reply(request: Request) -> str:
+        number = int(re.search(r"number (\d+)", told(request))[1])  # type: ignore[index]
+        answer = re.search(r"proposed answer: (.+)", told(request))[1]  # type: ignore[index]
+        return labelled(request, "Yes" if right(number, answer) else "No")
+
+    return sn.Scripted(reply, name=name, fingerprint=name)
+
+
+def solvers(tmp_path: Path, **models: Any) -> Solvers:
+    return Solvers(runs=str(tmp_path / "runs"), **models)
+
+
+# --- decisions -------------------------------------------------------------------------------------------------------
+
+
+def test_a_distractor_to_avoid_is_replaced_and_a_question_set_apart_is_kept_beside(
+    source: list[Draft], tmp_path: Path
+) -> None:
+    build = builder(tmp_path / "mine")
+    before = {sample.id: sample for sample in build({}).samples()}
+    gold = source[0].rounds[0].texts[0]
+    wrong = next(option for option in before["q000"].options if option != gold)
+    decisions = {
+        "q000": ItemDecision("q000", avoid={wrong: "it is right too"}),
+        "q001": ItemDecision("q001", set_apart=("blurred",)),
+    }
+    benchmark = build(decisions)
+    after = {sample.id: sample for sample in benchmark.samples()}
+    assert wrong not in after["q000"].options and gold in after["q000"].options and len(after["q000"].options) == 4
+    assert {key: value for key, value in after.items() if key != "q000"} == {
+        key: value for key, value in before.items() if key not in ("q000", "q001")
+    }
+    [apart] = benchmark.set_apart()
+    assert (apart.sample, apart.reasons) == (before["q001"], ("blurred",))
+    assert apart.golds[0].options == (before["q001"].options.index(source[1].rounds[0].texts[0]),)
+    assert benchmark.decisions() == decisions and {DECISIONS, SET_APART} <= set(benchmark.manifest.files)
+    again = build(benchmark.decisions())
+    assert again.manifest == benchmark.manifest
+    assert not {DECISIONS, SET_APART} & set(build({}).manifest.files)
+
+
+def test_a_verified_benchmark_is_built_again_by_its_decisions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = sn.build("eyechart/count")
+    first = next(whole.samples()).id
+    decisions = {first: ItemDecision(first, set_apart=("blurred",))}
+    verified = sn.build("eyechart/count", decisions=decisions, to=tmp_path / "verified")
+    assert verified.manifest.counts.samples == whole.manifest.counts.samples - 1
+    code, _, _ = small.command(
+        capsys, "build", "eyechart/count", "--decisions", str(verified.folder), "--to", str(tmp_path / "again")
+    )
+    assert code == 0 and Benchmark(tmp_path / "again").manifest == verified.manifest
+
+
+def test_a_question_with_no_other_distractor_is_set_apart_with_the_reason(source: list[Draft], tmp_path: Path) -> None:
+    few = DistractorSpec(tiers=(("lamp", "boat", "tree", "road"),))
+    question = QuestionDraft("What stands at number 0?", texts=("lamp",), distractors=few)
+    source[0] = Draft("q000", (question,), (noise(0),), "q0")
+    build = builder(tmp_path / "mine")
+    build({})
+    benchmark = build({"q000": ItemDecision("q000", avoid={"boat": "it is right too"})})
+    [apart] = benchmark.set_apart()
+    assert apart.reasons[0] == "it is right too" and apart.reasons[1].startswith(
+        "no other distractor: q0: 3 distractors"
+    )
+    assert benchmark.manifest.counts.samples == 23
+
+
+def test_decisions_about_questions_that_are_not_there_are_noted_and_all_set_apart_is_refused(
+    source: list[Draft], tmp_path: Path
+) -> None:
+    build = builder(tmp_path / "mine")
+    [note] = build({"q999": ItemDecision("q999", set_apart=("bad",))}).manifest.warnings
+    assert note == "1 decisions are about questions that are not here, such as q999"
+    with pytest.raises(DataError, match="all 24 questions are set apart; none is left to ask"):
+        build({f"q{i:03d}": ItemDecision(f"q{i:03d}", set_apart=("bad",)) for i in range(24)})
+
+
+# --- checks by the surface -------------------------------------------------------------------------------------------
+
+
+def rows(count: int = 60) -> Rows:
+    rng = random.Random(3)
+    return [
+        {
+            "id": f"q{i:03d}",
+            "question": f"What stands at number {i}?",
+            "options": rng.sample(WORDS, 4),
+            "answer": i % 4,
+            "image": small.cell(0),
+        }
+        for i in range(count)
+    ]
+
+
+def built(table: Rows, folder: Path) -> Benchmark:
+    import base64
+
+    for i, row in enumerate(table):
+        row["image"] = base64.b64encode(row.pop("bytes", None) or noise(i)).decode()
+    return small.built(table, folder / "mine")
+
+
+def faults(benchmark: Benchmark, name: str) -> dict[str, ItemFault]:
+    return {fault.sample_id: fault for fault in check_items(benchmark, names=[name])[name].faults}
+
+
+def test_sound_questions_pass_every_check_of_the_surface(tmp_path: Path) -> None:
+    outcomes = check_items(built(rows(), tmp_path))
+    assert [(name, len(outcome.faults), outcome.checked) for name, outcome in outcomes.items()] == [
+        ("options-alike", 0, 60), ("answer-told", 0, 60), ("repeated", 0, 60), ("cues", 0, 60),
+    ]  # fmt: skip
+
+
+def test_options_that_say_the_same_and_answers_that_are_told_are_found(tmp_path: Path) -> None:
+    table = rows()
+    table[1]["options"] = ["lamp", "The Boats", "tree", "boat"]  # the answer is 1
+    table[2]["options"] = ["two roads", "2 roads", "tree", "hill"]
+    table[3] |= {"question": "What does the vase at number 3 hold?", "options": ["a hat", "a pen", "ink", "the vase"]}
+    table[5] |= {"question": "Is there no boat at number 5?", "options": ["yes", "no"], "answer": 1}
+    table[4] |= {"question": "Is the boat or the lamp at number 4?", "options": ["lamp", "boat", "tree", "hill"]}
+    benchmark = built(table, tmp_path)
+    alike = faults(benchmark, "options-alike")
+    assert {key: fault.avoid for key, fault in alike.items()} == {"q001": "boat", "q002": "2 roads"}
+    assert alike["q001"].reason == "the option 'boat' says the same as the answer"
+    assert list(faults(benchmark, "answer-told")) == ["q003"]
+
+
+def test_repetitions_are_found_also_where_the_picture_was_saved_again(tmp_path: Path) -> None:
+    table = rows()
+    table[5] = {
+        **table[4],
+        "id": "q005",
+        "bytes": noise(4, "JPEG", 40),
+        "options": [*table[4]["options"][:1], "a", "b", "c"],
+    }
+    table[5] |= {"question": "What stands here at number 4, please?", "answer": 0}
+    table[7] = {**table[6], "id": "q007", "bytes": noise(6), "answer": 1}
+    table[9] = {**table[8], "id": "q009", "bytes": noise(8), "question": "What stands behind number 8?"}
+    found = faults(built(table, tmp_path), "repeated")
+    assert set(found) == {"q005", "q006", "q007"}
+    assert found["q005"].reason == "repeats q004: the same about the same picture"
+    assert "offers the other's answer as wrong: q007" in found["q006"].reason
+
+
+def test_an_answer_that_is_longer_than_luck_explains_is_found_and_no_more(tmp_path: Path) -> None:
+    table = rows(400)
+    for row in table[:40]:
+        row["options"][row["answer"]] += ", as can plainly be seen by anybody"
+    for i, row in enumerate(table[40:80]):
+        row["options"][(row["answer"] + i % 4) % 4] += " in the background"
+    found = faults(built(table, tmp_path), "cues")
+    planted = {row["id"] for row in table[:40]}
+    assert len(planted & set(found)) >= 36 and len(set(found) - planted) <= 4
+    assert {fault.reason for fault in found.values()} == {"the answer is much longer than the others"}
+
+
+# --- checks by models ------------------------------------------------------------------------------------------------
+
+
+def test_a_distractor_that_is_right_too_is_replaced_and_a_wrong_answer_set_apart(
+    source: list[Draft], tmp_path: Path
+) -> None:
+    build, golds = builder(tmp_path / "mine"), {i: draft.rounds[0].texts[0] for i, draft in enumerate(source)}
+    first = {sample.id: sample for sample in build({}).samples()}
+    also = next(option for option in first["q000"].options if option != golds[0])
+
+    def right(number: int, answer: str) -> bool:
+        return answer == also if number == 0 and answer != golds[0] else answer == golds[number] and number != 5
+
+    jury = (juror(right, "a"), juror(right, "b"), juror(lambda number, answer: answer == golds[number], "c"))
+    benchmark = verify(build, "mine", solvers(tmp_path, jury=jury))
+    verification = benchmark.manifest.verification
+    assert verification is not None and (verification.candidates, verification.kept) == (24, 23)
+    check = verification.checks[-1]
+    assert (check.name, check.checked, check.failed, check.repaired) == ("jury", 24, 2, 1)
+    assert check.by == ("a", "b", "c") and "c says yes to 100.0% of the answers and 0.0% of the distr" in check.detail
+    [apart] = benchmark.set_apart()
+    assert apart.sample.id == "q005" and apart.reasons == (
+        f"2 of 3 of the jury say that the answer {golds[5]!r} is wrong",
+    )
+    [mended] = [sample for sample in benchmark.samples() if sample.id == "q000"]
+    assert also not in mended.options and len(mended.options) == 4
+
+
+def test_the_second_round_asks_the_jury_only_what_is_new(source: list[Draft], tmp_path: Path) -> None:
+    asked: list[str] = []
+    build, golds = builder(tmp_path / "mine"), {i: draft.rounds[0].texts[0] for i, draft in enumerate(source)}
+    bad = {sample.id: next(o for o in sample.options if o not in golds.values() or o != golds[int(sample.id[1:])])
+           for sample in build({}).samples()}  # fmt: skip
+
+    def reply(request: Request) -> str:
+        asked.append(told(request))
+        number = int(re.search(r"number (\d+)", told(request))[1])  # type: ignore[index]
+        answer = re.search(r"proposed answer: (.+)", told(request))[1]  # type: ignore[index]
+        return labelled(
+            request, "Yes" if answer == golds[number] or (number < 3 and answer == bad[f"q{number:03d}"]) else "No"
+        )
+
+    benchmark = verify(build, "mine", solvers(tmp_path, jury=(sn.Scripted(reply, name="a", fingerprint="a"),)))
+    assert benchmark.manifest.counts.samples == 24 and len(benchmark.decisions()) == 3
+    assert 96 < len(asked) <= 96 + 3 and len(set(asked)) == len(asked)
+
+
+def test_a_juror_that_cannot_tell_answers_from_distractors_has_no_vote(source: list[Draft], tmp_path: Path) -> None:
+    lines: list[str] = []
+    jury = (juror(lambda number, answer: True, "yea-sayer"),)
+    benchmark = verify(
+        builder(tmp_path / "mine"), "mine", Solvers(jury=jury, runs=str(tmp_path), announce=lines.append)
+    )
+    assert benchmark.manifest.counts.samples == 24 and benchmark.manifest.verification is not None
+    assert benchmark.manifest.verification.checks[-1].by == ()
+    assert any(
+        "yea-sayer says yes to 100.0% of the answers and 100.0% of the distractors, which is no use" in line
+        for line in lines
+    )
+
+
+def test_questions_solved_without_their_pictures_are_set_apart(tmp_path: Path) -> None:
+    table = rows(120)
+    known = {i: row["options"][row["answer"]] for i, row in enumerate(table[:30])}
+
+    def solver(name: str) -> sn.Scripted:
+        def reply(request: Request) -> str:
+            number = int(re.search(r"number (\d+)", told(request))[1])  # type: ignore[index]
+            guess = random.Random(f"{name} {number}").choice(sorted(table[number]["options"]))
+            return labelled(request, known.get(number, guess))
+
+        return sn.Scripted(reply, name=name, fingerprint=name)
+
+    whole = built(table, tmp_path)
+    blind = tuple(solver(name) for name in "abc")
+    kept = keep_passing(whole, "kept", solvers(tmp_path, blind=blind), to=tmp_path / "kept", names=["blind"])
+    apart = {one.sample.id for one in kept.set_apart()}
+    assert {f"q{i:03d}" for i in known} <= apart and len(apart) <= 30 / 0.8
+    [check] = kept.manifest.verification.checks  # type: ignore[union-attr]
+    assert check.detail.startswith("without their pictures 4") and "of those kept 2" in check.detail
+    assert (
+        keep_passing(
+            whole, "same", solvers(tmp_path, blind=(sn.load_model("snellen:uniform"),)), to=tmp_path / "s"
+        ).manifest.counts.samples
+        == 120
+    )
+
+
+def test_of_what_is_set_apart_as_solved_blind_no_more_is_good_than_was_said() -> None:
+    wrongly, of_all = 0, 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        votes = []
+        for i in range(400):
+            gold, named = rng.randrange(4), [0.0] * 4
+            for _ in range(4):  # solvers share a prejudice, so they do not err independently
+                named[gold if i < 40 else i % 4 if rng.random() < 0.3 else rng.randrange(4)] += 0.25
+            votes.append(BlindVotes(f"{i}", f"{i}", frozenset({gold}), tuple(named)))
+        apart = solved_blind(votes, 0.2)
+        wrongly += sum(int(vote.sample_id) >= 40 for vote in apart)
+        of_all += len(apart)
+    assert of_all > 60 * 20 and wrongly / of_all <= 0.2
+
+
+# --- the doors -------------------------------------------------------------------------------------------------------
+
+
+def test_lint_shows_checks_of_questions_and_keeps_those_that_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = rows()
+    table[1]["options"] = ["lamp", "The Boats", "tree", "boat"]
+    folder = str(built(table, tmp_path).folder)
+    code, out, _ = small.command(capsys, "lint", folder, "--blind", "snellen:uniform")
+    assert code == 0 and "options-alike" in out and "(asked: snellen:uniform)" in out
+    benchmark = Benchmark(Path(folder))
+    items = named_items(benchmark, ["q001", "q002", "q003"])
+    said: tuple[Label, ...] = ("two right options", "good", "wrong answer")
+    labels = [AuditLabel(item.id, label, "ann") for item, label in zip(items, said, strict=True)]
+    write_audit_labels(labels_file(benchmark), [*labels, AuditLabel(items[2].id, "good", "ben", settles=True)])
+    code, out, _ = small.command(capsys, "lint", folder, "--blind", "snellen:uniform", "--json")
+    assert "of 2 questions that people found good 0 fail, of 1 that they found bad 1" in out
+    code, out, _ = small.command(capsys, "lint", folder, "--keep", "kept")
+    assert code == 0 and "options-alike: 1 of 60 failed" in out and "kept 59 of 60" in out
+    assert "next: snellen audit kept" in out
+    code, _, err = small.command(capsys, "lint", folder, "--keep", "half", "--jury", "snellen:nobody")
+    assert code == 2 and "nobody" in err and not (tmp_path / "home" / "benchmarks" / "half").exists()
+    code, _, err = small.command(capsys, "lint", folder, "--keep", "mine")
+    assert code == 2 and "a part of mine needs a name of its own" in err
+
+
+def test_a_check_of_another_package_is_carried_out_like_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def even(material: CheckMaterial) -> CheckOutcome:
+        ids = [sample.id for sample in material.benchmark.samples()]
+        return CheckOutcome([ItemFault(name, "its number is even") for name in ids if int(name[1:]) % 2 == 0], len(ids))
+
+    monkeypatch.setitem(registry._NAMES["checks"], "even", Check("an even number", even))
+    kept = keep_passing(built(rows(), tmp_path), "odd", to=tmp_path / "odd")
+    assert kept.manifest.counts.samples == 30 and {one.reasons for one in kept.set_apart()} == {("its number is even",)}
