@@ -19,7 +19,7 @@ from snellen.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.drafts import Draft
 from snellen.errors import DataError
-from snellen.readers.own_table import read
+from snellen.readers.table import read
 from snellen.scoring.answers import open_answers
 
 TWO = {"question": "Which?", "A": "cat", "B": "dog", "answer": "A"}

@@ -19,11 +19,11 @@ from msgspec.structs import replace
 
 from snellen.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
-from snellen.formats.delimited import TABLES, DelimitedTable, decode_base64, open_text
+from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, decode_base64, open_text
 from snellen.formats.locate import locate
 from snellen.images import inspect_image
 from snellen.protocols.choice import FIRST
-from snellen.readers.own_table import ANSWER_TAG, KNOWN, OWN, TAG
+from snellen.recognition.tables import ANSWER_TAG, TAG
 from snellen.records import RowRef
 from snellen.suites.mmbench import taxonomy
 from snellen.suites.mmbench.survey import (
@@ -44,6 +44,10 @@ from snellen.suites.mmbench.survey import (
 )
 from snellen.suites.mmbench.taxonomy import PublishedSplit, Taxonomy
 
+OWN = frozenset({"id", "context", "group", "options", "relevance"})
+"""Columns of Snellen's own tables that this form has no use for."""
+KNOWN = frozenset({"question", "index", "hint", "image", "image_path", "answer", *OWN, *LETTERS})
+"""Columns of Snellen's own tables."""
 MAX_FAULTS = 10
 """Faults that are said at once, as in any build."""
 
@@ -211,7 +215,7 @@ def _digest(path: Path) -> str:
 
 
 def recognises(path: Path) -> bool:
-    """Whether a file is of MMBench's form and not of Snellen's own (`snellen.readers.own_table`).
+    """Whether a file is of MMBench's form and not of Snellen's own (`snellen.readers.table`).
 
     It is a table with the least columns of that form (index, question, A, B and image or image_path) and one that
     Snellen's own has no use for (category, split ...) or circular copies, or with a column that nothing else has
@@ -226,7 +230,7 @@ def recognises(path: Path) -> bool:
             return False
         if not {"g_index", *L2_COLUMNS}.isdisjoint(header):
             return True
-        return has_form(header) and (not header.isdisjoint({*FORM_COLUMNS} - {*KNOWN}) or _has_rotations(table))
+        return has_form(header) and (not header.isdisjoint({*FORM_COLUMNS} - KNOWN) or _has_rotations(table))
 
 
 def _has_rotations(table: DelimitedTable) -> bool:
