@@ -27,7 +27,7 @@ from snellen.exports.declaration import BenchmarkJob, Exporter
 from snellen.formats.frames import check_polars
 from snellen.formats.shown_text import object_line
 from snellen.models.base import as_model_string, load_model
-from snellen.paths import slug
+from snellen.paths import check_benchmark_name, slug
 from snellen.recognition.entry_files import entry_of
 from snellen.recognition.own_sources import OwnSource, TableSettings, is_own, own_source, write_rows
 from snellen.registry import find, names, unknown
@@ -316,6 +316,8 @@ def build_table(
     if dimension and dimension not in dimension_titles():
         raise unknown("dimension", dimension, dimension_titles())
     check_metrics(metrics)
+    if name:
+        check_own_name(name, to)
     recipe = replace(recipe, examples=str(examples)) if examples else recipe
     settings = TableSettings(
         {role: [named] if isinstance(named, str) else list(named) for role, named in (columns or {}).items()},
@@ -369,11 +371,7 @@ def build_own(
 ) -> Benchmark:
     """Build what a user gave. Raises DataError for a name that hides one of the catalogue, and for annotations."""
     spec = source.spec
-    if to is None and spec.name in {*entries(), *suite_members()}:
-        kind = "suite" if spec.name in suite_members() else "benchmark"
-        raise DataError(
-            f"{spec.name} is a {kind} of the catalogue, which your questions would hide; choose another name (--name)"
-        )
+    check_own_name(spec.name, to)
     if spec.source.reader == "annotations":
         return build_annotations(source)
     if spec.source.places and source.entry:
@@ -387,6 +385,16 @@ def build_own(
             writer=author,
             progress=progress,
             origin=f"{spec.title}@{spec.source.places[0].revision[:7]}" if spec.source.places else "",  # type: ignore[union-attr]
+        )
+
+
+def check_own_name(name: str, to: str | Path | None) -> None:
+    """Raise DataError for a name that is none, or hides one of the catalogue."""
+    check_benchmark_name(name)
+    if to is None and name in {*entries(), *suite_members()}:
+        kind = "suite" if name in suite_members() else "benchmark"
+        raise DataError(
+            f"{name} is a {kind} of the catalogue, which your questions would hide; choose another name (--name)"
         )
 
 

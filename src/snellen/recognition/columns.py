@@ -128,7 +128,8 @@ def option_columns(profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) 
     """The columns of options: one with lists, or one for each option."""
     free = {name: profile for name, profile in profiles.items() if name not in taken}
     lettered = {name.strip().upper(): name for name in free if len(name.strip()) == 1}
-    letters = tuple(lettered[letter] for letter in LETTERS if letter in lettered)
+    run = tuple(lettered[letter] for letter in LETTERS[: _run(LETTERS, lettered)])
+    letters = max(run, tuple(letter for letter in LETTERS[:10] if letter in free), key=len)
     if "options" in free and len(letters) > 1:
         why = "the column 'options' and those of letters may all hold the options"
         return (), Doubt("options", ("options", " + ".join(letters)), why)

@@ -159,6 +159,6 @@ def picture_folder(path: Path, names: list[str]) -> str | None:
 
 def _is_there(folder: Path, name: str) -> bool:
     try:
-        return (folder / name).is_file()
+        return (folder / name).exists()
     except (OSError, ValueError):
         return False

@@ -74,6 +74,8 @@ def recognise(
     if path.suffix.lower() == ".json" and (coco := _coco(path, images)):
         return coco
     roles = table_roles(path, columns, answer_is)
+    if not roles.profiles and roles.faults:
+        raise DataError(roles.faults[0])
     if not roles.profiles:
         raise DataError(f"{path}: it has no rows; a table has a header and a row for each question or picture")
     if not roles.kind:

@@ -96,7 +96,7 @@ def table_roles(path: Path, given: Mapping[str, Sequence[str]] | None = None, an
         if len(names) > 1 and role not in SEVERAL:
             raise DataError(f"{path}: --column {role} is given {len(names)} times; one column has it")
     if not profiles:
-        return TableRoles("", {})
+        return TableRoles("", {}, faults=tuple(row.fault for row in read_rows(path) if row.fault)[:1])
     messages = [name for name, profile in profiles.items() if profile.messages > 0.5]
     if messages and "question" not in profiles and "question" not in given:
         return _conversations(path, profiles, messages, given)

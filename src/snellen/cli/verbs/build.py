@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from snellen.api import build, build_own, makes_options, table_of_form
+from snellen.api import build, build_own, check_own_name, makes_options, table_of_form
 from snellen.benchmark import MANIFEST
 from snellen.building.recipe import DistractorSource, Recipe
 from snellen.catalogue import BenchmarkSpec, select
@@ -122,6 +122,8 @@ def command(
     if (to or name) and len(what) > 1:
         raise DataError("--to and --name are for one benchmark at a time")
     _check_flags(tables=bool(own), catalogued=len(own) < len(what))
+    if name:
+        check_own_name(name, to)
     flags = _column_flags(columns)
     recipe = _recipe(**recipe_options)
     for target in own:

@@ -23,6 +23,7 @@ from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, decode_ba
 from snellen.formats.locate import locate
 from snellen.images import inspect_image
 from snellen.protocols.choice import FIRST
+from snellen.recognition.columns import PARTLY, name_score
 from snellen.recognition.tables import ANSWER_TAG, TAG
 from snellen.records import RowRef
 from snellen.suites.mmbench import taxonomy
@@ -219,7 +220,8 @@ def recognises(path: Path) -> bool:
 
     It is a table with the least columns of that form (index, question, A, B and image or image_path) and one that
     Snellen's own has no use for (category, split ...) or circular copies, or with a column that nothing else has
-    (g_index, l2-category); and without a column that only Snellen's form has. A column `index` alone is an id.
+    (g_index, l2-category); and without a column that only Snellen's form has, or answers under another name. A column
+    `index` alone is an id, and nothing where it is empty.
     """
     if path.suffix.lower() not in TABLES or not path.is_file():
         return False
@@ -230,6 +232,10 @@ def recognises(path: Path) -> bool:
             return False
         if not {"g_index", *L2_COLUMNS}.isdisjoint(header):
             return True
+        if "answer" not in header and any(name_score("answer", name) > PARTLY for name in header - {*FORM_COLUMNS}):
+            return False
+        if (first := next(iter(table), None)) is not None and "index" not in first.cells:
+            return False
         return has_form(header) and (not header.isdisjoint({*FORM_COLUMNS} - KNOWN) or _has_rotations(table))
 
 
