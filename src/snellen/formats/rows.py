@@ -6,8 +6,11 @@ Cells stay as they are written: texts in .csv, .tsv and .xlsx, values in JSON an
 
 from __future__ import annotations
 
+import codecs
+import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -17,10 +20,10 @@ import msgspec
 from snellen.drafts import LazyImage
 from snellen.errors import DataError
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.formats.delimited import TABLES, DelimitedLines, DelimitedTable, open_text
+from snellen.formats.delimited import TABLES, DelimitedLines, DelimitedTable, numbered, open_text
 from snellen.formats.delimited_cells import CellError, delimited_records
 from snellen.formats.json_files import read_json_value
-from snellen.formats.spreadsheet import read_sheet, sheet_pictures
+from snellen.formats.spreadsheet import largest_sheet, read_sheet, sheet_pictures
 
 PARQUET, ARROW, SHEET = ".parquet", ".arrow", ".xlsx"
 SUFFIXES = (".jsonl", ".json", *TABLES, PARQUET, ARROW, SHEET)
@@ -48,8 +51,11 @@ def is_row_file(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES or (path / DATASET_STATE).is_file()
 
 
-def read_rows(path: Path) -> Iterator[SourceRow]:
-    """All rows of a file, or of the Parquet files that a pattern means. Raises DataError naming file and line."""
+def read_rows(path: Path, encoding: str = "") -> Iterator[SourceRow]:
+    """All rows of a file, or of the Parquet files that a pattern means. Raises DataError naming file and line.
+
+    A table in another `encoding` than UTF-8 is read as a whole.
+    """
     if (path / DATASET_STATE).is_file() or path.suffix.lower() == ARROW:
         yield from _arrow_rows(path)
         return
@@ -63,7 +69,20 @@ def read_rows(path: Path) -> Iterator[SourceRow]:
         yield from readers[form](path)
         return
     with open_text(path) as file:
-        yield from _objects(DelimitedLines(file, path), path) if form == ".jsonl" else _table_rows(file, path)
+        text: BinaryIO = io.BytesIO(file.read().decode(encoding).encode()) if encoding else file
+        yield from _objects(DelimitedLines(text, path), path) if form == ".jsonl" else _table_rows(text, path)
+
+
+def text_encoding(path: Path) -> str:
+    """The encoding of a table that is not in UTF-8, as spreadsheets write them; empty for UTF-8 and for other files."""
+    if path.suffix.lower() not in TABLES or not path.is_file():
+        return ""
+    content = path.read_bytes()
+    for encoding in ("utf-8", "utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "cp1252"):
+        with suppress(UnicodeDecodeError):
+            content.decode(encoding)
+            return "" if encoding == "utf-8" else encoding
+    return ""
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
@@ -124,7 +143,7 @@ def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _table_rows(file: BinaryIO, path: Path) -> Iterator[SourceRow]:
     delimiter, header = _layout(file, path)
-    for line, _, cells in DelimitedTable(file, path, delimiter, header):
+    for line, _, cells in DelimitedTable(file, path, delimiter, header, numbers_repeated=True):
         if named := {name: cell for name, cell in cells.items() if name}:
             yield SourceRow(f"{path}:{line}", line, named)
 
@@ -158,14 +177,13 @@ def header_place(records: Sequence[Sequence[str]]) -> int:
 
 
 def _sheet_rows(path: Path) -> Iterator[SourceRow]:
-    lines = read_sheet(path).lines
-    pictures = sheet_pictures(path)
+    number = largest_sheet(path)
+    lines, pictures = read_sheet(path, number=number).lines, sheet_pictures(path, number)
     if not lines:
         raise DataError(f"{path}: the first sheet is empty")
     place = header_place([list(cells.values()) for _, cells in lines[:LOOKED_AT]])
     header = {column: name.strip() for column, name in lines[place][1].items() if name.strip()}
-    if repeated := [name for name in header.values() if list(header.values()).count(name) > 1]:
-        raise DataError(f"{path}:{lines[place][0]}: the column {repeated[0]!r} appears twice")
+    header = dict(zip(header, numbered(list(header.values())), strict=True))
     unnamed = {column for _, column in pictures} - set(header)
     header |= {column: f"picture in column {column + 1}" for column in unnamed}
     for line, texts in lines[place + 1 :]:

@@ -44,15 +44,15 @@ class Sheet:
         self.formulas = self.others = 0
 
 
-def read_sheet(path: Path, largest: int | None = None) -> Sheet:
-    """Read a file's first sheet. Raises DataError for a file that is not .xlsx or unpacks to more than `largest` bytes
-    (512 MiB)."""
+def read_sheet(path: Path, largest: int | None = None, *, number: int = 0) -> Sheet:
+    """Read a file's first sheet, or another by its number from 0. Raises DataError for a file that is not .xlsx or
+    unpacks to more than `largest` bytes (512 MiB)."""
     most = LARGEST if largest is None else largest
     with _faults_of(path), zipfile.ZipFile(path) as pack:
         # Nothing is read beyond the sizes in the archive's directory, so they can be trusted here.
         if (total := sum(entry.file_size for entry in pack.infolist())) > most:
             raise SpreadsheetError(f"it unpacks to {total >> 20:,} MiB, more than the {most >> 20} that are read")
-        return _first(pack)
+        return _sheet(pack, number)
 
 
 @contextmanager
@@ -76,14 +76,15 @@ def _faults_of(path: Path) -> Iterator[None]:
         ) from None
 
 
-def sheet_pictures(path: Path) -> dict[tuple[int, int], list[LazyImage]]:
-    """The pictures that lie on a file's first sheet, by the row (from 1) and column (from 0) of their upper left
+def sheet_pictures(path: Path, number: int = 0) -> dict[tuple[int, int], list[LazyImage]]:
+    """The pictures that lie on a file's sheet, by the row (from 1) and column (from 0) of their upper left
     corner. Raises DataError."""
     pictures: dict[tuple[int, int], list[LazyImage]] = {}
     with _faults_of(path), zipfile.ZipFile(path) as pack:
         members = set(pack.namelist())
-        sheet, _ = _first_sheet(pack)
-        for drawing in (target for target in _related(pack, sheet, members).values() if "drawings/drawing" in target):
+        for drawing in (
+            target for target in _related(pack, _sheets(pack)[number], members).values() if "drawings/drawing" in target
+        ):
             anchors, media = _Anchors(), _related(pack, drawing, members)
             _parse(pack, drawing, anchors)
             for row, column, name in anchors.places:
@@ -109,24 +110,32 @@ def _related(pack: zipfile.ZipFile, part: str, members: Collection[str]) -> dict
     return {key: posixpath.normpath(path).lstrip("/") for key, path in paths.items()}
 
 
-def _first_sheet(pack: zipfile.ZipFile) -> tuple[str, int]:
-    """The member that is the first sheet, and how many others there are."""
+def largest_sheet(path: Path) -> int:
+    """The number from 0 of the sheet with the most filled cells. Raises DataError."""
+    with _faults_of(path), zipfile.ZipFile(path) as pack:
+        count = len(_sheets(pack))
+    filled = [sum(len(cells) for _, cells in read_sheet(path, number=number).lines) for number in range(count)]
+    return filled.index(max(filled)) if count > 1 else 0
+
+
+def _sheets(pack: zipfile.ZipFile) -> list[str]:
+    """The members that are the sheets, in order."""
     names = _Sheets()
     _parse(pack, "xl/workbook.xml", names)
     if not names.ids:
         raise SpreadsheetError("it has no sheet")
     targets = _related(pack, "xl/workbook.xml", pack.namelist())
-    return targets.get(names.ids[0], ""), len(names.ids) - 1
+    return [targets.get(name, "") for name in names.ids]
 
 
-def _first(pack: zipfile.ZipFile) -> Sheet:
-    sheet, others = _first_sheet(pack)
+def _sheet(pack: zipfile.ZipFile, number: int) -> Sheet:
+    sheets = _sheets(pack)
     strings = _Strings()
     if shared := next((name for name in pack.namelist() if name.lower() == "xl/sharedstrings.xml"), ""):
         _parse(pack, shared, strings)
     cells = _Cells(strings.found)
-    _parse(pack, sheet, cells)
-    cells.sheet.others = others
+    _parse(pack, sheets[number], cells)
+    cells.sheet.others = len(sheets) - 1
     return cells.sheet
 
 

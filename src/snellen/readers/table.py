@@ -26,9 +26,10 @@ from msgspec.structs import replace
 from snellen.drafts import DistractorSpec, Draft, LazyImage, QuestionDraft, read_params
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.delimited import LETTERS, decode_base64
+from snellen.formats.picture_names import PICTURE_FILE, PictureNames
 from snellen.formats.rows import SourceRow, listed, read_rows
 from snellen.recognition.answers import AnswerForm, as_text, option_meant
-from snellen.recognition.profiles import ENCODED, LOOKED_AT, PICTURE_FILE, URL
+from snellen.recognition.profiles import ENCODED, LOOKED_AT, URL
 from snellen.recognition.tables import ANSWER_TAG, TAG, accepted_texts, row_options, table_roles
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether the questions have no pictures on purpose."""
     hidden_answers: bool = False
     """Whether the questions have no answers on purpose."""
+    find_pictures: bool = False
+    """Whether pictures are found anywhere below the folder by their names, with or without an ending."""
+    encoding: str = ""
+    """That of a delimited table which is not in UTF-8."""
     fetch_pictures: bool = False
     """Whether pictures at addresses are fetched."""
     make_options: bool = False
@@ -89,6 +94,7 @@ class _Source(NamedTuple):
     answer_is: AnswerForm
     folder: Path
     fetched: FetchedPictures | None
+    files: PictureNames | None
     pool: tuple[str, ...]
 
 
@@ -104,7 +110,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     missing = _Missing(pictures=not chosen.no_pictures, answers=not chosen.hidden_answers)
     strange: dict[str, None] = {}
     last: Draft | None = None  # kept back, since notes on the whole file go with it
-    for row in read_rows(path):
+    for row in read_rows(path, chosen.encoding):
         if last is not None:
             yield last
             last = None
@@ -130,11 +136,11 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 def _source(chosen: Params, path: Path, images: Path) -> _Source:
     columns, form = chosen.columns, chosen.answer_is
     if columns is None:
-        roles = table_roles(path, answer_is=form)
+        roles = table_roles(path, answer_is=form, encoding=chosen.encoding)
         if roles.faults or roles.doubts:
             raise DataError(f"{path}: {roles.doubts[0].line()}" if roles.doubts else roles.faults[0])
         if not roles.profiles:
-            return _Source(Columns("question"), frozenset(), (), (), form, images, None, ())
+            return _Source(Columns("question"), frozenset(), (), (), form, images, None, None, ())
         if "question" not in roles.roles:
             names = ", ".join(roles.profiles)
             raise DataError(f"{path}: no column is the question; it has {names}; name it with --column question=...")
@@ -142,24 +148,27 @@ def _source(chosen: Params, path: Path, images: Path) -> _Source:
         several = {name: given for name, given in roles.roles.items() if name in ("picture", "options")}
         columns, form = Columns(**single, **several), roles.answer_is  # type: ignore[arg-type]
     else:
-        _check_there(path, columns)
+        _check_there(read_rows(path, chosen.encoding), path, columns)
     pictures, used = _names(columns.picture), [name for names in columns.used().values() for name in names]
     named = frozenset((*used, *_names(columns.unused)))
     fetched = None
     if chosen.fetch_pictures:
         from snellen.fetching.pictures import FetchedPictures
 
-        fetched = FetchedPictures(cell for row in read_rows(path) for cell in _picture_cells(row.cells, pictures))
+        fetched = FetchedPictures(
+            cell for row in read_rows(path, chosen.encoding) for cell in _picture_cells(row.cells, pictures)
+        )
+    files = PictureNames(images) if chosen.find_pictures else None
     pool: tuple[str, ...] = ()
     if chosen.make_options:
-        answers = (row.cells.get(columns.answer) for row in read_rows(path))
+        answers = (row.cells.get(columns.answer) for row in read_rows(path, chosen.encoding))
         pool = tuple(dict.fromkeys(accepted_texts(answer)[0] for answer in answers if answer is not None))
-    return _Source(columns, named, pictures, _names(columns.options), form, images, fetched, pool)
+    return _Source(columns, named, pictures, _names(columns.options), form, images, fetched, files, pool)
 
 
-def _check_there(path: Path, columns: Columns) -> None:
+def _check_there(rows: Iterator[SourceRow], path: Path, columns: Columns) -> None:
     """Raise DataError for a column that the entry names and no row has: the table has changed since."""
-    there = {name for row in islice(read_rows(path), LOOKED_AT) for name in row.cells}
+    there = {name for row in islice(rows, LOOKED_AT) for name in row.cells}
     for role, names in columns.used().items():
         lacking = [name for name in names[: 1 if role == "options" else None] if name not in there]
         if there and lacking:
@@ -405,17 +414,25 @@ def _images(cells: Mapping[str, Any], source: _Source, where: str) -> tuple[byte
     return tuple(
         _path(source.folder, str(cell), where)
         if is_path and place == 0
-        else picture_of(cell, where, source.folder, source.fetched)
+        else picture_of(cell, where, source.folder, source.fetched, source.files)
         for place, cell in enumerate(_picture_cells(cells, source.pictures))
     )
 
 
-def picture_of(cell: Any, where: str, folder: Path, fetched: FetchedPictures | None = None) -> bytes | Path | LazyImage:
+def picture_of(
+    cell: Any,
+    where: str,
+    folder: Path,
+    fetched: FetchedPictures | None = None,
+    files: PictureNames | None = None,
+) -> bytes | Path | LazyImage:
     """The picture that a cell holds or names. Raises DataError, naming the place."""
     if isinstance(cell, (LazyImage, bytes)):
         return cell
     if isinstance(cell, dict):
         cell = cell.get("bytes") or cell.get("path") or cell.get("url")
+    if files is not None and (file := files.find(cell)):
+        return file
     if not isinstance(cell, str) or not cell:
         raise DataError(f"{where}: image must be a path or base64 text, or in JSONL a list of them")
     if cell.startswith(URL):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice
@@ -10,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from snellen.drafts import LazyImage
+from snellen.formats.picture_names import PICTURE_FILE
 from snellen.formats.rows import SourceRow, listed
 
 LOOKED_AT = 2000
 """Rows that are looked at for what a column holds. Ids and answers are looked at in all rows."""
 MANY = 1000
 """Different texts of a column that are kept."""
-PICTURE_FILE = re.compile(r"\S.{0,500}\.(?:png|jpe?g|webp|gif|bmp|tiff?)(?:\?\S*)?", re.IGNORECASE)
 ENCODED = ("data:image/", "iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
 """How data URLs and the base64 of PNG, JPEG, GIF and WebP begin."""
 URL = ("http://", "https://")
@@ -141,20 +140,16 @@ def profiles_of(rows: Iterable[SourceRow]) -> dict[str, ColumnProfile]:
     return profiles
 
 
-def picture_folder(path: Path, names: list[str]) -> str | None:
-    """The folder, relative to a file's own, in which pictures of these names are; None where none has any.
+def picture_folder(path: Path, names: list[str]) -> tuple[str, float]:
+    """The folder, relative to a file's own, in which most of the pictures of these names are, and the share of them.
 
-    It is the file's own, or else one that lies there and has most of them.
+    It is the file's own, or else one that lies there.
     """
     home = path.parent
-    candidates = [home, *sorted(folder for folder in home.iterdir() if folder.is_dir())] if home.is_dir() else []
+    candidates = [home, *sorted(folder for folder in home.iterdir() if folder.is_dir())] if home.is_dir() else [home]
     counts = {folder: sum(_is_there(folder, name) for name in names) for folder in candidates}
-    best = max(counts, key=lambda folder: counts[folder], default=home)
-    if not counts.get(best):
-        return None
-    if counts[home] == counts[best]:
-        return ""
-    return best.name
+    best = max(counts, key=lambda folder: counts[folder])
+    return "" if best == home else best.name, counts[best] / max(len(names), 1)
 
 
 def _is_there(folder: Path, name: str) -> bool:

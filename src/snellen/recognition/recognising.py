@@ -10,10 +10,11 @@ from msgspec import Struct
 
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
-from snellen.formats.rows import SUFFIXES, is_row_file
+from snellen.formats.picture_names import PICTURE_FILE, PictureNames
+from snellen.formats.rows import SUFFIXES, is_row_file, text_encoding
 from snellen.recognition.answers import FORM_WORDS
 from snellen.recognition.columns import Doubt, Roles
-from snellen.recognition.profiles import PICTURE_FILE, ColumnProfile, picture_folder
+from snellen.recognition.profiles import picture_folder
 from snellen.recognition.tables import TableRoles, table_roles
 
 Kind = Literal["questions", "conversations", "annotations"]
@@ -73,7 +74,8 @@ def recognise(
         return _of_folder(path, columns, answer_is, images)
     if path.suffix.lower() == ".json" and (coco := _coco(path, images)):
         return coco
-    roles = table_roles(path, columns, answer_is)
+    encoding = text_encoding(path)
+    roles = table_roles(path, columns, answer_is, encoding)
     if not roles.profiles and roles.faults:
         raise DataError(roles.faults[0])
     if not roles.profiles:
@@ -89,25 +91,25 @@ def recognise(
         return _recognition(path, roles, {})
     settings: dict[str, Any] = {"no_pictures": no_pictures, "hidden_answers": hidden_answers}
     settings |= {"fetch_pictures": fetch_pictures}
-    folder = _pictures(path, roles, images, settings)
+    settings |= {"encoding": encoding, **_pictures(path, roles, images, settings)}
     if roles.kind == "questions" and "question" not in roles.roles:
         raise DataError(f"{path}: no column is recognised as the question; name it with --column question=...")
     if roles.kind == "questions" and "answer" not in roles.roles and not hidden_answers:
         raise DataError(f"{path}: no column holds answers; name it with --column answer=..., or say --hidden-answers")
-    told = {name: True for name, is_meant in settings.items() if is_meant}
-    return _recognition(path, roles, {**({"images": folder} if folder else {}), **told})
+    return _recognition(path, roles, {name: value for name, value in settings.items() if value})
 
 
 def _quoted(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names))
 
 
-def _pictures(path: Path, roles: TableRoles, images: str, settings: Mapping[str, Any]) -> str:
-    """The folder with the pictures. Raises DataError where there are none, or they would have to be fetched."""
+def _pictures(path: Path, roles: TableRoles, images: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the pictures are: their folder, and whether they are found by name alone. Raises DataError where there are
+    none, or they would have to be fetched."""
     columns = roles.roles.get("picture", ())
     if not columns:
         if settings["no_pictures"] and roles.kind == "questions":
-            return images
+            return {"images": images}
         raise DataError(
             f"{path}: no column holds pictures; name it with --column picture=NAME, or say --no-pictures if it is meant"
         )
@@ -117,22 +119,19 @@ def _pictures(path: Path, roles: TableRoles, images: str, settings: Mapping[str,
             f"{path}: the pictures in {_quoted(columns)} are addresses, and nothing is fetched unless you say "
             "--fetch-pictures"
         )
-    names = _names(profiles)
-    if images or not names:
-        return images
-    folder = picture_folder(path, names)
-    if folder is None:
+    texts = (text for profile in profiles if not profile.is_embedded for text in profile.texts)
+    names = [text for text in texts if "://" not in text][:NAMES_LOOKED_UP]
+    if not names or settings["fetch_pictures"] or (not any(map(PICTURE_FILE.fullmatch, names)) and images):
+        return {"images": images}
+    folder, share = (images, 1.0) if images else picture_folder(path, names)
+    if share < 1 and (by_name := PictureNames(path.parent).share(names)) > share:
+        return {"find_pictures": True} if by_name else {}
+    if not share:
         raise DataError(
             f"{path}: none of the pictures in {_quoted(columns)} is there ({', '.join(names[:3])} ...); name their "
             "folder with --images"
         )
-    return folder
-
-
-def _names(profiles: Sequence[ColumnProfile]) -> list[str]:
-    return [
-        name for profile in profiles for name in profile.texts if PICTURE_FILE.fullmatch(name) and "://" not in name
-    ][:NAMES_LOOKED_UP]
+    return {"images": folder}
 
 
 def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Recognition:
@@ -142,6 +141,7 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
     if roles.kind == "annotations":
         params = {"form": "rows", "file": path.name, "columns": params["columns"]}
         params |= {"pictures": settings["images"]} if settings.get("images") else {}
+        params |= {name: settings[name] for name in ("encoding", "find_pictures") if name in settings}
     elif roles.unused:
         params["columns"]["unused"] = list(roles.unused)
     if roles.kind == "questions" and roles.answer_is != "any":
@@ -188,8 +188,8 @@ def _coco(path: Path, images: str) -> Recognition | None:
     if not isinstance(content, dict) or not {"images", "annotations"} <= content.keys():
         return None
     names = [str(image.get("file_name") or image.get("coco_url", "")).rpartition("/")[2] for image in content["images"]]
-    folder = images or picture_folder(path, names[:NAMES_LOOKED_UP])
-    if folder is None:
+    folder, share = (images, 1.0) if images else picture_folder(path, names[:NAMES_LOOKED_UP])
+    if not share:
         raise DataError(
             f"{path}: none of its pictures is there ({', '.join(names[:3])} ...); name their folder with --images"
         )
@@ -210,8 +210,9 @@ def _of_folder(path: Path, columns: Mapping[str, Sequence[str]] | None, answer_i
     tables = [file for file in sorted(path.iterdir()) if is_row_file(file) and not file.name.startswith(".")]
     if len({table.suffix for table in tables}) == 1 and tables[0].suffix == ".parquet":
         tables = [path / "*.parquet"]
-    if len(tables) == 1:
-        return recognise(tables[0], columns=columns, answer_is=answer_is, images=images)
+    recognised = [table for table in tables if len(tables) == 1 or _is_recognised(table)]
+    if len(recognised) == 1:
+        return recognise(recognised[0], columns=columns, answer_is=answer_is, images=images)
     if tables:
         raise DataError(
             f"{path}: there are {len(tables)} tables in it ({_quoted([t.name for t in tables[:4]])}); name one"
@@ -234,6 +235,15 @@ def _of_folder(path: Path, columns: Mapping[str, Sequence[str]] | None, answer_i
         params={"form": "class-folders", "pictures": path.name},
         taken=(("label", f"names of folders: {', '.join(list(classes)[:4])}{' ...' * (len(classes) > 4)}"),),
     )
+
+
+def _is_recognised(path: Path) -> bool:
+    """Whether a file is a table of questions or annotations, or may be one."""
+    try:
+        recognise(path)
+    except DataError:
+        return False
+    return True
 
 
 def _folders(path: Path) -> list[Path]:

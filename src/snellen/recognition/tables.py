@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from msgspec import Struct, field
 from snellen import registry
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, unknown_columns
-from snellen.formats.rows import listed, read_rows
+from snellen.formats.picture_names import PictureNames
+from snellen.formats.rows import SourceRow, listed, read_rows
 from snellen.recognition.answers import AnswerColumn, AnswerForm, as_text, split_options
 from snellen.recognition.columns import (
     SEVERAL,
@@ -27,6 +29,8 @@ from snellen.recognition.columns import (
 )
 from snellen.recognition.profiles import ColumnProfile, profiles_of
 
+Rows = Callable[[], Iterable[SourceRow]]
+"""Reads a table from its beginning each time it is called."""
 TAG, ANSWER_TAG = "tag_", "answer_tag_"
 ROLES = ("question", "picture", "options", "answer", "id", "context", "group", "relevance", "tag")
 """What a column of a table of questions may be."""
@@ -83,11 +87,14 @@ def accepted_texts(cell: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(as_text(_text_of(value)) for value in values)) if values else (as_text(cell),)
 
 
-def table_roles(path: Path, given: Mapping[str, Sequence[str]] | None = None, answer_is: str = "") -> TableRoles:
+def table_roles(
+    path: Path, given: Mapping[str, Sequence[str]] | None = None, answer_is: str = "", encoding: str = ""
+) -> TableRoles:
     """What the columns of a table are; `given` ones are what they are said to be. Raises DataError for a file that
     cannot be read, and for a given column that it lacks."""
     given = given or {}
-    profiles = profiles_of(read_rows(path))
+    rows = partial(read_rows, path, encoding)
+    profiles = profiles_of(rows())
     for role, names in given.items():
         if role not in (*ROLES, *OF_ANNOTATIONS):
             raise registry.unknown("role of a column", role, (*ROLES, *OF_ANNOTATIONS))
@@ -96,21 +103,21 @@ def table_roles(path: Path, given: Mapping[str, Sequence[str]] | None = None, an
         if len(names) > 1 and role not in SEVERAL:
             raise DataError(f"{path}: --column {role} is given {len(names)} times; one column has it")
     if not profiles:
-        return TableRoles("", {}, faults=tuple(row.fault for row in read_rows(path) if row.fault)[:1])
+        return TableRoles("", {}, faults=tuple(row.fault for row in rows() if row.fault)[:1])
     messages = [name for name, profile in profiles.items() if profile.messages > 0.5]
     if messages and "question" not in profiles and "question" not in given:
-        return _conversations(path, profiles, messages, given)
-    return _Assignment(path, profiles, given, answer_is).roles()
+        return _conversations(rows, profiles, messages, given)
+    return _Assignment(path, rows, profiles, given, answer_is).roles()
 
 
 def _conversations(
-    path: Path, profiles: dict[str, ColumnProfile], messages: Sequence[str], given: Mapping[str, Sequence[str]]
+    read: Rows, profiles: dict[str, ColumnProfile], messages: Sequence[str], given: Mapping[str, Sequence[str]]
 ) -> TableRoles:
     pictures, doubt = picture_columns({name: profile for name, profile in profiles.items() if name not in messages})
     roles: Roles = {"messages": (messages[0],), "picture": tuple(given.get("picture", pictures))}
     roles["id"] = tuple(given.get("id", ())) or id_column(profiles, ())
     doubts = (doubt,) if doubt and "picture" not in given else ()
-    rows = sum(1 for _ in read_rows(path))
+    rows = sum(1 for _ in read())
     return TableRoles("conversations", _filled(roles), doubts=doubts, rows=rows, profiles=profiles)
 
 
@@ -122,9 +129,15 @@ class _Assignment:
     """Gives columns their roles, one role after the other."""
 
     def __init__(
-        self, path: Path, profiles: dict[str, ColumnProfile], given: Mapping[str, Sequence[str]], answer_is: str
+        self,
+        path: Path,
+        rows: Rows,
+        profiles: dict[str, ColumnProfile],
+        given: Mapping[str, Sequence[str]],
+        answer_is: str,
     ) -> None:
-        self._path, self._profiles, self._given, self._answer_is = path, profiles, given, answer_is
+        self._path, self._rows, self._profiles, self._given = path, rows, profiles, given
+        self._answer_is = answer_is
         self._roles: Roles = {role: tuple(names) for role, names in given.items()}
         self._doubts: list[Doubt] = []
         self._faults: list[str] = []
@@ -142,7 +155,7 @@ class _Assignment:
 
     def roles(self) -> TableRoles:
         profiles, free = self._profiles, {n: p for n, p in self._profiles.items() if not is_tag(n)}
-        self._settle("picture", picture_columns({n: p for n, p in free.items() if n not in self._taken}))
+        self._settle("picture", self._pictures({n: p for n, p in free.items() if n not in self._taken}))
         self._settle("options", option_columns(free, self._taken))
         self._settle("question", question_column(free, self._taken, has_options=bool(self._roles["options"])))
         asks = self._roles["question"] or self._roles["options"] or any(d.role == "question" for d in self._doubts)
@@ -154,7 +167,24 @@ class _Assignment:
         rows, form = self._answers(free)
         roles = _filled(self._roles)
         self._check_names([name for name in free if name not in self._taken])
+        repeated = [name for names in roles.values() for name in names if f"{name} (2)" in free]
+        self._faults += [f"{self._path}: the column {name!r} appears twice; rename one of them" for name in repeated]
         return TableRoles("questions", roles, form, tuple(self._doubts), tuple(self._faults), rows, profiles)
+
+    def _pictures(self, free: Mapping[str, ColumnProfile]) -> tuple[tuple[str, ...], Doubt | None]:
+        """The columns of pictures: by what cells look like, or else since they name files that are there."""
+        names, doubt = picture_columns(free)
+        likely = doubt.choices if doubt else names
+        if any(name in free and not free[name].is_url for name in likely):
+            return names, doubt
+        files = PictureNames(self._path.parent)
+        cells = {name: list(profile.texts)[:100] for name, profile in free.items() if profile.is_scalar}
+        there = {
+            name: name_score("picture", name) + files.share(texts)
+            for name, texts in cells.items()
+            if len(texts) > 1 and files.share(texts) > FITTING
+        }
+        return ((max(there, key=lambda name: there[name]),), None) if there else (names, doubt)
 
     def _check_names(self, left: Sequence[str]) -> None:
         """Note a column that is nearly called what nothing is."""
@@ -177,12 +207,16 @@ class _Assignment:
         ]
         columns = {name: AnswerColumn(name) for name in candidates}
         rows = 0
-        for row in read_rows(self._path):
+        for row in self._rows():
             rows += 1
             if options:
                 texts = row_options(row.cells, options)
                 for name, column in columns.items():
                     column.add(row.where, row.cells.get(name), texts, options if len(options) > 1 else ())
+        is_unnamed = len(options) == 1 and not name_score("options", options[0]) and "options" not in self._given
+        if is_unnamed and all(column.fit < FITTING for column in columns.values()):  # a list of something else
+            self._roles["options"] = ()
+            return self._answers(free)
         if not options:
             self._settle("answer", self._open_answer(free, candidates))
             return rows, "any"
@@ -273,7 +307,7 @@ class _Assignment:
         further = [name for name in left if name_score("caption", name) and left[name].words > 2]  # caption_2 ...
         self._roles["caption"] = (*self._roles.get("caption", ()), *further)
         self._roles["id"] = id_column(left, ())
-        rows = sum(1 for _ in read_rows(self._path))
+        rows = sum(1 for _ in self._rows())
         roles = _filled(self._roles)
         kind = "annotations" if roles.keys() & set(OF_ANNOTATIONS) else ""
         return TableRoles(kind, roles, doubts=tuple(self._doubts), rows=rows, profiles=self._profiles)

@@ -131,16 +131,16 @@ def command(
         settings = TableSettings(
             flags, answer_is or "", str(images or ""), no_pictures, hidden_answers, fetch_pictures, makes
         )
-        source = _own_source(target, settings, name, answers, lenient)
-        facts = {"dimension": dimension or source.spec.dimension, "metrics": metrics or source.spec.metrics}
-        source = replace(source, spec=replace(source.spec, name=name or source.spec.name, **facts))
-        if source.recognition and out.is_terminal:
-            show_preview(source)
-        with build_progress(source.spec.name) as progress:
-            benchmark = build_own(source, to=to, recipe=recipe, writer=writer or None, progress=progress)
+        own_table = _own_source(target, settings, name, answers, lenient)
+        facts = {"dimension": dimension or own_table.spec.dimension, "metrics": metrics or own_table.spec.metrics}
+        own_table = replace(own_table, spec=replace(own_table.spec, name=name or own_table.spec.name, **facts))
+        if own_table.recognition and out.is_terminal:
+            show_preview(own_table)
+        with build_progress(own_table.spec.name) as progress:
+            benchmark = build_own(own_table, to=to, recipe=recipe, writer=writer or None, progress=progress)
         print_built(benchmark)
-        if source.recognition:
-            entry = write_entry(source.recognition, source.spec)
+        if own_table.recognition:
+            entry = write_entry(own_table.recognition, own_table.spec)
             announce(f"written to {entry}; change it there, or say --column picture=NAME")
     catalogued = [spec for target in what if target not in own for spec in select(target)]
     given = dict(_setting(param) for param in params)
