@@ -341,7 +341,7 @@ WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
     "unknown suffix": (
         "t.doc",
         "question",
-        "t.doc: cannot tell the form from '.doc'; use .jsonl, .json, .tsv, .csv, .parquet, .arrow, .xlsx, or a folder",
+        "t.doc: cannot tell the form from '.doc'; use .jsonl, .json, .tsv, .csv, .txt, .parquet, .arrow, .xlsx, or a folder",
     ),
     "no suffix": ("t", "question", "t: cannot tell the form from 'no suffix'"),
 }

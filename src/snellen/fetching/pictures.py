@@ -57,5 +57,5 @@ def _fetch(address: str) -> str:
     try:
         fetch_file((address,), _file(address), Content())
     except PlaceError as error:
-        return str(error)
+        return str(error).partition("; ")[0]
     return ""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import codecs
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -26,7 +26,9 @@ from snellen.formats.json_files import read_json_value
 from snellen.formats.spreadsheet import largest_sheet, read_sheet, sheet_pictures
 
 PARQUET, ARROW, SHEET = ".parquet", ".arrow", ".xlsx"
-SUFFIXES = (".jsonl", ".json", *TABLES, PARQUET, ARROW, SHEET)
+TEXTS = {**TABLES, ".txt": "\t"}
+"""Suffixes of delimited text, with the usual delimiter."""
+SUFFIXES = (".jsonl", ".json", *TEXTS, PARQUET, ARROW, SHEET)
 DELIMITERS = (",", ";", "\t")
 LOOKED_AT = 20
 """Records at the beginning of a table that tell its delimiter and which of them is the header."""
@@ -74,15 +76,23 @@ def read_rows(path: Path, encoding: str = "") -> Iterator[SourceRow]:
 
 
 def text_encoding(path: Path) -> str:
-    """The encoding of a table that is not in UTF-8, as spreadsheets write them; empty for UTF-8 and for other files."""
-    if path.suffix.lower() not in TABLES or not path.is_file():
+    """The encoding of a table that is not in UTF-8, as spreadsheets write them; empty for UTF-8, for other files, and
+    where it cannot be told."""
+    if path.suffix.lower() not in TEXTS or not path.is_file():
         return ""
     content = path.read_bytes()
-    for encoding in ("utf-8", "utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "cp1252"):
-        with suppress(UnicodeDecodeError):
-            content.decode(encoding)
-            return "" if encoding == "utf-8" else encoding
-    return ""
+    if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    try:
+        content.decode()
+        return ""
+    except UnicodeDecodeError:
+        letters = sum(byte >= 0x80 or chr(byte).isalpha() for byte in content)
+        accented = sum(byte >= 0x80 for byte in content)
+        if accented < letters / 5:  # Western languages have few accents
+            return "cp1252"
+        cyrillic = sum("а" <= letter <= "я" for letter in content.decode("cp1251", "replace").casefold())
+        return "cp1251" if cyrillic > accented * 0.9 else ""
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
@@ -150,11 +160,17 @@ def _table_rows(file: BinaryIO, path: Path) -> Iterator[SourceRow]:
 
 def _layout(file: BinaryIO, path: Path) -> tuple[str, int]:
     """A table's delimiter, and how many records stand before its header."""
-    usual = TABLES[path.suffix.lower()]
-    delimiters = (usual,) if usual == "\t" else DELIMITERS
+    delimiters = ("\t",) if path.suffix.lower() == ".tsv" else DELIMITERS
     looks = {delimiter: _first_records(file, path, delimiter) for delimiter in delimiters}
-    delimiter = max(looks, key=lambda delimiter: max(map(_filled, looks[delimiter][:2]), default=0))
+    delimiter = max(looks, key=lambda delimiter: _regularity(looks[delimiter]))
     return delimiter, header_place(looks[delimiter])
+
+
+def _regularity(records: Sequence[Sequence[str]]) -> tuple[bool, float, int]:
+    """How well records agree on their number of cells: whether it is more than one, the share that has it, and it."""
+    counts = Counter(len(cells) for cells in records if cells)
+    usual, times = counts.most_common(1)[0] if counts else (0, 0)
+    return usual > 1, times / max(sum(counts.values()), 1), usual
 
 
 def _first_records(file: BinaryIO, path: Path, delimiter: str) -> list[list[str]]:

@@ -46,6 +46,8 @@ class Columns(Struct, frozen=True, forbid_unknown_fields=True):
     question: str
     picture: OneOrMore = ()
     options: OneOrMore = ()
+    distractors: OneOrMore = ()
+    """Columns of wrong options, where the right one is the answer."""
     answer: str = ""
     id: str = ""
     context: str = ""
@@ -144,8 +146,12 @@ def _source(chosen: Params, path: Path, images: Path) -> _Source:
         if "question" not in roles.roles:
             names = ", ".join(roles.profiles)
             raise DataError(f"{path}: no column is the question; it has {names}; name it with --column question=...")
-        single = {name: given[0] for name, given in roles.roles.items() if name not in ("picture", "options", "tag")}
-        several = {name: given for name, given in roles.roles.items() if name in ("picture", "options")}
+        single = {
+            name: given[0]
+            for name, given in roles.roles.items()
+            if name not in ("picture", "options", "distractors", "tag")
+        }
+        several = {name: given for name, given in roles.roles.items() if name in ("picture", "options", "distractors")}
         columns, form = Columns(**single, **several), roles.answer_is  # type: ignore[arg-type]
     else:
         _check_there(read_rows(path, chosen.encoding), path, columns)
@@ -271,7 +277,7 @@ def _draft(row: SourceRow, source: _Source) -> Draft:
         raise DataError(f"{where}: the question is empty")
     options = _options(cells, source, where)
     gold, texts = _answer(cells, options, source, where)
-    distractors = DistractorSpec((source.pool,), prompt="options") if source.pool and not options and texts else None
+    distractors = _distractors(cells, source) if texts else None
     context = cells.get(columns.context)
     return Draft(
         id=str(cells.get(columns.id, row.number)),
@@ -285,6 +291,16 @@ def _draft(row: SourceRow, source: _Source) -> Draft:
         tags={**_tags(cells, TAG), **{name: str(cells[name]) for name in _names(columns.tag) if name in cells}},
         answer_tags=_tags(cells, ANSWER_TAG),
     )
+
+
+def _distractors(cells: Mapping[str, Any], source: _Source) -> DistractorSpec | None:
+    """What makes options for an open question: the wrong ones of its row, or answers of others."""
+    wrong = [
+        text for name in _names(source.columns.distractors) if name in cells for text in accepted_texts(cells[name])
+    ]
+    if wrong:
+        return DistractorSpec(tuple((text,) for text in wrong), allow_fewer=True)
+    return DistractorSpec((source.pool,), prompt="options") if source.pool else None
 
 
 def _tags(cells: Mapping[str, Any], prefix: str) -> dict[str, str]:

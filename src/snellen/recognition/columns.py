@@ -14,7 +14,7 @@ from snellen.formats.delimited import LETTERS
 from snellen.recognition.answers import folded, split_options
 from snellen.recognition.profiles import ColumnProfile
 
-SEVERAL = ("picture", "options", "tag")
+SEVERAL = ("picture", "options", "distractors", "tag", "caption")
 """Roles that several columns may have together."""
 CLOSE = 0.15
 """A difference of scores that decides nothing."""
@@ -162,6 +162,14 @@ def option_columns(profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) 
         and not any(name_score(role, name) for role in ("answer", "caption", "question", "objects"))
     ]  # fmt: skip
     return (tuple(unnamed), None) if len(unnamed) == 1 else ((), None)
+
+
+def distractor_columns(profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) -> tuple[str, ...]:
+    """The columns of wrong answers, where the right one has a column of its own."""
+    free = [name for name, profile in profiles.items() if name not in taken and profile.is_scalar]
+    chains = [chain for stem, chain in series(free).items() if name_score("distractors", stem.rstrip("_"))]
+    alone = [name for name in profiles if name not in taken and name_score("distractors", name) > PARTLY]
+    return tuple(max(chains, key=len)) if chains else tuple(alone)
 
 
 def _is_split(profile: ColumnProfile) -> bool:

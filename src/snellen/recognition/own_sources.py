@@ -138,7 +138,8 @@ def _with_options(source: OwnSource, settings: TableSettings) -> OwnSource:
     spec = source.spec
     if not settings.make_options:
         return source
-    if spec.source.reader != "table" or spec.source.params.get("columns", {}).get("options"):
+    columns = spec.source.params.get("columns", {})
+    if spec.source.reader != "table" or columns.get("options") or columns.get("distractors"):
         raise DataError(
             f"{spec.title}: --writer, --distractors and --options make options for open questions, and these have "
             "options of their own; leave them out"

@@ -40,6 +40,8 @@ class ColumnProfile:
         self._names += kind == "name"
         self._urls += kind == "url"
         self._embedded += kind == "embedded"
+        if kind == "name" and isinstance(cell, list) and len(self.texts) < MANY:
+            self.texts |= {value: 1 for value in cell if isinstance(value, str)}
         values = listed(cell)
         self._lists += values is not None
         if isinstance(cell, list) and cell and isinstance(cell[0], dict):

@@ -146,7 +146,7 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
         params["columns"]["unused"] = list(roles.unused)
     if roles.kind == "questions" and roles.answer_is != "any":
         params["answer_is"] = roles.answer_is
-    is_choice = "options" in roles.roles
+    is_choice = not roles.roles.keys().isdisjoint({"options", "distractors"})
     forms = {"conversations": "conversations", "annotations": "annotations"}
     form = forms.get(roles.kind, "multiple choice" if is_choice else "open questions")
     return Recognition(
@@ -156,7 +156,10 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
         reader=readers[roles.kind],
         params=params,
         rows=roles.rows,
-        taken=tuple((role, _words(role, names, roles)) for role, names in roles.roles.items()),
+        taken=(
+            *((role, _words(role, names, roles)) for role, names in roles.roles.items()),
+            *((("encoding", settings["encoding"]),) if settings.get("encoding") else ()),
+        ),
         unused=roles.unused,
         may_be_tags=tuple(name for name in roles.unused if roles.profiles[name].is_repeated),
         columns=tuple(roles.profiles),
@@ -213,6 +216,13 @@ def _of_folder(path: Path, columns: Mapping[str, Sequence[str]] | None, answer_i
     recognised = [table for table in tables if len(tables) == 1 or _is_recognised(table)]
     if len(recognised) == 1:
         return recognise(recognised[0], columns=columns, answer_is=answer_is, images=images)
+    inner = [
+        folder
+        for folder in _folders(path)
+        if not folder.name.startswith(".") and any(map(is_row_file, folder.iterdir()))
+    ]
+    if not tables and len(inner) == 1:
+        return _of_folder(inner[0], columns, answer_is, images)
     if tables:
         raise DataError(
             f"{path}: there are {len(tables)} tables in it ({_quoted([t.name for t in tables[:4]])}); name one"

@@ -20,6 +20,7 @@ from snellen.recognition.columns import (
     SEVERAL,
     Doubt,
     Roles,
+    distractor_columns,
     id_column,
     name_score,
     one_by_name,
@@ -32,7 +33,7 @@ from snellen.recognition.profiles import ColumnProfile, profiles_of
 Rows = Callable[[], Iterable[SourceRow]]
 """Reads a table from its beginning each time it is called."""
 TAG, ANSWER_TAG = "tag_", "answer_tag_"
-ROLES = ("question", "picture", "options", "answer", "id", "context", "group", "relevance", "tag")
+ROLES = ("question", "picture", "options", "distractors", "answer", "id", "context", "group", "relevance", "tag")
 """What a column of a table of questions may be."""
 OF_ANNOTATIONS = ("label", "caption", "objects")
 FITTING = 0.5
@@ -156,7 +157,10 @@ class _Assignment:
     def roles(self) -> TableRoles:
         profiles, free = self._profiles, {n: p for n, p in self._profiles.items() if not is_tag(n)}
         self._settle("picture", self._pictures({n: p for n, p in free.items() if n not in self._taken}))
-        self._settle("options", option_columns(free, self._taken))
+        if "options" not in self._given:
+            self._settle("distractors", (distractor_columns(free, self._taken), None))
+        has_own_options = bool(self._roles.get("distractors"))
+        self._settle("options", ((), None) if has_own_options else option_columns(free, self._taken))
         self._settle("question", question_column(free, self._taken, has_options=bool(self._roles["options"])))
         asks = self._roles["question"] or self._roles["options"] or any(d.role == "question" for d in self._doubts)
         if not asks or self._given.keys() & set(OF_ANNOTATIONS):
@@ -235,6 +239,9 @@ class _Assignment:
             if (column.fit if named[name] else column.fit_in_words * (column.rows > 1)) > FITTING
         }
         best = {name: column for name, column in fitting.items() if named[name]} or fitting
+        numbers = tuple(name for name, column in columns.items() if column.rows > 1 and column.fit == 1)
+        if not best and numbers and not any(score > PARTLY_NAMED for score in named.values()):
+            return (), Doubt("answer", numbers, "no column is called like answers")
         if not best:
             said = sorted((name for name in columns if named[name] > PARTLY_NAMED), key=lambda name: -named[name])
             return tuple(said[:1]), None

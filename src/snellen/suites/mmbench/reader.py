@@ -21,6 +21,7 @@ from snellen.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, decode_base64, open_text
 from snellen.formats.locate import locate
+from snellen.formats.rows import text_encoding
 from snellen.images import inspect_image
 from snellen.protocols.choice import FIRST
 from snellen.recognition.columns import PARTLY, name_score
@@ -223,7 +224,7 @@ def recognises(path: Path) -> bool:
     (g_index, l2-category); and without a column that only Snellen's form has, or answers under another name. A column
     `index` alone is an id, and nothing where it is empty.
     """
-    if path.suffix.lower() not in TABLES or not path.is_file():
+    if path.suffix.lower() not in TABLES or not path.is_file() or text_encoding(path):
         return False
     with open_text(path) as file:
         table = DelimitedTable(file, path)
@@ -232,11 +233,13 @@ def recognises(path: Path) -> bool:
             return False
         if not {"g_index", *L2_COLUMNS}.isdisjoint(header):
             return True
+        if not has_form(header):
+            return False
         if "answer" not in header and any(name_score("answer", name) > PARTLY for name in header - {*FORM_COLUMNS}):
             return False
         if (first := next(iter(table), None)) is not None and "index" not in first.cells:
             return False
-        return has_form(header) and (not header.isdisjoint({*FORM_COLUMNS} - KNOWN) or _has_rotations(table))
+        return not header.isdisjoint({*FORM_COLUMNS} - KNOWN) or _has_rotations(table)
 
 
 def _has_rotations(table: DelimitedTable) -> bool:
