@@ -106,7 +106,10 @@ def test_images_names_the_folder_that_pictures_may_lie_in() -> None:
     Path("pictures").mkdir()
     Image.new("RGB", (4, 4)).save("pictures/p.png")
     absolute = str(Path("pictures/p.png").absolute())
-    write([{**rows(1)[0], "image": None, "image_path": name, "id": name} for name in ("p.png", absolute)], Path("table/t.jsonl"))
+    write(
+        [{**rows(1)[0], "image": None, "image_path": name, "id": name} for name in ("p.png", absolute)],
+        Path("table/t.jsonl"),
+    )
     assert build_table("table/t.jsonl", images="pictures", to="mine").manifest.counts.images == 1
 
 

@@ -327,7 +327,7 @@ WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
     "empty table": ("t.csv", "", "mine: the source has no questions"),
     "empty lines": ("t.jsonl", "\n\n", "mine: the source has no questions"),
     "header alone": ("t.tsv", "question\tA\tB\n", "mine: the source has no questions"),
-    "column twice": ("t.tsv", "question\tA\tA\n", ":1: the column 'A' appears twice"),
+    "column twice": ("t.tsv", "question\tA\tA\nWhich?\tx\ty\n", "the column 'A' appears twice"),
     "open quote": ("t.csv", 'question,A,B\n"Which?,cat,dog\n', r":\d: .*; quote cells that hold tabs"),
     "no json": ("t.jsonl", '{"question": "a"}\n{question: b}\n', ":2: not JSON"),
     "not an object": (
@@ -336,12 +336,16 @@ WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
         ':2: a row must be an object .*not \\["Which',
     ),
     "nan": ("t.jsonl", '{"question": NaN}\n', ":1: not JSON"),
-    "no question": ("t.csv", "a name,A,B\nanna,cat,dog\n", "no column is the question; it has a name, A, B; name it with"),
+    "no question": (
+        "t.csv",
+        "a name,A,B\nanna,cat,dog\n",
+        "no column is the question; it has a name, A, B; name it with",
+    ),
     "one long json": ("t.jsonl", '[\n{"question": "a"}\n]\n', ":1: not JSON"),
     "unknown suffix": (
         "t.doc",
         "question",
-        "t.doc: cannot tell the form from '.doc'; use .jsonl, .json, .tsv, .csv, .txt, .parquet, .arrow, .xlsx, or a folder",
+        "t.doc: cannot tell the form from '.doc'; use .jsonl, .json, .tsv, .csv, .txt, .parquet, .arrow, .xlsx",
     ),
     "no suffix": ("t", "question", "t: cannot tell the form from 'no suffix'"),
 }
@@ -439,7 +443,7 @@ def test_a_folder_of_pictures_beside_the_table_is_found(tmp_path: Path) -> None:
     made = built_from([{**TWO, "scan": "1.png", "notes": "see page 3"}], tmp_path / "t.jsonl", tmp_path / "made")
     assert made.manifest.counts.images == 1
     assert made.manifest.spec.source.params["images"] == "t_files"
-    with pytest.raises(DataError, match=r"none of the pictures in 'scan' is there \(2.png ...\); name their folder with"):
+    with pytest.raises(DataError, match=r"none of the pictures in 'scan' is there \(2.png ...\); name their"):
         built_from([{**TWO, "scan": "2.png"}], tmp_path / "u.jsonl", tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
@@ -447,9 +451,13 @@ def test_a_folder_of_pictures_beside_the_table_is_found(tmp_path: Path) -> None:
 def test_a_file_without_pictures_or_answers_takes_a_word(tmp_path: Path) -> None:
     row = {"question": "Which?", "A": "cat", "B": "dog"}
     pictured = {**row, "image": small.cell(), "which_one": "no", "second": "x"}
-    with pytest.raises(DataError, match="no column holds pictures; name it with --column picture=NAME, or say --no-pic"):
+    with pytest.raises(
+        DataError, match="no column holds pictures; name it with --column picture=NAME, or say --no-pic"
+    ):
         built_from([{**row, "answer": "A"}], tmp_path / "a.csv", tmp_path / "a")
-    with pytest.raises(DataError, match=r"no column holds answers; name it with --column answer=..., or say --hidden-an"):
+    with pytest.raises(
+        DataError, match=r"no column holds answers; name it with --column answer=..., or say --hidden-an"
+    ):
         built_from([pictured], tmp_path / "b.csv", tmp_path / "b")
     assert built_from([{**row, "answer": "A"}], tmp_path / "a.csv", tmp_path / "a", no_pictures=True).count() == 1
     hidden = built_from([pictured], tmp_path / "b.csv", tmp_path / "b", hidden_answers=True)
@@ -458,7 +466,9 @@ def test_a_file_without_pictures_or_answers_takes_a_word(tmp_path: Path) -> None
 
 def test_two_columns_that_may_be_the_same_are_refused(tmp_path: Path) -> None:
     row = {"question": "Which?", "A": "cat", "B": "dog", "image": small.cell(), "label": "A", "gold": "B"}
-    with pytest.raises(DataError, match="columns 'label' and 'gold' may all be the answer; say --column answer=label or --col"):
+    with pytest.raises(
+        DataError, match="columns 'label' and 'gold' may all be the answer; say --column answer=label or --col"
+    ):
         built_from([row], tmp_path / "t.csv", tmp_path / "made")
     made = built_from([{**row, "answer": "B"}], tmp_path / "u.csv", tmp_path / "made")
     assert made.manifest.counts.answers == 1  # the name itself goes before the others
@@ -466,7 +476,9 @@ def test_two_columns_that_may_be_the_same_are_refused(tmp_path: Path) -> None:
 
 def test_pictures_behind_urls_are_not_fetched(tmp_path: Path) -> None:
     row = {**TWO, "image": "https://example.org/1.png"}
-    with pytest.raises(DataError, match="in 'image' are addresses, and nothing is fetched unless you say --fetch-pictures"):
+    with pytest.raises(
+        DataError, match="in 'image' are addresses, and nothing is fetched unless you say --fetch-pictures"
+    ):
         built_from([row], tmp_path / "t.csv", tmp_path / "made")
 
 
@@ -475,9 +487,7 @@ def test_columns_without_a_meaning_are_named_once_and_left_out(suffix: str, tmp_
     row = {**TWO, "question_id": "7", "x": "1", "answer_type": "letter", "tag_level": "easy"}
     path = small.write([{**row, "id": str(number)} for number in range(3)], tmp_path / f"t{suffix}")
     made = build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
-    assert made.manifest.warnings == (
-        f"{path.name}: 'question_id', 'x', 'answer_type' left out",
-    )
+    assert made.manifest.warnings == (f"{path.name}: 'question_id', 'x', 'answer_type' left out",)
 
 
 def test_a_file_of_an_old_mac_has_lines_too(tmp_path: Path) -> None:
@@ -512,7 +522,9 @@ def test_all_kinds_of_wrong_rows_are_named_at_once_in_order(tmp_path: Path) -> N
         build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
     faults = str(caught.value).splitlines()
     assert [line.split(": ")[0] for line in faults] == [f"{path}:{i}" for i in (2, 3, 4, 5, 7)]
-    for fault, words in zip(faults, ("answer 'C'", "gone.png", "question is empty", "option 1 is empty", "not JSON"), strict=True):
+    for fault, words in zip(
+        faults, ("answer 'C'", "gone.png", "question is empty", "option 1 is empty", "not JSON"), strict=True
+    ):
         assert words in fault
 
 

@@ -168,7 +168,7 @@ def _source(chosen: Params, path: Path, images: Path) -> _Source:
     pool: tuple[str, ...] = ()
     if chosen.make_options:
         answers = (row.cells.get(columns.answer) for row in read_rows(path, chosen.encoding))
-        pool = tuple(dict.fromkeys(accepted_texts(answer)[0] for answer in answers if answer is not None))
+        pool = tuple(dict.fromkeys(text for answer in answers if answer for text in accepted_texts(answer)[:1]))
     return _Source(columns, named, pictures, _names(columns.options), form, images, fetched, files, pool)
 
 
@@ -327,7 +327,7 @@ def _options(cells: Mapping[str, Any], source: _Source, where: str) -> tuple[str
         if given != list(source.options[: len(given)]):
             raise DataError(f"{where}: option {given[-1]} is given, but an option before it is empty")
     options = tuple(row_options(cells, source.options))
-    if not options and cells.get(source.options[0]) is not None:
+    if not options and listed(cells.get(source.options[0], [])) != []:
         raise DataError(f"{where}: options must be a list of texts; in a table use columns A, B, ...")
     return options
 
@@ -336,7 +336,7 @@ def _answer(
     cells: Mapping[str, Any], options: tuple[str, ...], source: _Source, where: str
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     answer = cells.get(source.columns.answer)
-    if answer is None:
+    if answer is None or answer == "":
         return (), ()
     if not options:
         return (), accepted_texts(answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -46,7 +47,7 @@ def option_meant(form: AnswerForm, answer: Any, options: Sequence[str], names: S
     """The index of the option that an answer names in this form, or None; `names` are those of the options' columns."""
     if isinstance(answer, list) and len(answer) == 1:
         [answer] = answer
-    text = as_text(answer).strip()
+    text = unicodedata.normalize("NFKC", as_text(answer)).strip()
     match form:
         case "letter":
             return _by_letter(text, options, names)
@@ -64,14 +65,16 @@ def _by_letter(text: str, options: Sequence[str], names: Sequence[str]) -> int |
     if len(column) > 1 and column in (columns := [folded(name) for name in names]):
         return columns.index(column)
     labelled = _LABELLED.fullmatch(text)
-    letter = (labelled[1] if labelled else text.strip("()[].: ")).upper()
+    letter = (labelled[1] if labelled else text.strip("()[].:、， ")).upper()
     letters = LETTERS[: len(options)]
     return letters.index(letter) if len(letter) == 1 and letter in letters else None
 
 
 def _by_text(text: str, options: Sequence[str]) -> int | None:
     for shape in (str.strip, lambda option: option.strip().casefold()):
-        places = [place for place, option in enumerate(options) if shape(option) == shape(text)]
+        places = [
+            place for place, option in enumerate(options) if shape(unicodedata.normalize("NFKC", option)) == shape(text)
+        ]
         if len(places) == 1:
             return places[0]
     return None

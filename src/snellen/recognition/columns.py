@@ -26,7 +26,7 @@ _ASIDE = frozenset(
 )
 """Parts of names of columns that are about another column."""
 _BRACKETS = re.compile(r"[(\[（【].*?[)\]）】]|[:：*?]")
-_SERIES = re.compile(r"(.*?)[-_.\s]*(\d{1,2}|(?<![^\W\d_])[A-Za-z]|(?<=[a-zäöüéó])[A-Z])[.)]?")
+_SERIES = re.compile(r"(.*?)[-_.\s]*(\d{1,2}|(?<![A-Za-z])[A-Za-z]|(?<=[a-zäöüéó])[A-Z])[.)]?")
 
 
 class Doubt(Struct, frozen=True):
@@ -169,7 +169,7 @@ def distractor_columns(profiles: Mapping[str, ColumnProfile], taken: Sequence[st
     free = [name for name, profile in profiles.items() if name not in taken and profile.is_scalar]
     chains = [chain for stem, chain in series(free).items() if name_score("distractors", stem.rstrip("_"))]
     alone = [name for name in profiles if name not in taken and name_score("distractors", name) > PARTLY]
-    return tuple(max(chains, key=len)) if chains else tuple(alone)
+    return tuple(sorted(chains, key=len)[-1]) if chains else tuple(alone)
 
 
 def _is_split(profile: ColumnProfile) -> bool:

@@ -230,9 +230,9 @@ def _of_folder(path: Path, columns: Mapping[str, Sequence[str]] | None, answer_i
     folders = {folder: _picture_count(folder) for folder in sorted(path.iterdir()) if folder.is_dir()}
     classes = {folder.name: count for folder, count in folders.items() if count}
     if len(classes) < 2:
-        inner = [folder.name for folder in folders if sum(map(_picture_count, _folders(folder))) > 0]
-        if inner:
-            raise DataError(f"{path}: it holds {_quoted(inner)} with folders by class; name one: {path / inner[0]}")
+        splits = [folder.name for folder in folders if sum(map(_picture_count, _folders(folder))) > 0]
+        if splits:
+            raise DataError(f"{path}: it holds {_quoted(splits)} with folders by class; name one: {path / splits[0]}")
         raise DataError(
             f"{path}: neither a table ({', '.join(SUFFIXES)}) nor folders of pictures, one for each class, are in it"
         )

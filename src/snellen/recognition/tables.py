@@ -85,7 +85,7 @@ def _text_of(value: Any) -> Any:
 def accepted_texts(cell: Any) -> tuple[str, ...]:
     """The answers that a cell of an open question accepts: one, or those of a list."""
     values = listed(cell) if not isinstance(cell, str) or cell.strip().startswith("[") else None
-    return tuple(dict.fromkeys(as_text(_text_of(value)) for value in values)) if values else (as_text(cell),)
+    return (as_text(cell),) if values is None else tuple(as_text(_text_of(value)) for value in values)
 
 
 def table_roles(
@@ -223,6 +223,7 @@ class _Assignment:
             return self._answers(free)
         if not options:
             self._settle("answer", self._open_answer(free, candidates))
+            self._check_open([free[name] for name in self._roles["answer"]])
             return rows, "any"
         self._settle("answer", self._fitting_answer(columns))
         chosen = self._roles["answer"]
@@ -292,6 +293,15 @@ class _Assignment:
             why = "no column is called like answers"
             return (), Doubt("answer", tuple(likely), why)
         return (), None
+
+    def _check_open(self, columns: Sequence[ColumnProfile]) -> None:
+        """Note answers that are letters, as if there were options."""
+        for texts in (profile.texts for profile in columns):
+            if len(texts) > 1 and all(len(text) == 1 and text.upper() in LETTERS[:8] for text in texts):
+                self._faults.append(
+                    f"{self._path}: the answers in {columns[0].name!r} are letters, and no column holds options; say "
+                    "--column options=NAME, once for each column"
+                )
 
     # --- annotations ---
 
