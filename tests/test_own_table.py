@@ -327,7 +327,11 @@ WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
     "empty table": ("t.csv", "", "mine: the source has no questions"),
     "empty lines": ("t.jsonl", "\n\n", "mine: the source has no questions"),
     "header alone": ("t.tsv", "question\tA\tB\n", "mine: the source has no questions"),
-    "column twice": ("t.tsv", "question\tA\tA\nWhich?\tx\ty\n", "the column 'A' appears twice"),
+    "column twice": (
+        "t.tsv",
+        "question\tA\tA\nWhich?\tx\ty\n",
+        "the columns 'A' and 'A .2.' may all be the answer; say --column",
+    ),
     "open quote": ("t.csv", 'question,A,B\n"Which?,cat,dog\n', r":\d: .*; quote cells that hold tabs"),
     "no json": ("t.jsonl", '{"question": "a"}\n{question: b}\n', ":2: not JSON"),
     "not an object": (

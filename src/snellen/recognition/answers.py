@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -85,6 +86,12 @@ def _number(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
+@lru_cache(maxsize=4096)
+def _all_meant(answer: str, options: tuple[str, ...], names: tuple[str, ...]) -> dict[str, int | None]:
+    """The option that an answer means in each form."""
+    return {form: option_meant(form, answer, options, names) for form in FORMS}
+
+
 class AnswerColumn:
     """What the cells of a column may mean in each form, counted over the rows that have options."""
 
@@ -103,7 +110,8 @@ class AnswerColumn:
                 self.meant[form].append(None)
             return
         self.rows += 1
-        meant = {form: option_meant(form, answer, options, names) for form in FORMS}
+        one = answer[0] if isinstance(answer, list) and len(answer) == 1 else answer
+        meant = _all_meant(as_text(one), tuple(options), tuple(names))
         for form, place in meant.items():
             self.fits[form] += place is not None
             self.meant[form].append(place)
@@ -113,7 +121,7 @@ class AnswerColumn:
         self._own += fits_own
         if all(place is None for place in meant.values()) and self.example is None:
             self.example = where, answer, options
-        for first in FORMS:
+        for first in FORMS if len(set(meant.values())) > 1 else ():
             for second in FORMS:
                 if meant[first] is not None and meant[second] is not None and meant[first] != meant[second]:
                     self._differ.add(frozenset((first, second)))

@@ -33,7 +33,7 @@ from snellen.recognition.profiles import ColumnProfile, profiles_of
 Rows = Callable[[], Iterable[SourceRow]]
 """Reads a table from its beginning each time it is called."""
 TAG, ANSWER_TAG = "tag_", "answer_tag_"
-ROLES = ("question", "picture", "options", "distractors", "answer", "id", "context", "group", "relevance", "tag")
+ROLES = ("picture", "question", "options", "distractors", "answer", "id", "context", "group", "relevance", "tag")
 """What a column of a table of questions may be."""
 OF_ANNOTATIONS = ("label", "caption", "objects")
 FITTING = 0.5
@@ -123,7 +123,9 @@ def _conversations(
 
 
 def _filled(roles: Roles) -> Roles:
-    return {role: names for role, names in roles.items() if names}
+    """The roles that have columns, in the order in which they are said."""
+    order = ("messages", *ROLES, *OF_ANNOTATIONS)
+    return {role: roles[role] for role in sorted(roles, key=order.index) if roles[role]}
 
 
 class _Assignment:
