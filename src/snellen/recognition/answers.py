@@ -112,9 +112,9 @@ class AnswerColumn:
         self.rows += 1
         one = answer[0] if isinstance(answer, list) and len(answer) == 1 else answer
         meant = _all_meant(as_text(one), tuple(options), tuple(names))
-        for form, place in meant.items():
-            self.fits[form] += place is not None
-            self.meant[form].append(place)
+        for form in FORMS:
+            self.fits[form] += meant[form] is not None
+            self.meant[form].append(meant[form])
         is_number = isinstance(answer, int) and not isinstance(answer, bool)
         places = (meant["index0"],) if is_number else (meant["letter"], meant["text"])
         fits_own = any(place is not None for place in places)

@@ -184,7 +184,8 @@ class _Assignment:
         if any(name in free and not free[name].is_url for name in likely):
             return names, doubt
         files = PictureNames(self._path.parent)
-        cells = {name: list(profile.texts)[:100] for name, profile in free.items() if profile.is_scalar}
+        named = {name: profile for name, profile in free.items() if name_score("picture", name) and profile.is_scalar}
+        cells = {name: list(profile.texts)[:100] for name, profile in named.items()}
         there = {
             name: name_score("picture", name) + files.share(texts)
             for name, texts in cells.items()
