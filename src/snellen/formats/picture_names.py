@@ -13,7 +13,7 @@ DEEPEST = 5
 """Folders within one another that are looked into."""
 
 
-class PictureNames:
+class PictureFinder:
     """The pictures below a folder by name."""
 
     def __init__(self, folder: Path) -> None:

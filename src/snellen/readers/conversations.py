@@ -23,7 +23,7 @@ SYSTEM = frozenset({"system"})
 MARK = "<image>"
 
 
-class Columns(Struct, frozen=True, forbid_unknown_fields=True):
+class ConversationColumns(Struct, frozen=True, forbid_unknown_fields=True):
     """The column of each role."""
 
     messages: str
@@ -34,7 +34,7 @@ class Columns(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
     file: str
-    columns: Columns
+    columns: ConversationColumns
     images: str = ""
     """Folder that image paths are relative to; the file's folder when empty."""
 
@@ -64,7 +64,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         raise WrongRowsError(faults)
 
 
-def _draft(row: SourceRow, columns: Columns, folder: Path) -> Draft:
+def _draft(row: SourceRow, columns: ConversationColumns, folder: Path) -> Draft:
     talk = _talk(listed(row.cells.get(columns.messages)) or [], row.where)
     pictures: list[Any] = []
     for name in (columns.picture,) if isinstance(columns.picture, str) else columns.picture:

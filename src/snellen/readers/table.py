@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from snellen.drafts import DistractorSpec, Draft, LazyImage, QuestionDraft, read_params
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.delimited import LETTERS, decode_base64
-from snellen.formats.picture_names import PICTURE_FILE, PictureNames
+from snellen.formats.picture_names import PICTURE_FILE, PictureFinder
 from snellen.formats.rows import SourceRow, listed, read_rows
 from snellen.recognition.answers import AnswerForm, as_text, option_meant
 from snellen.recognition.profiles import ENCODED, LOOKED_AT, URL
@@ -40,14 +40,14 @@ SHOWN_ROWS = 5
 OneOrMore = str | tuple[str, ...]
 
 
-class Columns(Struct, frozen=True, forbid_unknown_fields=True):
+class TableColumns(Struct, frozen=True, forbid_unknown_fields=True):
     """The column of each role."""
 
     question: str
     picture: OneOrMore = ()
     options: OneOrMore = ()
     distractors: OneOrMore = ()
-    """Columns of wrong options, where the right one is the answer."""
+    """TableColumns of wrong options, where the right one is the answer."""
     answer: str = ""
     id: str = ""
     context: str = ""
@@ -55,7 +55,7 @@ class Columns(Struct, frozen=True, forbid_unknown_fields=True):
     relevance: str = ""
     tag: OneOrMore = ()
     unused: OneOrMore = ()
-    """Columns that are left out on purpose; others that have no role are named in a note."""
+    """TableColumns that are left out on purpose; others that have no role are named in a note."""
 
     def used(self) -> dict[str, tuple[str, ...]]:
         """The columns of each role that has some."""
@@ -68,7 +68,7 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     """The file; of Parquet a pattern may mean several."""
     images: str = ""
     """Folder that image paths are relative to, and that holds all of them; the file's folder when empty."""
-    columns: Columns | None = None
+    columns: TableColumns | None = None
     """Recognised when missing."""
     answer_is: AnswerForm = "any"
     no_pictures: bool = False
@@ -88,7 +88,7 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 class _Source(NamedTuple):
     """What is needed to read a row."""
 
-    columns: Columns
+    columns: TableColumns
     named: frozenset[str]
     """All columns that are named."""
     pictures: tuple[str, ...]
@@ -96,7 +96,7 @@ class _Source(NamedTuple):
     answer_is: AnswerForm
     folder: Path
     fetched: FetchedPictures | None
-    files: PictureNames | None
+    files: PictureFinder | None
     pool: tuple[str, ...]
 
 
@@ -142,7 +142,7 @@ def _source(chosen: Params, path: Path, images: Path) -> _Source:
         if roles.faults or roles.doubts:
             raise DataError(f"{path}: {roles.doubts[0].line()}" if roles.doubts else roles.faults[0])
         if not roles.profiles:
-            return _Source(Columns("question"), frozenset(), (), (), form, images, None, None, ())
+            return _Source(TableColumns("question"), frozenset(), (), (), form, images, None, None, ())
         if "question" not in roles.roles:
             names = ", ".join(roles.profiles)
             raise DataError(f"{path}: no column is the question; it has {names}; name it with --column question=...")
@@ -152,7 +152,7 @@ def _source(chosen: Params, path: Path, images: Path) -> _Source:
             if name not in ("picture", "options", "distractors", "tag")
         }
         several = {name: given for name, given in roles.roles.items() if name in ("picture", "options", "distractors")}
-        columns, form = Columns(**single, **several), roles.answer_is  # type: ignore[arg-type]
+        columns, form = TableColumns(**single, **several), roles.answer_is  # type: ignore[arg-type]
     else:
         _check_there(read_rows(path, chosen.encoding), path, columns)
     pictures, used = _names(columns.picture), [name for names in columns.used().values() for name in names]
@@ -164,7 +164,7 @@ def _source(chosen: Params, path: Path, images: Path) -> _Source:
         fetched = FetchedPictures(
             cell for row in read_rows(path, chosen.encoding) for cell in _picture_cells(row.cells, pictures)
         )
-    files = PictureNames(images) if chosen.find_pictures else None
+    files = PictureFinder(images) if chosen.find_pictures else None
     pool: tuple[str, ...] = ()
     if chosen.make_options:
         answers = (row.cells.get(columns.answer) for row in read_rows(path, chosen.encoding))
@@ -172,7 +172,7 @@ def _source(chosen: Params, path: Path, images: Path) -> _Source:
     return _Source(columns, named, pictures, _names(columns.options), form, images, fetched, files, pool)
 
 
-def _check_there(rows: Iterator[SourceRow], path: Path, columns: Columns) -> None:
+def _check_there(rows: Iterator[SourceRow], path: Path, columns: TableColumns) -> None:
     """Raise DataError for a column that the entry names and no row has: the table has changed since."""
     there = {name for row in islice(rows, LOOKED_AT) for name in row.cells}
     for role, names in columns.used().items():
@@ -259,7 +259,7 @@ def _row_names(path: Path, rows: list[int]) -> str:
 
 
 def _strange(row: SourceRow, source: _Source) -> Iterator[str]:
-    """Columns of a row that nothing is read from."""
+    """TableColumns of a row that nothing is read from."""
     return (name for name in row.cells if name not in source.named and not name.startswith((TAG, ANSWER_TAG)))
 
 
@@ -307,7 +307,7 @@ def _tags(cells: Mapping[str, Any], prefix: str) -> dict[str, str]:
     return {name.removeprefix(prefix): str(value) for name, value in cells.items() if name.startswith(prefix)}
 
 
-def _relevance(cells: Mapping[str, Any], columns: Columns, where: str) -> tuple[float, ...]:
+def _relevance(cells: Mapping[str, Any], columns: TableColumns, where: str) -> tuple[float, ...]:
     try:
         return msgspec.convert(cells.get(columns.relevance, ()), tuple[float, ...])
     except msgspec.ValidationError:
@@ -440,7 +440,7 @@ def picture_of(
     where: str,
     folder: Path,
     fetched: FetchedPictures | None = None,
-    files: PictureNames | None = None,
+    files: PictureFinder | None = None,
 ) -> bytes | Path | LazyImage:
     """The picture that a cell holds or names. Raises DataError, naming the place."""
     if isinstance(cell, (LazyImage, bytes)):

@@ -31,7 +31,7 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def folded(name: str) -> str:
+def folded_name(name: str) -> str:
     """A column's name for comparison: small letters, one underscore for any run of spaces, dashes and underscores."""
     return _SEPARATORS.sub("_", name.strip().casefold())
 
@@ -62,8 +62,8 @@ def option_meant(form: AnswerForm, answer: Any, options: Sequence[str], names: S
 
 
 def _by_letter(text: str, options: Sequence[str], names: Sequence[str]) -> int | None:
-    column = folded(text)
-    if len(column) > 1 and column in (columns := [folded(name) for name in names]):
+    column = folded_name(text)
+    if len(column) > 1 and column in (columns := [folded_name(name) for name in names]):
         return columns.index(column)
     labelled = _LABELLED.fullmatch(text)
     letter = (labelled[1] if labelled else text.strip("()[].:、， ")).upper()

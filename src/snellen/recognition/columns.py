@@ -11,7 +11,7 @@ from importlib.resources import files
 from msgspec import Struct
 
 from snellen.formats.delimited import LETTERS
-from snellen.recognition.answers import folded, split_options
+from snellen.recognition.answers import folded_name, split_options
 from snellen.recognition.profiles import ColumnProfile
 
 SEVERAL = ("picture", "options", "distractors", "tag", "caption")
@@ -60,7 +60,7 @@ def usual_names() -> Mapping[str, tuple[str, ...]]:
 
 def name_score(role: str, column: str) -> float:
     """How surely a name says that a column has a role, from 0 to 1."""
-    name = folded(_BRACKETS.sub(" ", column).rpartition(".")[2])
+    name = folded_name(_BRACKETS.sub(" ", column).rpartition(".")[2])
     names = usual_names()[role]
     if name in names:
         return 1 - 0.3 * names.index(name) / len(names)
@@ -78,7 +78,7 @@ def picture_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[tuple[str, .
         further = [place for place in range(2, 33) if f"image_{place}" in profiles]
         return (*usual, *(f"image_{place}" for place in range(2, max(further, default=0) + 1))), None
     for stem, members in series(looks).items():
-        first = [name for name in looks if folded(name) == stem and name not in members]
+        first = [name for name in looks if folded_name(name) == stem and name not in members]
         if len(first) + len(members) > 1:
             return (*first, *members), None
     here = [name for name in looks if not profiles[name].is_url] or looks
@@ -105,7 +105,7 @@ def series(names: Sequence[str]) -> dict[str, list[str]]:
     stems: dict[str, dict[str, str]] = {}
     for name in names:
         if match := _SERIES.fullmatch(name.strip()):
-            stems.setdefault(folded(match[1]), {}).setdefault(match[2].upper(), name)
+            stems.setdefault(folded_name(match[1]), {}).setdefault(match[2].upper(), name)
     chains: dict[str, list[str]] = {}
     for stem, members in stems.items():
         for labels in (
@@ -159,7 +159,7 @@ def option_columns(profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) 
         name
         for name, profile in free.items()
         if profile.lists > 0.8 and not profile.boxes and not profile.messages
-        and not any(name_score(role, name) for role in ("answer", "caption", "question", "objects"))
+        and not any(name_score(role, name) for role in ("answer", "caption", "question", "objects", "relevance"))
     ]  # fmt: skip
     return (tuple(unnamed), None) if len(unnamed) == 1 else ((), None)
 

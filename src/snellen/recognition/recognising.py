@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
-from snellen.formats.picture_names import PICTURE_FILE, PictureNames
+from snellen.formats.picture_names import PICTURE_FILE, PictureFinder
 from snellen.formats.rows import SUFFIXES, is_row_file, text_encoding
 from snellen.recognition.answers import FORM_WORDS
 from snellen.recognition.columns import Doubt, Roles
@@ -124,7 +124,7 @@ def _pictures(path: Path, roles: TableRoles, images: str, settings: Mapping[str,
     if not names or settings["fetch_pictures"] or (not any(map(PICTURE_FILE.fullmatch, names)) and images):
         return {"images": images}
     folder, share = (images, 1.0) if images else picture_folder(path, names)
-    if share < 1 and (by_name := PictureNames(path.parent).share(names)) > share:
+    if share < 1 and (by_name := PictureFinder(path.parent).share(names)) > share:
         return {"find_pictures": True} if by_name else {}
     if not share:
         raise DataError(

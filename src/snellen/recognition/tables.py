@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from snellen import registry
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, unknown_columns
-from snellen.formats.picture_names import PictureNames
+from snellen.formats.picture_names import PictureFinder
 from snellen.formats.rows import SourceRow, listed, read_rows
 from snellen.recognition.answers import AnswerColumn, AnswerForm, as_text, split_options
 from snellen.recognition.columns import (
@@ -183,7 +183,7 @@ class _Assignment:
         likely = doubt.choices if doubt else names
         if any(name in free and not free[name].is_url for name in likely):
             return names, doubt
-        files = PictureNames(self._path.parent)
+        files = PictureFinder(self._path.parent)
         named = {name: profile for name, profile in free.items() if name_score("picture", name) and profile.is_scalar}
         cells = {name: list(profile.texts)[:100] for name, profile in named.items()}
         there = {
