@@ -28,7 +28,7 @@ from snellen.cli import main
 from snellen.errors import DataError
 from snellen.prompts.rendering import PromptRenderer
 from snellen.prompts.templates import default_templates
-from snellen.readers import own_table
+from snellen.readers import table
 
 ANIMALS = ("cat", "dog", "horse", "cow", "sheep", "goat")
 
@@ -80,7 +80,7 @@ def meant(path: Path, **params: Any) -> dict[str, bool]:
     for missing in ((), ("no_pictures",), ("hidden_answers",), ("no_pictures", "hidden_answers")):
         told = dict.fromkeys(missing, True)
         with suppress(DataError):
-            list(own_table.read({"file": path.name, **params, **told}, path.parent))
+            list(table.read({"file": path.name, **params, **told}, path.parent))
             return told
     return {}
 

@@ -43,7 +43,7 @@ LAYERS = (
         "worker",
         "__version__",
     ),
-    ("catalogue", "reformulation", "readers", "benchmark", "building", "fetching"),
+    ("catalogue", "reformulation", "readers", "recognition", "benchmark", "building", "fetching"),
     ("prompts", "extraction", "protocols"),
     ("models",),
     ("runs",),

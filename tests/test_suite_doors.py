@@ -94,7 +94,7 @@ def test_a_suite_in_a_folder_brings_modules_that_lie_beside_it(tmp_path: Path) -
         '[hooks.metrics]\nzoo_length = "zoo_reader:length"\n'
     )
     (suite / "zoo_reader.py").write_text(
-        "from snellen.readers.own_table import read\n\n\ndef length(reply, references):\n    return float(len(reply))\n"
+        "from snellen.readers.table import read\n\n\ndef length(reply, references):\n    return float(len(reply))\n"
     )
     snellen.add_suites(tmp_path / "suites")
     assert registry.names("metrics").count("zoo_length") == 1

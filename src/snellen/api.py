@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -36,7 +37,9 @@ from snellen.exports.declaration import BenchmarkJob, Exporter
 from snellen.formats.frames import check_polars
 from snellen.formats.shown_text import object_line
 from snellen.models.base import as_model_string, load_model
-from snellen.paths import slug
+from snellen.paths import check_benchmark_name, slug
+from snellen.recognition.entry_files import entry_of
+from snellen.recognition.own_sources import OwnSource, TableSettings, is_own, own_source, write_rows
 from snellen.reformulation.distractor_sources import PictureEmbedder
 from snellen.registry import find, names, unknown
 from snellen.results import Results
@@ -240,7 +243,7 @@ def study(
 
 
 def build(
-    benchmark: str | BenchmarkSpec,
+    benchmark: str | BenchmarkSpec | Any,
     *,
     source: str | Path | None = None,
     hub: bool = False,
@@ -252,7 +255,7 @@ def build(
     decisions: Decisions = MappingProxyType({}),
     progress: Progress | None = None,
 ) -> Benchmark:
-    """Build one benchmark of the catalogue, or of an entry of your own.
+    """Build one benchmark of the catalogue, or of an entry of your own; whatever is neither is built by `build_table`.
 
     `source` is the folder with its official files, fetched where none is given and a place is known; `to` the folder
     to make (default: under $SNELLEN_HOME). With `hub` it is built from its dataset on the Hugging Face hub, fetched at
@@ -264,6 +267,8 @@ def build(
     (docs/verifying.md). Raises DataError naming file and line of wrong rows; nothing half-built is left. ModelError
     when the writer does not answer: what it wrote is kept.
     """
+    if is_own(benchmark):
+        return build_table(benchmark, to=to, recipe=recipe, writer=writer, progress=progress)
     if isinstance(benchmark, str):
         chosen = select(benchmark)
         if len(chosen) != 1:
@@ -289,17 +294,8 @@ def build(
         )
 
 
-def check_own_name(name: str, to: str | Path | None) -> None:
-    """Raise DataError where a benchmark of the user's own would hide one of the catalogue."""
-    if to is None and name in {*entries(), *suite_members()}:
-        kind = "suite" if name in suite_members() else "benchmark"
-        raise DataError(
-            f"{name} is a {kind} of the catalogue, which your questions would hide; choose another name (--name)"
-        )
-
-
 def build_table(
-    file: str | Path,
+    table: Any,
     *,
     name: str = "",
     images: str | Path | None = None,
@@ -311,45 +307,115 @@ def build_table(
     no_pictures: bool = False,
     hidden_answers: bool = False,
     examples: int | str = "",
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+    answer_is: str = "",
+    fetch_pictures: bool = False,
+    recipe: Recipe = DEFAULT_RECIPE,
+    writer: Any = None,
     progress: Progress | None = None,
 ) -> Benchmark:
-    """Build a benchmark from your own questions in a .jsonl, .tsv or .csv file (docs/own-data.md).
+    """Build a benchmark from your own questions: a file or folder of any form, `hf://org/name`, an entry (.toml), a
+    list of dicts, a data frame or a `datasets.Dataset` (docs/own-data.md).
 
-    `images` is the folder that image paths are relative to (default: the file's own). A table of a suite's
-    form is read as such (MMBench's: docs/mmbench.md): `answers` is a file with the answers it hides, and `lenient`
-    leaves its wrong questions out, counted. A file of Snellen's own form in which no question has a picture, or none
-    an answer, is refused unless that is meant: `no_pictures`, `hidden_answers`. `examples` are set apart to be shown
-    before others: a number of questions, a condition on tags, or "all" (docs/few-shot.md). Raises DataError naming
-    file and line of wrong rows; nothing half-built is left.
+    What each column holds is recognised by names and content, or read from an entry beside the file; `columns` says it
+    (`{"question": "Frage"}`), and `answer_is` how answers name options: letter, text, index0, index1. `images` is the
+    folder that image paths are relative to (default: the file's own). A table in which no question has a picture, or
+    none an answer, is refused unless that is meant: `no_pictures`, `hidden_answers`; pictures at addresses are fetched
+    with `fetch_pictures` alone. A `recipe` with a number of options or a source of distractors, or a `writer`, makes
+    open questions multiple choice. A table of a suite's form is read as such (MMBench's: docs/mmbench.md): `answers` is
+    a file with the answers it hides, and `lenient` leaves its wrong questions out, counted. `examples` are set apart to
+    be shown before others: a number of questions, a condition on tags, or "all" (docs/few-shot.md). Raises DataError
+    naming file and line of wrong rows; nothing half-built is left.
     """
-    path = Path(file)
     if dimension and dimension not in dimension_titles():
         raise unknown("dimension", dimension, dimension_titles())
     check_metrics(metrics)
-    own_name = name or path.stem
-    check_own_name(own_name, to)
-    form = recognised_form(path)
-    if (answers or lenient) and not form:
-        raise DataError(f"{path}: answers apart and lenient reading are for files of {titles_of_forms()}")
-    if form and (no_pictures or hidden_answers):
-        raise DataError(f"{path} is of {form.title}, which needs no word about missing pictures or answers")
-    admissions = {"no_pictures": no_pictures, "hidden_answers": hidden_answers}
-    settings = {"file": path.name, **{name: True for name, is_meant in admissions.items() if is_meant}}
-    params = {"images": str(images or ""), **({"files": [path.name]} if form else settings)}
-    spec = BenchmarkSpec(
-        name=own_name,
-        title=path.name,
-        formulation="choice",
-        dimension=dimension,
-        metrics=tuple(metrics),
-        source=SourceSpec(form.reader if form else "table", params_with(params, answers=answers, lenient=lenient)),
+    if name:
+        check_own_name(name, to)
+    recipe = replace(recipe, examples=str(examples)) if examples else recipe
+    settings = TableSettings(
+        {role: [named] if isinstance(named, str) else list(named) for role, named in (columns or {}).items()},
+        answer_is,
+        str(images or ""),
+        no_pictures,
+        hidden_answers,
+        fetch_pictures,
+        makes_options(recipe, writer),
     )
-    return build_spec(
-        spec,
-        source=path if form else path.parent,
-        to=Path(to) if to else None,
-        recipe=Recipe(examples=str(examples)),
-        progress=progress,
+    with tempfile.TemporaryDirectory() as folder:
+        if not isinstance(table, (str, Path)):
+            if not (name or to):
+                raise DataError("rows in memory have no name; give the benchmark one: name=...")
+            path = Path(folder) / f"{name or Path(str(to)).name}.jsonl"
+            write_rows(table, path)
+            table, settings = path, replace(settings, images=settings.images or str(Path.cwd()))
+        source = None
+        if isinstance(table, Path) or not table.startswith("hf://"):
+            source = table_of_form(Path(table), settings, answers, lenient)
+        source = source or own_source(table, settings, name)
+        spec = replace(source.spec, name=name or source.spec.name)
+        spec = replace(spec, dimension=dimension or spec.dimension, metrics=tuple(metrics) or spec.metrics)
+        return build_own(replace(source, spec=spec), to=to, recipe=recipe, writer=writer, progress=progress)
+
+
+def makes_options(recipe: Recipe, writer: Any) -> bool:
+    """Whether it is asked for that open questions become multiple choice."""
+    return writer is not None or recipe.options is not None or recipe.distractors != DEFAULT_RECIPE.distractors
+
+
+def table_of_form(path: Path, settings: TableSettings, answers: str | Path | None, lenient: bool) -> OwnSource | None:
+    """A table that a suite's form reads; None for others. Raises DataError for settings that such a table has no use
+    for, and the other way round."""
+    form = recognised_form(path) if not settings.columns and entry_of(path) is None else None
+    if form is None:
+        if answers or lenient:
+            raise DataError(f"{path}: answers apart and lenient reading are for files of {titles_of_forms()}")
+        return None
+    if settings.no_pictures or settings.hidden_answers:
+        raise DataError(f"{path} is of {form.title}, which needs no word about missing pictures or answers")
+    if settings.make_options or settings.fetch_pictures or settings.answer_is:
+        raise DataError(f"{path} is of {form.title}, which has options of its own; leave the flags for others out")
+    params = params_with({"images": settings.images, "files": [path.name]}, answers=answers, lenient=lenient)
+    spec = BenchmarkSpec(name=path.stem, title=path.name, formulation="choice", source=SourceSpec(form.reader, params))
+    return OwnSource(spec, path)
+
+
+def build_own(
+    source: OwnSource, *, to: str | Path | None, recipe: Recipe, writer: Any, progress: Progress | None
+) -> Benchmark:
+    """Build what a user gave. Raises DataError for a name that hides one of the catalogue, and for annotations."""
+    spec = source.spec
+    check_own_name(spec.name, to)
+    if spec.source.reader == "annotations":
+        return build_annotations(source)
+    if spec.source.places and source.entry:
+        return build(spec, to=to, recipe=recipe, writer=writer, progress=progress)
+    with ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author:
+        return build_spec(
+            spec,
+            source=source.folder,
+            to=Path(to) if to else None,
+            recipe=recipe,
+            writer=author,
+            progress=progress,
+            origin=f"{spec.title}@{spec.source.places[0].revision[:7]}" if spec.source.places else "",  # type: ignore[union-attr]
+        )
+
+
+def check_own_name(name: str, to: str | Path | None) -> None:
+    """Raise DataError for a name that is none, or hides one of the catalogue."""
+    check_benchmark_name(name)
+    if to is None and name in {*entries(), *suite_members()}:
+        kind = "suite" if name in suite_members() else "benchmark"
+        raise DataError(
+            f"{name} is a {kind} of the catalogue, which your questions would hide; choose another name (--name)"
+        )
+
+
+def build_annotations(source: OwnSource) -> Benchmark:
+    """Questions made of annotations, which need types of questions: the seam to `snellen reform`."""
+    raise DataError(
+        f"{source.spec.title}: these are annotations, not questions; `snellen reform` makes questions of them"
     )
 
 

@@ -420,6 +420,12 @@ def _by_place(fault: str) -> list[tuple[int, str]]:
     return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", fault.partition(": ")[0])]
 
 
+def picture_content(image: ImageFile | PictureSpec, where: str) -> bytes:
+    """A picture as its question shows it. Raises DataError, naming the place."""
+    picture = image if isinstance(image, PictureSpec) else PictureSpec(image)
+    return render_picture(picture, picture_bytes(picture.file, where), where)
+
+
 def _name(file: ImageFile) -> Hashable:
     if isinstance(file, LazyImage):
         return file.place

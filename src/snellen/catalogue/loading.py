@@ -400,6 +400,14 @@ def _entry(file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...])
     return LoadedEntry(_in_suite(spec, suite) if suite else spec, where, beside)
 
 
+def read_entry_file(file: Path) -> LoadedEntry:
+    """The benchmark of one file, whose own files lie beside it. Raises DataError naming it."""
+    home = SuiteFolder(None, str(file), file.parent, file.parent, (), {}, named=True)
+    entry = _entry(file, home, _named_folders())
+    _check_protocols(entry)
+    return entry
+
+
 def _content(file: Traversable, folder: Traversable) -> dict[str, Any]:
     """The tables of an entry's file, over those of the file beside it that it includes."""
     content = parse_toml(_read(file), str(file))

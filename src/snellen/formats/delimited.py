@@ -11,6 +11,7 @@ import string
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar, cast
 
@@ -82,22 +83,37 @@ def open_text(path: Path) -> Iterator[BinaryIO]:
         raise DataError(f"{path}: cannot read the file ({fault})") from None
 
 
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns, those that repeat an earlier one with a number: `note`, `note (2)`."""
+    earlier = (names[:place].count(name) for place, name in enumerate(names))
+    return tuple(
+        f"{name} ({times + 1})" if name and times else name for name, times in zip(names, earlier, strict=True)
+    )
+
+
 class DelimitedTable:
     """An open .tsv or .csv file with a header: iterate over its rows, or fetch one by its offset.
 
     Only one row is in memory at a time. Raises DataError naming file and line where the content is not a table.
     """
 
-    def __init__(self, file: BinaryIO, path: Path) -> None:
+    def __init__(
+        self, file: BinaryIO, path: Path, delimiter: str = "", before: int = 0, *, numbers_repeated: bool = False
+    ) -> None:
+        """`delimiter` is that of the suffix unless named; `before` is how many records stand before the header.
+
+        A column whose name stands there again is refused, or with `numbers_repeated` called `name (2)`.
+        """
         self._file, self.path = file, path
-        self.header = next((tuple(cells) for _, _, cells in self._records(0)), ())
-        if repeated := {name for name in self.header if self.header.count(name) > 1}:
+        self._delimiter = delimiter or TABLES[path.suffix.lower()]
+        self._before = before
+        header = next((cells for _, _, cells in islice(self._records(0), before, None)), ())
+        self.header = numbered(header) if numbers_repeated else tuple(header)
+        if repeated := {name for name in self.header if name and self.header.count(name) > 1}:
             raise DataError(f"{path}:1: the column {min(repeated)!r} appears twice")
 
     def __iter__(self) -> Iterator[DelimitedRow]:
-        records = self._records(0)
-        next(records, None)
-        for line, place, cells in records:
+        for line, place, cells in islice(self._records(0), self._before + 1, None):
             if not cells:
                 continue  # a blank line
             if len(cells) != len(self.header):
@@ -119,7 +135,7 @@ class DelimitedTable:
         lines = DelimitedLines(self._file, self.path)
         last_line = 0
         try:
-            for number, cells in delimited_records(lines, TABLES[self.path.suffix.lower()]):
+            for number, cells in delimited_records(lines, self._delimiter):
                 last_line = number
                 yield last_line, place, cells
                 place = lines.end

@@ -77,7 +77,7 @@ class ParquetSplit:
     """The rows of one split."""
 
     def __init__(self, folder: Path | None, patterns: Sequence[str]) -> None:
-        self._paths = parquet_files(folder, patterns)
+        self.paths = parquet_files(folder, patterns)
 
     def rows(
         self, needed: Sequence[str], optional: Sequence[str], form: type[RowT]
@@ -88,7 +88,7 @@ class ParquetSplit:
         and for a row that does not fit.
         """
         number = 0
-        for path in self._paths:
+        for path in self.paths:
             row = 0
             for cells in _batches(path, needed, optional):
                 for place in range(len(next(iter(cells.values()), ()))):
@@ -98,7 +98,7 @@ class ParquetSplit:
 
     def names(self, column: str) -> tuple[str, ...]:
         """The class names that the column's numbers stand for. Raises DataError when the file does not name them."""
-        path = self._paths[0]
+        path = self.paths[0]
         with _opened(path) as file:
             metadata = (file.schema_arrow.metadata or {}).get(b"huggingface", b"{}")
         try:
@@ -129,6 +129,12 @@ def parquet_files(folder: Path | None, patterns: Sequence[str]) -> list[Path]:
                 f"{split.parent}: {len(shard_names)} files of {len(expected)}; two versions are mixed up there"
             )
     return paths
+
+
+def parquet_schema(path: Path) -> pa.Schema:
+    """The columns of a file with their types. Raises DataError."""
+    with _opened(path) as file:
+        return file.schema_arrow
 
 
 class PictureColumn:

@@ -6,14 +6,18 @@ loses a reply that begins with `=`, and one that allocates a rectangle fails on 
 
 from __future__ import annotations
 
+import posixpath
 import re
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
+from snellen.drafts import LazyImage
 from snellen.errors import DataError, MissingExtraError
 
 LONGEST = 32_767
@@ -40,16 +44,22 @@ class Sheet:
         self.formulas = self.others = 0
 
 
-def read_sheet(path: Path, largest: int | None = None) -> Sheet:
-    """Read a file's first sheet. Raises DataError for a file that is not .xlsx or unpacks to more than `largest` bytes
-    (512 MiB)."""
+def read_sheet(path: Path, largest: int | None = None, *, number: int = 0) -> Sheet:
+    """Read a file's first sheet, or another by its number from 0. Raises DataError for a file that is not .xlsx or
+    unpacks to more than `largest` bytes (512 MiB)."""
     most = LARGEST if largest is None else largest
+    with _faults_of(path), zipfile.ZipFile(path) as pack:
+        # Nothing is read beyond the sizes in the archive's directory, so they can be trusted here.
+        if (total := sum(entry.file_size for entry in pack.infolist())) > most:
+            raise SpreadsheetError(f"it unpacks to {total >> 20:,} MiB, more than the {most >> 20} that are read")
+        return _sheet(pack, number)
+
+
+@contextmanager
+def _faults_of(path: Path) -> Iterator[None]:
+    """What is wrong with a file is a DataError that names it."""
     try:
-        with zipfile.ZipFile(path) as pack:
-            # Nothing is read beyond the sizes in the archive's directory, so they can be trusted here.
-            if (total := sum(entry.file_size for entry in pack.infolist())) > most:
-                raise SpreadsheetError(f"it unpacks to {total >> 20:,} MiB, more than the {most >> 20} that are read")
-            return _first(pack)
+        yield
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except (
@@ -66,19 +76,66 @@ def read_sheet(path: Path, largest: int | None = None) -> Sheet:
         ) from None
 
 
-def _first(pack: zipfile.ZipFile) -> Sheet:
-    names, targets = _Sheets(), _Targets()
+def sheet_pictures(path: Path, number: int = 0) -> dict[tuple[int, int], list[LazyImage]]:
+    """The pictures that lie on a file's sheet, by the row (from 1) and column (from 0) of their upper left
+    corner. Raises DataError."""
+    pictures: dict[tuple[int, int], list[LazyImage]] = {}
+    with _faults_of(path), zipfile.ZipFile(path) as pack:
+        members = set(pack.namelist())
+        for drawing in (
+            target for target in _related(pack, _sheets(pack)[number], members).values() if "drawings/drawing" in target
+        ):
+            anchors, media = _Anchors(), _related(pack, drawing, members)
+            _parse(pack, drawing, anchors)
+            for row, column, name in anchors.places:
+                if member := media.get(name):
+                    read = partial(_member, path, member)
+                    pictures.setdefault((row + 1, column), []).append(LazyImage(f"{path}: {member}", read))
+    return pictures
+
+
+def _member(path: Path, name: str) -> bytes:
+    with _faults_of(path), zipfile.ZipFile(path) as pack:
+        return pack.read(name)
+
+
+def _related(pack: zipfile.ZipFile, part: str, members: Collection[str]) -> dict[str, str]:
+    """The members that a part of a file refers to, by the ids that it uses for them."""
+    folder, _, name = part.rpartition("/")
+    if (relations := f"{folder}/_rels/{name}.rels") not in members:
+        return {}
+    targets = _Targets()
+    _parse(pack, relations, targets)
+    paths = {key: target if target.startswith("/") else f"{folder}/{target}" for key, target in targets.by_id.items()}
+    return {key: posixpath.normpath(path).lstrip("/") for key, path in paths.items()}
+
+
+def largest_sheet(path: Path) -> int:
+    """The number from 0 of the sheet with the most filled cells. Raises DataError."""
+    with _faults_of(path), zipfile.ZipFile(path) as pack:
+        count = len(_sheets(pack))
+    filled = [sum(len(cells) for _, cells in read_sheet(path, number=number).lines) for number in range(count)]
+    return filled.index(max(filled)) if count > 1 else 0
+
+
+def _sheets(pack: zipfile.ZipFile) -> list[str]:
+    """The members that are the sheets, in order."""
+    names = _Sheets()
     _parse(pack, "xl/workbook.xml", names)
-    _parse(pack, "xl/_rels/workbook.xml.rels", targets)
     if not names.ids:
         raise SpreadsheetError("it has no sheet")
-    target = targets.by_id.get(names.ids[0], "")
+    targets = _related(pack, "xl/workbook.xml", pack.namelist())
+    return [targets.get(name, "") for name in names.ids]
+
+
+def _sheet(pack: zipfile.ZipFile, number: int) -> Sheet:
+    sheets = _sheets(pack)
     strings = _Strings()
     if shared := next((name for name in pack.namelist() if name.lower() == "xl/sharedstrings.xml"), ""):
         _parse(pack, shared, strings)
     cells = _Cells(strings.found)
-    _parse(pack, target.removeprefix("/") if target.startswith("/") else f"xl/{target}", cells)
-    cells.sheet.others = len(names.ids) - 1
+    _parse(pack, sheets[number], cells)
+    cells.sheet.others = len(sheets) - 1
     return cells.sheet
 
 
@@ -131,6 +188,31 @@ class _Targets(_Handler):
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name.endswith(" Relationship"):
             self.by_id[attributes.get("Id", "")] = attributes.get("Target", "")
+
+
+class _Anchors(_Handler):
+    """Row and column, both from 0, of each picture on a sheet, with its id."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: list[tuple[int, int, str]] = []
+        self._row = self._column = 0
+        self._in_from = False
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self.text.clear()
+        tag = name.rpartition(" ")[2]
+        self._in_from = tag == "from" or (self._in_from and tag in ("row", "col", "rowOff", "colOff"))
+        if tag == "blip":
+            ids = [value for key, value in attributes.items() if key.endswith(" embed")]
+            self.places += [(self._row, self._column, name) for name in ids]
+
+    def end(self, name: str) -> None:
+        tag = name.rpartition(" ")[2]
+        if self._in_from and tag == "row":
+            self._row = int("".join(self.text))
+        elif self._in_from and tag == "col":
+            self._column = int("".join(self.text))
 
 
 class _Strings(_Handler):

@@ -17,11 +17,11 @@ from snellen.errors import DataError
 from snellen.formats.json_files import first_row_fault, read_json_line_rows
 from snellen.predictions.rows import PredictedRow, PredictionFile, only_model
 from snellen.predictions.texts import listed_options
-from snellen.readers.own_table import SYNONYMS
+from snellen.recognition.columns import usual_names
 
 OF_LLAVA = ("question_id", "prompt", "text")
 OF_POPE = ("question", "answer")
-PICTURES = ("image", "image_path", *SYNONYMS["image"])
+PICTURES = usual_names()["picture"]
 NOT_OF_POPE = ("prediction", "gt_answers", "label", "question_id", "id", "index", "options", "A")
 """Fields beside which `answer` may be the right answer, or a record is of another form."""
 

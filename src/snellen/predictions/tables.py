@@ -19,14 +19,14 @@ from snellen.predictions.failed_requests import is_empty_cell
 from snellen.predictions.joining import ROTATION_STEP
 from snellen.predictions.rows import LONGEST_PATH, PredictedRow, PredictionFile, only_model
 from snellen.predictions.texts import gold_places
-from snellen.readers.own_table import SYNONYMS
+from snellen.recognition.columns import usual_names
 
 IDS = ("index", "id", "question_id", "qid", "sample_id")
 REPLIES = (
     "prediction", "response", "reply", "output", "pred", "predicted_answer", "model_answer", "model_output",
     "model_response", "model_prediction", "generated_text", "generated_answer", "text",
 )  # fmt: skip
-PICTURES = ("image", "image_path", *SYNONYMS["image"])
+PICTURES = usual_names()["picture"]
 
 
 def _fault(path: Path, benchmark: str) -> str:

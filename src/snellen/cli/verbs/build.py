@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +11,22 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from snellen.api import build, build_table
+from snellen.api import build, build_own, check_own_name, makes_options, table_of_form
 from snellen.benchmark import MANIFEST
 from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec, select
 from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
 from snellen.catalogue.hooks import params_with
 from snellen.cli.flags import offline_flag
-from snellen.cli.show import announce, build_progress, print_built
-from snellen.errors import DataError, UnknownNameError
+from snellen.cli.preview import show_preview
+from snellen.cli.show import announce, build_progress, err, out, print_built
+from snellen.errors import DataError
 from snellen.models.base import load_model
 from snellen.paths import benchmark_folder
-from snellen.readers.own_table import SUFFIXES
+from snellen.recognition.answers import FORMS
+from snellen.recognition.columns import Doubt
+from snellen.recognition.entry_files import ENDING, write_entry
+from snellen.recognition.own_sources import OwnSource, TableSettings, is_own, own_source, refuse_doubt
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.plan import open_benchmark
 
@@ -47,6 +53,19 @@ from snellen.runs.plan import open_benchmark
 @click.option("--lenient", is_flag=True, help="Leave out wrong questions of such a table, counted by kind.")
 @click.option("--no-pictures", is_flag=True, help="It is meant that no question of your own file has a picture.")
 @click.option("--hidden-answers", is_flag=True, help="It is meant that no question of your own file has an answer.")
+@click.option("--fetch-pictures", is_flag=True, help="Fetch pictures that your own file gives as addresses.")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="ROLE=COLUMN",
+    help="What a column of your own table holds: question, picture, options, answer, id, context, group, tag; repeat.",
+)
+@click.option(
+    "--answer-is",
+    type=click.Choice(FORMS),
+    help="How answers of your own table name options: by letter, text, or number from 0 or from 1.  [recognised]",
+)
 @click.option("--writer", default="", help="Model that writes distractors, where the paper had a model write them.")
 @click.option(
     "--distractors",
@@ -83,44 +102,55 @@ from snellen.runs.plan import open_benchmark
 def command(
     what: tuple[str, ...], source: Path | None, hub: bool, revision: str, name: str, images: Path | None,
     to: Path | None, dimension: str, metrics: tuple[str, ...], answers: Path | None, lenient: bool,
-    no_pictures: bool, hidden_answers: bool, writer: str, params: tuple[str, ...], decisions: str | None, force: bool,
-    **recipe_options: Any,
+    no_pictures: bool, hidden_answers: bool, fetch_pictures: bool, columns: tuple[str, ...], answer_is: str | None,
+    writer: str, params: tuple[str, ...], decisions: str | None, force: bool, **recipe_options: Any,
 ) -> None:  # fmt: skip
     """Make benchmarks.
 
-    WHAT is a name, glob or suite of the catalogue, or your own questions as .jsonl, .json, .tsv or .csv:
+    WHAT is a name, glob or suite of the catalogue, or your own questions: .csv, .tsv, .jsonl, .json, .xlsx, .parquet,
+    a folder, a dataset of the hub, or the entry (.toml) that an earlier build wrote:
 
     \b
       snellen build eyechart
-      snellen build questions.tsv --name mine --images pictures/
+      snellen build questions.xlsx --images pictures/
+      snellen build hf://org/name
       snellen build reform-eval --source official/ --writer openai:name@http://host:port/v1
       snellen build mmbench/dev-en --source MMBench_DEV_EN.tsv
       snellen build reform-eval/vqav2 --hub
 
-    A row of your own file has a question, options A, B, ... (or a list in JSONL), an answer (letter,
-    text or index) and an image (path or base64). Wrong rows are all named with their lines, and nothing
-    half-built is left behind. See docs/own-data.md, and docs/mmbench.md for tables in MMBench's form,
-    whose circular copies become one question.
+    Which column of your own table holds what is recognised by names and content, said, asked where it is unsure,
+    and written beside the table, for the next build. Wrong rows are all named with their lines, and nothing half-built
+    is left behind. See docs/own-data.md, and docs/mmbench.md for tables in MMBench's form, whose circular copies
+    become one question.
     """
-    files = [Path(target) for target in what if Path(target).suffix in SUFFIXES]
+    own = [target for target in what if is_own(target)]
     if revision and not hub:
         raise DataError("--revision is of the hub's dataset; name --hub too")
     if (to or name) and len(what) > 1:
         raise DataError("--to and --name are for one benchmark at a time")
-    _check_flags(tables=bool(files), catalogued=len(files) < len(what))
+    _check_flags(tables=bool(own), catalogued=len(own) < len(what))
+    if name:
+        check_own_name(name, to)
+    flags = _column_flags(columns)
     recipe = _recipe(**recipe_options)
-    for file in files:
-        if form := recognised_form(file):
-            announce(f"{file} is read in {form.title}{', ' * bool(form.notice)}{form.notice}")
-        with build_progress(name or file.stem) as progress:
-            benchmark = build_table(
-                file, name=name, images=images, to=to, dimension=dimension, metrics=metrics, answers=answers,
-                lenient=lenient, no_pictures=no_pictures, hidden_answers=hidden_answers, examples=recipe.examples,
-                progress=progress,
-            )  # fmt: skip
+    for target in own:
+        makes = makes_options(recipe, writer or None)
+        settings = TableSettings(
+            flags, answer_is or "", str(images or ""), no_pictures, hidden_answers, fetch_pictures, makes
+        )
+        own_table = _own_source(target, settings, name, answers, lenient)
+        facts = {"dimension": dimension or own_table.spec.dimension, "metrics": metrics or own_table.spec.metrics}
+        own_table = replace(own_table, spec=replace(own_table.spec, name=name or own_table.spec.name, **facts))
+        if own_table.recognition and out.is_terminal:
+            show_preview(own_table)
+        with build_progress(own_table.spec.name) as progress:
+            benchmark = build_own(own_table, to=to, recipe=recipe, writer=writer or None, progress=progress)
         print_built(benchmark)
-    catalogued = [spec for target in what if Path(target).suffix not in SUFFIXES for spec in _select(target)]
-    settings = dict(_setting(param) for param in params)
+        if own_table.recognition:
+            entry = write_entry(own_table.recognition, own_table.spec)
+            announce(f"written to {entry}; change it there, or say --column picture=NAME")
+    catalogued = [spec for target in what if target not in own for spec in select(target)]
+    given = dict(_setting(param) for param in params)
     specs = [_asked(spec, answers, lenient) for spec in catalogued]
     distractor_writer = load_model(writer) if writer else None
     decided = open_benchmark(decisions).decisions() if decisions else {}
@@ -133,7 +163,7 @@ def command(
             with build_progress(spec.name) as progress:
                 source_files = spec.source_in(source) if source else None
                 benchmark = build(
-                    spec, source=source_files, hub=hub, revision=revision, to=to, params=settings, recipe=recipe,
+                    spec, source=source_files, hub=hub, revision=revision, to=to, params=given, recipe=recipe,
                     writer=distractor_writer, decisions=decided, progress=progress,
                 )  # fmt: skip
         except DataError as error:
@@ -147,8 +177,50 @@ def command(
         raise DataError(f"{len(refused)} of {len(specs)} benchmarks were not built; the lines above say why")
 
 
-_OF_CATALOGUE = ("source", "hub", "revision", "writer", "distractors", "options", "ratio", "params", "decisions")
-_OF_TABLES = ("images", "dimension", "metrics", "no_pictures", "hidden_answers", "name")
+def _own_source(target: str, settings: TableSettings, name: str, answers: Path | None, lenient: bool) -> OwnSource:
+    """What a user gave, and a few lines that say how it is read."""
+    path = Path(target)
+    is_file = path.is_file() and path.suffix != ENDING
+    if is_file and (source := table_of_form(path, settings, answers, lenient)):
+        form = recognised_form(path)
+        announce(f"{path} is read in {form.title}{', ' * bool(form.notice)}{form.notice}" if form else "")
+        return source
+    if (answers or lenient) and not is_file:
+        raise DataError(f"{target}: answers apart and lenient reading are for files of {titles_of_forms()}")
+    source = own_source(target, settings, name, _ask if sys.stdin.isatty() and err.is_terminal else refuse_doubt)
+    if source.entry and path.suffix != ENDING:
+        announce(f"{target}: as {source.entry} says")
+    for line in source.recognition.lines() if source.recognition else ():
+        announce(line)
+    return source
+
+
+def _ask(path: Path, doubt: Doubt) -> str:
+    """Have a user decide with one key."""
+    err.print(f"{path.name}: {doubt.why}. Which?")
+    for number, choice in enumerate(doubt.choices[:9], 1):
+        err.print(f"  {number}  {choice}")
+    while (key := click.getchar()) not in map(str, range(1, len(doubt.choices[:9]) + 1)):
+        if key in ("q", "\x1b", "\x03", "\x04"):
+            return refuse_doubt(path, doubt)
+    return doubt.choices[int(key) - 1]
+
+
+def _column_flags(texts: Sequence[str]) -> dict[str, list[str]]:
+    """`picture=Foto`, once or several times, as the columns of each role."""
+    columns: dict[str, list[str]] = {}
+    for text in texts:
+        role, equals, column = text.partition("=")
+        if not equals or not column:
+            raise DataError(f"--column {text}: write it as ROLE=COLUMN, such as picture=Foto")
+        columns.setdefault(role, []).append(column)
+    return columns
+
+
+_OF_CATALOGUE = ("source", "hub", "revision", "ratio", "params", "decisions")
+_OF_TABLES = (
+    "images", "dimension", "metrics", "no_pictures", "hidden_answers", "name", "fetch_pictures", "columns", "answer_is"
+)  # fmt: skip
 
 
 def _check_flags(*, tables: bool, catalogued: bool) -> None:
@@ -176,18 +248,6 @@ def _asked(spec: BenchmarkSpec, answers: Path | None, lenient: bool) -> Benchmar
     return replace(
         spec, source=replace(spec.source, params=params_with(spec.source.params, answers=answers, lenient=lenient))
     )
-
-
-def _select(target: str) -> tuple[BenchmarkSpec, ...]:
-    """The benchmarks that a name of the catalogue means. Raises DataError for a file that is not a table of them."""
-    try:
-        return select(target)
-    except UnknownNameError:
-        if not Path(target).is_file():
-            raise
-        raise DataError(
-            f"{target}: questions are read from {', '.join(SUFFIXES)}; save a spreadsheet as .csv in UTF-8"
-        ) from None
 
 
 def _setting(text: str) -> tuple[str, str]:

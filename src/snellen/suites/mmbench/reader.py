@@ -19,11 +19,13 @@ from msgspec.structs import replace
 
 from snellen.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
-from snellen.formats.delimited import TABLES, DelimitedTable, decode_base64, open_text
+from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, decode_base64, open_text
 from snellen.formats.locate import locate
+from snellen.formats.rows import text_encoding
 from snellen.images import inspect_image
 from snellen.protocols.choice import FIRST
-from snellen.readers.own_table import ANSWER_TAG, KNOWN, OWN, TAG
+from snellen.recognition.columns import PARTLY, name_score
+from snellen.recognition.tables import ANSWER_TAG, TAG
 from snellen.records import RowRef
 from snellen.suites.mmbench import taxonomy
 from snellen.suites.mmbench.survey import (
@@ -44,6 +46,10 @@ from snellen.suites.mmbench.survey import (
 )
 from snellen.suites.mmbench.taxonomy import PublishedSplit, Taxonomy
 
+OWN = frozenset({"id", "context", "group", "options", "relevance"})
+"""Columns of Snellen's own tables that this form has no use for."""
+KNOWN = frozenset({"question", "index", "hint", "image", "image_path", "answer", *OWN, *LETTERS})
+"""Columns of Snellen's own tables."""
 MAX_FAULTS = 10
 """Faults that are said at once, as in any build."""
 
@@ -211,13 +217,14 @@ def _digest(path: Path) -> str:
 
 
 def recognises(path: Path) -> bool:
-    """Whether a file is of MMBench's form and not of Snellen's own (`snellen.readers.own_table`).
+    """Whether a file is of MMBench's form and not of Snellen's own (`snellen.readers.table`).
 
     It is a table with the least columns of that form (index, question, A, B and image or image_path) and one that
     Snellen's own has no use for (category, split ...) or circular copies, or with a column that nothing else has
-    (g_index, l2-category); and without a column that only Snellen's form has. A column `index` alone is an id.
+    (g_index, l2-category); and without a column that only Snellen's form has, or answers under another name. A column
+    `index` alone is an id, and nothing where it is empty.
     """
-    if path.suffix.lower() not in TABLES or not path.is_file():
+    if path.suffix.lower() not in TABLES or not path.is_file() or text_encoding(path):
         return False
     with open_text(path) as file:
         table = DelimitedTable(file, path)
@@ -226,7 +233,13 @@ def recognises(path: Path) -> bool:
             return False
         if not {"g_index", *L2_COLUMNS}.isdisjoint(header):
             return True
-        return has_form(header) and (not header.isdisjoint({*FORM_COLUMNS} - {*KNOWN}) or _has_rotations(table))
+        if not has_form(header):
+            return False
+        if "answer" not in header and any(name_score("answer", name) > PARTLY for name in header - {*FORM_COLUMNS}):
+            return False
+        if (first := next(iter(table), None)) is not None and "index" not in first.cells:
+            return False
+        return not header.isdisjoint({*FORM_COLUMNS} - KNOWN) or _has_rotations(table)
 
 
 def _has_rotations(table: DelimitedTable) -> bool:

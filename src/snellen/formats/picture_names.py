@@ -1,0 +1,45 @@
+"""Files of pictures found by what a table calls them: with other slashes, in other letters, without an ending."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from pathlib import Path
+
+PICTURE_FILE = re.compile(r"\S.{0,500}\.(?:png|jpe?g|webp|gif|bmp|tiff?)(?:\?\S*)?", re.IGNORECASE)
+MOST_FILES = 200_000
+DEEPEST = 5
+"""Folders within one another that are looked into."""
+
+
+class PictureFinder:
+    """The pictures below a folder by name."""
+
+    def __init__(self, folder: Path) -> None:
+        self._by_name: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_stem: defaultdict[str, list[str]] = defaultdict(list)
+        count = 0
+        for place, folders, names in os.walk(folder):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            if len(Path(place).relative_to(folder).parts) >= DEEPEST or count > MOST_FILES:
+                folders.clear()
+            for name in sorted(names):
+                if PICTURE_FILE.fullmatch(name):
+                    count += 1
+                    path = f"{place}/{name}"
+                    self._by_name[name.casefold()].append(path)
+                    self._by_stem[name.rpartition(".")[0].casefold()].append(path)
+
+    def find(self, cell: object) -> Path | None:
+        """The one picture that a cell names, or None where there is none, or several."""
+        text = str(cell).strip().replace("\\", "/").casefold()
+        name = text.rpartition("/")[2]
+        candidates = self._by_name.get(name) or self._by_stem.get(name) or []
+        exact = [path for path in candidates if path.casefold().endswith("/" + text.lstrip("./"))]
+        chosen = exact if len(exact) == 1 else candidates
+        return Path(chosen[0]) if len(chosen) == 1 else None
+
+    def share(self, cells: list[str]) -> float:
+        """The share of cells that name one of the pictures."""
+        return sum(self.find(cell) is not None for cell in cells) / len(cells) if cells else 0.0

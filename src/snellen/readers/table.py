@@ -1,0 +1,475 @@
+"""A table of questions: rows of any form, whose columns are what an entry says, or else what they are recognised as.
+
+`columns` names the column of each role, or several: `question` (required), `picture`, `options`, `answer`, `id` (else
+the row's number), `context`, `group`, `relevance` (how right each option is, a list of numbers from 0 up) and `tag`
+(columns that become tags; those named `tag_...` and `answer_tag_...` always do).
+- A picture is a path relative to the file (or to `images`), base64, a data URL, bytes, or with `fetch_pictures` an
+  address; or a list of these. As many marks `<image>` in the question say where several stand.
+- Options are a column each, or one column with a list, also a list written as a text. Without any a question is open.
+- `answer_is` says how an answer names an option: by `letter`, `text`, or number from 0 (`index0`) or 1 (`index1`);
+  `any` takes a letter, a text or, in JSON, a number from 0, row by row, and refuses one that means two options. The
+  answer of an open question is a text or a list of those accepted. It may be missing from the whole file.
+Every cell is text: "NA", "None" and "5.0" stay as they are. An empty cell or a JSON null counts as missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.drafts import DistractorSpec, Draft, LazyImage, QuestionDraft, read_params
+from snellen.errors import DataError, WrongRowsError
+from snellen.formats.delimited import LETTERS, decode_base64
+from snellen.formats.picture_names import PICTURE_FILE, PictureFinder
+from snellen.formats.rows import SourceRow, listed, read_rows
+from snellen.recognition.answers import AnswerForm, as_text, option_meant
+from snellen.recognition.profiles import ENCODED, LOOKED_AT, URL
+from snellen.recognition.tables import ANSWER_TAG, TAG, accepted_texts, row_options, table_roles
+
+if TYPE_CHECKING:
+    from snellen.fetching.pictures import FetchedPictures
+
+SHOWN_ROWS = 5
+"""Rows that a note names."""
+OneOrMore = str | tuple[str, ...]
+
+
+class TableColumns(Struct, frozen=True, forbid_unknown_fields=True):
+    """The column of each role."""
+
+    question: str
+    picture: OneOrMore = ()
+    options: OneOrMore = ()
+    distractors: OneOrMore = ()
+    """TableColumns of wrong options, where the right one is the answer."""
+    answer: str = ""
+    id: str = ""
+    context: str = ""
+    group: str = ""
+    relevance: str = ""
+    tag: OneOrMore = ()
+    unused: OneOrMore = ()
+    """TableColumns that are left out on purpose; others that have no role are named in a note."""
+
+    def used(self) -> dict[str, tuple[str, ...]]:
+        """The columns of each role that has some."""
+        roles = {role: _names(getattr(self, role)) for role in self.__struct_fields__ if role != "unused"}
+        return {role: names for role, names in roles.items() if any(names)}
+
+
+class Params(Struct, frozen=True, forbid_unknown_fields=True):
+    file: str
+    """The file; of Parquet a pattern may mean several."""
+    images: str = ""
+    """Folder that image paths are relative to, and that holds all of them; the file's folder when empty."""
+    columns: TableColumns | None = None
+    """Recognised when missing."""
+    answer_is: AnswerForm = "any"
+    no_pictures: bool = False
+    """Whether the questions have no pictures on purpose."""
+    hidden_answers: bool = False
+    """Whether the questions have no answers on purpose."""
+    find_pictures: bool = False
+    """Whether pictures are found anywhere below the folder by their names, with or without an ending."""
+    encoding: str = ""
+    """That of a delimited table which is not in UTF-8."""
+    fetch_pictures: bool = False
+    """Whether pictures at addresses are fetched."""
+    make_options: bool = False
+    """Whether open questions become multiple choice; other answers of the table are candidates for distractors."""
+
+
+class _Source(NamedTuple):
+    """What is needed to read a row."""
+
+    columns: TableColumns
+    named: frozenset[str]
+    """All columns that are named."""
+    pictures: tuple[str, ...]
+    options: tuple[str, ...]
+    answer_is: AnswerForm
+    folder: Path
+    fetched: FetchedPictures | None
+    files: PictureFinder | None
+    pool: tuple[str, ...]
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """One draft for each row that can be used; after the last, WrongRowsError for those that cannot."""
+    chosen = read_params(params, Params)
+    path = (folder or Path()) / chosen.file
+    images = (folder or Path()) / chosen.images if chosen.images else path.parent
+    if not images.is_dir():
+        raise DataError(f"{chosen.images or images}: there is no such folder of pictures (--images)")
+    source = _source(chosen, path, images)
+    faults, pictures, letters = list[str](), _PictureCells(), list[int]()
+    missing = _Missing(pictures=not chosen.no_pictures, answers=not chosen.hidden_answers)
+    strange: dict[str, None] = {}
+    last: Draft | None = None  # kept back, since notes on the whole file go with it
+    for row in read_rows(path, chosen.encoding):
+        if last is not None:
+            yield last
+            last = None
+        try:
+            if row.fault:
+                raise DataError(row.fault)
+            strange |= dict.fromkeys(_strange(row, source))
+            last = _draft(row, source)
+            pictures.count(row.number, bool(last.images))
+            missing.look_at(last)
+            if _is_letter_and_text(row, source):
+                letters.append(row.number)
+        except DataError as error:
+            faults.append(str(error))
+    if last is not None:
+        if not faults:
+            missing.check(path)
+        yield replace(last, notes=(*_notes(path, list(strange)), *pictures.notes(path), *_letter_notes(path, letters)))
+    if faults:
+        raise WrongRowsError(faults)
+
+
+def _source(chosen: Params, path: Path, images: Path) -> _Source:
+    columns, form = chosen.columns, chosen.answer_is
+    if columns is None:
+        roles = table_roles(path, answer_is=form, encoding=chosen.encoding)
+        if roles.faults or roles.doubts:
+            raise DataError(f"{path}: {roles.doubts[0].line()}" if roles.doubts else roles.faults[0])
+        if not roles.profiles:
+            return _Source(TableColumns("question"), frozenset(), (), (), form, images, None, None, ())
+        if "question" not in roles.roles:
+            names = ", ".join(roles.profiles)
+            raise DataError(f"{path}: no column is the question; it has {names}; name it with --column question=...")
+        single = {
+            name: given[0]
+            for name, given in roles.roles.items()
+            if name not in ("picture", "options", "distractors", "tag")
+        }
+        several = {name: given for name, given in roles.roles.items() if name in ("picture", "options", "distractors")}
+        columns, form = TableColumns(**single, **several), roles.answer_is  # type: ignore[arg-type]
+    else:
+        _check_there(read_rows(path, chosen.encoding), path, columns)
+    pictures, used = _names(columns.picture), [name for names in columns.used().values() for name in names]
+    named = frozenset((*used, *_names(columns.unused)))
+    fetched = None
+    if chosen.fetch_pictures:
+        from snellen.fetching.pictures import FetchedPictures
+
+        fetched = FetchedPictures(
+            cell for row in read_rows(path, chosen.encoding) for cell in _picture_cells(row.cells, pictures)
+        )
+    files = PictureFinder(images) if chosen.find_pictures else None
+    pool: tuple[str, ...] = ()
+    if chosen.make_options:
+        answers = (row.cells.get(columns.answer) for row in read_rows(path, chosen.encoding))
+        pool = tuple(dict.fromkeys(text for answer in answers if answer for text in accepted_texts(answer)[:1]))
+    return _Source(columns, named, pictures, _names(columns.options), form, images, fetched, files, pool)
+
+
+def _check_there(rows: Iterator[SourceRow], path: Path, columns: TableColumns) -> None:
+    """Raise DataError for a column that the entry names and no row has: the table has changed since."""
+    there = {name for row in islice(rows, LOOKED_AT) for name in row.cells}
+    for role, names in columns.used().items():
+        lacking = [name for name in names[: 1 if role == "options" else None] if name not in there]
+        if there and lacking:
+            raise DataError(
+                f"{path}: no row has the column {lacking[0]!r}, which the entry names as {role}; its columns are "
+                f"{', '.join(map(repr, sorted(there)[:12]))}; change the entry, or remove it to have them recognised"
+            )
+
+
+def _names(columns: OneOrMore) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else columns
+
+
+# --- notes on the whole file ------------------------------------------------------------------------------------------
+
+
+class _Missing:
+    """Whether a whole file lacks pictures or answers, which has to be said, or has some where that was said."""
+
+    def __init__(self, *, pictures: bool, answers: bool) -> None:
+        self._needed = {"pictures": pictures, "answers": answers}
+        self._there = {"pictures": 0, "answers": 0}
+
+    def look_at(self, draft: Draft) -> None:
+        [question] = draft.rounds
+        self._there["pictures"] += bool(draft.images)
+        self._there["answers"] += bool(question.gold or question.texts)
+
+    def check(self, path: Path) -> None:
+        """Raise DataError where something is missing from all questions, or is there although it was said not to be."""
+        for kind, (phrase, role, option) in _WORDS.items():
+            count = self._there[kind]
+            if not self._needed[kind] and count:
+                raise DataError(f"{path}: {count:,} questions have {phrase}; leave out {option.split()[0]}")
+            if self._needed[kind] and not count:
+                raise DataError(
+                    f"{path}: no question has {phrase}; name their column with --column {role}=..., or say that it is "
+                    f"meant: {option}"
+                )
+
+
+_WORDS = {
+    "pictures": ("a picture", "picture", "--no-pictures (no_pictures = true)"),
+    "answers": ("an answer", "answer", "--hidden-answers (hidden_answers = true)"),
+}
+"""For what may be missing: a noun for it, its role, and the flag (in an entry the parameter) that says it is missing on
+purpose."""
+
+
+class _PictureCells:
+    """Which rows have no picture, where others have."""
+
+    def __init__(self) -> None:
+        self._with, self._without = 0, list[int]()
+
+    def count(self, number: int, has_picture: bool) -> None:
+        if has_picture:
+            self._with += 1
+        else:
+            self._without.append(number)
+
+    def notes(self, path: Path) -> tuple[str, ...]:
+        if not self._with or not self._without:
+            return ()
+        blank, total = len(self._without), self._with + len(self._without)
+        return (f"{path.name}: {blank:,} of {total:,} questions have no picture ({_row_names(path, self._without)})",)
+
+
+def _letter_notes(path: Path, rows: list[int]) -> tuple[str, ...]:
+    if not rows:
+        return ()
+    return (
+        f"{path.name}: where an answer is the letter of one option and the text of another ({len(rows):,} questions: "
+        f"{_row_names(path, rows)}), it was read as the letter",
+    )
+
+
+def _row_names(path: Path, rows: list[int]) -> str:
+    noun = "record" if path.suffix.lower() == ".json" else "line"
+    more = ", ..." if len(rows) > SHOWN_ROWS else ""
+    return f"{noun} {', '.join(map(str, rows[:SHOWN_ROWS]))}{more}"
+
+
+def _strange(row: SourceRow, source: _Source) -> Iterator[str]:
+    """TableColumns of a row that nothing is read from."""
+    return (name for name in row.cells if name not in source.named and not name.startswith((TAG, ANSWER_TAG)))
+
+
+def _notes(path: Path, strange: list[str]) -> tuple[str, ...]:
+    return (f"{path.name}: {', '.join(map(repr, strange))} left out",) if strange else ()
+
+
+# --- a row ------------------------------------------------------------------------------------------------------------
+
+
+def _draft(row: SourceRow, source: _Source) -> Draft:
+    cells, where, columns = row.cells, row.where, source.columns
+    question = cells.get(columns.question)
+    if not isinstance(question, str) or not question.strip():
+        raise DataError(f"{where}: the question is empty")
+    options = _options(cells, source, where)
+    gold, texts = _answer(cells, options, source, where)
+    distractors = _distractors(cells, source) if texts else None
+    context = cells.get(columns.context)
+    return Draft(
+        id=str(cells.get(columns.id, row.number)),
+        rounds=(
+            QuestionDraft(question, options, gold, texts, distractors, relevance=_relevance(cells, columns, where)),
+        ),
+        images=_images(cells, source, where),
+        where=where,
+        context=str(context) if context else None,
+        group=str(cells.get(columns.group, "")),
+        tags={**_tags(cells, TAG), **{name: str(cells[name]) for name in _names(columns.tag) if name in cells}},
+        answer_tags=_tags(cells, ANSWER_TAG),
+    )
+
+
+def _distractors(cells: Mapping[str, Any], source: _Source) -> DistractorSpec | None:
+    """What makes options for an open question: the wrong ones of its row, or answers of others."""
+    wrong = [
+        text for name in _names(source.columns.distractors) if name in cells for text in accepted_texts(cells[name])
+    ]
+    if wrong:
+        return DistractorSpec(tuple((text,) for text in wrong), allow_fewer=True)
+    return DistractorSpec((source.pool,), prompt="options") if source.pool else None
+
+
+def _tags(cells: Mapping[str, Any], prefix: str) -> dict[str, str]:
+    return {name.removeprefix(prefix): str(value) for name, value in cells.items() if name.startswith(prefix)}
+
+
+def _relevance(cells: Mapping[str, Any], columns: TableColumns, where: str) -> tuple[float, ...]:
+    try:
+        return msgspec.convert(cells.get(columns.relevance, ()), tuple[float, ...])
+    except msgspec.ValidationError:
+        raise DataError(f"{where}: relevance must be a list of numbers, one per option, in JSONL") from None
+
+
+def _has_columns(source: _Source) -> bool:
+    """Whether each option has a column."""
+    return len(source.options) > 1 or source.options[:1] in [(letter,) for letter in LETTERS]
+
+
+def _options(cells: Mapping[str, Any], source: _Source, where: str) -> tuple[str, ...]:
+    if not source.options:
+        return ()
+    if _has_columns(source):
+        given = [name for name in source.options if name in cells]
+        if given != list(source.options[: len(given)]):
+            raise DataError(f"{where}: option {given[-1]} is given, but an option before it is empty")
+    options = tuple(row_options(cells, source.options))
+    if not options and listed(cells.get(source.options[0], [])) != []:
+        raise DataError(f"{where}: options must be a list of texts; in a table use columns A, B, ...")
+    return options
+
+
+def _answer(
+    cells: Mapping[str, Any], options: tuple[str, ...], source: _Source, where: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    answer = cells.get(source.columns.answer)
+    if answer is None or answer == "":
+        return (), ()
+    if not options:
+        return (), accepted_texts(answer)
+    if source.answer_is == "any":
+        return (_any(answer, options, cells, source, where),), ()
+    names = source.options if _has_columns(source) else ()
+    place = option_meant(source.answer_is, answer, options, names)
+    if place is None:
+        raise _no_option(answer, options, where)
+    return (place,), ()
+
+
+def _any(answer: Any, options: tuple[str, ...], cells: Mapping[str, Any], source: _Source, where: str) -> int:
+    """The option that an answer means as a letter, a text or, in JSON, a number from 0; DataError for one of two."""
+    if isinstance(answer, int) and not isinstance(answer, bool):
+        return _index(answer, options, cells, source, where)
+    text, has_columns = as_text(answer), _has_columns(source)
+    letter = option_meant("letter", text, options)
+    same = options.index(text) if text in options else None
+    if same is None and text.strip() in options:
+        same = options.index(text.strip())
+    bare = text.strip()
+    if has_columns and len(bare) == 1 and bare in LETTERS[: len(options)]:
+        return LETTERS.index(bare)
+    if same is None:
+        if letter is None:
+            raise _no_option(answer, options, where)
+        return letter
+    if not has_columns and len(bare) == 1 and bare in LETTERS[: len(options)] and same != LETTERS.index(bare):
+        raise DataError(
+            f"{where}: answer {bare!r} is the text of one option and the letter of another; write the index of the "
+            "right one, counted from 0"
+        )
+    return same
+
+
+def _no_option(answer: Any, options: Sequence[str], where: str) -> DataError:
+    return DataError(
+        f"{where}: answer {as_text(answer)!r} is neither one of the letters {LETTERS[0]}-{LETTERS[len(options) - 1]} "
+        "nor the text of an option"
+    )
+
+
+def _index(answer: int, options: tuple[str, ...], cells: Mapping[str, Any], source: _Source, where: str) -> int:
+    """The answer as an index from 0. Raises DataError where none of the options, or another one, is that number."""
+    if not 0 <= answer < len(options):
+        raise DataError(f"{where}: answer {answer} but options are 0-{len(options) - 1}")
+    stated = (
+        [cells[name] for name in source.options if name in cells]
+        if _has_columns(source)
+        else listed(cells[source.options[0]]) or []
+    )
+    numbers = [option if type(option) is int else None for option in stated]
+    if answer in numbers and numbers.index(answer) != answer:
+        raise DataError(
+            f"{where}: answer {answer} is the index of option {options[answer]} and is itself another option; write "
+            f'"{answer}" for the option {answer}, or "{options[answer]}" for the other'
+        )
+    return answer
+
+
+def _is_letter_and_text(row: SourceRow, source: _Source) -> bool:
+    """Whether the answer in a row with a column for each option is the letter of one and the text of another."""
+    if not source.options or not _has_columns(source) or source.answer_is not in ("any", "letter"):
+        return False
+    lettered = {
+        letter: row.cells[name] for letter, name in zip(LETTERS, source.options, strict=False) if name in row.cells
+    }
+    answer = str(row.cells.get(source.columns.answer))
+    return answer in lettered and answer in lettered.values() and lettered[answer] != answer
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def _picture_cells(cells: Mapping[str, Any], columns: Sequence[str]) -> list[Any]:
+    """The pictures of a row, in the order of the columns."""
+    pictures: list[Any] = []
+    for name in columns:
+        cell = cells.get(name)
+        values = listed(cell) if isinstance(cell, list) or (isinstance(cell, str) and cell.startswith("[")) else None
+        pictures += values if values is not None else [] if cell is None or cell == "" else [cell]
+    return pictures
+
+
+def _images(cells: Mapping[str, Any], source: _Source, where: str) -> tuple[bytes | Path | LazyImage, ...]:
+    given = [name for name in source.pictures if cells.get(name)]
+    if len(source.pictures) > 1 and given != list(source.pictures[: len(given)]):
+        raise DataError(f"{where}: {given[-1]} is given, but a picture before it is empty")
+    is_path = source.pictures[:1] == ("image_path",)
+    return tuple(
+        _path(source.folder, str(cell), where)
+        if is_path and place == 0
+        else picture_of(cell, where, source.folder, source.fetched, source.files)
+        for place, cell in enumerate(_picture_cells(cells, source.pictures))
+    )
+
+
+def picture_of(
+    cell: Any,
+    where: str,
+    folder: Path,
+    fetched: FetchedPictures | None = None,
+    files: PictureFinder | None = None,
+) -> bytes | Path | LazyImage:
+    """The picture that a cell holds or names. Raises DataError, naming the place."""
+    if isinstance(cell, (LazyImage, bytes)):
+        return cell
+    if isinstance(cell, dict):
+        cell = cell.get("bytes") or cell.get("path") or cell.get("url")
+    if files is not None and (file := files.find(cell)):
+        return file
+    if not isinstance(cell, str) or not cell:
+        raise DataError(f"{where}: image must be a path or base64 text, or in JSONL a list of them")
+    if cell.startswith(URL):
+        if fetched is None:
+            raise DataError(f"{where}: the image {cell[:60]!r} is an address; say --fetch-pictures to fetch it")
+        return fetched.path(cell, where)
+    if cell.startswith("data:"):
+        return decode_base64(cell.partition(",")[2], where, "a data URL")
+    is_name = len(cell) <= 1024 and not (cell.startswith(ENCODED) and not PICTURE_FILE.fullmatch(cell))
+    if is_name and (file := _path(folder, cell, where)).suffix:
+        return file
+    return decode_base64(cell, where, "a file name")
+
+
+def _path(folder: Path, name: str, where: str) -> Path:
+    if "\0" in name:
+        raise DataError(f"{where}: the image path {name!r} holds a NUL")
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise DataError(
+            f"{where}: the image {name!r} lies outside {folder}; move it there, or name a folder that holds all "
+            "pictures with --images"
+        )
+    return path

@@ -1,0 +1,217 @@
+"""Which column holds what: by the names that people give them, and by what their cells look like."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+
+from msgspec import Struct
+
+from snellen.formats.delimited import LETTERS
+from snellen.recognition.answers import folded_name, split_options
+from snellen.recognition.profiles import ColumnProfile
+
+SEVERAL = ("picture", "options", "distractors", "tag", "caption")
+"""Roles that several columns may have together."""
+CLOSE = 0.15
+"""A difference of scores that decides nothing."""
+PARTLY = 0.5
+"""What a name is worth of which only a part says what the column holds."""
+_ASIDE = frozenset(
+    "type count id ids width height size lang language source time date timestamp confidence score license licence "
+    "category hash md5 sha256 split email typ anzahl zeit datum".split()
+)
+"""Parts of names of columns that are about another column."""
+_BRACKETS = re.compile(r"[(\[（【].*?[)\]）】]|[:：*?]")
+_SERIES = re.compile(r"(.*?)[-_.\s]*(\d{1,2}|(?<![A-Za-z])[A-Za-z]|(?<=[a-zäöüéó])[A-Z])[.)]?")
+
+
+class Doubt(Struct, frozen=True):
+    """What cannot be told from the data: a role and what may have it."""
+
+    role: str
+    choices: tuple[str, ...]
+    why: str
+
+    def line(self) -> str:
+        """The choices with the flag that decides, in one line."""
+        flags = " or ".join(self.flag(choice) for choice in self.choices)
+        return f"{self.why}; say {flags}"
+
+    def flag(self, choice: str) -> str:
+        if self.role == "answer_is":
+            return f"--answer-is {choice}"
+        return " ".join(f"--column {self.role}={name}" for name in choice.split(" + "))
+
+
+Roles = dict[str, tuple[str, ...]]
+"""The columns of each role."""
+
+
+@cache
+def usual_names() -> Mapping[str, tuple[str, ...]]:
+    """The usual names of columns, by what they hold, the surest first."""
+    text = files("snellen.recognition").joinpath("names.toml").read_text("utf-8")
+    return {role: tuple(names) for role, names in tomllib.loads(text).items()}
+
+
+def name_score(role: str, column: str) -> float:
+    """How surely a name says that a column has a role, from 0 to 1."""
+    name = folded_name(_BRACKETS.sub(" ", column).rpartition(".")[2])
+    names = usual_names()[role]
+    if name in names:
+        return 1 - 0.3 * names.index(name) / len(names)
+    parts = set(name.split("_"))
+    if parts & _ASIDE or not parts & {known for known in names if len(known) > 2}:
+        return 0.0
+    return PARTLY
+
+
+def picture_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[tuple[str, ...], Doubt | None]:
+    """The columns of pictures: one, or several that are numbered."""
+    looks = [name for name, profile in profiles.items() if profile.pictures >= 0.5]
+    usual = [name for name in ("image", "image_path") if name in profiles and (profiles[name].pictures or not looks)]
+    if len(usual) == 1:
+        further = [place for place in range(2, 33) if f"image_{place}" in profiles]
+        return (*usual, *(f"image_{place}" for place in range(2, max(further, default=0) + 1))), None
+    for stem, members in series(looks).items():
+        first = [name for name in looks if folded_name(name) == stem and name not in members]
+        if len(first) + len(members) > 1:
+            return (*first, *members), None
+    here = [name for name in looks if not profiles[name].is_url] or looks
+    scores = {name: name_score("picture", name) + 0.3 * profiles[name].is_embedded for name in here}
+    return _best("picture", scores, "hold pictures", together=True)
+
+
+def _best(
+    role: str, scores: Mapping[str, float], what: str, *, together: bool = False
+) -> tuple[tuple[str, ...], Doubt | None]:
+    if not scores:
+        return (), None
+    ranked = sorted(scores, key=lambda name: -scores[name])
+    rivals = [name for name in ranked if scores[ranked[0]] - scores[name] < CLOSE]
+    if len(rivals) == 1:
+        return (ranked[0],), None
+    both = (" + ".join(rivals),) if together else ()
+    named = " and ".join(map(repr, rivals))
+    return (), Doubt(role, (*rivals, *both), f"the columns {named} may all {what}")
+
+
+def series(names: Sequence[str]) -> dict[str, list[str]]:
+    """Columns that are numbered or lettered from the first on, by what their names have in common."""
+    stems: dict[str, dict[str, str]] = {}
+    for name in names:
+        if match := _SERIES.fullmatch(name.strip()):
+            stems.setdefault(folded_name(match[1]), {}).setdefault(match[2].upper(), name)
+    chains: dict[str, list[str]] = {}
+    for stem, members in stems.items():
+        for labels in (
+            [*LETTERS],
+            [str(n) for n in range(1, 40)],
+            [str(n) for n in range(40)],
+            [str(n) for n in range(2, 40)],
+        ):
+            chain = [members[label] for label in labels[: _run(labels, members)]]
+            if len(chain) > len(chains.get(stem, ())) and (len(chain) > 1 or labels[0] == "2"):
+                chains[stem] = chain
+    return chains
+
+
+def _run(labels: Sequence[str], members: Mapping[str, str]) -> int:
+    return next((place for place, label in enumerate(labels) if label not in members), len(labels))
+
+
+def option_columns(profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) -> tuple[tuple[str, ...], Doubt | None]:
+    """The columns of options: one with lists, or one for each option."""
+    free = {name: profile for name, profile in profiles.items() if name not in taken}
+    lettered = {name.strip().upper(): name for name in free if len(name.strip()) == 1}
+    run = tuple(lettered[letter] for letter in LETTERS[: _run(LETTERS, lettered)])
+    letters = max(run, tuple(letter for letter in LETTERS[:10] if letter in free), key=len)
+    if "options" in free and len(letters) > 1:
+        why = "the column 'options' and those of letters may all hold the options"
+        return (), Doubt("options", ("options", " + ".join(letters)), why)
+    if "options" in free:
+        return ("options",), None
+    if len(letters) > 1 or letters in (("A",), ("B",)):
+        return letters, None
+    lists = {
+        name: score
+        for name, profile in free.items()
+        if profile.boxes + profile.messages < 0.5
+        and (score := name_score("options", name))
+        and (profile.lists > 0.5 or _is_split(profile))
+    }
+    if lists:
+        return _best("options", lists, "hold the options")
+    chains = {
+        stem: tuple(chain)
+        for stem, chain in series([name for name, profile in free.items() if profile.is_scalar]).items()
+        if len(chain) > 1 and not name_score("picture", stem) and chain[0][-1] != "2"
+    }
+    named = {stem: chain for stem, chain in chains.items() if name_score("options", stem) or not stem}
+    if len(named or chains) == 1:
+        [chain] = (named or chains).values()
+        return chain, None
+    unnamed = [
+        name
+        for name, profile in free.items()
+        if profile.lists > 0.8 and not profile.boxes and not profile.messages
+        and not any(name_score(role, name) for role in ("answer", "caption", "question", "objects", "relevance"))
+    ]  # fmt: skip
+    return (tuple(unnamed), None) if len(unnamed) == 1 else ((), None)
+
+
+def distractor_columns(profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) -> tuple[str, ...]:
+    """The columns of wrong answers, where the right one has a column of its own."""
+    free = [name for name, profile in profiles.items() if name not in taken and profile.is_scalar]
+    chains = [chain for stem, chain in series(free).items() if name_score("distractors", stem.rstrip("_"))]
+    alone = [name for name in profiles if name not in taken and name_score("distractors", name) > PARTLY]
+    return tuple(sorted(chains, key=len)[-1]) if chains else tuple(alone)
+
+
+def _is_split(profile: ColumnProfile) -> bool:
+    cells = list(profile.texts)[:50]
+    return bool(cells) and all(split_options(cell) for cell in cells)
+
+
+def question_column(
+    profiles: Mapping[str, ColumnProfile], taken: Sequence[str], *, has_options: bool
+) -> tuple[tuple[str, ...], Doubt | None]:
+    """The column of questions, by its name or since its texts end in question marks."""
+    if "question" in profiles:
+        return ("question",), None
+    scores = {}
+    for name, profile in profiles.items():
+        if name in taken or not profile.is_text or profile.pictures >= 0.5:
+            continue
+        named = name_score("question", name)
+        score = named + 0.7 * profile.questions
+        is_plain_text = named < 0.95 and profile.questions < 0.2 and not has_options
+        if score >= 0.5 and not (is_plain_text and name_score("caption", name)):
+            scores[name] = score
+    return _best("question", scores, "be the question")
+
+
+def id_column(profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) -> tuple[str, ...]:
+    """The column of ids: one whose name says so and whose cells all differ; of several any will do."""
+    for known in ("id", "index"):
+        if known in profiles and known not in taken:
+            return (known,)
+    scores = {
+        name: name_score("id", name)
+        for name, profile in profiles.items()
+        if name not in taken and profile.is_scalar and name_score("id", name) > PARTLY
+        and len(profile.texts) >= min(profile.filled, 1000)
+    }  # fmt: skip
+    return (max(scores, key=lambda name: scores[name]),) if scores else ()
+
+
+def one_by_name(role: str, profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) -> tuple[str, ...]:
+    """The column with a role by its whole name."""
+    scores = {
+        name: name_score(role, name) for name in profiles if name not in taken and name_score(role, name) > PARTLY
+    }
+    return (max(scores, key=lambda name: scores[name]),) if scores else ()

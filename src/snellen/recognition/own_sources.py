@@ -1,0 +1,208 @@
+"""What a user gives to be built: a file, a folder, an entry, a dataset of the hub, or rows in memory."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.catalogue import BenchmarkSpec, entries, suite_members
+from snellen.catalogue.loading import LoadedEntry, read_entry_file
+from snellen.errors import DataError
+from snellen.fetching.hub_tables import SCHEME, fetch_hub_table
+from snellen.formats.rows import is_row_file
+from snellen.recognition.columns import Doubt
+from snellen.recognition.entry_files import ENDING, entry_of, recognised_spec
+from snellen.recognition.recognising import Recognition, recognise
+
+Decide = Callable[[Path, Doubt], str]
+"""Chooses where something cannot be told; raises DataError where nobody can be asked."""
+
+
+class TableSettings(Struct, frozen=True):
+    """What a user says of a table besides what is recognised."""
+
+    columns: Mapping[str, Sequence[str]] = {}
+    answer_is: str = ""
+    images: str = ""
+    no_pictures: bool = False
+    hidden_answers: bool = False
+    fetch_pictures: bool = False
+    make_options: bool = False
+    """Whether open questions become multiple choice."""
+
+
+class OwnSource(Struct, frozen=True):
+    """What is built, and from where."""
+
+    spec: BenchmarkSpec
+    folder: Path
+    entry: str = ""
+    """The entry that says so; empty where it was recognised now."""
+    recognition: Recognition | None = None
+
+
+def is_own(target: object) -> bool:
+    """Whether a target is the user's own rather than a name of the catalogue."""
+    if not isinstance(target, (str, Path)):
+        return not isinstance(target, BenchmarkSpec)
+    text, path = str(target), Path(target)
+    if text in entries() or text in suite_members():
+        return False
+    return text.startswith(SCHEME) or path.suffix.lower() == ENDING or is_row_file(path) or path.exists()
+
+
+def refuse_doubt(path: Path, doubt: Doubt) -> str:
+    """Raise DataError that names the choices with the flag that decides."""
+    raise DataError(f"{path}: {doubt.line()}")
+
+
+def own_source(target: str | Path, settings: TableSettings, name: str = "", decide: Decide = refuse_doubt) -> OwnSource:
+    """The entry of a target, or what it is recognised as. Raises DataError."""
+    if str(target).startswith(SCHEME):
+        return _of_hub(str(target), settings, name, decide)
+    path = Path(target)
+    if path.suffix.lower() == ENDING:
+        return _of_entry(read_entry_file(path), path.name, settings, name)
+    written = entry_of(path)
+    if written is not None and settings == TableSettings(make_options=settings.make_options):
+        return _of_entry(written, Path(written.where).name, settings, name)
+    if written is not None:
+        settings = _with_entry(settings, written.spec)
+    recognition = _recognised(path, settings, decide)
+    spec = recognised_spec(recognition, name, written.spec if written else None)
+    return _with_options(OwnSource(spec, recognition.path.parent, recognition=recognition), settings)
+
+
+def _of_entry(entry: LoadedEntry, where: str, settings: TableSettings, name: str) -> OwnSource:
+    if replace(settings, make_options=False) != TableSettings():
+        raise DataError(f"{where} says what each column is; change it there, and leave the flags for columns out")
+    spec = replace(entry.spec, name=name) if name else entry.spec
+    return _with_options(OwnSource(spec, Path(entry.where).parent, where), settings)
+
+
+def _with_entry(settings: TableSettings, spec: BenchmarkSpec) -> TableSettings:
+    """What an entry says, but for what is said now."""
+    params = spec.source.params
+    said = params.get("columns", {})
+    before = {
+        role: [names] if isinstance(names, str) else list(names) for role, names in said.items() if role != "unused"
+    }
+    return replace(
+        settings,
+        columns={**before, **settings.columns},
+        answer_is=settings.answer_is or params.get("answer_is", ""),
+        images=settings.images or params.get("images", ""),
+    )
+
+
+def _recognised(path: Path, settings: TableSettings, decide: Decide) -> Recognition:
+    columns, answer_is = dict(settings.columns), settings.answer_is
+    while True:
+        recognition = recognise(
+            path,
+            columns=columns,
+            answer_is=answer_is,
+            images=_relative(settings.images, path),
+            no_pictures=settings.no_pictures,
+            hidden_answers=settings.hidden_answers,
+            fetch_pictures=settings.fetch_pictures,
+        )
+        if not recognition.doubts:
+            return recognition
+        doubt = recognition.doubts[0]
+        choice = decide(path, doubt)
+        if doubt.role == "answer_is":
+            answer_is = choice
+        else:
+            columns[doubt.role] = choice.split(" + ")
+
+
+def _relative(images: str, path: Path) -> str:
+    """A folder of pictures as it is seen from the table's."""
+    if not images:
+        return ""
+    if not Path(images).is_dir():
+        raise DataError(f"{images}: there is no such folder of pictures (--images)")
+    return os.path.relpath(Path(images).resolve(), path.parent.resolve())
+
+
+def _with_options(source: OwnSource, settings: TableSettings) -> OwnSource:
+    """The source whose open questions become multiple choice, where that is asked for."""
+    spec = source.spec
+    if not settings.make_options:
+        return source
+    columns = spec.source.params.get("columns", {})
+    if spec.source.reader != "table" or columns.get("options") or columns.get("distractors"):
+        raise DataError(
+            f"{spec.title}: --writer, --distractors and --options make options for open questions, and these have "
+            "options of their own; leave them out"
+        )
+    params = {**spec.source.params, "make_options": True}
+    return replace(source, spec=replace(spec, formulation="choice", source=replace(spec.source, params=params)))
+
+
+def _of_hub(target: str, settings: TableSettings, name: str, decide: Decide) -> OwnSource:
+    table = fetch_hub_table(target)
+    written = entry_of(Path(table.place.repo.rpartition("/")[2]))
+    recognition = _recognised(table.folder / table.file, settings, decide)
+    recognition = replace(
+        recognition,
+        path=Path(name or table.place.repo.rpartition("/")[2]),
+        params={**recognition.params, "file": table.file},
+    )
+    spec = recognised_spec(recognition, name, written.spec if written else None)
+    place = replace(table.place, reader=recognition.reader)
+    source = replace(spec.source, embedded=False, places=(place,))
+    return _with_options(
+        OwnSource(replace(spec, title=target, source=source), table.folder, recognition=recognition), settings
+    )
+
+
+# --- rows in memory ---------------------------------------------------------------------------------------------------
+
+
+def write_rows(rows: Any, path: Path) -> None:
+    """Write a list of dicts, a data frame or a `datasets.Dataset` as JSON lines, pictures in base64."""
+    encoder = msgspec.json.Encoder(enc_hook=_encoded)
+    with path.open("wb") as file:
+        for row in _dicts(rows):
+            file.write(encoder.encode(row) + b"\n")
+
+
+def _dicts(rows: Any) -> Iterable[Mapping[str, Any]]:
+    if hasattr(rows, "cast_column") and hasattr(rows, "features"):
+        import datasets
+
+        for name, feature in rows.features.items():
+            if isinstance(feature, datasets.Image):
+                rows = rows.cast_column(name, datasets.Image(decode=False))
+        classes = {n: f for n, f in rows.features.items() if isinstance(f, datasets.ClassLabel)}
+        return ({**row, **{n: f.int2str(row[n]) for n, f in classes.items() if row[n] is not None}} for row in rows)
+    if hasattr(rows, "to_dicts"):
+        return rows.to_dicts()  # type: ignore[no-any-return]
+    if hasattr(rows, "to_dict") and hasattr(rows, "columns"):
+        return rows.to_dict("records")  # type: ignore[no-any-return]
+    if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
+        return rows
+    raise DataError(f"{type(rows).__name__} is no table; give a list of dicts, a data frame or a datasets.Dataset")
+
+
+def _encoded(value: Any) -> Any:
+    """What JSON has no form for: paths, pictures, numbers and arrays of numpy."""
+    if isinstance(value, os.PathLike):
+        return str(value)
+    if hasattr(value, "save") and hasattr(value, "mode"):
+        content = io.BytesIO()
+        value.save(content, "PNG")
+        return content.getvalue()
+    for method in ("tolist", "item", "isoformat"):
+        if hasattr(value, method):
+            return getattr(value, method)()
+    raise DataError(f"a cell holds {type(value).__name__}, which is no text, number, list or picture")

@@ -1,0 +1,161 @@
+"""What the cells of each column look like, counted over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from snellen.drafts import LazyImage
+from snellen.formats.picture_names import PICTURE_FILE
+from snellen.formats.rows import SourceRow, listed
+
+LOOKED_AT = 2000
+"""Rows that are looked at for what a column holds. Ids and answers are looked at in all rows."""
+MANY = 1000
+"""Different texts of a column that are kept."""
+ENCODED = ("data:image/", "iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
+"""How data URLs and the base64 of PNG, JPEG, GIF and WebP begin."""
+URL = ("http://", "https://")
+QUESTION_MARKS = ("?", "？", "؟")
+
+
+class ColumnProfile:
+    """Counts of one column. Shares are of its filled cells."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.filled = self._files = self._names = self._urls = self._embedded = 0
+        self._questions = self._words = self._lists = self._texts = self._messages = self._boxes = 0
+        self.texts: dict[str, int] = {}
+        self.first: Any = None
+
+    def add(self, cell: Any) -> None:
+        self.filled += 1
+        self.first = cell if self.first is None else self.first
+        kinds = {picture_kind(value) for value in cell} if isinstance(cell, list) and cell else {picture_kind(cell)}
+        [kind] = kinds if len(kinds) == 1 else [""]
+        self._names += kind == "name"
+        self._urls += kind == "url"
+        self._embedded += kind == "embedded"
+        if kind == "name" and isinstance(cell, list) and len(self.texts) < MANY:
+            self.texts |= {value: 1 for value in cell if isinstance(value, str)}
+        values = listed(cell)
+        self._lists += values is not None
+        if isinstance(cell, list) and cell and isinstance(cell[0], dict):
+            self._messages += not {"from", "role"}.isdisjoint(cell[0])
+            self._boxes += not {"bbox", "box", "label", "name", "category", "category_id"}.isdisjoint(cell[0])
+        if isinstance(cell, str) and kind != "embedded":
+            self._texts += 1
+            text = cell.strip()
+            self._questions += text.endswith(QUESTION_MARKS) or "<image>" in text
+            self._words += len(text.split())
+            if len(self.texts) < MANY:
+                self.texts[text] = self.texts.get(text, 0) + 1
+        elif isinstance(cell, (int, float)) and len(self.texts) < MANY:
+            self.texts[str(cell)] = self.texts.get(str(cell), 0) + 1
+
+    def _share(self, count: int) -> float:
+        return count / self.filled if self.filled else 0.0
+
+    @property
+    def pictures(self) -> float:
+        """The share of cells that are pictures, names of picture files or addresses of pictures."""
+        return self._share(self._names + self._urls + self._embedded)
+
+    @property
+    def is_embedded(self) -> bool:
+        return self._share(self._embedded) > 0.5
+
+    @property
+    def is_url(self) -> bool:
+        return self._share(self._urls) > 0.5
+
+    @property
+    def questions(self) -> float:
+        return self._share(self._questions)
+
+    @property
+    def words(self) -> float:
+        return self._words / self._texts if self._texts else 0.0
+
+    @property
+    def lists(self) -> float:
+        return self._share(self._lists)
+
+    @property
+    def messages(self) -> float:
+        return self._share(self._messages)
+
+    @property
+    def boxes(self) -> float:
+        return self._share(self._boxes)
+
+    @property
+    def is_text(self) -> bool:
+        return self._share(self._texts) > 0.5
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether cells are texts or numbers, not pictures, lists or objects."""
+        return bool(self.texts) and self.pictures < 0.5
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the column has few values, each of several rows: it may be a tag."""
+        return self.is_scalar and self.words <= 4 and 1 < len(self.texts) <= min(50, max(self.filled // 2, 2))
+
+
+@lru_cache(maxsize=4096)
+def _kind_of_text(text: str) -> str:
+    if text.startswith(ENCODED):
+        return "embedded"
+    if PICTURE_FILE.fullmatch(text):
+        return "url" if text.startswith(URL) else "name"
+    return ""
+
+
+def picture_kind(cell: Any) -> str:
+    """`embedded`, `name` or `url` for a cell that is a picture or says where one is; else empty."""
+    if isinstance(cell, (LazyImage, bytes)):
+        return "embedded"
+    if isinstance(cell, dict):
+        content = cell.get("bytes")
+        return "embedded" if content else picture_kind(cell.get("path") or cell.get("url") or "")
+    if not isinstance(cell, str):
+        return ""
+    return "embedded" if len(cell) > 1000 and cell.startswith(ENCODED) else _kind_of_text(cell[:600].strip())
+
+
+def profiles_of(rows: Iterable[SourceRow]) -> dict[str, ColumnProfile]:
+    """The profile of each column, in the order in which they come."""
+    profiles: dict[str, ColumnProfile] = {}
+    for row in islice(rows, LOOKED_AT):
+        for name, cell in row.cells.items():
+            if cell is None or cell == "":
+                continue
+            if name not in profiles:
+                profiles[name] = ColumnProfile(name)
+            profiles[name].add(cell)
+    return profiles
+
+
+def picture_folder(path: Path, names: list[str]) -> tuple[str, float]:
+    """The folder, relative to a file's own, in which most of the pictures of these names are, and the share of them.
+
+    It is the file's own, or else one that lies there.
+    """
+    home = path.parent
+    candidates = [home, *sorted(folder for folder in home.iterdir() if folder.is_dir())] if home.is_dir() else [home]
+    counts = {folder: sum(_is_there(folder, name) for name in names) for folder in candidates}
+    best = max(counts, key=lambda folder: counts[folder])
+    return "" if best == home else best.name, counts[best] / max(len(names), 1)
+
+
+def _is_there(folder: Path, name: str) -> bool:
+    try:
+        return (folder / name).exists()
+    except (OSError, ValueError):
+        return False

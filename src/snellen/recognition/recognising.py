@@ -1,0 +1,264 @@
+"""What a file or folder is: questions, conversations or annotations, and with which reader it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from snellen.errors import DataError
+from snellen.formats.json_files import read_json_value
+from snellen.formats.picture_names import PICTURE_FILE, PictureFinder
+from snellen.formats.rows import SUFFIXES, is_row_file, text_encoding
+from snellen.recognition.answers import FORM_WORDS
+from snellen.recognition.columns import Doubt, Roles
+from snellen.recognition.profiles import picture_folder
+from snellen.recognition.tables import TableRoles, table_roles
+
+Kind = Literal["questions", "conversations", "annotations"]
+NAMES_LOOKED_UP = 200
+"""Names of pictures that are looked for."""
+
+
+class Recognition(Struct, frozen=True, kw_only=True):
+    """What something is, with the reader and the parameters by which it is built."""
+
+    path: Path
+    kind: Kind
+    form: str
+    """What it is in words: multiple choice, open questions, class folders."""
+    reader: str
+    params: dict[str, Any]
+    rows: int = 0
+    taken: tuple[tuple[str, str], ...] = ()
+    """Each role with the columns, in words."""
+    unused: tuple[str, ...] = ()
+    may_be_tags: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    """All columns, to see later whether they have changed."""
+    doubts: tuple[Doubt, ...] = ()
+
+    def lines(self) -> list[str]:
+        """What is taken for what, in a few lines."""
+        count = f"{self.rows:,} {'row' if self.rows == 1 else 'rows'}, read as " if self.rows else ""
+        parts = [f"{role}  {words}" for role, words in self.taken]
+        if self.unused:
+            parts.append("not used  " + ", ".join(f"`{name}`" for name in self.unused))
+        lines = [f"{self.path.name}: {count}{self.form}"]
+        pairs = (parts[place : place + 2] for place in range(0, len(parts), 2))
+        lines += ["  " + "   ".join(part.ljust(46) for part in pair).rstrip() for pair in pairs]
+        if self.may_be_tags:
+            lines.append(f"  tags for slices: {' '.join(f'--column tag={name}' for name in self.may_be_tags)}")
+        return lines
+
+
+def recognise(
+    target: str | Path,
+    *,
+    columns: Mapping[str, Sequence[str]] | None = None,
+    answer_is: str = "",
+    images: str = "",
+    no_pictures: bool = False,
+    hidden_answers: bool = False,
+    fetch_pictures: bool = False,
+) -> Recognition:
+    """What a file or folder is, by names and content. `columns` are those whose role is known: `{"answer": ["gold"]}`.
+
+    What cannot be told is among its `doubts`. Raises DataError for what is nothing that can be built, and for questions
+    without pictures or answers unless that is said to be meant.
+    """
+    path = Path(target)
+    if path.is_dir() and not is_row_file(path):
+        return _of_folder(path, columns, answer_is, images)
+    if path.suffix.lower() == ".json" and (coco := _coco(path, images)):
+        return coco
+    encoding = text_encoding(path)
+    roles = table_roles(path, columns, answer_is, encoding)
+    if not roles.profiles and roles.faults:
+        raise DataError(roles.faults[0])
+    if not roles.profiles:
+        raise DataError(f"{path}: it has no rows; a table has a header and a row for each question or picture")
+    if not roles.kind:
+        raise DataError(
+            f"{path}: no column is recognised as questions or annotations; there are {_quoted(list(roles.profiles))}; "
+            "name one with --column question=... (or label=..., caption=..., objects=...)"
+        )
+    if roles.faults:
+        raise DataError(roles.faults[0])
+    if roles.doubts:
+        return _recognition(path, roles, {})
+    settings: dict[str, Any] = {"no_pictures": no_pictures, "hidden_answers": hidden_answers}
+    settings |= {"fetch_pictures": fetch_pictures}
+    settings |= {"encoding": encoding, **_pictures(path, roles, images, settings)}
+    if roles.kind == "questions" and "question" not in roles.roles:
+        raise DataError(f"{path}: no column is recognised as the question; name it with --column question=...")
+    if roles.kind == "questions" and "answer" not in roles.roles and not hidden_answers:
+        raise DataError(f"{path}: no column holds answers; name it with --column answer=..., or say --hidden-answers")
+    return _recognition(path, roles, {name: value for name, value in settings.items() if value})
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _pictures(path: Path, roles: TableRoles, images: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the pictures are: their folder, and whether they are found by name alone. Raises DataError where there are
+    none, or they would have to be fetched."""
+    columns = roles.roles.get("picture", ())
+    if not columns:
+        if settings["no_pictures"] and roles.kind == "questions":
+            return {"images": images}
+        raise DataError(
+            f"{path}: no column holds pictures; name it with --column picture=NAME, or say --no-pictures if it is meant"
+        )
+    profiles = [roles.profiles[name] for name in columns]
+    if any(profile.is_url for profile in profiles) and not settings["fetch_pictures"]:
+        raise DataError(
+            f"{path}: the pictures in {_quoted(columns)} are addresses, and nothing is fetched unless you say "
+            "--fetch-pictures"
+        )
+    texts = (text for profile in profiles if not profile.is_embedded for text in profile.texts)
+    names = [text for text in texts if "://" not in text][:NAMES_LOOKED_UP]
+    if not names or settings["fetch_pictures"] or (not any(map(PICTURE_FILE.fullmatch, names)) and images):
+        return {"images": images}
+    folder, share = (images, 1.0) if images else picture_folder(path, names)
+    if share < 1 and (by_name := PictureFinder(path.parent).share(names)) > share:
+        return {"find_pictures": True} if by_name else {}
+    if not share:
+        raise DataError(
+            f"{path}: none of the pictures in {_quoted(columns)} is there ({', '.join(names[:3])} ...); name their "
+            "folder with --images"
+        )
+    return {"images": folder}
+
+
+def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Recognition:
+    """The entry's parameters for a table."""
+    readers = {"questions": "table", "conversations": "conversations", "annotations": "annotations"}
+    params: dict[str, Any] = {"file": path.name, **settings, "columns": column_params(roles.roles)}
+    if roles.kind == "annotations":
+        params = {"form": "rows", "file": path.name, "columns": params["columns"]}
+        params |= {"pictures": settings["images"]} if settings.get("images") else {}
+        params |= {name: settings[name] for name in ("encoding", "find_pictures") if name in settings}
+    elif roles.unused:
+        params["columns"]["unused"] = list(roles.unused)
+    if roles.kind == "questions" and roles.answer_is != "any":
+        params["answer_is"] = roles.answer_is
+    is_choice = not roles.roles.keys().isdisjoint({"options", "distractors"})
+    forms = {"conversations": "conversations", "annotations": "annotations"}
+    form = forms.get(roles.kind, "multiple choice" if is_choice else "open questions")
+    return Recognition(
+        path=path,
+        kind=roles.kind,  # type: ignore[arg-type]
+        form=form,
+        reader=readers[roles.kind],
+        params=params,
+        rows=roles.rows,
+        taken=(
+            *((role, _words(role, names, roles)) for role, names in roles.roles.items()),
+            *((("encoding", settings["encoding"]),) if settings.get("encoding") else ()),
+        ),
+        unused=roles.unused,
+        may_be_tags=tuple(name for name in roles.unused if roles.profiles[name].is_repeated),
+        columns=tuple(roles.profiles),
+        doubts=roles.doubts,
+    )
+
+
+def column_params(roles: Roles) -> dict[str, Any]:
+    """Roles as an entry's table: one column, or a list of several."""
+    return {role: list(names) if len(names) > 1 or role == "tag" else names[0] for role, names in roles.items()}
+
+
+def _words(role: str, names: Sequence[str], roles: TableRoles) -> str:
+    text = f"`{names[0]}`" if len(names) == 1 else f"`{names[0]}`-`{names[-1]}`"
+    if role == "answer" and "options" in roles.roles:
+        return f"{text} ({FORM_WORDS[roles.answer_is]})"
+    if role == "picture":
+        profile = roles.profiles[names[0]]
+        return f"{text} ({'in the file' if profile.is_embedded else 'addresses' if profile.is_url else 'file names'})"
+    return text
+
+
+# --- annotations in forms of their own --------------------------------------------------------------------------------
+
+
+def _coco(path: Path, images: str) -> Recognition | None:
+    """A JSON file with images and annotations; None where it is something else."""
+    content = read_json_value(path)
+    if not isinstance(content, dict) or not {"images", "annotations"} <= content.keys():
+        return None
+    names = [str(image.get("file_name") or image.get("coco_url", "")).rpartition("/")[2] for image in content["images"]]
+    folder, share = (images, 1.0) if images else picture_folder(path, names[:NAMES_LOOKED_UP])
+    if not share:
+        raise DataError(
+            f"{path}: none of its pictures is there ({', '.join(names[:3])} ...); name their folder with --images"
+        )
+    is_captions = any("caption" in annotation for annotation in content["annotations"][:1])
+    what = "captions" if is_captions else "objects"
+    return Recognition(
+        path=path,
+        kind="annotations",
+        form=f"{what} of {len(names):,} pictures in COCO's form",
+        reader="annotations",
+        params={"form": "coco", "file": path.name, "pictures": folder},
+        taken=(("pictures", f"{folder or '.'}/"), (what, f"{len(content['annotations']):,}")),
+    )
+
+
+def _of_folder(path: Path, columns: Mapping[str, Sequence[str]] | None, answer_is: str, images: str) -> Recognition:
+    """A folder of pictures by class, or the one table in a folder."""
+    tables = [file for file in sorted(path.iterdir()) if is_row_file(file) and not file.name.startswith(".")]
+    if len({table.suffix for table in tables}) == 1 and tables[0].suffix == ".parquet":
+        tables = [path / "*.parquet"]
+    recognised = [table for table in tables if len(tables) == 1 or _is_recognised(table)]
+    if len(recognised) == 1:
+        return recognise(recognised[0], columns=columns, answer_is=answer_is, images=images)
+    inner = [
+        folder
+        for folder in _folders(path)
+        if not folder.name.startswith(".") and any(map(is_row_file, folder.iterdir()))
+    ]
+    if not tables and len(inner) == 1:
+        return _of_folder(inner[0], columns, answer_is, images)
+    if tables:
+        raise DataError(
+            f"{path}: there are {len(tables)} tables in it ({_quoted([t.name for t in tables[:4]])}); name one"
+        )
+    folders = {folder: _picture_count(folder) for folder in sorted(path.iterdir()) if folder.is_dir()}
+    classes = {folder.name: count for folder, count in folders.items() if count}
+    if len(classes) < 2:
+        splits = [folder.name for folder in folders if sum(map(_picture_count, _folders(folder))) > 0]
+        if splits:
+            raise DataError(f"{path}: it holds {_quoted(splits)} with folders by class; name one: {path / splits[0]}")
+        raise DataError(
+            f"{path}: neither a table ({', '.join(SUFFIXES)}) nor folders of pictures, one for each class, are in it"
+        )
+    total = sum(classes.values())
+    return Recognition(
+        path=path,
+        kind="annotations",
+        form=f"{total:,} pictures in {len(classes):,} folders by class",
+        reader="annotations",
+        params={"form": "class-folders", "pictures": path.name},
+        taken=(("label", f"names of folders: {', '.join(list(classes)[:4])}{' ...' * (len(classes) > 4)}"),),
+    )
+
+
+def _is_recognised(path: Path) -> bool:
+    """Whether a file is a table of questions or annotations, or may be one."""
+    try:
+        recognise(path)
+    except DataError:
+        return False
+    return True
+
+
+def _folders(path: Path) -> list[Path]:
+    return [folder for folder in path.iterdir() if folder.is_dir()]
+
+
+def _picture_count(folder: Path) -> int:
+    return sum(1 for file in folder.iterdir() if file.is_file() and PICTURE_FILE.fullmatch(file.name))

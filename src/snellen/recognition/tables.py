@@ -1,0 +1,346 @@
+"""What the columns of a table are: questions that it asks, or annotations of pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from snellen import registry
+from snellen.errors import DataError
+from snellen.formats.delimited import LETTERS, unknown_columns
+from snellen.formats.picture_names import PictureFinder
+from snellen.formats.rows import SourceRow, listed, read_rows
+from snellen.recognition.answers import AnswerColumn, AnswerForm, as_text, split_options
+from snellen.recognition.columns import (
+    SEVERAL,
+    Doubt,
+    Roles,
+    distractor_columns,
+    id_column,
+    name_score,
+    one_by_name,
+    option_columns,
+    picture_columns,
+    question_column,
+)
+from snellen.recognition.profiles import ColumnProfile, profiles_of
+
+Rows = Callable[[], Iterable[SourceRow]]
+"""Reads a table from its beginning each time it is called."""
+TAG, ANSWER_TAG = "tag_", "answer_tag_"
+ROLES = ("picture", "question", "options", "distractors", "answer", "id", "context", "group", "relevance", "tag")
+"""What a column of a table of questions may be."""
+OF_ANNOTATIONS = ("label", "caption", "objects")
+FITTING = 0.5
+"""The share of rows whose answer must name an option before a column counts as the answers."""
+
+
+class TableRoles(Struct, frozen=True):
+    """What is taken for what in a table."""
+
+    kind: str
+    """`questions`, `conversations` or `annotations`; empty where the table is none of these."""
+    roles: Roles
+    answer_is: AnswerForm = "any"
+    doubts: tuple[Doubt, ...] = ()
+    faults: tuple[str, ...] = ()
+    """What else is wrong with the columns."""
+    rows: int = 0
+    profiles: dict[str, ColumnProfile] = field(default_factory=dict)
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Columns that are taken for nothing."""
+        used = {name for names in self.roles.values() for name in names}
+        return tuple(name for name in self.profiles if name not in used and not is_tag(name))
+
+
+def is_tag(name: str) -> bool:
+    return name.startswith((TAG, ANSWER_TAG))
+
+
+def row_options(cells: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
+    """The options of a row: of a column with lists, or of one column each up to the first empty one."""
+    if len(columns) != 1 or columns[0] in LETTERS:
+        return [as_text(cells[name]) for name in takewhile(lambda name: name in cells, columns)]
+    cell = cells.get(columns[0])
+    values = listed(cell)
+    if values is None and isinstance(cell, str):
+        values = split_options(cell)
+    return [as_text(_text_of(value)) for value in values or ()]
+
+
+def _text_of(value: Any) -> Any:
+    """An option, or an accepted answer, that stands in an object."""
+    if isinstance(value, dict):
+        return next((value[name] for name in ("text", "answer", "option", "value", "label") if name in value), value)
+    return value
+
+
+def accepted_texts(cell: Any) -> tuple[str, ...]:
+    """The answers that a cell of an open question accepts: one, or those of a list."""
+    values = listed(cell) if not isinstance(cell, str) or cell.strip().startswith("[") else None
+    return (as_text(cell),) if values is None else tuple(as_text(_text_of(value)) for value in values)
+
+
+def table_roles(
+    path: Path, given: Mapping[str, Sequence[str]] | None = None, answer_is: str = "", encoding: str = ""
+) -> TableRoles:
+    """What the columns of a table are; `given` ones are what they are said to be. Raises DataError for a file that
+    cannot be read, and for a given column that it lacks."""
+    given = given or {}
+    rows = partial(read_rows, path, encoding)
+    profiles = profiles_of(rows())
+    for role, names in given.items():
+        if role not in (*ROLES, *OF_ANNOTATIONS):
+            raise registry.unknown("role of a column", role, (*ROLES, *OF_ANNOTATIONS))
+        for name in (name for name in names if name not in profiles):
+            raise DataError(f"{path}: {registry.unknown('column', name, profiles)}")
+        if len(names) > 1 and role not in SEVERAL:
+            raise DataError(f"{path}: --column {role} is given {len(names)} times; one column has it")
+    if not profiles:
+        return TableRoles("", {}, faults=tuple(row.fault for row in rows() if row.fault)[:1])
+    messages = [name for name, profile in profiles.items() if profile.messages > 0.5]
+    if messages and "question" not in profiles and "question" not in given:
+        return _conversations(rows, profiles, messages, given)
+    return _Assignment(path, rows, profiles, given, answer_is).roles()
+
+
+def _conversations(
+    read: Rows, profiles: dict[str, ColumnProfile], messages: Sequence[str], given: Mapping[str, Sequence[str]]
+) -> TableRoles:
+    pictures, doubt = picture_columns({name: profile for name, profile in profiles.items() if name not in messages})
+    roles: Roles = {"messages": (messages[0],), "picture": tuple(given.get("picture", pictures))}
+    roles["id"] = tuple(given.get("id", ())) or id_column(profiles, ())
+    doubts = (doubt,) if doubt and "picture" not in given else ()
+    rows = sum(1 for _ in read())
+    return TableRoles("conversations", _filled(roles), doubts=doubts, rows=rows, profiles=profiles)
+
+
+def _filled(roles: Roles) -> Roles:
+    """The roles that have columns, in the order in which they are said."""
+    order = ("messages", *ROLES, *OF_ANNOTATIONS)
+    return {role: roles[role] for role in sorted(roles, key=order.index) if roles[role]}
+
+
+class _Assignment:
+    """Gives columns their roles, one role after the other."""
+
+    def __init__(
+        self,
+        path: Path,
+        rows: Rows,
+        profiles: dict[str, ColumnProfile],
+        given: Mapping[str, Sequence[str]],
+        answer_is: str,
+    ) -> None:
+        self._path, self._rows, self._profiles, self._given = path, rows, profiles, given
+        self._answer_is = answer_is
+        self._roles: Roles = {role: tuple(names) for role, names in given.items()}
+        self._doubts: list[Doubt] = []
+        self._faults: list[str] = []
+
+    @property
+    def _taken(self) -> list[str]:
+        return [name for names in self._roles.values() for name in names]
+
+    def _settle(self, role: str, found: tuple[tuple[str, ...], Doubt | None]) -> None:
+        if role in self._given:
+            return
+        names, doubt = found
+        self._roles[role] = names
+        self._doubts += [doubt] if doubt else []
+
+    def roles(self) -> TableRoles:
+        profiles, free = self._profiles, {n: p for n, p in self._profiles.items() if not is_tag(n)}
+        self._settle("picture", self._pictures({n: p for n, p in free.items() if n not in self._taken}))
+        if "options" not in self._given:
+            self._settle("distractors", (distractor_columns(free, self._taken), None))
+        has_own_options = bool(self._roles.get("distractors"))
+        self._settle("options", ((), None) if has_own_options else option_columns(free, self._taken))
+        self._settle("question", question_column(free, self._taken, has_options=bool(self._roles["options"])))
+        asks = self._roles["question"] or self._roles["options"] or any(d.role == "question" for d in self._doubts)
+        if not asks or self._given.keys() & set(OF_ANNOTATIONS):
+            return self._annotations(free)
+        self._settle("id", (id_column(free, self._taken), None))
+        for role in ("context", "group", "relevance"):
+            self._settle(role, (one_by_name(role, free, self._taken), None))
+        rows, form = self._answers(free)
+        roles = _filled(self._roles)
+        self._check_names([name for name in free if name not in self._taken])
+        repeated = [name for names in roles.values() for name in names if f"{name} (2)" in free]
+        self._faults += [f"{self._path}: the column {name!r} appears twice; rename one of them" for name in repeated]
+        return TableRoles("questions", roles, form, tuple(self._doubts), tuple(self._faults), rows, profiles)
+
+    def _pictures(self, free: Mapping[str, ColumnProfile]) -> tuple[tuple[str, ...], Doubt | None]:
+        """The columns of pictures: by what cells look like, or else since they name files that are there."""
+        names, doubt = picture_columns(free)
+        likely = doubt.choices if doubt else names
+        if any(name in free and not free[name].is_url for name in likely):
+            return names, doubt
+        files = PictureFinder(self._path.parent)
+        named = {name: profile for name, profile in free.items() if name_score("picture", name) and profile.is_scalar}
+        cells = {name: list(profile.texts)[:100] for name, profile in named.items()}
+        there = {
+            name: name_score("picture", name) + files.share(texts)
+            for name, texts in cells.items()
+            if len(texts) > 1 and files.share(texts) > FITTING
+        }
+        return ((max(there, key=lambda name: there[name]),), None) if there else (names, doubt)
+
+    def _check_names(self, left: Sequence[str]) -> None:
+        """Note a column that is nearly called what nothing is."""
+        usual = {"context": ("context", "hint"), "group": ("group",), "answer": ("answer",), "picture": ("image",)}
+        wanted = [name for role, names in usual.items() if not self._roles.get(role) for name in names]
+        try:
+            unknown_columns([name for name in left if name not in usual], wanted, str(self._path))
+        except DataError as error:
+            self._faults.append(str(error))
+
+    # --- answers ---
+
+    def _answers(self, free: Mapping[str, ColumnProfile]) -> tuple[int, AnswerForm]:
+        """How many rows there are, and how their answers name options; the role is given on the way."""
+        options = self._roles["options"]
+        candidates = self._given.get("answer") or [
+            name
+            for name, profile in free.items()
+            if name not in self._taken and profile.pictures < 0.5 and not profile.boxes
+        ]
+        columns = {name: AnswerColumn(name) for name in candidates}
+        rows = 0
+        for row in self._rows():
+            rows += 1
+            if options:
+                texts = row_options(row.cells, options)
+                for name, column in columns.items():
+                    column.add(row.where, row.cells.get(name), texts, options if len(options) > 1 else ())
+        is_unnamed = len(options) == 1 and not name_score("options", options[0]) and "options" not in self._given
+        if is_unnamed and all(column.fit < FITTING for column in columns.values()):  # a list of something else
+            self._roles["options"] = ()
+            return self._answers(free)
+        if not options:
+            self._settle("answer", self._open_answer(free, candidates))
+            self._check_open([free[name] for name in self._roles["answer"]])
+            return rows, "any"
+        self._settle("answer", self._fitting_answer(columns))
+        chosen = self._roles["answer"]
+        return rows, self._form(columns[chosen[0]]) if chosen else "any"
+
+    def _fitting_answer(self, columns: Mapping[str, AnswerColumn]) -> tuple[tuple[str, ...], Doubt | None]:
+        """The column whose cells name options of their rows."""
+        if "answer" in columns:
+            return ("answer",), None
+        named = {name: name_score("answer", name) for name in columns}
+        fitting = {
+            name: column
+            for name, column in columns.items()
+            if (column.fit if named[name] else column.fit_in_words * (column.rows > 1)) > FITTING
+        }
+        best = {name: column for name, column in fitting.items() if named[name]} or fitting
+        numbers = tuple(name for name, column in columns.items() if column.rows > 1 and column.fit == 1)
+        if not best and numbers and not any(score > PARTLY_NAMED for score in named.values()):
+            return (), Doubt("answer", numbers, "no column is called like answers")
+        if not best:
+            said = sorted((name for name in columns if named[name] > PARTLY_NAMED), key=lambda name: -named[name])
+            return tuple(said[:1]), None
+        ranked = sorted(best, key=lambda name: (-named[name], name))
+        first = best[ranked[0]]
+        rivals = [name for name in ranked[1:] if not _agree(first, best[name])]
+        if rivals:
+            several = " and ".join(map(repr, (ranked[0], *rivals)))
+            return (), Doubt("answer", (ranked[0], *rivals), f"the columns {several} may all be the answer")
+        return (ranked[0],), None
+
+    def _form(self, column: AnswerColumn) -> AnswerForm:
+        if self._answer_is:
+            return self._answer_is  # type: ignore[return-value]
+        if column.rows and column.fit < FITTING and column.example:
+            where, answer, options = column.example
+            self._faults.append(
+                f"{where}: the answers in {column.name!r} name no option: {as_text(answer)[:40]!r} beside "
+                f"{', '.join(repr(option[:20]) for option in options[:4])}; say --column answer=NAME for another column"
+            )
+            return "any"
+        first, *rivals = column.forms()
+        if rivals:
+            why = f"the answers in {column.name!r} name an option both as {' and as '.join((first, *rivals))}"
+            self._doubts.append(Doubt("answer_is", (first, *rivals), why))
+        return first
+
+    def _open_answer(
+        self, free: Mapping[str, ColumnProfile], candidates: Sequence[str]
+    ) -> tuple[tuple[str, ...], Doubt | None]:
+        """The column of accepted texts, by its name."""
+        if "answer" in candidates:
+            return ("answer",), None
+        scores = {name: score for name in candidates if (score := name_score("answer", name))}
+        whole = {name: score for name, score in scores.items() if score > PARTLY_NAMED}
+        if len(whole or scores) > 1:
+            names = sorted(whole or scores, key=lambda name: -scores[name])
+            first, *others = names
+            rivals = [name for name in others if free[name].texts != free[first].texts]
+            if rivals:
+                several = " and ".join(map(repr, (first, *rivals)))
+                return (), Doubt("answer", (first, *rivals), f"the columns {several} may all be the answer")
+            return (first,), None
+        if scores:
+            return tuple(whole or scores), None
+        likely = [name for name in candidates if free[name].is_scalar and not free[name].is_repeated]
+        if likely:
+            why = "no column is called like answers"
+            return (), Doubt("answer", tuple(likely), why)
+        return (), None
+
+    def _check_open(self, columns: Sequence[ColumnProfile]) -> None:
+        """Note answers that are letters, as if there were options."""
+        for texts in (profile.texts for profile in columns):
+            if len(texts) > 1 and all(len(text) == 1 and text.upper() in LETTERS[:8] for text in texts):
+                self._faults.append(
+                    f"{self._path}: the answers in {columns[0].name!r} are letters, and no column holds options; say "
+                    "--column options=NAME, once for each column"
+                )
+
+    # --- annotations ---
+
+    def _annotations(self, free: Mapping[str, ColumnProfile]) -> TableRoles:
+        for role in ("options", "question"):
+            self._roles.pop(role, None)
+        self._doubts = [doubt for doubt in self._doubts if doubt.role == "picture"]
+        taken = self._taken
+        left = {name: profile for name, profile in free.items() if name not in taken}
+        tests: dict[str, Callable[[ColumnProfile], bool]] = {
+            "objects": lambda profile: profile.boxes > 0.5,
+            "label": lambda profile: profile.is_scalar and profile.words <= 4,
+            "caption": lambda profile: profile.is_text or profile.lists > 0.5,
+        }
+        for role, fits in tests.items():
+            scores = {n: score for n, p in left.items() if fits(p) and (score := name_score(role, n)) > PARTLY_NAMED}
+            if scores and role not in self._given:
+                self._roles[role] = (max(scores, key=lambda name: scores[name]),)
+                left.pop(self._roles[role][0])
+        further = [name for name in left if name_score("caption", name) and left[name].words > 2]  # caption_2 ...
+        self._roles["caption"] = (*self._roles.get("caption", ()), *further)
+        self._roles["id"] = id_column(left, ())
+        rows = sum(1 for _ in self._rows())
+        roles = _filled(self._roles)
+        kind = "annotations" if roles.keys() & set(OF_ANNOTATIONS) else ""
+        return TableRoles(kind, roles, doubts=tuple(self._doubts), rows=rows, profiles=self._profiles)
+
+
+PARTLY_NAMED = 0.5
+"""The score of a name of which only a part fits."""
+
+
+def _agree(first: AnswerColumn, second: AnswerColumn) -> bool:
+    """Whether two columns name the same options, each in its own form."""
+    return any(first.meant[one] == second.meant[other] for one in _forms(first) for other in _forms(second))
+
+
+def _forms(column: AnswerColumn) -> list[str]:
+    return [form for form in column.forms() if form in column.meant]

@@ -1,0 +1,394 @@
+"""What a file is and which column is what: real files of each form, odd names, and what is asked or refused."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+import openpyxl
+import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from openpyxl.drawing.image import Image as SheetImage
+from PIL import Image
+
+import small
+import snellen as sn
+from place_servers import FileServer, HubServer, Repo
+from snellen.api import build_table
+from snellen.benchmark import Benchmark
+from snellen.building.recipe import Recipe
+from snellen.cli.preview import picture_code, terminal_of
+from snellen.errors import DataError
+from snellen.recognition import recognise
+from snellen.scoring.answers import open_answers
+from test_fetching import point_at
+
+COLOURS = ("red", "blue", "green", "yellow")
+COUNT = 8
+
+
+def picture(number: int) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (8 + number, 6), COLOURS[number % 4]).save(file, "PNG")
+    return file.getvalue()
+
+
+def right(number: int) -> str:
+    return COLOURS[number % 4]
+
+
+def options(number: int) -> list[str]:
+    """Three options; the right one is nowhere always."""
+    listed = [COLOURS[(number + step) % 4] for step in range(3)]
+    return listed[number % 3 :] + listed[: number % 3]
+
+
+def place(number: int) -> int:
+    return options(number).index(right(number))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    Path("files").mkdir()
+    for number in range(COUNT):
+        Path(f"files/p{number}.png").write_bytes(picture(number))
+    yield tmp_path
+
+
+def rows(**cells: Any) -> list[dict[str, Any]]:
+    """Rows whose cells are functions of a number, or the same in each row."""
+    return [{name: cell(n) if callable(cell) else cell for name, cell in cells.items()} for n in range(COUNT)]
+
+
+def name(number: int) -> str:
+    return f"p{number}.png"
+
+
+def question(number: int) -> str:
+    return f"Which colour has picture {number}?"
+
+
+def save(table: list[dict[str, Any]], path: str, delimiter: str = ",", encoding: str = "utf-8") -> Path:
+    with Path(path).open("w", newline="", encoding=encoding) as file:
+        writer = csv.DictWriter(file, list(table[0]), delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(table)
+    return Path(path)
+
+
+def check_right(built: Benchmark, count: int = COUNT) -> None:
+    """Each question has its picture, and the right answer is the colour of that picture."""
+    golds = open_answers(built.folder)
+    samples = list(built.samples())
+    assert len(samples) == count
+    for sample in samples:
+        [image] = sample.images
+        colour = right(image.width - 8)
+        gold = golds[sample.id, 0]
+        texts = {sample.options[index] for index in gold.options} or {gold.texts[0]}
+        assert texts == {colour}
+
+
+# --- names and forms of columns ---------------------------------------------------------------------------------------
+
+PICTURES = "img picture path file_name image_path photo Bild 图片 screenshot something".split()
+ANSWERS = "label gold gt ground_truth correct target Lösung respuesta 正确答案 zzz".split()
+
+
+@pytest.mark.parametrize("column", PICTURES)
+def test_a_column_of_pictures_is_known_by_name_or_content(column: str) -> None:
+    path = save(rows(**{column: name, "question": question, "answer": right}), "t.csv")
+    check_right(build_table(path, to="made"))
+
+
+@pytest.mark.parametrize("column", ANSWERS)
+def test_a_column_of_answers_is_known_by_name_or_content(column: str) -> None:
+    path = save(rows(img=name, question=question, choices=lambda n: json.dumps(options(n)), **{column: right}), "t.csv")
+    check_right(build_table(path, to="made"))
+
+
+def options_in(*names: str) -> dict[str, Any]:
+    """Each option in a column of its own."""
+    return {column: lambda n, at=at: options(n)[at] for at, column in enumerate(names)}
+
+
+def lettered(number: int) -> str:
+    return "\n".join(f"{letter}) {text}" for letter, text in zip("ABC", options(number), strict=True))
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "letters in columns": {**options_in("A", "B", "C"), "answer": lambda n: "ABC"[place(n)]},
+    "numbered, from 1": {**options_in("Wahl 1", "Wahl 2", "Wahl 3"), "Richtig": lambda n: place(n) + 1},
+    "small letters, text": {**options_in("option_a", "option_b", "option_c"), "correct": right},
+    "a column's name": {**options_in("opt1", "opt2", "opt3"), "correct": lambda n: f"opt{place(n) + 1}"},
+    "list of Python, from 0": {"choices": lambda n: repr(options(n)), "answer_idx": place},
+    "lines": {"choices": lettered, "key": lambda n: "abc"[place(n)]},
+    "bars": {"options": lambda n: " | ".join(options(n)), "gold": right},
+    "distractors": {
+        "distractor1": lambda n: COLOURS[(n + 1) % 4],
+        "distractor2": lambda n: COLOURS[(n + 2) % 4],
+        "correct_answer": right,
+    },
+}
+
+
+@pytest.mark.parametrize("cells", FORMS.values(), ids=FORMS)
+def test_options_and_answers_have_many_forms(cells: dict[str, Any]) -> None:
+    built = build_table(save(rows(img=name, Frage=question, **cells), "t.csv"), to="made")
+    check_right(built)
+    assert {len(sample.options) for sample in built.samples()} == {3}
+
+
+def test_an_index_that_fits_from_0_and_from_1_is_asked_and_never_guessed() -> None:
+    table = rows(img=name, question=question, options=lambda n: options(n), answer=lambda n: 1 + n % 2)
+    Path("t.json").write_text(json.dumps(table))
+    with pytest.raises(DataError, match=r"both as index0 and as index1; say --answer-is index0 or --answer-is index1$"):
+        build_table("t.json", to="made")
+    assert build_table("t.json", to="made", answer_is="index1").count() == COUNT
+    [doubt] = recognise("t.json").doubts
+    assert (doubt.role, doubt.choices) == ("answer_is", ("index0", "index1"))
+
+
+def test_two_columns_that_may_be_the_answer_are_asked_unless_they_say_the_same() -> None:
+    listed = {"img": name, "question": question, "choices": lambda n: json.dumps(options(n))}
+    save(rows(**listed, first_rater=right, second_rater=lambda n: options(n)[n % 2]), "t.csv")
+    with pytest.raises(
+        DataError, match=r"may all be the answer; say --column answer=first_rater or --column answer=sec"
+    ):
+        build_table("t.csv", to="made")
+    check_right(build_table("t.csv", to="made", columns={"answer": "first_rater"}))
+    save(rows(**listed, answer_letter=lambda n: "ABC"[place(n)], answer_text=right), "u.csv")
+    check_right(build_table("u.csv", to="other"))
+
+
+def test_answers_that_name_no_option_are_one_line() -> None:
+    path = save(rows(img=name, question=question, A="x", B="y", answer="why"), "t.csv")
+    with pytest.raises(
+        DataError, match=r"t.csv:2: the answers in 'answer' name no option: 'why' beside 'x', 'y'; say"
+    ) as e:
+        build_table(path, to="made")
+    assert "\n" not in str(e.value)
+
+
+def test_pictures_are_found_by_name_in_folders_of_folders() -> None:
+    Path("deep/er").mkdir(parents=True)
+    Path("files").rename("deep/er/files")
+    for cell in (lambda n: f"C:\\scans\\P{n}.PNG", lambda n: f"p{n}"):
+        built = build_table(save(rows(image_id=cell, question=question, answer=right), "t.csv"), to="made")
+        check_right(built)
+        assert built.manifest.spec.source.params["find_pictures"] is True
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "encoding"), [(";", "utf-8-sig"), (";", "cp1252"), (",", "utf-16"), (";", "cp1251")]
+)
+def test_spreadsheets_write_many_kinds_of_csv(delimiter: str, encoding: str) -> None:
+    names = ("Вопрос", "Ответ") if encoding == "cp1251" else ("Frage für dich", "Lösung")
+    asked = "Какого цвета картинка" if encoding == "cp1251" else "Welche Farbe, größtenteils, hat Bild"
+    table = rows(**{"img": name, names[0]: lambda n: f"{asked} {n}?", names[1]: right})
+    built = build_table(save(table, "t.csv", delimiter, encoding), to="made")
+    check_right(built)
+    assert next(iter(built.samples())).question.startswith(asked)
+
+
+# --- files of each form -----------------------------------------------------------------------------------------------
+
+
+def test_a_spreadsheet_has_titles_other_sheets_and_pictures_in_its_cells() -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["How to fill this in"])
+    sheet = book.create_sheet("Fragen")
+    sheet.append(["Umfrage 2024"])
+    sheet.append([])
+    sheet.append(["Bild", "Frage", "opt1", "opt2", "opt3", "Lösung", "Notiz"])
+    for number in range(COUNT):
+        sheet.append([None, question(number), *options(number), "ABC"[place(number)], "gut" if number else None])
+        sheet.add_image(SheetImage(io.BytesIO(picture(number))), f"A{number + 4}")
+    book.save("fragen.xlsx")
+    check_right(build_table("fragen.xlsx", to="made"))
+    lines = "\n".join(recognise("fragen.xlsx").lines())
+    for words in ("8 rows, read as multiple choice", "`Bild` (in the file)", "`opt1`-`opt3`", "not used  `Notiz`"):
+        assert words in lines
+
+
+def test_parquet_arrow_and_objects_are_the_same_questions() -> None:
+    listed = rows(question=question, choices=options, answer=place)
+    held = [{**row, "image": {"bytes": picture(n), "path": None}} for n, row in enumerate(listed)]
+    pq.write_table(pa.Table.from_pylist(held), "t.parquet")
+    dataset = datasets.Dataset.from_list(held).cast_column("image", datasets.Image())
+    dataset.save_to_disk("saved")
+    pictured = [{**row, "image": Image.open(f"files/p{n}.png")} for n, row in enumerate(listed)]
+    frame = polars.DataFrame([{**row, "image": picture(n)} for n, row in enumerate(listed)])
+    sources = ("t.parquet", "saved", dataset, frame, frame.to_pandas(), pictured)
+    versions = []
+    for number, source in enumerate(sources):
+        built = build_table(source, name="same", to=f"made{number}")
+        check_right(built)
+        versions.append([(s.question, s.options) for s in built.samples()])
+    assert all(version == versions[0] for version in versions)
+    check_right(sn.build("t.parquet", to="by-build"))
+    with pytest.raises(DataError, match="rows in memory have no name"):
+        build_table(pictured)
+
+
+def test_objects_of_json_are_rows_by_their_keys_or_in_a_list() -> None:
+    cells = {"question": question, "choices": options, "answer": place, "image": name, "hint": "look"}
+    Path("keys.json").write_text(json.dumps({f"k{n}": row for n, row in enumerate(rows(**cells))}))
+    Path("list.json").write_text(json.dumps({"version": 2, "data": rows(**cells, meta=lambda n: {"by": "me", "n": n})}))
+    for file in ("keys.json", "list.json"):
+        built = build_table(file, to=file.removesuffix(".json"))
+        check_right(built)
+        assert {sample.context for sample in built.samples()} == {"look"}
+    assert {sample.id for sample in Benchmark(Path("keys")).samples()} == {f"k{n}" for n in range(COUNT)}
+
+
+@pytest.mark.parametrize("form", ["llava", "sharegpt"])
+def test_conversations_are_open_questions_and_dialogues(form: str) -> None:
+    who, said = ("from", "value") if form == "llava" else ("role", "content")
+    user, model = ("human", "gpt") if form == "llava" else ("user", "assistant")
+
+    def talk(n: int) -> list[dict[str, str]]:
+        turns = [(user, f"<image>\n{question(n)}"), (model, right(n))] + [(user, "Sure?"), (model, "yes")] * (n % 2)
+        return [{who: speaker, said: text} for speaker, text in turns]
+
+    cells = (
+        {"image": name, "conversations": talk} if form == "llava" else {"images": lambda n: [name(n)], "messages": talk}
+    )
+    Path("t.json").write_text(json.dumps(rows(**cells)))
+    built = build_table("t.json", to="made")
+    assert (built.manifest.counts.samples, built.manifest.counts.questions) == (COUNT, COUNT + COUNT // 2)
+    assert {sample.question for sample in built.samples() if not sample.turns} == {
+        question(n) for n in range(0, COUNT, 2)
+    }
+    Path("t.json").write_text(json.dumps(rows(image=name, conversations=lambda n: talk(n)[:1] * 2)))
+    with pytest.raises(DataError, match=r"t.json: record 1: .* says something out of turn"):
+        build_table("t.json", to="other")
+
+
+def test_annotations_are_told_from_questions() -> None:
+    for colour in COLOURS:
+        Path("photos", colour).mkdir(parents=True)
+        Path("photos", colour, "1.png").write_bytes(picture(1))
+    boxes = [{"id": n, "image_id": n, "category_id": 1, "bbox": [0, 0, 2, 2]} for n in range(COUNT)]
+    images = [{"id": n, "file_name": name(n), "width": 8, "height": 6} for n in range(COUNT)]
+    coco = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": "dog"}]}
+    Path("instances.json").write_text(json.dumps(coco))
+    save(rows(filename=name, label=right), "labels.csv")
+    save(rows(image=name, caption="A picture in the sun."), "captions.csv")
+    by_rows = {"form": "rows", "pictures": "files"}
+    expected = {
+        "photos": {"form": "class-folders", "pictures": "photos"},
+        "instances.json": {"form": "coco", "file": "instances.json", "pictures": "files"},
+        "labels.csv": {**by_rows, "file": "labels.csv", "columns": {"picture": "filename", "label": "label"}},
+        "captions.csv": {**by_rows, "file": "captions.csv", "columns": {"picture": "image", "caption": "caption"}},
+    }  # fmt: skip
+    for target, params in expected.items():
+        recognition = recognise(target)
+        assert (recognition.kind, recognition.reader, recognition.params) == ("annotations", "annotations", params)
+    Path("one/train/cat").mkdir(parents=True)
+    Path("one/train/cat/1.png").write_bytes(picture(1))
+    with pytest.raises(DataError, match=r"it holds 'train' with folders by class; name one: one/train"):
+        recognise("one")
+
+
+# --- pictures from elsewhere, datasets of the hub ---------------------------------------------------------------------
+
+
+def test_pictures_at_addresses_are_fetched_only_when_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.setenv("SNELLEN_DATA", str(Path("data").absolute()))
+    with FileServer({f"p{n}.png": picture(n) for n in range(COUNT)}) as server:
+        save(rows(image_url=lambda n: f"{server.url}/p{n}.png", question=question, answer=right), "t.csv")
+        with pytest.raises(DataError, match="are addresses, and nothing is fetched unless you say --fetch-pictures"):
+            build_table("t.csv", to="made")
+        check_right(build_table("t.csv", to="made", fetch_pictures=True))
+        save(rows(image_url=lambda n: f"{server.url}/{n % 2 or 9}.png", question=question, answer=right), "u.csv")
+        with pytest.raises(DataError, match=r"u.csv:2: http.*9.png is gone \(404\)"):
+            build_table("u.csv", to="other", fetch_pictures=True)
+
+
+def test_a_dataset_of_the_hub_is_built_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = [
+        {**row, "image": {"bytes": picture(n), "path": None}}
+        for n, row in enumerate(rows(question=question, answer=right))
+    ]
+    file = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(held), file)
+    parts = {"data/test-00000-of-00001.parquet": file.getvalue(), "data/train-00000-of-00001.parquet": file.getvalue()}
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    with HubServer({"org/colours": Repo(parts)}) as server:
+        point_at(server, tmp_path, monkeypatch)
+        with pytest.raises(DataError, match=r"which table. Name one of hf://org/colours:test, hf://org/colours:train$"):
+            build_table("hf://org/colours", to="made")
+        built = build_table("hf://org/colours:test", to="made")
+    check_right(built)
+    assert built.name == "colours" and built.manifest.made.origin.startswith("hf://org/colours:test@")
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_says_what_it_takes_and_the_next_build_does_as_the_entry_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    save(rows(Foto=name, Frage=question, x=right, Thema="Farbe"), "fragen.csv")
+    code, _, err = small.command(capsys, "build", "fragen.csv", "--column", "answer=x")
+    assert code == 0 and "`Foto` (file names)" in err and "not used  `Thema`" in err and "written to fragen.toml" in err
+    code, out, err = small.command(capsys, "build", "fragen.csv")
+    assert (code, err) == (0, "fragen.csv: as fragen.toml says\n")
+    version = out.split("version ")[1].split(":")[0]
+    code, out, _ = small.command(capsys, "build", "fragen.toml")
+    assert code == 0 and version in out
+    code, _, err = small.command(capsys, "build", "fragen.csv", "--column", "tag=Thema")
+    assert (
+        code == 0
+        and 'tag = ["Thema"]' in Path("fragen.toml").read_text()
+        and 'answer = "x"' in Path("fragen.toml").read_text()
+    )
+    save(rows(Foto=name, Question=question, x=right), "fragen.csv")
+    code, _, err = small.command(capsys, "build", "fragen.csv")
+    assert (
+        code == 2 and "no row has the column 'Frage', which the entry names as question" in err and err.count("\n") == 2
+    )
+
+
+def test_an_entry_is_never_written_over_something_else(capsys: pytest.CaptureFixture[str]) -> None:
+    save(rows(img=name, question=question, answer=right), "t.csv")
+    Path("t.toml").write_text('name = "other"\ntitle = "Other"\nformulation = "text"\n[source]\nreader = "table"\n')
+    code, _, err = small.command(capsys, "build", "t.csv")
+    assert code == 2 and "t.toml is there and says something else" in err
+    assert 'name = "other"' in Path("t.toml").read_text()
+
+
+def test_open_questions_become_multiple_choice_where_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    save(rows(img=name, question=question, answer=right), "t.csv")
+    code, _, _ = small.command(capsys, "build", "t.csv", "--options", "3", "--distractors", "pool", "--to", "made")
+    assert code == 0
+    built = Benchmark(Path("made"))
+    assert {len(sample.options) for sample in built.samples()} == {3}
+    check_right(built)
+    save(rows(img=name, question=question, A="red", B="x", answer="A"), "u.csv")
+    for flags in (("--options", "3"), ("--distractors", "pool"), ("--writer", "snellen:uniform")):
+        code, _, err = small.command(capsys, "build", "u.csv", *flags)
+        assert code == 2 and "make options for open questions, and these have options of their own" in err
+    assert build_table("t.csv", to="other", recipe=Recipe(options=4, distractors="pool")).count() == COUNT
+
+
+def test_pictures_in_terminals() -> None:
+    assert terminal_of({"KITTY_WINDOW_ID": "1"}) == "kitty"
+    assert terminal_of({"TERM_PROGRAM": "iTerm.app"}) == "iterm"
+    assert terminal_of({"TERM": "xterm"}) == ""
+    content = picture(1) * 60
+    assert base64.b64encode(content).decode() in picture_code(content, "iterm")
+    sent = picture_code(content, "kitty")
+    pieces = [part.partition(";")[2] for part in sent.split("\033\\")[:-1]]
+    assert base64.b64decode("".join(pieces)) == content and max(map(len, pieces)) <= 4096
