@@ -21,7 +21,7 @@ import httpx
 import pytest
 from argon2 import PasswordHasher
 
-from snellen.viewing.application import listen
+from snellen.viewing.serving import listen
 from snellen_server.hosting import accounts, installed
 from snellen_server.hosting.application import HostingServer
 from snellen_server.hosting.configuration import load_configuration

@@ -45,7 +45,8 @@ class ModelNumbers(Struct, frozen=True):
 def compared_views(views: Sequence[RunView]) -> list[RunView]:
     """The runs that sentences are about: models, unless all are Snellen's own instruments, by one convention."""
     models = [view for view in views if not _is_instrument(view)] or list(views)
-    return [view for view in models if view.run.convention == models[0].run.convention]
+    # Published numbers have scales of their own, which sentences do not know.
+    return [view for view in models if view.run.convention == "standard"]
 
 
 def _is_instrument(view: RunView) -> bool:

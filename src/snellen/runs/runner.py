@@ -272,11 +272,14 @@ def _answers_alike(folder: Path, manifest: RunManifest) -> bool:
 
 def _asking(earlier: RunManifest, manifest: RunManifest) -> Iterator[tuple[str, Any, Any]]:
     """What must be the same in all of a run, by the name of its flag: the value that it had, and the present one."""
-    before_name, now_name = ((each.asked[0].templates if each.asked else "") for each in (earlier, manifest))
-    if before_name != now_name:
-        yield "templates", before_name or "as usual", now_name or "as usual"
-    else:
-        yield f"other words in its templates {now_name}".rstrip() + ":", earlier.templates[:12], manifest.templates[:12]
+    if earlier.templates != manifest.templates:
+        before_name, now_name = ((each.asked[0].templates if each.asked else "") for each in (earlier, manifest))
+        is_named = before_name != now_name
+        yield (
+            "templates",
+            (before_name or "as usual") if is_named else earlier.templates[:12],
+            (now_name or "as usual") if is_named else manifest.templates[:12],
+        )
     yield "prefix", earlier.prefix, manifest.prefix
     before, now = (
         asdict(each.decoding) | {"max_new_tokens": each.decoding.max_new_tokens or "the benchmark's"}
