@@ -4,7 +4,7 @@
 
 Their functions are taken out of their files (`ast`) and run as they are, without their packages; a judge model is never
 asked. Replies are drawn at random in named forms, of which each says what it means; so a difference has a side that is
-mistaken. With --write the tables go between the marks of docs/parity.md.
+mistaken. With --write the tables go between the marks of docs/evidence/parity.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from snellen.metrics import boxes, latex, numbers, relaxed, vqa  # noqa: E402
 from snellen.metrics.legacy import legacy_vqa_accuracy  # noqa: E402
 from snellen.suites.modern.metrics import ocrbench_right  # noqa: E402
 
-PAGE = ROOT / "docs/parity.md"
+PAGE = ROOT / "docs/evidence/parity.md"
 BEGIN, END = "<!-- made by bench/parity.py -->", "<!-- end -->"
 Case = replies.Case
 Rule = Callable[[Case], Any]

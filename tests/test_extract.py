@@ -67,7 +67,7 @@ def test_the_conformance_page_is_up_to_date(tmp_path: Path) -> None:
     assert write_conformance_page([str(tmp_path / "page.md")]) == 0
     written = (tmp_path / "page.md").read_text("utf-8")
     assert written == conformance_page()
-    shown = Path(__file__).parent.parent / "docs" / "extraction-conformance.md"
+    shown = Path(__file__).parent.parent / "docs/evidence" / "extraction-conformance.md"
     assert shown.read_text("utf-8") == written, "run: python -m snellen.extraction.conformance"
 
 

@@ -442,9 +442,8 @@ def test_the_page_of_errata_is_what_the_command_prints(
 ) -> None:
     docs = Path(__file__).parent.parent / "docs"
     _, printed, _ = small.command(capsys, "paper", "--check", "--markdown")
-    assert (docs / "errata.md").read_text("utf-8").partition("\n### ")[2].strip() == printed.strip().removeprefix(
-        "### "
-    )
+    shown = (docs / "evidence/errata.md").read_text("utf-8").partition("\n### ")[2].strip()
+    assert shown == printed.strip().removeprefix("### ")
     figures = sum(len(report.checks) for report in reports.values())
     agree = sum(check.agrees for report in reports.values() for check in report.checks)
     assert f"Of {figures:,} figures {agree:,} agree." in (docs / "papers.md").read_text("utf-8")

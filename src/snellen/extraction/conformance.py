@@ -1,6 +1,6 @@
 """The labelled replies, what each extractor makes of them, and the page that shows it.
 
-Run as `python -m snellen.extraction.conformance [PAGE]` to write the page (docs/extraction-conformance.md unless said).
+Run as `python -m snellen.extraction.conformance [PAGE]` to write docs/evidence/extraction-conformance.md.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _outcome(case: ConformanceCase, choice: int | None) -> Literal["right", "mis
 
 
 def conformance_page() -> str:
-    """docs/extraction-conformance.md: the counts and all cases."""
+    """docs/evidence/extraction-conformance.md: the counts and all cases."""
     everything = conformance_cases()
     template = files("snellen.extraction").joinpath("page.md").read_text(encoding="utf-8")
     return template.format(
@@ -134,7 +134,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 def write_conformance_page(arguments: Sequence[str]) -> int:
     """Write the page, and say how many cases `standard` and `strict` mislabel."""
-    target = Path(arguments[0] if arguments else "docs/extraction-conformance.md")
+    target = Path(arguments[0] if arguments else "docs/evidence/extraction-conformance.md")
     target.write_text(conformance_page(), encoding="utf-8")
     mislabelled = sum(count_conformance(name, conformance_cases()).mislabelled for name in ("standard", "strict"))
     sys.stdout.write(f"{target}: {len(conformance_cases())} cases, {mislabelled} mislabelled by standard or strict\n")
