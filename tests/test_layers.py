@@ -46,7 +46,7 @@ LAYERS = (
     ("models",),
     ("runs",),
     ("scoring", "metrics"),
-    ("analysis", "report", "predictions", "ratings", "experiments", "exports", "viewing"),
+    ("analysis", "report", "predictions", "ratings", "experiments", "exports", "viewing", "datasheets"),
     ("suites",),
     (
         "api",

@@ -2,6 +2,7 @@
 
 from snellen.api import StudyResults as StudyResults
 from snellen.api import build as build
+from snellen.api import datasheet as datasheet
 from snellen.api import decide as decide
 from snellen.api import evaluate as evaluate
 from snellen.api import export_benchmark as export_benchmark

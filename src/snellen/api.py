@@ -17,6 +17,7 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, entri
 from snellen.catalogue.entries import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.hooks import params_with
+from snellen.datasheets.certificate import ERROR_LIMIT
 from snellen.errors import DataError
 from snellen.experiments.evaluation import check_budget, evaluate_spec, score_folders, silent
 from snellen.experiments.sequential_comparison import DecidedComparison, decide_between
@@ -48,6 +49,7 @@ from snellen.scoring.kept_scoring import load_scoring
 from snellen.scoring.run_scoring import check_metrics
 
 if TYPE_CHECKING:
+    from snellen.datasheets.datasheet import Datasheet
     import polars
 
     from snellen.experiments.studies.outcome import StudyOutcome
@@ -224,6 +226,24 @@ def study(
         announce=announce,
     )
     return StudyResults(outcome)
+
+
+def datasheet(
+    benchmark: str | Path,
+    runs: Iterable[str | Path] = (),
+    *,
+    error_limit: float = ERROR_LIMIT,
+    announce: Announce = silent,
+) -> Datasheet:
+    """The datasheet of a built benchmark, by name or folder: what it is, and whether it is certified (docs/datasheets.md).
+
+    `runs` are folders of runs on it that saw no pictures. It is certified where at most a share `error_limit` of its
+    questions can be bad, among other criteria. Raises UnknownNameError, DataError for a run on something else.
+    """
+    from snellen.datasheets.datasheet import make_datasheet
+
+    scored = score_folders([Path(run) for run in runs], ScoringSpec(), JudgeSpec(), announce, kept_will_do=True)
+    return make_datasheet(open_benchmark(str(benchmark)), scored, error_limit)
 
 
 def build(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 import msgspec
@@ -11,47 +12,89 @@ from rich.table import Table
 from rich.text import Text
 
 from snellen.analysis.lint import SEVERITIES, Finding, Severity, lint, text_only
+from snellen.analysis.lint.doubtful import doubtful_questions
 from snellen.api import evaluate
 from snellen.benchmark import Benchmark
 from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, err, out, run_progress
+from snellen.errors import DataError
+from snellen.experiments.evaluation import score_folders
 from snellen.formats.shown_text import strip_controls
 from snellen.models.base import load_model
+from snellen.paths import as_word, slug
+from snellen.runs.journal import RUN_MANIFEST, write_atomically
 from snellen.runs.plan import find_benchmarks
+from snellen.runs.spec import JudgeSpec, ScoringSpec
+from snellen.scoring.scored_run import ScoredRun
 
 STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note": "dim"}
 
 
 @click.command()
-@click.argument("benchmarks", nargs=-1, required=True)
+@click.argument("what", nargs=-1, required=True)
 @click.option("--model", help="Also ask this model the questions without their pictures.")
 @click.option("--limit", type=click.IntRange(1), help="Most samples per benchmark to ask it.")
 @click.option("--runs", default="runs", help="Folder for that run.  [runs]")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="With runs: the list of questions to look at.  [NAME.doubtful.jsonl]",
+)
 @click.option("--strict", is_flag=True, help="Exit with 1 when a finding is serious.")
 @json_flag
 def command(
-    benchmarks: tuple[str, ...], model: str | None, limit: int | None, runs: str, strict: bool, as_json: bool
-) -> None:
-    """Show what built BENCHMARKS hide.
+    what: tuple[str, ...], model: str | None, limit: int | None, runs: str, output: Path | None, strict: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Show what built benchmarks hide.
 
     \b
       snellen lint eyechart
       snellen lint ./my-benchmark --model snellen:tiny --strict
+      snellen lint mine runs/a runs/b runs/a-blind runs/b-blind
 
     Repeated questions, conflicting answers, duplicate options, positions and texts that give the answer away, and the
     scores of rules that need no picture. docs/lint.md says what each check looks at.
+
+    Runs on a benchmark beside it say which of its questions most models answer without the picture, or all miss: these
+    are written to a list, for people to look at (`snellen audit NAME --only LIST`).
     """
+    folders = [Path(name) for name in what if (Path(name) / RUN_MANIFEST).exists()]
+    benchmarks = [name for name in what if Path(name) not in folders]
+    if folders and not benchmarks:
+        raise DataError("all of these are runs; name the benchmark that they answered too")
+    if output and not folders:
+        raise DataError("-o is for the list of questions that runs make doubtful; name runs beside the benchmark")
+    scored = score_folders(folders, ScoringSpec(), JudgeSpec(), announce, kept_will_do=True)
     opened = [use.benchmark for use in find_benchmarks(benchmarks, announce=announce)]
     blind = _blind(opened, model, limit, runs) if model else {}
     serious = 0
     for benchmark in opened:
-        findings = [*lint(benchmark), *blind.get(benchmark.name, [])]
+        by_runs, doubtful = doubtful_questions(benchmark.name, [run for run in scored if _asked(run, benchmark)])
+        findings = [*lint(benchmark), *blind.get(benchmark.name, []), *by_runs]
         findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
         serious += sum(finding.severity == "serious" for finding in findings)
         (_print_lines if as_json else _print_table)(benchmark, findings)
+        if by_runs:
+            path = output or Path(f"{slug(benchmark.name)}.doubtful.jsonl")
+            write_atomically(path, msgspec.json.Encoder().encode_lines(doubtful))
+            count = len({(question.id, question.turn) for question in doubtful})
+            announce(f"{count:,} questions to look at: {path}; `snellen audit {as_word(what[0])} --only {path}` shows them")
     if strict and serious:
         err.print(f"{serious} serious {'finding' if serious == 1 else 'findings'}")
         sys.exit(1)
+
+
+def _asked(run: ScoredRun, benchmark: Benchmark) -> bool:
+    """Whether a run asked the benchmark. Raises DataError for one that asked another version of it."""
+    use = next((use for use in run.manifest.benchmarks if use.name == benchmark.name), None)
+    if use and not use.fits(benchmark.manifest.version, benchmark.manifest.questions):
+        raise DataError(
+            f"{run.folder} asked {benchmark.name} version {use.version}, which is version {benchmark.manifest.version} "
+            "now; ask the model again"
+        )
+    return use is not None
 
 
 def _blind(benchmarks: Sequence[Benchmark], model: str, limit: int | None, runs: str) -> dict[str, list[Finding]]:
