@@ -18,7 +18,7 @@ from snellen.benchmark import Benchmark
 from snellen.catalogue import entries
 from snellen.catalogue.entries import with_params
 from snellen.errors import DataError, UnknownNameError
-from snellen.readers.object_presence import PictureObjects, Params, object_questions
+from snellen.readers.object_presence import Params, PictureObjects, object_questions
 from snellen.scoring.answers import open_answers
 
 ROOM = [

@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -30,6 +30,7 @@ from snellen.benchmark import (
     ORIGINS,
     PICTURES,
     SAMPLES,
+    USED,
     Benchmark,
     BenchmarkCounts,
     BenchmarkManifest,
@@ -37,7 +38,7 @@ from snellen.benchmark import (
     file_digest,
     first_samples,
 )
-from snellen.building.recipe import BuildStats, DistractorWriter, Recipe, reformulate
+from snellen.building.recipe import BuildStats, DistractorWriter, Drafts, Recipe, reformulate
 from snellen.building.staging import staging_folder
 from snellen.catalogue import BenchmarkSpec, entry_file, entry_folder
 from snellen.catalogue.entries import Expected
@@ -62,6 +63,9 @@ from snellen.records import (
 from snellen.reformulation.regions import render_picture
 from snellen.seeds import rng_for
 
+if TYPE_CHECKING:
+    from snellen.building.refresh import UsedData
+
 OWN_FILES, WITH_SNELLEN = "files named by the user", "Snellen itself"
 """The origin of a source that was not fetched."""
 ANSWERS = "answers.jsonl.gz"
@@ -81,12 +85,14 @@ def build_benchmark(
     progress: Progress | None = None,
     limit: int | None = None,
     origin: str = "",
+    used: UsedData | None = None,
 ) -> Benchmark:
     """Build a benchmark from its source, replacing an earlier build of it.
 
     `source` is the folder with the user's files (default: the entry's own folder, if its files lie there), `to` the
     folder to create (default: under $SNELLEN_HOME). `recipe` overrides settings of the entry, `writer` writes
-    distractors, and `origin` tells in words where the files in `source` come from. With `limit`, only the samples are
+    distractors, `origin` tells in words where the files in `source` come from, and nothing is drawn of data that is
+    `used` (`snellen.building.refresh`). With `limit`, only the samples are
     built that a run with this limit asks. Raises DataError naming file and line of the wrong rows; nothing is left
     behind in that case, and an earlier build stays as it was.
     """
@@ -102,9 +108,11 @@ def build_benchmark(
     with staging_folder(target) as folder, _naming_entry(spec):
         stats = BuildStats()
         files = source or entry_folder(spec)
-        drafts = reformulate(spec, lambda: reader(spec.source.params, files), recipe, writer, stats)
+        read: Drafts = lambda: reader(spec.source.params, files)  # noqa: E731
+        drafts = reformulate(spec, used.unused(read) if used else read, recipe, writer, stats)
         if limit is not None:
             drafts = _first_by_place(list(drafts), limit)
+        drafts = used.noting(drafts, folder / USED) if used else drafts
         apart = ExampleDrawer(recipe.examples, spec, recipe.seed)
         manifest = _write(spec, drafts, apart, folder, progress, is_part=limit is not None)
         manifest = replace(
@@ -119,6 +127,8 @@ def build_benchmark(
                 stats.chance,
                 limit or 0,
                 origin or (OWN_FILES if source else WITH_SNELLEN),
+                used.earlier if used else (),
+                used.left if used else 0,
             ),
         )
         (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
@@ -317,9 +327,9 @@ class DraftChecker:
 
     def _picture(self, image: ImageFile | PictureSpec, where: str) -> ImageRef:
         picture = image if isinstance(image, PictureSpec) else PictureSpec(image)
-        name = (_name(picture.file), picture.crop, picture.outlines)
+        name = (file_key(picture.file), picture.crop, picture.outlines)
         if (stored := self._pictures.get(name)) is None:
-            content = render_picture(picture, _content(picture.file, where), where)
+            content = render_picture(picture, read_picture(picture.file, where), where)
             stored = self._pictures[name] = self._images.put(content, where)
             self._digests.add(stored.digest)
         return stored
@@ -382,7 +392,7 @@ def _by_place(fault: str) -> list[tuple[int, str]]:
     return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", fault.partition(": ")[0])]
 
 
-def _name(file: ImageFile) -> Hashable:
+def file_key(file: ImageFile) -> Hashable:
     if isinstance(file, LazyImage):
         return file.place
     return file if isinstance(file, Path) else hashlib.sha256(file).hexdigest()
@@ -394,7 +404,7 @@ def _file_name(image: ImageFile | PictureSpec) -> str:
     return "/".join(file.parts[-2:]) if isinstance(file, Path) else ""
 
 
-def _content(file: ImageFile, where: str) -> bytes:
+def read_picture(file: ImageFile, where: str) -> bytes:
     if isinstance(file, bytes):
         return file
     if isinstance(file, LazyImage):

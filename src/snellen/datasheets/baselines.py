@@ -48,7 +48,9 @@ def baselines(benchmark: Benchmark, choices: Sequence[LintQuestion], findings: S
     if choices:
         chance = sum(question.chance for question in choices) / len(choices)
         guess = Estimate(chance, None, None, None, len(choices))
-        lines.append(Baseline("guessing, each option equally likely", "accuracy", SHARE, guess, "computed, not measured"))
+        lines.append(
+            Baseline("guessing, each option equally likely", "accuracy", SHARE, guess, "computed, not measured")
+        )
         first = [float(0 in question.gold) for question in choices]
         estimate = estimate_mean(first, [question.group for question in choices])
         lines.append(Baseline("always the first option", "accuracy", SHARE, estimate))

@@ -43,12 +43,12 @@ class Certificate(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """`Certified: ...`, or `Not certified: audit, raters.`"""
+        """`Certified: ...`, or `Not certified: the criteria audit, raters are not met.`"""
         if self.is_certified:
             return f"Certified: all {len(self.criteria)} criteria are met."
         unmet = [criterion.name for criterion in self.criteria if not criterion.is_met]
-        one = len(unmet) == 1
-        return f"Not certified: {'the criterion' if one else 'the criteria'} {', '.join(unmet)} {'is' if one else 'are'} not met."
+        words = "the criterion {} is" if len(unmet) == 1 else "the criteria {} are"
+        return f"Not certified: {words.format(', '.join(unmet))} not met."
 
 
 def certify(
@@ -100,7 +100,9 @@ def _blind(manifest: BenchmarkManifest, verification: Verification | None, blind
     seen = [(finding.estimate, finding.chance) for finding in scored]
     seen += [(check.estimate, check.chance) for check in checks if check.estimate is not None]
     if not seen:
-        return Criterion(name, rule, False, "no model was asked without the pictures; `snellen run ... -p blind` asks one")
+        return Criterion(
+            name, rule, False, "no model was asked without the pictures; `snellen run ... -p blind` asks one"
+        )
     above = any(_is_above(estimate, chance, len(seen)) for estimate, chance in seen if estimate and chance is not None)
     asked = min(estimate.n for estimate, _ in seen if estimate)
     said = "; ".join([*(finding.message for finding in scored), *(check.detail for check in checks if check.detail)])
@@ -127,7 +129,9 @@ def _audit(bound: ErrorBound | None, error_limit: float) -> Criterion:
     rule = f"people looked at questions drawn at random, and at most {error_limit:.3g} of all can be bad"
     rule = rule.replace(f"{error_limit:.3g}", percent(error_limit))
     if bound is None:
-        return Criterion("audit", rule, False, "nobody has looked at its questions; `snellen audit` draws some to look at")
+        return Criterion(
+            "audit", rule, False, "nobody has looked at its questions; `snellen audit` draws some to look at"
+        )
     is_met = bound.at_most <= error_limit and bound.level >= CONFIDENCE
     return Criterion("audit", rule, is_met, bound_sentence(bound))
 

@@ -3,6 +3,7 @@ one can be of it."""
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,12 +16,11 @@ from msgspec import Struct
 from snellen.analysis.lint import Finding, lint, text_only
 from snellen.analysis.lint.material import LintMaterial, LintQuestion, gather_material
 from snellen.benchmark import Benchmark, BenchmarkManifest
-from snellen.catalogue import entries, entry_folder
 from snellen.datasheets.baselines import Baseline, baselines
 from snellen.datasheets.certificate import Certificate, bound_sentence, certify
 from snellen.datasheets.examples import example_items
 from snellen.errors import DataError
-from snellen.paths import as_word
+from snellen.paths import slug
 from snellen.report.content import ShownItem
 from snellen.report.formatting import percent
 from snellen.report.table import Cell, NumberCell, Table
@@ -147,7 +147,11 @@ def _positions(choices: Sequence[LintQuestion]) -> Table:
     for question in choices:
         by_count.setdefault(len(question.options), Counter()).update(question.gold)
     most = max(by_count)
-    header = ("options", "questions", *(chr(ord("A") + place) if place < 26 else str(place + 1) for place in range(most)))
+    header = (
+        "options",
+        "questions",
+        *(chr(ord("A") + place) if place < 26 else str(place + 1) for place in range(most)),
+    )
     sizes = Counter(len(question.options) for question in choices)
     rows = tuple(
         (f"{count} options", sizes[count], *(tally[place] if place < count else "" for place in range(most)))
@@ -159,7 +163,8 @@ def _positions(choices: Sequence[LintQuestion]) -> Table:
 def _frequencies(title: str, column: str, counts: Counter[str]) -> Table:
     rows: list[tuple[Cell, ...]] = [(text, times) for text, times in counts.most_common(MOST_VALUES)]
     if len(counts) > MOST_VALUES:
-        rows.append((f"{len(counts) - MOST_VALUES:,} others", counts.total() - sum(int(row[1]) for row in rows)))  # type: ignore[arg-type]
+        rest = counts.total() - sum(times for _, times in counts.most_common(MOST_VALUES))
+        rows.append((f"{len(counts) - MOST_VALUES:,} others", rest))
     return Table(title, (column, "questions"), tuple(rows))
 
 
@@ -186,7 +191,9 @@ def _removals(benchmark: Benchmark) -> Iterator[Table]:
     drawn = "" if chances is None else f"drawn with a chance of {percent(chances[0])} to {percent(chances[1])}"
     counts = benchmark.manifest.counts
     rows.append(("in the benchmark", counts.samples + counts.examples, drawn))
-    yield Table("From the source to the benchmark", ("step", "samples", "how"), tuple(rows), notes=benchmark.manifest.warnings)
+    yield Table(
+        "From the source to the benchmark", ("step", "samples", "how"), tuple(rows), notes=benchmark.manifest.warnings
+    )
     if verification and verification.checks:
         checks = tuple(
             (check.name, check.checked, check.failed, check.repaired, ", ".join(check.by), check.detail)
@@ -204,72 +211,12 @@ def _reasons_set_apart(benchmark: Benchmark) -> Counter[str]:
     path = benchmark.part(SET_APART)
     if path is None:
         return Counter()
-    from snellen.formats.record_files import read_records
-
-    return Counter(reason for row in read_records(path, dict) for reason in dict.fromkeys(row.get("reasons", ())))
-
-
-# --- how it was made, and how to make it again -----------------------------------------------------------------------
+    with gzip.open(path) as lines:
+        rows = [msgspec.json.decode(line) for line in lines]
+    return Counter(reason for row in rows for reason in dict.fromkeys(row["reasons"]))
 
 
-def entry_text(manifest: BenchmarkManifest) -> str:
-    """The benchmark's entry in the catalogue's language: what differs from the defaults."""
-    spec = manifest.spec
-    fields = {
-        name: value
-        for name, value in msgspec.to_builtins(spec).items()
-        if name in ("name", "title", "formulation") or (value and value != _default(type(spec), name))
-    }
-    source = fields.pop("source")
-    lines = [f"{name} = {_toml(value)}" for name, value in fields.items()]
-    kept = {
-        name: value for name, value in source.items() if name == "reader" or (value and value != _default(type(spec.source), name))
-    }
-    return "\n".join([*lines, "", "[source]", *(f"{name} = {_toml(value)}" for name, value in kept.items())]) + "\n"
-
-
-def _default(form: type[Struct], name: str) -> Any:
-    defaults = {field.name: field.default for field in msgspec.structs.fields(form)}
-    return msgspec.to_builtins(defaults[name]) if defaults[name] is not msgspec.NODEFAULT else None
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        inner = ", ".join(f"{_key(key)} = {_toml(item)}" for key, item in value.items() if item is not None)
-        return f"{{ {inner} }}" if inner else "{}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_toml, value))}]"
-    return msgspec.json.encode(value).decode()
-
-
-def _key(name: str) -> str:
-    return name if name.replace("-", "_").isidentifier() and name.isascii() else msgspec.json.encode(name).decode()
-
-
-def rebuild_command(benchmark: Benchmark) -> str:
-    """The command that builds it again, as far as one can."""
-    spec, recipe = benchmark.spec, dict(benchmark.manifest.made.recipe)
-    source, words = spec.source, []
-    if earlier := benchmark.manifest.made.earlier:
-        return f"snellen reform ENTRY.toml --refresh {as_word(earlier[-1].name)}"
-    if source.reader == "built":
-        sampling = msgspec.to_builtins(source.sample)
-        words = ["snellen sample", as_word(source.params["of"])]
-        words += [f"--{name} {sampling[name]}" for name in ("rule", "ratio", "count", "each", "step") if sampling[name]]
-        words += [f"--seed {recipe['seed']}"] if "seed" in recipe else []
-        return " ".join([*words, f"--name {as_word(spec.name)}"])
-    if spec.name in entries():
-        words = ["snellen build", as_word(spec.name)]
-        words += [] if source.embedded or entry_folder(spec) else ["--source OFFICIAL_FILES"]
-    elif "file" in source.params or "files" in source.params:
-        file = source.params.get("file") or source.params["files"][0]
-        words = ["snellen build", as_word(file), f"--name {as_word(spec.name)}"]
-        words += [f"--images {as_word(source.params['images'])}"] if source.params.get("images") else []
-    else:
-        words = ["snellen build", "ENTRY.toml"]
-    ratio = (recipe.pop("sample", None) or {}).get("ratio")
-    words += [f"--ratio {ratio}"] if ratio else []
-    return " ".join([*words, *(f"--{name} {as_word(str(value))}" for name, value in recipe.items())])
+# --- its tables ------------------------------------------------------------------------------------------------------
 
 
 def baseline_table(lines: Sequence[Baseline]) -> Table:
@@ -279,7 +226,12 @@ def baseline_table(lines: Sequence[Baseline]) -> Table:
 
 def lint_table(findings: Sequence[Finding]) -> Table:
     rows = tuple(
-        (finding.severity, finding.check, f"{finding.count:,} of {finding.total:,}" if finding.total else "", finding.message)
+        (
+            finding.severity,
+            finding.check,
+            f"{finding.count:,} of {finding.total:,}" if finding.total else "",
+            finding.message,
+        )
         for finding in findings
     )
     return Table("Lint's findings", ("severity", "check", "count", "finding"), rows)
@@ -307,16 +259,14 @@ def source_table(manifest: BenchmarkManifest) -> Table:
 
 
 def digest_table(manifest: BenchmarkManifest) -> Table:
-    rows = [("version (questions, answers, pictures)", manifest.version), ("questions without answers", manifest.questions)]
+    rows = [
+        ("version (questions, answers, pictures)", manifest.version),
+        ("questions without answers", manifest.questions),
+    ]
     rows += [(f"SHA-256 of {name}", digest) for name, digest in sorted(manifest.files.items())]
     return Table("Version and digests", ("what", "digest"), tuple(rows))
 
 
 def sheet_name(benchmark: Benchmark) -> Path:
     """Where a datasheet is written unless its user says so."""
-    from snellen.paths import slug
-
     return Path(f"{slug(benchmark.name)}.datasheet.html")
-
-
-

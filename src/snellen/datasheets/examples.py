@@ -32,7 +32,7 @@ def example_items(benchmark: Benchmark, answers: Mapping[Key, Answer]) -> tuple[
 
 
 def _chosen(benchmark: Benchmark) -> list[str]:
-    tag = next((name for name in TYPE_TAGS if 1 < len(benchmark.manifest.tags.get(name, {}))), "")
+    tag = next((name for name in TYPE_TAGS if len(benchmark.manifest.tags.get(name, {})) > 1), "")
     ids: dict[str, list[str]] = defaultdict(list)
     for sample in benchmark.samples():
         ids[sample.tags.get(tag, "")].append(sample.id)

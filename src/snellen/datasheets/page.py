@@ -12,11 +12,10 @@ from snellen.datasheets.datasheet import (
     baseline_table,
     certificate_table,
     digest_table,
-    entry_text,
     lint_table,
-    rebuild_command,
     source_table,
 )
+from snellen.datasheets.entry import entry_text, rebuild_command
 from snellen.errors import DataError
 from snellen.report.content import Block, Head, ItemsBlock, Section, ShownItem, TableBlock, TextBlock, table_block
 from snellen.report.document import offline_document
@@ -40,7 +39,11 @@ def html_datasheet(sheet: Datasheet) -> str:
     manifest, counts = sheet.manifest, sheet.manifest.counts
     facts = ((counts.questions, "questions"), (counts.images, "pictures"), (counts.answers, "known answers"))
     head = Head(
-        f"Datasheet · {manifest.spec.name} · version {manifest.version}", (manifest.spec.title,), "", facts, (sheet.summary,)
+        f"Datasheet · {manifest.spec.name} · version {manifest.version}",
+        (manifest.spec.title,),
+        "",
+        facts,
+        (sheet.summary,),
     )
     return offline_document(f"Datasheet: {manifest.spec.name}", head, list(_sections(sheet)))
 

@@ -20,7 +20,16 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from snellen.errors import DataError
-from snellen.records import Answer, Example, History, IndistinguishableQuestion, Sample, SourcePictures, SourceRows
+from snellen.records import (
+    Answer,
+    Example,
+    History,
+    IndistinguishableQuestion,
+    Sample,
+    SourcePictures,
+    SourceRows,
+    UsedKey,
+)
 
 ENDING = ".jsonl.gz"
 ROWS = 1000
@@ -34,8 +43,10 @@ _OF_SAMPLES = ("benchmark", "options", "group", "tags")
 _REPEATED: dict[type, tuple[str, ...]] = {Sample: _OF_SAMPLES, Example: _OF_SAMPLES, Answer: ("tags",)}
 """Fields of texts that records have in common."""
 
-Stored = Sample | Example | Answer | History | SourceRows | SourcePictures | IndistinguishableQuestion
-RecordT = TypeVar("RecordT", Sample, Example, Answer, History, SourceRows, SourcePictures, IndistinguishableQuestion)
+Stored = Sample | Example | Answer | History | SourceRows | SourcePictures | IndistinguishableQuestion | UsedKey
+RecordT = TypeVar(
+    "RecordT", Sample, Example, Answer, History, SourceRows, SourcePictures, IndistinguishableQuestion, UsedKey
+)
 
 _encode_lines = msgspec.json.Encoder(order="deterministic").encode_lines
 

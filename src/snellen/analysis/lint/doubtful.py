@@ -1,5 +1,4 @@
-"""Questions that people should look at, by what models answered: solved without the picture, or missed by all (MMBench's
-quality control)."""
+"""Questions for people to look at, as models solve them without the picture or all miss them (as MMBench did)."""
 
 from __future__ import annotations
 

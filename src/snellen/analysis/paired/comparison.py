@@ -51,7 +51,7 @@ def compare_runs(
     flipped: list[QuestionFlip] = []
     ranks: list[RankInterval] = []
     for metric in metrics or ("",):
-        tables = [_measures(run, metric) for run in runs]
+        tables = [measures_by_place(run, metric) for run in runs]
         for i, j in pairs:
             names = labels[i], labels[j]
             common = list(_common([tables[i], tables[j]]))
@@ -79,7 +79,7 @@ def _rank_intervals(
     return rank_intervals(labels, benchmarks, resamples, seed)
 
 
-def _measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeasures]]:
+def measures_by_place(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeasures]]:
     """What a run measured on each benchmark by each method, by protocol: one metric, or the benchmark's headline."""
     table: dict[Place, dict[str, QuestionMeasures]] = defaultdict(dict)
     for scored in run.benchmarks:

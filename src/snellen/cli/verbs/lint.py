@@ -80,7 +80,9 @@ def command(
             path = output or Path(f"{slug(benchmark.name)}.doubtful.jsonl")
             write_atomically(path, msgspec.json.Encoder().encode_lines(doubtful))
             count = len({(question.id, question.turn) for question in doubtful})
-            announce(f"{count:,} questions to look at: {path}; `snellen audit {as_word(what[0])} --only {path}` shows them")
+            announce(
+                f"{count:,} questions to look at: {path}; `snellen audit {as_word(what[0])} --only {path}` shows them"
+            )
     if strict and serious:
         err.print(f"{serious} serious {'finding' if serious == 1 else 'findings'}")
         sys.exit(1)

@@ -20,7 +20,7 @@ from snellen.cli.flags import (
 )
 from snellen.cli.show import announce, err, out
 from snellen.datasheets.certificate import ERROR_LIMIT
-from snellen.errors import DataError
+from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.evaluation import report_path, score_folders
 from snellen.results import Results
 from snellen.runs.journal import RUN_MANIFEST
@@ -94,7 +94,9 @@ def command(
     benchmarks = [name for name in what if Path(name) not in runs and not _looks_like_a_run(name)]
     if benchmarks:
         if useless := flags_on_line(but=("what", "outputs", *OF_BENCHMARKS)):
-            raise DataError(f"{', '.join(useless)}: for reports of runs; {benchmarks[0]} is a benchmark, so leave it out")
+            raise DataError(
+                f"{', '.join(useless)}: for reports of runs; {benchmarks[0]} is a benchmark, so leave it out"
+            )
         _datasheet(benchmarks, runs, outputs, error_limit, strict=strict, as_json=as_json)
         return
     if useless := flags_on_line(only=OF_BENCHMARKS):
@@ -132,7 +134,10 @@ def _datasheet(
 
     if len(names) > 1:
         raise DataError(f"{', '.join(names)}: a datasheet is of one benchmark; name one")
-    sheet = datasheet(names[0], runs, error_limit=error_limit, announce=announce)
+    try:
+        sheet = datasheet(names[0], runs, error_limit=error_limit, announce=announce)
+    except UnknownNameError as error:
+        raise UnknownNameError(f"{names[0]} is not a run, and no benchmark: {error}") from None
     if as_json:
         import msgspec
 
@@ -140,7 +145,9 @@ def _datasheet(
     else:
         out.print(f"{sheet.benchmark.name}: {sheet.summary}", soft_wrap=True)
         for criterion in sheet.certificate.criteria:
-            out.print(f"  {'yes' if criterion.is_met else 'no':4} {criterion.name:7} {criterion.result}", soft_wrap=True)
+            out.print(
+                f"  {'yes' if criterion.is_met else 'no':4} {criterion.name:7} {criterion.result}", soft_wrap=True
+            )
     for path in outputs or (() if as_json else (sheet_name(sheet.benchmark),)):
         (announce if as_json else out.print)(str(write_datasheet(sheet, path)))
     if strict and not sheet.certificate.is_certified:
