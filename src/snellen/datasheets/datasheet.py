@@ -182,13 +182,13 @@ def _pictures(material: LintMaterial) -> Table:
 
 def _removals(benchmark: Benchmark) -> Iterator[Table]:
     made, verification = benchmark.manifest.made, benchmark.manifest.verification
-    rows: list[tuple[Cell, ...]] = [("read from the source", made.read, "")]
+    read = "left of the source by earlier versions" if made.earlier else "read from the source"
+    rows: list[tuple[Cell, ...]] = [(read, made.read, "")]
     if made.complete != made.read:
         rows.append(("left after selection", made.complete, ""))
     if verification:
         rows.append(("candidates that were checked", verification.candidates, ""))
-    chances = made.chance
-    drawn = "" if chances is None else f"drawn with a chance of {percent(chances[0])} to {percent(chances[1])}"
+    drawn = "" if made.chance is None else f"drawn with a chance of {_range(*made.chance)}"
     counts = benchmark.manifest.counts
     rows.append(("in the benchmark", counts.samples + counts.examples, drawn))
     yield Table(
@@ -199,12 +199,16 @@ def _removals(benchmark: Benchmark) -> Iterator[Table]:
             (check.name, check.checked, check.failed, check.repaired, ", ".join(check.by), check.detail)
             for check in verification.checks
         )
-        yield Table("Checks of every question", ("check", "checked", "failed", "repaired", "by", "result"), checks)
+        yield Table("Checks of questions", ("check", "checked", "failed", "repaired", "by", "result"), checks)
     if reasons := _reasons_set_apart(benchmark):
         yield _frequencies("Set apart, by reason", "reason", reasons)
     if made.rejected:
         rejected = tuple(sorted(made.rejected.items(), key=lambda row: -row[1]))
         yield Table("Distractor candidates left out", ("reason", "candidates"), rejected)
+
+
+def _range(lowest: float, highest: float) -> str:
+    return percent(lowest) if lowest == highest else f"{percent(lowest)} to {percent(highest)}"
 
 
 def _reasons_set_apart(benchmark: Benchmark) -> Counter[str]:

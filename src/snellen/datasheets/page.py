@@ -52,10 +52,10 @@ def _sections(sheet: Datasheet) -> Iterator[Section]:
     yield Section("certificate", "Certificate", (TableBlock(certificate_table(sheet.certificate), "summary"),))
     yield Section("examples", "Examples", (ItemsBlock(sheet.examples),) if sheet.examples else ())
     yield Section("contents", "Contents", tuple(map(table_block, sheet.contents)))
-    yield Section("baselines", "Baselines", (table_block(baseline_table(sheet.baselines)),))
+    yield Section("baselines", "Baselines", (TableBlock(baseline_table(sheet.baselines), "summary"),))
     yield Section("left-out", "Left out", tuple(map(table_block, sheet.removals)))
     yield Section("lint", "Lint", (table_block(lint_table(sheet.findings)),))
-    yield Section("sources", "Sources", (table_block(source_table(sheet.manifest)),))
+    yield Section("sources", "Sources", (TableBlock(source_table(sheet.manifest), "summary"),))
     recipe: tuple[Block, ...] = (
         TextBlock("The entry", entry_text(sheet.manifest)),
         TextBlock("To build it again", rebuild_command(sheet.benchmark)),

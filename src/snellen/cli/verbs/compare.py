@@ -94,8 +94,8 @@ def command(
     """
     metrics = flags.pop("metrics")
     if sequential:
-        if baseline or outputs or common_answered:
-            raise DataError("--sequential asks models: --baseline, -o and --common-answered are for runs")
+        if baseline or outputs or common_answered or drift:
+            raise DataError("--sequential asks models: --baseline, -o, --common-answered and --drift are for runs")
         settings = {**flags_given(flags), "protocols": protocols, "where": where, "seed": seed}
         _ask_both(
             runs, equivalent or 0.0, metrics, {name: value for name, value in settings.items() if value}, exam, as_json

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
+from snellen.benchmark import MANIFEST
 from snellen.cli.flags import (
     field_flags,
     flags_on_line,
@@ -22,6 +23,7 @@ from snellen.cli.show import announce, err, out
 from snellen.datasheets.certificate import ERROR_LIMIT
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.evaluation import report_path, score_folders
+from snellen.paths import benchmark_folder
 from snellen.results import Results
 from snellen.runs.journal import RUN_MANIFEST
 from snellen.runs.spec import ExecutionSpec, TokenPrice
@@ -119,10 +121,9 @@ def command(
 
 
 def _looks_like_a_run(name: str) -> bool:
-    """Whether a word that names no run was meant to: a path that is there and is no benchmark's."""
-    from snellen.benchmark import MANIFEST
-
-    return Path(name).exists() and not (Path(name) / MANIFEST).exists()
+    """Whether a word that names no run was meant to: a path that is there, and no benchmark in it or of its name."""
+    folders = (Path(name), benchmark_folder(name))
+    return Path(name).exists() and not any((folder / MANIFEST).exists() for folder in folders)
 
 
 def _datasheet(
