@@ -18,7 +18,7 @@ import snellen as sn
 from browser import CHROMIUM, browsing
 from snellen.benchmark import MANIFEST, Benchmark, BenchmarkManifest, ErrorBound, ItemCheck, Verification
 from snellen.catalogue import BenchmarkSpec
-from snellen.datasheets.certificate import percent
+from snellen.datasheets.certificate import percent_at_most
 from snellen.datasheets.entry import entry_text, rebuild_command
 from snellen.datasheets.page import html_datasheet, markdown_datasheet
 from snellen.errors import DataError
@@ -142,8 +142,8 @@ def test_a_serious_finding_of_lint_is_in_the_way(tmp_path: Path, blind: Path) ->
 
 @given(st.floats(0, 1))
 def test_a_bound_is_never_written_smaller_than_it_is(share: float) -> None:
-    assert float(percent(share).removesuffix(" %")) >= 100 * share - 1e-4
-    assert float(percent(share).removesuffix(" %")) <= 100 * share + 0.1 + 1e-4
+    assert float(percent_at_most(share).removesuffix(" %")) >= 100 * share - 1e-4
+    assert float(percent_at_most(share).removesuffix(" %")) <= 100 * share + 0.1 + 1e-4
 
 
 def test_the_command_writes_the_page_and_tells_scripts(

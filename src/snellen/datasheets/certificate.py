@@ -136,8 +136,7 @@ def _lint(findings: Sequence[Finding]) -> Criterion:
 
 
 def _audit(bound: ErrorBound | None, error_limit: float) -> Criterion:
-    rule = f"people looked at questions drawn at random, and at most {error_limit:.3g} of all can be bad"
-    rule = rule.replace(f"{error_limit:.3g}", percent(error_limit))
+    rule = f"people looked at questions drawn at random, and at most {percent_at_most(error_limit)} of all can be bad"
     if bound is None:
         return Criterion(
             "audit", rule, False, "nobody has looked at its questions; `snellen audit` draws some to look at"
@@ -158,12 +157,12 @@ def bound_sentence(bound: ErrorBound) -> str:
     """`At most 2.1 % of the questions are bad, with 95 % confidence: 150 of 1,000 drawn, 0 bad, two raters.`"""
     raters = f"{count_word(len(bound.raters))} rater{'' if len(bound.raters) == 1 else 's'}"
     return (
-        f"At most {percent(bound.at_most)} of the questions are bad, with {percent(bound.level)} confidence: "
+        f"At most {percent_at_most(bound.at_most)} of the questions are bad, with {100 * bound.level:g} % confidence: "
         f"{bound.drawn:,} of {bound.of:,} drawn, {bound.bad:,} bad, {raters}."
     )
 
 
-def percent(share: float) -> str:
+def percent_at_most(share: float) -> str:
     """A share as people write it, rounded up: a bound of 2.01 % is not one of 2 %."""
     tenths = -(-round(1000 * share, 6) // 1)
     return f"{tenths / 10:g} %"

@@ -31,7 +31,7 @@ STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note
 
 
 @click.command()
-@click.argument("what", nargs=-1, required=True)
+@click.argument("benchmarks", nargs=-1, required=True, metavar="BENCHMARK_OR_RUN...")
 @click.option("--model", help="Also ask this model the questions without their pictures.")
 @click.option("--limit", type=click.IntRange(1), help="Most samples per benchmark to ask it.")
 @click.option("--runs", default="runs", help="Folder for that run.  [runs]")
@@ -44,7 +44,7 @@ STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note
 @click.option("--strict", is_flag=True, help="Exit with 1 when a finding is serious.")
 @json_flag
 def command(
-    what: tuple[str, ...], model: str | None, limit: int | None, runs: str, output: Path | None, strict: bool,
+    benchmarks: tuple[str, ...], model: str | None, limit: int | None, runs: str, output: Path | None, strict: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Show what built benchmarks hide.
@@ -60,14 +60,14 @@ def command(
     Runs on a benchmark beside it say which of its questions most models answer without the picture, or all miss: these
     are written to a list, for people to look at (`snellen audit NAME --only LIST`).
     """
-    folders = [Path(name) for name in what if (Path(name) / RUN_MANIFEST).exists()]
-    benchmarks = [name for name in what if Path(name) not in folders]
-    if folders and not benchmarks:
+    folders = [Path(name) for name in benchmarks if (Path(name) / RUN_MANIFEST).exists()]
+    names = [name for name in benchmarks if Path(name) not in folders]
+    if folders and not names:
         raise DataError("all of these are runs; name the benchmark that they answered too")
     if output and not folders:
         raise DataError("-o is for the list of questions that runs make doubtful; name runs beside the benchmark")
     scored = score_folders(folders, ScoringSpec(), JudgeSpec(), announce, kept_will_do=True)
-    opened = [use.benchmark for use in find_benchmarks(benchmarks, announce=announce)]
+    opened = [use.benchmark for use in find_benchmarks(names, announce=announce)]
     blind = _blind(opened, model, limit, runs) if model else {}
     serious = 0
     for benchmark in opened:
@@ -81,7 +81,7 @@ def command(
             write_atomically(path, msgspec.json.Encoder().encode_lines(doubtful))
             count = len({(question.id, question.turn) for question in doubtful})
             announce(
-                f"{count:,} questions to look at: {path}; `snellen audit {as_word(what[0])} --only {path}` shows them"
+                f"{count:,} questions to look at: {path}; `snellen audit {as_word(names[0])} --only {path}` shows them"
             )
     if strict and serious:
         err.print(f"{serious} serious {'finding' if serious == 1 else 'findings'}")

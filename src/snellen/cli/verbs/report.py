@@ -32,7 +32,7 @@ OF_BENCHMARKS = ("error_limit", "strict", "as_json")
 
 
 @click.command()
-@click.argument("what", nargs=-1, required=True)
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN_OR_BENCHMARK...")
 @click.option(
     "-o",
     "--output",
@@ -62,7 +62,7 @@ OF_BENCHMARKS = ("error_limit", "strict", "as_json")
 @subset_flags
 @scoring_flags
 def command(
-    what: tuple[str, ...],
+    runs: tuple[Path, ...],
     outputs: tuple[Path, ...],
     with_standard: bool,
     price: TokenPrice | None,
@@ -92,18 +92,17 @@ def command(
     models score, and whether it is certified; runs beside it are evidence of models without pictures. See
     docs/datasheets.md.
     """
-    runs = [Path(name) for name in what if (Path(name) / RUN_MANIFEST).exists()]
-    benchmarks = [name for name in what if Path(name) not in runs and not _looks_like_a_run(name)]
+    benchmarks = [path for path in runs if not _looks_like_a_run(path)]
     if benchmarks:
-        if useless := flags_on_line(but=("what", "outputs", *OF_BENCHMARKS)):
+        if useless := flags_on_line(but=("runs", "outputs", *OF_BENCHMARKS)):
             raise DataError(
                 f"{', '.join(useless)}: for reports of runs; {benchmarks[0]} is a benchmark, so leave it out"
             )
-        _datasheet(benchmarks, runs, outputs, error_limit, strict=strict, as_json=as_json)
+        blind = [path for path in runs if path not in benchmarks]
+        _datasheet([str(path) for path in benchmarks], blind, outputs, error_limit, strict=strict, as_json=as_json)
         return
     if useless := flags_on_line(only=OF_BENCHMARKS):
         raise DataError(f"{', '.join(useless)}: for the datasheet of a benchmark; these are runs, so leave it out")
-    runs = [Path(name) for name in what]
     scoring, judge = scoring_from_flags(flags), judge_from_flags(flags)
     if with_standard and not scoring.as_published:
         raise DataError("--with-standard goes with --as-published")
@@ -120,10 +119,12 @@ def command(
         out.print(f"{len(results.latex_tables(tables))} tables: {tables}", soft_wrap=True)
 
 
-def _looks_like_a_run(name: str) -> bool:
-    """Whether a word that names no run was meant to: a path that is there, and no benchmark in it or of its name."""
-    folders = (Path(name), benchmark_folder(name))
-    return Path(name).exists() and not any((folder / MANIFEST).exists() for folder in folders)
+def _looks_like_a_run(path: Path) -> bool:
+    """Whether a run is there, or anything else that is no benchmark and no name of one."""
+    folders = (path, benchmark_folder(str(path)))
+    return (path / RUN_MANIFEST).exists() or (
+        path.exists() and not any((folder / MANIFEST).exists() for folder in folders)
+    )
 
 
 def _datasheet(
