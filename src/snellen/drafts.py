@@ -54,6 +54,20 @@ ImageFile = bytes | Path | LazyImage
 """A picture's file: its bytes, where it lies, or how to read it."""
 
 
+def picture_bytes(file: ImageFile, where: str) -> bytes:
+    """The content of a picture's file. Raises DataError, naming `where`, when it cannot be read."""
+    if isinstance(file, bytes):
+        return file
+    if isinstance(file, LazyImage):
+        return file.read()
+    try:
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            raise DataError(f"{where}: {file} is a device or a pipe, not a file with an image")
+        return file.read_bytes()
+    except OSError as error:
+        raise DataError(f"{where}: cannot read the image {file} ({error.strerror})") from None
+
+
 class PictureSpec(Struct, frozen=True):
     """A picture as its question shows it: cropped to `crop`, with `outlines` drawn on it."""
 

@@ -43,7 +43,16 @@ from snellen.building.staging import staging_folder
 from snellen.catalogue import BenchmarkSpec, entry_file, entry_folder
 from snellen.catalogue.entries import Expected
 from snellen.conditions import Condition
-from snellen.drafts import PARAMS, Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, QuestionDraft
+from snellen.drafts import (
+    PARAMS,
+    Draft,
+    ImageFile,
+    LazyFrames,
+    LazyImage,
+    PictureSpec,
+    QuestionDraft,
+    picture_bytes,
+)
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.record_files import ENDING, RecordWriter, sort_by_group
 from snellen.images import ImageStore
@@ -327,9 +336,9 @@ class DraftChecker:
 
     def _picture(self, image: ImageFile | PictureSpec, where: str) -> ImageRef:
         picture = image if isinstance(image, PictureSpec) else PictureSpec(image)
-        name = (file_key(picture.file), picture.crop, picture.outlines)
+        name = (_name(picture.file), picture.crop, picture.outlines)
         if (stored := self._pictures.get(name)) is None:
-            content = render_picture(picture, read_picture(picture.file, where), where)
+            content = render_picture(picture, picture_bytes(picture.file, where), where)
             stored = self._pictures[name] = self._images.put(content, where)
             self._digests.add(stored.digest)
         return stored
@@ -392,7 +401,7 @@ def _by_place(fault: str) -> list[tuple[int, str]]:
     return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", fault.partition(": ")[0])]
 
 
-def file_key(file: ImageFile) -> Hashable:
+def _name(file: ImageFile) -> Hashable:
     if isinstance(file, LazyImage):
         return file.place
     return file if isinstance(file, Path) else hashlib.sha256(file).hexdigest()
@@ -402,19 +411,6 @@ def _file_name(image: ImageFile | PictureSpec) -> str:
     """What a picture's file is called, with its folder; empty for a picture that no file holds by itself."""
     file = image.file if isinstance(image, PictureSpec) else image
     return "/".join(file.parts[-2:]) if isinstance(file, Path) else ""
-
-
-def read_picture(file: ImageFile, where: str) -> bytes:
-    if isinstance(file, bytes):
-        return file
-    if isinstance(file, LazyImage):
-        return file.read()
-    try:
-        if file.exists() and not (file.is_file() or file.is_dir()):
-            raise DataError(f"{where}: {file} is a device or a pipe, not a file with an image")
-        return file.read_bytes()
-    except OSError as error:
-        raise DataError(f"{where}: cannot read the image {file} ({error.strerror})") from None
 
 
 def check_draft(draft: Draft) -> None:

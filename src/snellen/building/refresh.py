@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 from snellen.benchmark import MANIFEST, USED, Benchmark, EarlierVersion
-from snellen.building.builder import Progress, build_benchmark, file_key, read_picture
+from snellen.building.builder import Progress, build_benchmark
 from snellen.building.recipe import DistractorWriter, Drafts, Recipe
 from snellen.catalogue import BenchmarkSpec, Expected, entry_folder
-from snellen.drafts import Draft, LazyFrames, PictureSpec
+from snellen.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, picture_bytes
 from snellen.errors import DataError
 from snellen.formats.record_files import RecordWriter, read_records
 from snellen.paths import as_word, benchmark_folder
@@ -29,7 +29,7 @@ class UsedData:
     def __init__(self, earlier: tuple[EarlierVersion, ...]) -> None:
         self.earlier = earlier
         self._used = set[str]()
-        self._digests: dict[Hashable, str] = {}
+        self._digests: dict[str | bytes | Path, str] = {}
         self._offered: list[frozenset[str]] = []
 
     @property
@@ -85,14 +85,14 @@ class UsedData:
         keys.update(self._digest(image, draft.where) for image in draft.images)
         return frozenset(keys or {_text_key(draft.rounds[0].question, draft.context)})
 
-    def _digest(self, image: object, where: str) -> str:
+    def _digest(self, image: ImageFile | PictureSpec | LazyFrames, where: str) -> str:
+        """What the file of a picture is known by; each file is read once, however many questions it has."""
         if isinstance(image, LazyFrames):
             return f"clip {image.place}"
         file = image.file if isinstance(image, PictureSpec) else image
-        name = file_key(file)  # type: ignore[arg-type]
+        name = file.place if isinstance(file, LazyImage) else file
         if name not in self._digests:
-            content = read_picture(file, where)  # type: ignore[arg-type]
-            self._digests[name] = f"picture {hashlib.sha256(content).hexdigest()}"
+            self._digests[name] = f"picture {hashlib.sha256(picture_bytes(file, where)).hexdigest()}"
         return self._digests[name]
 
 
@@ -103,11 +103,11 @@ def _keys_of_sample(sample: Sample) -> Iterator[str]:
         yield _text_key(sample.rounds[0].question, sample.context)
 
 
-def _is_cut_to(image: object, shown: set[str], where: str) -> bool:
+def _is_cut_to(image: ImageFile | PictureSpec | LazyFrames, shown: set[str], where: str) -> bool:
     """Whether a picture of the source, cut and drawn upon, is one that was shown: its id alone may be a line's number,
     and stand for something else in a file that has changed. A clip is known by its place."""
     if isinstance(image, PictureSpec) and (image.crop or image.outlines):
-        content = render_picture(image, read_picture(image.file, where), where)
+        content = render_picture(image, picture_bytes(image.file, where), where)
         return hashlib.sha256(content).hexdigest() in shown
     return isinstance(image, LazyFrames)
 
