@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 
+from msgspec.structs import replace
+
 from snellen.analysis.statistics import estimate_mean
 from snellen.experiments.studies.series import CellScores, StudyNumbers, StudySeries
 from snellen.experiments.studies.statistic import StudyPart, StudyRow, StudyStatistic, bare, study_row
@@ -25,7 +27,7 @@ def _compute(numbers: StudyNumbers) -> StudyPart:
     for (place, _, _, label), of_models in members.items():
         series, estimate = of_models[0][0], _mean(of_models)
         row = study_row(series, "models", "mean over models", estimate, cell=label)
-        rows.append(StudyRow(**{**{name: getattr(row, name) for name in row.__struct_fields__}, "model": ALL_MODELS}))
+        rows.append(replace(row, model=ALL_MODELS))
         number = NumberCell(series.unit, estimate)
         table.append((place, series.row.heading, label or "as declared", len(of_models), number))
     return StudyPart(tuple(rows), (Table("Mean over models", HEADER, tuple(table), label_columns=3),) if table else ())
