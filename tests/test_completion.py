@@ -62,7 +62,8 @@ def test_runs_and_the_models_of_the_cache_are_looked_for_anew(
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     (tmp_path / "hub/models--org--name").mkdir(parents=True)
     assert complete("score", "") == ["runs/one", "runs/two"] and complete("report", "runs/o") == ["runs/one"]
-    assert complete("report", "other/") == ["other/three"]
+    assert complete("report", "other/") == ["other/three"] and complete("lint", "runs/t") == ["runs/two"]
+    assert complete("report", "eyechart/cou") == complete("lint", "eyechart/cou") == ["eyechart/count"]
     assert complete("run", "hf", ":", "o") == ["org/name"] and complete("run", "replay", ":", "r") == [
         "runs/one",
         "runs/two",

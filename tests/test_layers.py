@@ -58,6 +58,7 @@ LAYERS = (
         "exports",
         "verification",
         "viewing",
+        "datasheets",
     ),
     ("suites",),
     (

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import mmbench_rows
 import small
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.benchmark import MANIFEST, Benchmark, ItemCheck, Verification
+from snellen.building.builder import ANSWERS
 from snellen.catalogue import study_files
 from snellen.errors import DataError
 from snellen.experiments.model_groups.declaration import find_analysis
 from snellen.experiments.model_groups.outcome import compute_analysis
 from snellen.experiments.studies.declaration import find_study
 from snellen.experiments.studies.levels import grid_of
+from snellen.formats.record_files import read_records
+from snellen.records import Answer
 from snellen.report.run_view import run_views
 from test_reform_classes import flowers102
 
@@ -123,3 +129,83 @@ def test_mmbench_is_studied_on_its_own_file() -> None:
     matched = sn.study("choice-matching", sn.Scripted(lambda request: "A" if request.sample_id[-1] in "01" else "hm"))
     [unread] = [row.estimate.value for row in matched.rows if row.metric == "unparsed_rate"]
     assert unread == 0.5
+
+
+def golds(benchmark: Benchmark) -> dict[str, str]:
+    answers = {answer.sample_id: answer.options for answer in read_records(benchmark.folder / ANSWERS, Answer)}
+    return {sample.id: sample.options[answers[sample.id][0]] for sample in benchmark.samples()}
+
+
+def test_a_built_benchmark_is_studied_without_its_files_and_keeps_its_questions_and_answers() -> None:
+    whole = sn.build("eyechart/colour")
+    sn.study("distractors", "snellen:uniform", benchmarks=["eyechart/colour"], limit=20)
+    sn.study("number-of-options", "snellen:uniform", benchmarks=["eyechart/colour"], limit=20,
+             levels={"options": [2, 6], "method": ["generation"]})  # fmt: skip
+    [pooled] = [Benchmark(path) for path in Path("studies/reform-eval-distractors/benchmarks").iterdir()]
+    two, six = map(Benchmark, sorted(Path("studies/reform-eval-number-of-options/benchmarks").iterdir()))
+    own = {sample.id: set(sample.options) for sample in whole.samples()}
+    of_question = {sample.question: set[str]() for sample in whole.samples()}
+    for sample in whole.samples():
+        of_question[sample.question].add(golds(whole)[sample.id])
+    for variant, count in ((pooled, 4), (two, 2), (six, 6)):
+        assert golds(variant) == golds(whole)
+        assert {len(sample.options) for sample in variant.samples()} == {count}
+    assert all(set(sample.options) <= own[sample.id] for sample in two.samples())
+    assert all(own[sample.id] < set(sample.options) for sample in six.samples())
+    assert all(set(sample.options) <= of_question[sample.question] for sample in pooled.samples())
+    open_ended = sn.build("eyechart/caption")
+    with pytest.raises(DataError, match="eyechart/caption has no questions with options"):
+        sn.study("number-of-options", "snellen:uniform", benchmarks=[str(open_ended.folder)], output="other")
+
+
+def test_people_and_a_jury_say_how_often_a_wrong_option_is_right() -> None:
+    first = sn.study("distractors", "snellen:uniform", benchmarks=["eyechart/colour"], limit=20)
+    assert not [row for row in first.rows if row.statistic == "false-negatives"]
+    [pooled] = Path("studies/reform-eval-distractors/benchmarks").iterdir()
+    said = [
+        ("a", "ann", "two right options", False), ("a", "ben", "good", False), ("b", "ann", "good", False),
+        ("c", "ann", "two right options", False), ("c", "ben", "good", False), ("c", "ann", "good", True),
+        ("d", "ann", "wrong answer", False), ("b", "ann", "two right options", False),
+    ]  # fmt: skip
+    rows = [{"item": item, "by": by, "label": label, "settles": settles} for item, by, label, settles in said]
+    small.write(rows, pooled.with_name(f"{pooled.name}.audit.jsonl"))
+    manifest = Benchmark(pooled).manifest
+    verification = Verification(300, 300, (ItemCheck("jury", 300, 30),))
+    (pooled / MANIFEST).write_bytes(msgspec.json.encode(replace(manifest, verification=verification)))
+    again = sn.study("distractors", "snellen:uniform", benchmarks=["eyechart/colour"], limit=20)
+    found = {row.quantity: row.estimate for row in again.rows if row.statistic == "false-negatives"}
+    # Of four questions: a half, all of b as ann said last, none of c as it was settled, none of d.
+    assert found["false negatives by people"].value == 1.5 / 4 and found["false negatives by people"].n == 4
+    assert found["false negatives by the jury"].value == pytest.approx(0.1)
+    assert {row.cell for row in again.rows if row.statistic == "false-negatives"} == {"other answers"}
+
+
+def test_the_mean_over_models_is_that_of_their_numbers() -> None:
+    results = sn.study("instability-sources", ["snellen:uniform", "snellen:biased"], benchmarks=[made("questions")])
+    for metric in ("accuracy", "instability"):
+        values: dict[str, list[float | None]] = {}
+        for row in results.rows:
+            if row.metric == metric and row.statistic == "cells":
+                values.setdefault(row.cell, []).append(row.estimate.value)
+        means = {row.cell: row.estimate for row in results.rows if row.metric == metric and row.statistic == "models"}
+        assert means.keys() == values.keys()
+        for cell, pair in values.items():
+            assert means[cell].value == pytest.approx(sum(value or 0.0 for value in pair) / 2)
+            assert means[cell].low is not None
+
+
+def test_samples_are_held_against_the_whole_as_in_tables_29_and_30() -> None:
+    models = ["snellen:uniform", "snellen:biased?p=0.9", "snellen:oracle"]
+    levels = {"share": [0.25, 1.0], "draw": [0, 1, 2]}
+    results = sn.study("sampling-ratios", models, benchmarks=["eyechart/colour"], levels=levels)
+    score = {(row.model, row.cell): row.estimate.value for row in results.rows if row.statistic == "cells"}
+    found = {(row.cell, row.quantity): row.estimate.value for row in results.rows if row.statistic == "stability"}
+    parts = np.array([[score[model, f"share=0.25, draw={draw}"] for draw in range(3)] for model in models])
+    whole = np.array([score[model, "share=1.0, draw=0"] for model in models])
+    rho = np.mean([np.corrcoef(parts[:, draw], whole)[0, 1] for draw in range(3)])
+    assert found["share=0.25", "correlation over models"] == pytest.approx(rho)
+    gaps = 100 * np.abs(parts - whole[:, None])
+    assert found["share=0.25", "mean absolute deviation"] == pytest.approx(gaps.mean())
+    spread = np.var(100 * parts, axis=1, ddof=1).mean()
+    assert found["share=0.25", "variance over draws"] == pytest.approx(spread)
+    assert found["share=1", "mean absolute deviation"] == 0 and found["share=1", "variance over draws"] == 0

@@ -109,8 +109,8 @@ def test_the_command_run_takes_the_fields_of_the_record() -> None:
 
 def test_verbs_that_score_take_the_fields_of_its_record() -> None:
     of_runs = {"runs", "where", "common_answered"}
-    assert flags("report") == SCORING | JUDGE_FLAGS | of_runs | {
-        "outputs", "with_standard", "price", "tables", "figures", "figure_format",
+    assert flags("report") == SCORING | JUDGE_FLAGS | of_runs | TERMINAL_ONLY | {
+        "outputs", "with_standard", "price", "tables", "figures", "figure_format", "error_limit", "strict",
     }  # fmt: skip
     assert flags("score") == SCORING | JUDGE_FLAGS | of_runs | {"benchmark", "to", "model", "form"} | TERMINAL_ONLY
     assert flags("agree") >= JUDGE_FLAGS

@@ -2,11 +2,13 @@
 
 from snellen.api import StudyResults as StudyResults
 from snellen.api import build as build
+from snellen.api import datasheet as datasheet
 from snellen.api import decide as decide
 from snellen.api import evaluate as evaluate
 from snellen.api import export_benchmark as export_benchmark
 from snellen.api import load_run as load_run
 from snellen.api import reform as reform
+from snellen.api import refresh as refresh
 from snellen.api import score as score
 from snellen.api import study as study
 from snellen.catalogue import add_suites as add_suites

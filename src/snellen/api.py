@@ -30,6 +30,7 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, entri
 from snellen.catalogue.entries import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.hooks import params_with
+from snellen.datasheets.certificate import ERROR_LIMIT
 from snellen.errors import DataError, ModelError
 from snellen.experiments.evaluation import check_budget, evaluate_spec, score_folders, silent
 from snellen.experiments.sequential_comparison import DecidedComparison, decide_between
@@ -66,6 +67,7 @@ from snellen.scoring.run_scoring import check_metrics
 if TYPE_CHECKING:
     import polars
 
+    from snellen.datasheets.datasheet import Datasheet
     from snellen.experiments.studies.outcome import StudyOutcome
     from snellen.experiments.studies.statistic import StudyRow
     from snellen.runs.keywords import RunKeywords, ScoringKeywords, StudyKeywords
@@ -240,6 +242,50 @@ def study(
         announce=announce,
     )
     return StudyResults(outcome)
+
+
+def refresh(
+    benchmark: str | Path,
+    *,
+    source: str | Path | None = None,
+    count: int | None = None,
+    to: str | Path | None = None,
+    writer: Any = None,
+    progress: Progress | None = None,
+) -> Benchmark:
+    """Build the next version of a benchmark, `mine-2` after `mine`: new questions by the same recipe, about pictures
+    that no version has shown (docs/datasheets.md).
+
+    `source` is the folder with the files that it was built from; `count` how many questions it takes, as many as before
+    unless named. `writer` writes distractors, as in `build`. Raises UnknownNameError; DataError where too little is
+    left.
+    """
+    from snellen.building.refresh import refreshed
+
+    with ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author:
+        return refreshed(
+            open_benchmark(str(benchmark)), source=Path(source) if source else None, count=count,
+            to=Path(to) if to else None, writer=author, progress=progress,
+        )  # fmt: skip
+
+
+def datasheet(
+    benchmark: str | Path,
+    runs: Iterable[str | Path] = (),
+    *,
+    error_limit: float = ERROR_LIMIT,
+    announce: Announce = silent,
+) -> Datasheet:
+    """The datasheet of a built benchmark, by name or folder: what it is, and whether it is certified
+    (docs/datasheets.md).
+
+    `runs` are folders of runs on it that saw no pictures. It is certified where at most a share `error_limit` of its
+    questions can be bad, among other criteria. Raises UnknownNameError, DataError for a run on something else.
+    """
+    from snellen.datasheets.datasheet import make_datasheet
+
+    scored = score_folders([Path(run) for run in runs], ScoringSpec(), JudgeSpec(), announce, kept_will_do=True)
+    return make_datasheet(open_benchmark(str(benchmark)), scored, error_limit)
 
 
 def build(

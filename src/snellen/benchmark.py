@@ -22,6 +22,7 @@ from snellen.formats.shown_text import object_line
 from snellen.images import ImageStore
 from snellen.paths import check_benchmark_name, home
 from snellen.records import (
+    Estimate,
     Example,
     History,
     IndistinguishableQuestion,
@@ -42,6 +43,8 @@ PICTURES = "pictures.jsonl.gz"
 INDISTINGUISHABLE = "indistinguishable.jsonl.gz"
 SET_APART = "set_apart.jsonl.gz"
 DECISIONS = "decisions.jsonl.gz"
+USED = "used.jsonl.gz"
+"""Of a refresh: what its pictures and those of all earlier versions are known by, so that none is drawn again."""
 
 
 class BenchmarkCounts(Struct, frozen=True):
@@ -68,6 +71,10 @@ class ItemCheck(Struct, frozen=True, omit_defaults=True):
     """The models that were asked, if any."""
     detail: str = ""
     """In words what it came to, such as the accuracy of models that saw no picture."""
+    estimate: Estimate | None = None
+    """Of a check by blind models: the highest of their accuracies on the questions that were kept."""
+    chance: float | None = None
+    """What guessing would score in place of the estimate."""
 
 
 class ErrorBound(Struct, frozen=True, omit_defaults=True):
@@ -100,6 +107,13 @@ class Verification(Struct, frozen=True, omit_defaults=True):
     bound: ErrorBound | None = None
 
 
+class EarlierVersion(Struct, frozen=True):
+    """A benchmark that was drawn from the same source before."""
+
+    name: str
+    version: str
+
+
 class BuildInfo(Struct, frozen=True, omit_defaults=True):
     """How a benchmark was built, besides its entry."""
 
@@ -120,6 +134,10 @@ class BuildInfo(Struct, frozen=True, omit_defaults=True):
     """Only the samples that a run with this limit asks were built; 0 for all."""
     origin: str = ""
     """Where the source's files come from, in words."""
+    earlier: tuple[EarlierVersion, ...] = ()
+    """The versions of which it is a refresh, the first one first: none of its pictures was in any of them."""
+    left: int = 0
+    """Of a refresh: questions of the source that no version has used yet, this one included."""
 
 
 class BenchmarkManifest(Struct, frozen=True):

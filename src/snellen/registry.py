@@ -295,6 +295,9 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "variance": "snellen.experiments.studies.spread:VARIANCE",
         "pairs": "snellen.experiments.studies.pairs:PAIRS",
         "agreement": "snellen.experiments.studies.agreement:AGREEMENT",
+        "models": "snellen.experiments.studies.model_means:MODELS",
+        "stability": "snellen.experiments.studies.sample_stability:STABILITY",
+        "false-negatives": "snellen.experiments.studies.false_negatives:FALSE_NEGATIVES",
     },
     # What is computed over the values of an analysis, and what it measures on runs besides their rows.
     "analysis_statistics": {

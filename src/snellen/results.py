@@ -11,7 +11,7 @@ import msgspec
 
 from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.paired.records import RESAMPLES
-from snellen.errors import DataError
+from snellen.errors import DataError, MissingExtraError
 from snellen.formats.frames import check_polars
 from snellen.formats.shown_text import object_line
 from snellen.protocols.base import parse_protocol
@@ -25,6 +25,7 @@ from snellen.scoring.scored_run import ScoredRun, run_labels
 if TYPE_CHECKING:
     import polars
 
+    from snellen.analysis.paired.drift import Drift
     from snellen.analysis.paired.records import Comparison
     from snellen.analysis.paired.significance import Correction
     from snellen.analysis.sequential.estimates import SequentialEstimate
@@ -170,6 +171,19 @@ class Results:
 
             write_comparison(comparison, Path(to))
         return comparison
+
+    def drift(self, metric: str = "") -> list[Drift]:
+        """How the models moved from each version of a benchmark to the next, which share no picture, and whether their
+        order held (docs/datasheets.md). Each model has one run on each version. Raises DataError where one lacks it,
+        MissingExtraError without numpy.
+        """
+        try:
+            from snellen.analysis.paired.drift import drifts
+        except ModuleNotFoundError as error:
+            if error.name != "numpy":
+                raise
+            raise MissingExtraError("numpy", "metrics", "drift") from error
+        return drifts(self.runs, metric)
 
     def export(
         self, form: str, path: str | Path | None = None, *, pictures: bool = False, answers: bool = False

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -33,6 +33,7 @@ from snellen.benchmark import (
     PICTURES,
     SAMPLES,
     SET_APART,
+    USED,
     Benchmark,
     BenchmarkCounts,
     BenchmarkManifest,
@@ -41,7 +42,7 @@ from snellen.benchmark import (
     file_digest,
     first_samples,
 )
-from snellen.building.recipe import BuildStats, Decisions, DistractorWriter, Recipe, reformulate
+from snellen.building.recipe import BuildStats, Decisions, DistractorWriter, Drafts, Recipe, reformulate
 from snellen.building.staging import staging_folder
 from snellen.catalogue import BenchmarkSpec, entry_file, entry_folder
 from snellen.catalogue.entries import Expected
@@ -77,6 +78,9 @@ from snellen.reformulation.distractor_sources import PictureEmbedder
 from snellen.reformulation.regions import render_picture
 from snellen.seeds import rng_for
 
+if TYPE_CHECKING:
+    from snellen.building.refresh import UsedData
+
 OWN_FILES, WITH_SNELLEN = "files named by the user", "Snellen itself"
 """The origin of a source that was not fetched."""
 ANSWERS = "answers.jsonl.gz"
@@ -100,6 +104,7 @@ def build_benchmark(
     origin: str = "",
     decisions: Decisions = MappingProxyType({}),
     verification: Verification | None = None,
+    used: UsedData | None = None,
 ) -> Benchmark:
     """Build a benchmark from its source, replacing an earlier build of it.
 
@@ -107,8 +112,9 @@ def build_benchmark(
     folder to create (default: under $SNELLEN_HOME). `recipe` overrides settings of the entry, `writer` writes
     distractors, `embedder` tells which pictures are alike, and `origin` tells in words where the files in `source` come
     from. With `limit`, only the samples are built that a run with this limit asks. `decisions` are kept in the folder,
-    with the questions that they set apart, and `verification` in the manifest. Raises DataError naming file and line of
-    the wrong rows; nothing is left behind in that case, and an earlier build stays as it was.
+    with the questions that they set apart, and `verification` in the manifest. Nothing is drawn of data that is `used`
+    (`snellen.building.refresh`). Raises DataError naming file and line of the wrong rows; nothing is left behind in
+    that case, and an earlier build stays as it was.
     """
     check_benchmark_name(spec.name)
     reader = registry.find("readers", spec.source.reader)
@@ -122,11 +128,11 @@ def build_benchmark(
     with staging_folder(target) as folder, _naming_entry(spec):
         stats = BuildStats()
         files = source or entry_folder(spec)
-        drafts = reformulate(
-            spec, lambda: reader(spec.source.params, files), recipe, writer, stats, embedder, decisions
-        )
+        read: Drafts = lambda: reader(spec.source.params, files)  # noqa: E731
+        drafts = reformulate(spec, used.unused(read) if used else read, recipe, writer, stats, embedder, decisions)
         if limit is not None:
             drafts = _first_by_place(list(drafts), limit)
+        drafts = used.noting(drafts, folder / USED) if used else drafts
         apart = ExampleDrawer(recipe.examples, spec, recipe.seed)
         _write_records(decisions.values(), folder / DECISIONS)
         manifest = _write(spec, drafts, apart, folder, progress, is_part=limit is not None)
@@ -142,6 +148,8 @@ def build_benchmark(
                 stats.chance,
                 limit or 0,
                 origin or (OWN_FILES if source else WITH_SNELLEN),
+                used.earlier if used else (),
+                used.left if used else 0,
             ),
             verification=verification,
         )

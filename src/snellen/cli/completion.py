@@ -23,6 +23,7 @@ NAMES_BY_PLACE = {
     ("build", "what"): "benchmarks", ("verify", "what"): "benchmarks", ("fetch", "names"): "benchmarks",
     ("sample", "what"): "benchmarks", ("study", "name"): "studies", ("analyse", "name"): "analyses",
     ("import", "what"): "importers", ("init", "form"): "scaffolds", ("export", "form"): "exporters",
+    ("report", "runs"): "benchmarks",
 }  # fmt: skip
 """The same where the name of the parameter does not say it."""
 RUNS = ("run", "runs")
@@ -88,9 +89,8 @@ def _values(verb: str, form: ParameterOutline, outline: CompletionOutline, incom
     kind = NAMES_BY_PLACE.get((verb, form.name)) or NAMES_BY_PARAMETER.get(form.name, "")
     if kind == "models":
         return [*outline.names[kind], *(f"replay:{run}" for run in _runs("")), *_cached_models()]
-    if form.name in RUNS and form.is_path:
-        return _runs(incomplete)
-    return outline.names.get(kind, [])
+    takes_runs = (form.name in RUNS and form.is_path) or (verb, form.name) == ("lint", "benchmarks")
+    return [*(_runs(incomplete) if takes_runs else []), *outline.names.get(kind, [])]
 
 
 def _runs(incomplete: str) -> list[str]:

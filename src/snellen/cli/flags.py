@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from msgspec import Struct
 
 from snellen.errors import DataError
@@ -211,6 +212,17 @@ def subset_flags(command: CommandT) -> CommandT:
     for flag in reversed(_SUBSET_FLAGS):
         command = flag(command)
     return command
+
+
+def flags_on_line(only: Collection[str] = (), but: Collection[str] = ()) -> list[str]:
+    """The flags that stand on the command line, as they are written, of parameters by name."""
+    context = click.get_current_context()
+    return [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+        and (parameter.name in only if only else parameter.name not in but)
+    ]
 
 
 def flags_given(flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from snellen.records import (
     SetApartQuestion,
     SourcePictures,
     SourceRows,
+    UsedKey,
 )
 
 ENDING = ".jsonl.gz"
@@ -46,7 +47,7 @@ _REPEATED: dict[type, tuple[str, ...]] = {Sample: _OF_SAMPLES, Example: _OF_SAMP
 
 Stored = (
     Sample | Example | Answer | History | SourceRows | SourcePictures | IndistinguishableQuestion | ItemDecision
-    | SetApartQuestion
+    | SetApartQuestion | UsedKey
 )  # fmt: skip
 RecordT = TypeVar("RecordT", bound=Stored)
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 
 from snellen.report.drawing import ChartPanel
-from snellen.report.sample_card import SampleCard
+from snellen.report.sample_card import Gold, OptionRow, SampleCard
 from snellen.report.table import Table
 
 Fold = Literal["none", "open", "folded"]
@@ -61,7 +61,49 @@ class SamplesBlock(Struct, frozen=True):
     left_out: tuple[tuple[str, int], ...]
 
 
-Block = TableBlock | ChartBlock | TitledBlock | ViewsBlock | SamplesBlock
+class ShownPicture(Struct, frozen=True):
+    """A picture as a data URI, empty where it is not on the page; `words` say what it is."""
+
+    uri: str
+    words: str
+    width: int
+    height: int
+
+
+class ShownRound(Struct, frozen=True):
+    """A question with its options, of which one is marked as correct; `gold` are the answers of an open one."""
+
+    question: str
+    options: tuple[OptionRow, ...]
+    gold: Gold | None
+
+
+class ShownItem(Struct, frozen=True):
+    """A question of a benchmark with its pictures and its answer; a dialogue has several rounds."""
+
+    sample_id: str
+    tags: tuple[tuple[str, str], ...]
+    pictures: tuple[ShownPicture, ...]
+    context: str
+    rounds: tuple[ShownRound, ...]
+
+
+class ItemsBlock(Struct, frozen=True):
+    """Questions of a benchmark, as they are built."""
+
+    block: ClassVar[str] = "items"
+    items: tuple[ShownItem, ...]
+
+
+class TextBlock(Struct, frozen=True):
+    """A text that is shown letter by letter: a file, commands."""
+
+    block: ClassVar[str] = "text"
+    title: str
+    text: str
+
+
+Block = TableBlock | ChartBlock | TitledBlock | ViewsBlock | SamplesBlock | ItemsBlock | TextBlock
 
 
 class Section(Struct, frozen=True):

@@ -5,10 +5,11 @@ The reader opens answers, so it stands here; the registry names it as the source
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,12 +17,14 @@ from msgspec.structs import replace
 from snellen.benchmark import HISTORY, Benchmark
 from snellen.building.builder import Progress, build_benchmark
 from snellen.building.recipe import Decisions, Recipe
-from snellen.catalogue import Expected, SourceSpec
-from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.catalogue import BenchmarkSpec, Expected, SourceSpec
+from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.records import Answer, Sample, SourceRows
 from snellen.reformulation.sampling import Sampling
 from snellen.scoring.answers import Key, open_answers
+
+Reopened = Literal["options", "distractors"]
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,6 +34,19 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     version: str
     by: str = ""
     """The tag that is balanced by; the answer when empty."""
+    reopen: Reopened | Literal[""] = ""
+    """What of questions with options a build makes anew: how many there are, their own coming first; or all
+    distractors, from the answers to other questions, those to the same question first."""
+
+
+def reopened(benchmark: Benchmark, name: str, reopen: Reopened) -> BenchmarkSpec:
+    """A benchmark with the questions of a built one, whose options are made anew by a recipe: as many as most have."""
+    sizes = Counter(len(turn.options) for sample in benchmark.samples() for turn in sample.rounds if turn.options)
+    if not sizes:
+        raise DataError(f"{benchmark.name} has no questions with options, so these cannot be made anew")
+    params = {"of": benchmark.name, "version": benchmark.manifest.version, "reopen": reopen}
+    source = SourceSpec("built", params, drawn_with=benchmark.spec.draw, options=sizes.most_common(1)[0][0])
+    return replace(benchmark.spec, name=name, source=source, expected=Expected(), complete=Expected())
 
 
 def draw_subset(
@@ -93,9 +109,40 @@ def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
         )
     answers, origins = open_answers(source), whole.origins()
     histories = whole.histories() if (source / HISTORY).exists() else {}
+    pools = _answer_pools(whole, answers) if settings.reopen else {}
     for sample in whole.samples():
         draft = _draft(sample, whole, answers, origins.get(sample.id))
+        if settings.reopen:
+            own_first = settings.reopen == "options"
+            draft = replace(draft, rounds=tuple(_reopen(turn, pools, own_first=own_first) for turn in draft.rounds))
         yield replace(draft, replies=histories.get(sample.id, ()), stratum=stratum_of(sample, answers, settings.by))
+
+
+ALL_QUESTIONS = ""
+"""The pool of the answers to all questions; the others are by the words of their question."""
+
+
+def _answer_pools(whole: Benchmark, answers: Mapping[Key, Answer]) -> dict[str, tuple[str, ...]]:
+    """The distinct answers to questions with options, by the question, and of all."""
+    pools: dict[str, dict[str, None]] = defaultdict(dict)
+    for sample in whole.samples():
+        for number, turn in enumerate(sample.rounds):
+            answer = answers.get((sample.id, number))
+            golds = [turn.options[place] for place in answer.options] if answer and turn.options else []
+            for pool in (turn.question, ALL_QUESTIONS):
+                pools[pool] |= dict.fromkeys(golds)
+    return {question: tuple(sorted(golds)) for question, golds in pools.items()}
+
+
+def _reopen(turn: QuestionDraft, pools: Mapping[str, tuple[str, ...]], *, own_first: bool) -> QuestionDraft:
+    """A question with options as one that is still to get its distractors; any other as it is."""
+    if not turn.options or not turn.gold:
+        return turn
+    golds = tuple(turn.options[place] for place in turn.gold)
+    own = tuple(text for place, text in enumerate(turn.options) if place not in turn.gold)
+    tiers = (pools[turn.question], pools[ALL_QUESTIONS])
+    spec = DistractorSpec(tiers=(own, *tiers) if own_first else tiers)
+    return replace(turn, options=(), gold=(), relevance=(), texts=golds, distractors=spec)
 
 
 def _draft(sample: Sample, whole: Benchmark, answers: Mapping[Key, Answer], origin: SourceRows | None) -> Draft:

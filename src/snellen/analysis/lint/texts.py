@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.lint.findings import Finding, estimate_text, first_examples, severity_above_chance
 from snellen.analysis.lint.material import LONG, LintMaterial, LintQuestion, fold_text, wordless
+from snellen.protocols.base import labelled_declaration
 from snellen.records import Result
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, metric_row_names
@@ -138,8 +139,8 @@ def text_lengths(material: LintMaterial) -> Iterator[Finding]:
 
 
 def text_only(run: ScoredRun) -> dict[str, list[Finding]]:
-    """Findings of a run under the protocol `blind`, by benchmark: how far the texts alone carry the model."""
-    rows = [row for row in results_of(run) if not row.slice]
+    """Findings of a run's protocols that show no picture, by benchmark: how far the texts alone carry the model."""
+    rows = [row for row in results_of(run) if not row.slice and not labelled_declaration(row.protocol).sees_images]
     return {
         scored.spec.name: list(_findings(scored, [row for row in rows if row.benchmark == scored.spec.name]))
         for scored in run.benchmarks

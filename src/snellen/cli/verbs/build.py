@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 from msgspec.structs import replace
 
 from snellen.api import build, build_own, check_own_name, makes_options, table_of_form
@@ -17,7 +16,7 @@ from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec, select
 from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
 from snellen.catalogue.hooks import params_with
-from snellen.cli.flags import offline_flag
+from snellen.cli.flags import flags_on_line, offline_flag
 from snellen.cli.preview import show_preview
 from snellen.cli.show import announce, build_progress, err, out, print_built
 from snellen.errors import DataError
@@ -225,9 +224,6 @@ _OF_TABLES = (
 
 def _check_flags(*, tables: bool, catalogued: bool) -> None:
     """Raise DataError for a flag that would have no effect: one of entries beside a table, or the other way round."""
-    context = click.get_current_context()
-    flags = {parameter.name: parameter.opts[0] for parameter in context.command.params}
-    flag_names = [name for name in flags if context.get_parameter_source(str(name)) is ParameterSource.COMMANDLINE]
     for names, applies, of in (
         (
             _OF_CATALOGUE,
@@ -236,7 +232,7 @@ def _check_flags(*, tables: bool, catalogued: bool) -> None:
         ),
         (_OF_TABLES, tables, "tables of your own; an entry of the catalogue says this itself"),
     ):
-        if not applies and (useless_flags := [flags[name] for name in flag_names if name in names]):
+        if not applies and (useless_flags := flags_on_line(only=names)):
             raise DataError(f"{', '.join(useless_flags)}: for {of}; leave it out")
 
 

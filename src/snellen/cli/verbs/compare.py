@@ -35,6 +35,7 @@ from snellen.runs.spec import overlaid, read_run_spec, run_spec
     type=click.Path(path_type=Path),
     help="With --sequential: a TOML file with all else that a run takes (limit, runs, workers ...).",
 )
+@click.option("--drift", is_flag=True, help="RUNS are on versions of a benchmark: how far did each model move?")
 @click.option("--baseline", default="", metavar="RUN", help="The run that each other is compared with.  [all pairs]")
 @click.option(
     "--correction",
@@ -64,6 +65,7 @@ def command(
     equivalent: float | None,
     protocols: tuple[str, ...],
     exam: Path | None,
+    drift: bool,
     baseline: str,
     correction: Any,
     resamples: int,
@@ -80,17 +82,20 @@ def command(
       snellen compare runs/a runs/b
       snellen compare runs/* --baseline runs/a -o comparison.json
       snellen compare --sequential MODEL_A MODEL_B BENCHMARK...
+      snellen compare --drift runs/a runs/b runs/a-2 runs/b-2
 
     Differences are taken on the questions that both runs have a value for, by benchmark, dimension and overall, with
     intervals and p-values by picture. Ranks have intervals from resampled pictures. --metric names metrics to compare
     in place of each benchmark's headline. docs/comparison.md says how to read them.
 
-    With --sequential two models are asked, and no more than it takes to decide (docs/adaptive.md).
+    With --sequential two models are asked, and no more than it takes to decide (docs/adaptive.md). With
+    --drift the runs of each model are on two versions of a benchmark, which have no picture in common
+    (docs/datasheets.md).
     """
     metrics = flags.pop("metrics")
     if sequential:
-        if baseline or outputs or common_answered:
-            raise DataError("--sequential asks models: --baseline, -o and --common-answered are for runs")
+        if baseline or outputs or common_answered or drift:
+            raise DataError("--sequential asks models: --baseline, -o, --common-answered and --drift are for runs")
         settings = {**flags_given(flags), "protocols": protocols, "where": where, "seed": seed}
         _ask_both(
             runs, equivalent or 0.0, metrics, {name: value for name, value in settings.items() if value}, exam, as_json
@@ -98,9 +103,16 @@ def command(
         return
     if equivalent is not None or protocols or exam:
         raise DataError("--equivalent, --protocol and --exam are for --sequential; runs have been asked already")
+    if drift and (baseline or outputs or common_answered):
+        raise DataError("--drift is of different questions: --baseline, -o and --common-answered are for the same")
+    if drift and len(metrics) > 1:
+        raise DataError("--drift is of one metric; name one --metric, or none for each benchmark's headline")
     folders = [Path(run) for run in runs]
     scoring = scoring_from_flags({**flags, "metrics": metrics})
     results = Results(score_folders(folders, scoring, judge_from_flags(flags), announce, kept_will_do=True))
+    if drift:
+        _show_drift(results.only(where=where), metrics, as_json)
+        return
     narrowed = results.only(where=where, common_answered=common_answered)
     comparison = narrowed.compare(
         metrics=metrics,
@@ -128,6 +140,19 @@ def command(
         out.print()
     flipped = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips})
     out.print(f"{flipped:,} questions on which runs differ; -o FILE.json lists them.")
+
+
+def _show_drift(results: Results, metrics: Sequence[str], as_json: bool) -> None:
+    from snellen.report.drift_tables import drift_table
+    from snellen.report.terminal import plain_table
+
+    for drift in results.drift("".join(metrics)):
+        if as_json:
+            import msgspec
+
+            out.out(msgspec.json.encode(drift).decode())
+        else:
+            out.print(plain_table(drift_table(drift)))
 
 
 def _ask_both(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 import msgspec
@@ -11,17 +12,22 @@ from rich.table import Table
 from rich.text import Text
 
 from snellen.analysis.lint import SEVERITIES, Finding, Severity, lint, text_only
+from snellen.analysis.lint.doubtful import doubtful_questions
 from snellen.analysis.lint.findings import first_examples
 from snellen.api import evaluate
 from snellen.benchmark import Benchmark
 from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, err, out, print_built, run_progress, show_verification
 from snellen.errors import DataError
+from snellen.experiments.evaluation import score_folders
 from snellen.formats.shown_text import strip_controls
 from snellen.models.base import load_model
-from snellen.paths import as_word
+from snellen.paths import as_word, slug
 from snellen.registry import find
+from snellen.runs.journal import RUN_MANIFEST, write_atomically
 from snellen.runs.plan import find_benchmarks
+from snellen.runs.spec import JudgeSpec, ScoringSpec
+from snellen.scoring.scored_run import ScoredRun
 from snellen.verification.audit import against_people
 from snellen.verification.declaration import Check, CheckOutcome, Solvers, Votes
 from snellen.verification.verify import check_items, keep_passing
@@ -30,7 +36,7 @@ STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note
 
 
 @click.command()
-@click.argument("benchmarks", nargs=-1, required=True)
+@click.argument("benchmarks", nargs=-1, required=True, metavar="BENCHMARK_OR_RUN...")
 @click.option("--model", help="Also ask this model the questions without their pictures.")
 @click.option("--limit", type=click.IntRange(1), help="Most samples per benchmark to ask it.")
 @click.option("--runs", default="runs", help="Folder for that run.  [runs]")
@@ -40,11 +46,17 @@ STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note
 )
 @click.option("--votes", type=click.Choice(["majority", "all"]), default="majority", help="Of the jury.  [majority]")
 @click.option("--keep", metavar="NAME", help="Make a benchmark of the questions that pass, under another name.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="With runs: the list of questions to look at.  [NAME.doubtful.jsonl]",
+)
 @click.option("--strict", is_flag=True, help="Exit with 1 when a finding is serious.")
 @json_flag
 def command(
     benchmarks: tuple[str, ...], model: str | None, limit: int | None, runs: str, jury: tuple[str, ...],
-    blind: tuple[str, ...], votes: Votes, keep: str | None, strict: bool, as_json: bool,
+    blind: tuple[str, ...], votes: Votes, keep: str | None, output: Path | None, strict: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Show what built BENCHMARKS hide.
 
@@ -52,14 +64,25 @@ def command(
       snellen lint eyechart
       snellen lint ./my-benchmark --model snellen:tiny --strict
       snellen lint mine --jury openai:a@http://host:port/v1 --jury hf:b --blind hf:b --keep mine-checked
+      snellen lint mine runs/a runs/b runs/a-blind runs/b-blind
 
     Repeated questions, conflicting answers, duplicate options, positions and texts that give the answer away, and the
     scores of rules that need no picture. docs/lint.md says what each check looks at. With --jury, --blind or --keep
     each question is checked by itself (docs/verifying.md); --keep sets those that fail apart, with the reasons.
+
+    Runs on a benchmark beside it say which of its questions most models answer without the picture, or all miss: these
+    are written to a list, for people to look at (`snellen audit NAME --only LIST`).
     """
-    opened = [use.benchmark for use in find_benchmarks(benchmarks, announce=announce)]
+    folders = [Path(name) for name in benchmarks if (Path(name) / RUN_MANIFEST).exists()]
+    names = [name for name in benchmarks if Path(name) not in folders]
+    if folders and not names:
+        raise DataError("all of these are runs; name the benchmark that they answered too")
+    if output and not folders:
+        raise DataError("-o is for the list of questions that runs make doubtful; name runs beside the benchmark")
+    opened = [use.benchmark for use in find_benchmarks(names, announce=announce)]
     if keep and len(opened) > 1:
         raise DataError(f"--keep makes one benchmark, and {len(opened)} are named; keep them one by one")
+    scored = score_folders(folders, ScoringSpec(), JudgeSpec(), announce, kept_will_do=True)
     text_only_findings = _blind(opened, model, limit, runs) if model else {}
     serious = 0
     for benchmark in opened:
@@ -69,14 +92,23 @@ def command(
                 _keep(benchmark, keep, solvers, as_json)
                 return
             outcomes = check_items(benchmark, solvers) if jury or blind else {}
+        by_runs, doubtful = doubtful_questions(benchmark.name, [run for run in scored if _asked(run, benchmark)])
         findings = [
             *lint(benchmark),
             *text_only_findings.get(benchmark.name, []),
             *(_finding(benchmark, name, outcome) for name, outcome in outcomes.items()),
+            *by_runs,
         ]
         findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
         serious += sum(finding.severity == "serious" for finding in findings)
         (_print_lines if as_json else _print_table)(benchmark, findings)
+        if by_runs:
+            path = output or Path(f"{slug(benchmark.name)}.doubtful.jsonl")
+            write_atomically(path, msgspec.json.Encoder().encode_lines(doubtful))
+            count = len({(question.id, question.turn) for question in doubtful})
+            announce(
+                f"{count:,} questions to look at: {path}; `snellen audit {as_word(names[0])} --only {path}` shows them"
+            )
     if strict and serious:
         err.print(f"{serious} serious {'finding' if serious == 1 else 'findings'}")
         sys.exit(1)
@@ -102,6 +134,17 @@ def _keep(whole: Benchmark, name: str, solvers: Solvers, as_json: bool) -> None:
     print_built(kept)
     show_verification(kept)
     out.print(f"next: snellen audit {as_word(kept.name)}", soft_wrap=True)
+
+
+def _asked(run: ScoredRun, benchmark: Benchmark) -> bool:
+    """Whether a run asked the benchmark. Raises DataError for one that asked another version of it."""
+    use = next((use for use in run.manifest.benchmarks if use.name == benchmark.name), None)
+    if use and not use.fits(benchmark.manifest.version, benchmark.manifest.questions):
+        raise DataError(
+            f"{run.folder} asked {benchmark.name} version {use.version}, which is version {benchmark.manifest.version} "
+            "now; ask the model again"
+        )
+    return use is not None
 
 
 def _blind(benchmarks: Sequence[Benchmark], model: str, limit: int | None, runs: str) -> dict[str, list[Finding]]:

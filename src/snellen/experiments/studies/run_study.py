@@ -15,6 +15,7 @@ from snellen import registry
 from snellen.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
+from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError, ModelError, StoreError
 from snellen.experiments.evaluation import Cast, carry_out, check_budget, check_judging, score_folders, silent
 from snellen.experiments.studies.declaration import (
@@ -42,7 +43,7 @@ from snellen.runs.progress import ProgressListener, ignore_progress
 from snellen.runs.record_fields import record_fields
 from snellen.runs.runner import RunOutcome
 from snellen.runs.spec import JudgeSpec, QuestionSpec, RunSpec, ScoringSpec, check_sharing, run_spec
-from snellen.scoring.resampling import draw_subset, subset_name
+from snellen.scoring.resampling import Reopened, draw_subset, reopened, subset_name
 
 RUNS = "runs"
 PARTS = "benchmarks"
@@ -260,7 +261,8 @@ class _Asking:
             yield str(part.folder)
 
     def _variants(self, patterns: Sequence[str], recipe: Recipe, wholes: dict[str, str]) -> Iterator[str]:
-        """The folders of the benchmarks built by a recipe; `wholes` learns what they are variants of."""
+        """The folders of the benchmarks built by a recipe: from their files where these are named, else from the built
+        benchmark, whose options are made anew. `wholes` learns what they are variants of."""
         for spec in (spec for pattern in patterns for spec in specs_of(pattern)):
             sources = recipe.distractors and f"{recipe.distractors}-distractors"
             words = (f"{recipe.options}-options" if recipe.options else "", sources)
@@ -268,13 +270,25 @@ class _Asking:
             to = self._folder / PARTS / slug(name)
             wholes[name] = spec.name
             if not (to / MANIFEST).exists():
-                if self._source is None:
-                    raise DataError(f"{self._study.name} builds {spec.name} in several ways; name its files (--source)")
                 self._announce(f"building {name}")
-                # The same questions in each variant.
-                variant_spec = replace(spec, name=name, source=replace(spec.source, drawn_with=spec.draw))
-                build_benchmark(variant_spec, source=spec.source_in(self._source), to=to, recipe=recipe)
+                variant, files = self._variant(spec, patterns, recipe, name)
+                build_benchmark(variant, source=files, to=to, recipe=recipe)
             yield str(to)
+
+    def _variant(
+        self, spec: BenchmarkSpec, patterns: Sequence[str], recipe: Recipe, name: str
+    ) -> tuple[BenchmarkSpec, Path]:
+        """The entry of a variant, with the same questions in each, and the folder that it is built from."""
+        if self._source is not None:
+            variant = replace(spec, name=name, source=replace(spec.source, drawn_with=spec.draw))
+            return variant, spec.source_in(self._source)
+        folders = [Path(pattern) for pattern in patterns if (Path(pattern) / MANIFEST).exists()]
+        folder = next((one for one in folders if Benchmark(one).name == spec.name), benchmark_folder(spec.name))
+        if not (folder / MANIFEST).exists() and not spec.source.embedded:
+            raise DataError(f"{self._study.name} builds {spec.name} in several ways; name its files (--source)")
+        [use] = find_benchmarks([str(folder) if (folder / MANIFEST).exists() else spec.name], announce=self._announce)
+        changed: Reopened = "options" if recipe.distractors == Recipe().distractors else "distractors"
+        return reopened(use.benchmark, name, changed), use.benchmark.folder
 
     def _others(self, own_folder: Path) -> Iterator[Path]:
         """The runs of the study besides the cell's own."""
