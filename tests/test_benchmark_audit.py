@@ -216,7 +216,7 @@ def test_a_page_that_was_sent_saves_labels_that_are_read_back(
         assert not page.complaints
     code, out, err = small.command(capsys, "audit", "mine", "--limit", "2", "--labels", "labels-Ben.jsonl")
     assert code == 0 and "2 of 2 labels are about questions of mine" in err
-    assert "1 good, 1 wrong answer" in out and "2 of 60 drawn, 1 bad, labelled by Ben" in out
+    assert "1 good, 1 wrong answer" in out and "2 of 60 drawn, 1 bad, by Ben" in out
 
 
 def test_the_server_keeps_nothing_from_who_does_not_know_its_address(mine: Benchmark) -> None:
@@ -262,9 +262,7 @@ def test_the_command_says_what_is_missing_and_then_the_bound(
     label(mine, "ben", limit=5)
     code, out, _ = audit()
     assert code == 0 and "ann is done; ben has 15 to label" in out and "1 good" not in out
-    assert (
-        "at most 18.4 % of the questions are bad, with 95 % confidence: 20 of 60 drawn, 1 bad, labelled by ann" in out
-    )
+    assert "At most 18.4 % of the questions are bad, with 95 % confidence: 20 of 60 drawn, 1 bad, by ann." in out
     label(mine, "ben")
     code, out, _ = audit("--json")
     assert json.loads(out)["raters"] == ["ann", "ben"]

@@ -16,11 +16,19 @@ from msgspec.structs import replace
 import small
 import snellen as sn
 from browser import CHROMIUM, browsing
-from snellen.benchmark import MANIFEST, Benchmark, BenchmarkManifest, ErrorBound, ItemCheck, Verification
+from snellen.benchmark import (
+    MANIFEST,
+    Benchmark,
+    BenchmarkManifest,
+    ErrorBound,
+    ItemCheck,
+    Verification,
+    percent_at_most,
+)
 from snellen.catalogue import BenchmarkSpec
-from snellen.datasheets.certificate import percent_at_most
-from snellen.datasheets.entry import entry_text, rebuild_command
+from snellen.catalogue.entry_text import entry_text
 from snellen.datasheets.page import html_datasheet, markdown_datasheet
+from snellen.datasheets.rebuilding import rebuild_command
 from snellen.errors import DataError
 from snellen.records import Estimate
 from snellen.reformulation.sampling import Sampling
@@ -87,7 +95,7 @@ def test_all_criteria_met_is_certified(sound: Benchmark, blind: Path) -> None:
     assert sheet.certificate.is_certified
     assert sheet.summary.endswith(
         "Certified: all 5 criteria are met. At most 1.3 % of the questions are bad, with 95 % confidence: "
-        "150 of 240 drawn, 0 bad, two raters."
+        "150 of 240 drawn, 0 bad, by ann and ben."
     )
     assert "Checks of questions" in markdown_datasheet(sheet)
     assert "jury looked at 100" in sheet.certificate.criteria[0].result
@@ -171,7 +179,7 @@ def test_the_entry_is_toml_that_says_what_the_benchmark_was_built_from() -> None
     for name in ("eyechart/count", "eyechart/caption", "easy-vqa"):
         spec = sn.datasheet("eyechart/count").benchmark.spec if name == "eyechart/count" else sn.build(name).spec
         manifest = Benchmark(Path("home/benchmarks") / name).manifest
-        read = msgspec.convert(tomllib.loads(entry_text(manifest)), BenchmarkSpec)
+        read = msgspec.convert(tomllib.loads(entry_text(manifest.spec)), BenchmarkSpec)
         assert read == spec == manifest.spec
 
 

@@ -61,7 +61,8 @@ def drawn(path: Path, shapes: list[tuple[Box, tuple[int, int, int]]], **options:
 def class_folders(root: Path, each: int = 4) -> Path:
     for name, colour in COLOURS.items():
         for number in range(each):
-            drawn(root / f"{name}_square" / f"{number}.png", [((10 + 9 * number, 20, 80, 80), colour)])
+            box = (10 + 21 * (number % 10), 20 + 30 * (number // 10), 80, 80)
+            drawn(root / f"{name}_square" / f"{number}.png", [(box, colour)])
     return root
 
 
@@ -100,8 +101,9 @@ def coco(folder: Path, **changes: Any) -> Path:
 
 
 def table(path: Path, rows: list[dict[str, Any]]) -> Path:
-    for row in rows:
-        drawn(path.parent / row["image"], [((20, 20, 90, 60), (len(row["image"]) * 9, 80, 80))])
+    for number, row in enumerate(rows):
+        box = (20 + 17 * (number % 11), 20 + 35 * (number // 11), 90, 60)
+        drawn(path.parent / row["image"], [(box, (40 * (number % 6), 80, 80))])
     return small.write(rows, path)
 
 
@@ -189,7 +191,7 @@ def test_captions_and_objects_may_have_text_as_their_ids(tmp_path: Path) -> None
         ({"annotations": [{"image_id": 77, "category_id": 0}]}, "annotations[0]: there is no image 77"),
         ({"annotations": [{"image_id": 0, "category_id": 9}]}, "annotations[0]: there is no category 9"),
         ({"annotations": [{"image_id": 0, "category_id": 0, "bbox": [1, 2]}]}, "this one has 2 numbers"),
-        ({"images": [{"id": 0, "file_name": "gone.png"}], "annotations": []}, "name the folder that holds it"),
+        ({"images": [{"id": 0, "file_name": "gone.png"}], "annotations": []}, "name their folder with --images"),
     ],
 )
 def test_a_wrong_file_is_one_line(tmp_path: Path, changes: dict[str, Any], fault: str) -> None:
@@ -207,7 +209,7 @@ def objects_of(sample: Sample) -> list[tuple[str, Box]]:
 
 
 def test_every_answer_from_boxes_is_true_and_no_distractor_is(tmp_path: Path) -> None:
-    benchmark = sn.reform(coco(tmp_path), to=tmp_path / "built", pictures=tmp_path / "images")
+    benchmark = sn.reform(coco(tmp_path), to=tmp_path / "built", images=tmp_path / "images")
     types = Counter(sample.tags["type"] for sample, _ in questions(benchmark))
     assert set(types) == {"count", "location", "object-class", "presence", "size", "spatial"}
     for sample, gold in questions(benchmark):
@@ -538,7 +540,7 @@ def test_the_command_says_what_it_took_for_what_and_writes_it_down(
     words = ["reform", path, "--ask", "count,presence", "--to", str(tmp_path / "built"), "--licence", "CC0"]
     code, out, err = small.command(capsys, *words)
     assert code == 0
-    assert "6 pictures, 14 objects, 5 names of objects" in err and "questions  count, presence" in err
+    assert "6 pictures, 14 objects, 5 names of objects; questions: count, presence" in err
     assert (
         "built instances" in out
         and re.search(r"count \d+, presence \d+; drawn of", out)
@@ -549,7 +551,9 @@ def test_the_command_says_what_it_took_for_what_and_writes_it_down(
     code, out, err = small.command(capsys, "reform", str(entry), "--to", str(tmp_path / "again"))
     assert code == 0 and Benchmark(tmp_path / "again").manifest.version == version
     assert Benchmark(tmp_path / "again").manifest.spec.licence == "CC0"
-    code, _, err = small.command(capsys, "reform", path, "--to", str(tmp_path / "built"))
+    code, out, err = small.command(capsys, "reform", path, "--to", str(tmp_path / "again"))
+    assert code == 0 and "as" in err and "instances.toml says" in err and version in out
+    code, _, err = small.command(capsys, "reform", path, "--ask", "size", "--to", str(tmp_path / "built"))
     assert code and "is there and says otherwise" in err
     code, _, err = small.command(capsys, "reform", str(entry), "--ask", "count")
     assert code and "says itself what is ask" in err
@@ -570,9 +574,9 @@ def test_types_are_shown_with_an_example_and_nothing_is_built(
         (["missing.json"], "missing.json: no such file or folder"),
         (["photos", "--ask", "count"], "count needs objects, all of a name, which no picture has; what fits: class"),
         (["photos", "--count", "3", "--per-type", "2"], "name one of them"),
-        (["photos", "--pictures", "nowhere"], "nowhere: no such folder"),
-        (["empty"], "empty: no folders with pictures in it"),
-        (["names.csv"], "no column is called as pictures usually are; the columns are who, what"),
+        (["photos", "--images", "nowhere"], "nowhere: there is no such folder of pictures"),
+        (["empty"], "empty: neither a table"),
+        (["names.csv"], "names.csv: no column holds pictures; name it with --column picture=NAME"),
     ],
 )
 def test_wrong_input_is_one_line(

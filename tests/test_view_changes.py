@@ -22,7 +22,6 @@ from snellen.scoring.judges.human_labels import agreement_study, hard_items, peo
 pytest.importorskip("starlette", reason="waits for starlette")
 pytest.importorskip("uvicorn", reason="waits for uvicorn")
 
-from snellen.viewing.launching import as_toml
 from snellen.viewing.run_notes import RUN_NOTES, read_run_notes
 from view_runs import Replying, serving, until
 
@@ -222,13 +221,6 @@ def test_a_form_that_asks_for_nothing_that_can_be_run_is_refused(client: httpx.C
                    {"model": "m", "benchmarks": "x", "limit": "many"}):  # fmt: skip
         assert send(client, "/start", **fields).status_code == 404
     assert sorted(runs.iterdir()) == before
-
-
-def test_fields_become_toml() -> None:
-    import tomllib
-
-    fields = {"models": ['a "b"'], "limit": 3, "roles": {"q": "m"}, "temperature": 0.5, "report": False}
-    assert tomllib.loads(as_toml(fields)) == fields
 
 
 # --- who may change something ------------------------------------------------------------------------------------

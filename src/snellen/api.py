@@ -17,15 +17,7 @@ from snellen.building.builder import DEFAULT as DEFAULT_RECIPE
 from snellen.building.builder import Progress
 from snellen.building.builder import build_benchmark as build_spec
 from snellen.building.recipe import Decisions, Recipe
-from snellen.building.reforming import (
-    EntryFacts,
-    Reformed,
-    check_entry,
-    reform_annotations,
-    reformed_entry,
-    sampling_of,
-    with_seed,
-)
+from snellen.building.reforming import ReformSettings, reform_source, with_questions
 from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, entries, select, suite_members
 from snellen.catalogue.entries import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
@@ -38,8 +30,8 @@ from snellen.exports.declaration import BenchmarkJob, Exporter
 from snellen.formats.frames import check_polars
 from snellen.formats.shown_text import object_line
 from snellen.models.base import as_model_string, load_model
-from snellen.paths import check_benchmark_name, slug
-from snellen.recognition.entry_files import entry_of
+from snellen.paths import benchmark_folder, check_benchmark_name, slug
+from snellen.recognition.entry_files import entry_of, write_entry
 from snellen.recognition.own_sources import OwnSource, TableSettings, is_own, own_source, write_rows
 from snellen.reformulation.distractor_sources import PictureEmbedder
 from snellen.registry import find, names, unknown
@@ -63,6 +55,8 @@ from snellen.runs.spec import (
 )
 from snellen.scoring.kept_scoring import load_scoring
 from snellen.scoring.run_scoring import check_metrics
+from snellen.verification.declaration import Solvers
+from snellen.verification.verify import verify
 
 if TYPE_CHECKING:
     import polars
@@ -256,17 +250,25 @@ def refresh(
     """Build the next version of a benchmark, `mine-2` after `mine`: new questions by the same recipe, about pictures
     that no version has shown (docs/datasheets.md).
 
-    `source` is the folder with the files that it was built from; `count` how many questions it takes, as many as before
-    unless named. `writer` writes distractors, as in `build`. Raises UnknownNameError; DataError where too little is
-    left.
+    `source` is the folder with the files that it was built from; `count` how many questions are drawn, as many as
+    before unless named. `writer` writes distractors, as in `build`. Where the earlier one was checked, so is this one,
+    but for what models check. Raises UnknownNameError; DataError where too little is left.
     """
-    from snellen.building.refresh import refreshed
+    from snellen.building.refresh import check_is_new, next_name, refreshed
 
+    earlier = open_benchmark(str(benchmark))
+    name = next_name(earlier)
+    folder = Path(to) if to else benchmark_folder(name)
+    check_is_new(name, folder)
+    files = Path(source) if source else None
     with ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author:
-        return refreshed(
-            open_benchmark(str(benchmark)), source=Path(source) if source else None, count=count,
-            to=Path(to) if to else None, writer=author, progress=progress,
-        )  # fmt: skip
+
+        def version(decisions: Decisions, folder: Path) -> Benchmark:
+            return refreshed(
+                earlier, to=folder, source=files, count=count, writer=author, progress=progress, decisions=decisions
+            )
+
+        return verify(version, name, to=folder) if earlier.manifest.verification else version({}, folder)
 
 
 def datasheet(
@@ -327,17 +329,17 @@ def build(
         benchmark, folder, origin = source_to_build(benchmark, folder, revision, hub=hub, settings=params or {})
     else:
         benchmark = with_params(benchmark, params or {})
+    return _built(
+        benchmark, folder, to=to, recipe=recipe, writer=writer, progress=progress, origin=origin, decisions=decisions
+    )
+
+
+def _built(
+    spec: BenchmarkSpec, source: Path | None, *, to: str | Path | None, writer: Any, **settings: Any
+) -> Benchmark:
+    """Build an entry, whose distractors a model writes if one is named."""
     with ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author:
-        return build_spec(
-            benchmark,
-            source=folder,
-            to=Path(to) if to else None,
-            recipe=recipe,
-            writer=author,
-            progress=progress,
-            origin=origin,
-            decisions=decisions,
-        )
+        return build_spec(spec, source=source, to=Path(to) if to else None, writer=author, **settings)
 
 
 def build_table(
@@ -380,7 +382,7 @@ def build_table(
         check_own_name(name, to)
     recipe = replace(recipe, examples=str(examples)) if examples else recipe
     settings = TableSettings(
-        {role: [named] if isinstance(named, str) else list(named) for role, named in (columns or {}).items()},
+        _as_lists(columns),
         answer_is,
         str(images or ""),
         no_pictures,
@@ -398,7 +400,7 @@ def build_table(
         source = None
         if isinstance(table, Path) or not table.startswith("hf://"):
             source = table_of_form(Path(table), settings, answers, lenient)
-        source = source or own_source(table, settings, name)
+        source = source or with_questions(own_source(table, settings, name))
         spec = replace(source.spec, name=name or source.spec.name)
         spec = replace(spec, dimension=dimension or spec.dimension, metrics=tuple(metrics) or spec.metrics)
         return build_own(replace(source, spec=spec), to=to, recipe=recipe, writer=writer, progress=progress)
@@ -429,23 +431,13 @@ def table_of_form(path: Path, settings: TableSettings, answers: str | Path | Non
 def build_own(
     source: OwnSource, *, to: str | Path | None, recipe: Recipe, writer: Any, progress: Progress | None
 ) -> Benchmark:
-    """Build what a user gave. Raises DataError for a name that hides one of the catalogue, and for annotations."""
+    """Build what a user gave. Raises DataError for a name that hides one of the catalogue."""
     spec = source.spec
     check_own_name(spec.name, to)
-    if spec.source.reader == "annotations":
-        return build_annotations(source)
     if spec.source.places and source.entry:
         return build(spec, to=to, recipe=recipe, writer=writer, progress=progress)
-    with ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author:
-        return build_spec(
-            spec,
-            source=source.folder,
-            to=Path(to) if to else None,
-            recipe=recipe,
-            writer=author,
-            progress=progress,
-            origin=f"{spec.title}@{spec.source.places[0].revision[:7]}" if spec.source.places else "",  # type: ignore[union-attr]
-        )
+    origin = f"{spec.title}@{spec.source.places[0].revision[:7]}" if spec.source.places else ""  # type: ignore[union-attr]
+    return _built(spec, source.folder, to=to, recipe=recipe, writer=writer, progress=progress, origin=origin)
 
 
 def check_own_name(name: str, to: str | Path | None) -> None:
@@ -458,17 +450,11 @@ def check_own_name(name: str, to: str | Path | None) -> None:
         )
 
 
-def build_annotations(source: OwnSource) -> Benchmark:
-    """Questions made of annotations, which need types of questions: the seam to `snellen reform`."""
-    raise DataError(
-        f"{source.spec.title}: these are annotations, not questions; `snellen reform` makes questions of them"
-    )
-
-
 def reform(
     target: str | Path,
     *,
-    pictures: str | Path | None = None,
+    images: str | Path | None = None,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
     ask: Sequence[str] = (),
     options: int | None = None,
     distractors: str = "",
@@ -481,46 +467,72 @@ def reform(
     to: str | Path | None = None,
     writer: Any = None,
     embeddings: str = "",
+    jury: Sequence[Any] = (),
+    blind: Sequence[Any] = (),
+    runs: str | Path = "runs",
     force: bool = False,
     announce: Announce = silent,
     progress: Progress | None = None,
 ) -> Benchmark:
-    """Build a benchmark of closed questions from annotations (docs/reform.md): a folder of pictures by class, a file in
-    COCO's form, a table, or the TOML of an earlier call.
+    """Build a checked benchmark of closed questions from annotations (docs/reform.md): a folder of pictures by class, a
+    file in COCO's form, a table of any form, or the TOML of an earlier call.
 
-    `ask` are types of questions (default: all that fit), `distractors` sources such as "near-text:2,random:1".
-    `per_type` questions of each type are drawn (500; 0 for all), or `count` in total; another `seed` draws others.
-    Beside the annotations a TOML file is written that says all this. `writer` is a model that writes distractors,
-    `embeddings` a `clip:` model that tells which pictures are alike. `announce` is called with lines for a reader.
-    Raises DataError, UnknownNameError, ModelError.
+    `images` and `columns` are as in `build_table`. `ask` are types of questions (default: all that fit), `distractors`
+    sources such as "near-text:2,random:1". `per_type` questions of each type are drawn (500; 0 for all), or `count` in
+    total; another `seed` draws others. Each question passes checks, or gets another distractor, or is set apart: of
+    texts and pictures always, by a `jury` of models that see the picture and by `blind` ones that do not where these
+    are named (docs/verifying.md; they are asked in `runs`). Beside the annotations a TOML file is written that says
+    what was made of them. `writer` is a model that writes distractors, `embeddings` a `clip:` model that tells which
+    pictures are alike. `announce` is called with lines for a reader. Raises DataError, UnknownNameError, ModelError.
     """
-    reformed = reformed_target(
-        target, pictures=pictures, ask=ask, options=options, distractors=distractors, per_type=per_type, count=count,
-        seed=seed, name=name, title=title, licence=licence,
+    settings = ReformSettings(
+        ask=tuple(ask), options=options, distractors=distractors, per_type=per_type, count=count, seed=seed,
+        title=title, licence=licence,
     )  # fmt: skip
-    for line in reformed.taken:
-        announce(line)
-    if not force:
-        check_entry(reformed)
-    spec = reformed.spec
+    table = TableSettings(_as_lists(columns), images=str(images or ""))
+    source, line = reform_source(target, settings, table, name=name, force=force)
+    for taken in (*source.recognition.lines(), f"  {line}") if source.recognition else ():
+        announce(taken)
+    return build_reformed(
+        source, settings, to=to, writer=writer, embeddings=embeddings,
+        solvers=Solvers(tuple(jury), tuple(blind), runs=str(runs), announce=announce),
+        announce=announce, progress=progress,
+    )  # fmt: skip
+
+
+def build_reformed(
+    source: OwnSource,
+    settings: ReformSettings,
+    *,
+    to: str | Path | None,
+    writer: Any,
+    embeddings: str,
+    solvers: Solvers,
+    announce: Announce,
+    progress: Progress | None,
+) -> Benchmark:
+    """The benchmark of questions that pass all checks; an entry that was not there is written."""
+    spec = source.spec
     check_own_name(spec.name, to)
     recipe = Recipe(seed=spec.source.params.get("seed", 0), embeddings=embeddings)
-    if not reformed.text:
-        recipe = replace(recipe, sample=sampling_of(per_type, count), options=options, distractors=distractors)
-    with ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author:
-        benchmark = build_spec(
-            spec,
-            source=reformed.folder,
-            to=Path(to) if to else None,
-            recipe=recipe,
-            writer=author,
-            embedder=picture_embedder(embeddings) if embeddings else None,
-            progress=progress,
-        )
-    if reformed.text:
-        reformed.file.write_text(reformed.text, "utf-8")
-        announce(f"written to {reformed.file}; change it there")
+    if source.entry:
+        recipe = replace(recipe, sample=settings.sampling, options=settings.options, distractors=settings.distractors)
+    embedder = picture_embedder(embeddings) if embeddings else None
+
+    def version(decisions: Decisions, folder: Path) -> Benchmark:
+        return _built(
+            spec, source.folder, to=folder, recipe=recipe, writer=writer, progress=progress, embedder=embedder,
+            decisions=decisions,
+        )  # fmt: skip
+
+    benchmark = verify(version, spec.name, solvers, to=Path(to) if to else None)
+    if source.recognition:
+        announce(f"written to {write_entry(source.recognition, spec)}; change it there")
     return benchmark
+
+
+def _as_lists(columns: Mapping[str, str | Sequence[str]] | None) -> dict[str, list[str]]:
+    return {role: [named] if isinstance(named, str) else list(named) for role, named in (columns or {}).items()}
 
 
 def picture_embedder(model: str) -> PictureEmbedder:
@@ -530,40 +542,6 @@ def picture_embedder(model: str) -> PictureEmbedder:
         raise ModelError(f"{model}: embeds no pictures; name a clip: model")
     embedder: PictureEmbedder = opened.embed_pictures
     return embedder
-
-
-def reformed_target(
-    target: str | Path,
-    *,
-    pictures: str | Path | None = None,
-    ask: Sequence[str] = (),
-    options: int | None = None,
-    distractors: str = "",
-    per_type: int | None = None,
-    count: int | None = None,
-    seed: int = 0,
-    name: str = "",
-    title: str = "",
-    licence: str = "",
-) -> Reformed:
-    """What `reform` builds. Raises DataError for settings that the TOML file of an entry has itself."""
-    path = Path(target)
-    if path.suffix == ".toml":
-        of_entry = {"pictures": pictures, "ask": ask, "name": name, "title": title, "licence": licence}
-        if useless := [word for word, value in of_entry.items() if value]:
-            raise DataError(f"{path}: says itself what is {', '.join(useless)}; change it there")
-        entry = reformed_entry(path)
-        return replace(entry, spec=with_seed(entry.spec, seed))
-    return reform_annotations(
-        path,
-        pictures=Path(pictures) if pictures else None,
-        ask=ask,
-        options=options or 4,
-        distractors=distractors,
-        sample=sampling_of(per_type, count),
-        seed=seed,
-        facts=EntryFacts(name, title, licence),
-    )
 
 
 @shows_fields(ScoringSpec)

@@ -1,26 +1,22 @@
-"""From annotations to an entry: what they hold, which types of questions fit, and the TOML that says so."""
+"""From annotations to an entry: which types of questions are made of them, and how many are drawn."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
 from snellen.annotations import AnnotatedPicture
-from snellen.catalogue.entries import BenchmarkSpec, SourceSpec
-from snellen.catalogue.loading import entry_of_file
+from snellen.catalogue.entries import BenchmarkSpec
 from snellen.drafts import Draft, read_params
 from snellen.errors import DataError
-from snellen.formats.toml_text import toml_text
 from snellen.readers.annotations import Params, fitting_types, formed_drafts, question_types, read_pictures
-from snellen.readers.annotations.recognised import recognised_annotations
 from snellen.readers.question_types.declaration import AnnotatedSource
+from snellen.recognition.entry_files import ENDING, entry_of
+from snellen.recognition.own_sources import Decide, OwnSource, TableSettings, own_source, refuse_doubt
 from snellen.reformulation.distractor_sources import parse_sources
 from snellen.reformulation.sampling import Sampling
 
@@ -28,33 +24,33 @@ PER_TYPE = 500
 """Questions of each type, where nothing is said."""
 
 
-class Reformed(Struct, frozen=True):
-    """An entry over annotations, and what it was made of."""
+class ReformSettings(Struct, frozen=True, kw_only=True):
+    """What a user says of the questions that are made of annotations."""
 
-    spec: BenchmarkSpec
-    folder: Path
-    """What its paths are relative to."""
-    taken: tuple[str, ...] = ()
-    """What was taken for what, in lines for a reader; empty for an entry that the user wrote."""
-    text: str = ""
-    """The entry's file."""
-
-    @property
-    def params(self) -> Params:
-        return read_params(self.spec.source.params, Params)
-
-    @property
-    def file(self) -> Path:
-        """Where its file belongs."""
-        return self.folder / f"{self.spec.short}.toml"
-
-
-class EntryFacts(Struct, frozen=True):
-    """What a user says of a benchmark of their own."""
-
-    name: str = ""
+    ask: tuple[str, ...] = ()
+    """Types of questions; all that fit when empty."""
+    options: int | None = None
+    distractors: str = ""
+    per_type: int | None = None
+    count: int | None = None
+    seed: int = 0
     title: str = ""
     licence: str = ""
+
+    def of_entry(self) -> list[str]:
+        """What is said that an entry says itself."""
+        return [name for name in ("ask", "title", "licence") if getattr(self, name)]
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """So many of each type (0: all), or in total; None where nothing is said. Raises DataError for both."""
+        if self.per_type is not None and self.count is not None:
+            raise DataError("per-type and count: name one of them")
+        if self.per_type == 0:
+            return Sampling()
+        if self.per_type is None and self.count is None:
+            return None
+        return Sampling("layered", each=self.per_type, count=self.count)
 
 
 class TypeCount(Struct, frozen=True):
@@ -70,64 +66,90 @@ class TypeCount(Struct, frozen=True):
     example: str
 
 
-def reformed_entry(file: Path) -> Reformed:
-    """The entry that a TOML file declares. Raises DataError where it is none over annotations."""
-    spec = entry_of_file(file)
-    if spec.source.reader != "annotations":
-        raise DataError(
-            f"{file}: the reader is {spec.source.reader!r}; `snellen reform` is for the reader 'annotations'"
-        )
-    return Reformed(spec, file.parent)
-
-
-def reform_annotations(
-    target: Path,
+def reform_source(
+    target: str | Path,
+    settings: ReformSettings,
+    table: TableSettings,
     *,
-    pictures: Path | None = None,
-    ask: Sequence[str] = (),
-    options: int = 4,
-    distractors: str = "",
-    sample: Sampling | None = None,
-    seed: int = 0,
-    facts: EntryFacts | None = None,
-) -> Reformed:
-    """The entry for a folder of classes, a COCO file or a table. Raises DataError where the annotations are not
-    recognised or no type of question fits them, and UnknownNameError for a type or source that does not exist."""
-    facts = facts or EntryFacts()
-    parse_sources(distractors)
-    question_types(tuple({"type": name} for name in ask))
-    recognised = recognised_annotations(target, pictures)
-    params, folder = recognised.params, recognised.folder
-    if not os.access(folder, os.W_OK):  # the entry is written here, and says where they are
-        places: dict[str, Any] = {name: str(folder / params[name]) for name in ("file", "pictures") if name in params}
-        params, folder = {**params, **places}, Path.cwd()
-    read = read_pictures(read_params(params, Params), folder)
-    fitting = fitting_types(read)
-    for name in ask:
+    name: str = "",
+    decide: Decide = refuse_doubt,
+    force: bool = False,
+) -> tuple[OwnSource, str]:
+    """A target's annotations with the questions that are made of them, and what is annotated in a line (empty where an
+    entry says it all). `table` says what is not recognised.
+
+    An entry that was written for the target before holds, unless something else is said now, which with `force` is
+    written anew. Raises DataError, UnknownNameError.
+    """
+    path = Path(target)
+    written = None if force or path.suffix == ENDING else entry_of(path, name)
+    is_said = settings.of_entry() or table != TableSettings()
+    if path.suffix == ENDING or (written and not is_said):
+        if useless := settings.of_entry():
+            raise DataError(f"{path}: says itself what is {', '.join(useless)}; change it there")
+        source = own_source(written.where if written else path, table, name)
+        if source.spec.source.reader != "annotations":
+            raise DataError(
+                f"{source.entry}: the reader is {source.spec.source.reader!r}; `snellen reform` is for annotations"
+            )
+        return replace(source, spec=with_seed(source.spec, settings.seed)), ""
+    source = own_source(target, replace(table, as_annotations=True), name, decide)
+    spec, line = reformed_spec(source.spec, source.folder, settings)
+    if written and written.spec != replace(spec, name=written.spec.name):
+        raise DataError(
+            f"{written.where} is there and says otherwise; `snellen reform {written.where}` builds it as it is, "
+            "--force writes it anew"
+        )
+    return replace(source, spec=spec), line
+
+
+def with_questions(source: OwnSource) -> OwnSource:
+    """A source that was recognised as annotations, with all types of questions that fit; any other as it is."""
+    if not source.recognition or source.recognition.kind != "annotations":
+        return source
+    return replace(source, spec=reformed_spec(source.spec, source.folder, ReformSettings())[0])
+
+
+def reformed_spec(spec: BenchmarkSpec, folder: Path, settings: ReformSettings) -> tuple[BenchmarkSpec, str]:
+    """The entry of recognised annotations with its questions, and what is annotated in a line.
+
+    Raises DataError where no type of question fits them, and UnknownNameError for a type or source that does not exist.
+    """
+    parse_sources(settings.distractors)
+    question_types(tuple({"type": name} for name in settings.ask))
+    pictures = read_pictures(read_params(spec.source.params, Params), folder)
+    fitting = fitting_types(pictures)
+    for name in settings.ask:
         if name not in fitting:
             needs = registry.find("question_types", name).needs
             fit = f"; what fits: {', '.join(fitting)}" if fitting else ""
-            raise DataError(f"{target}: {name} needs {needs}, which no picture has{fit}")
+            raise DataError(f"{spec.title}: {name} needs {needs}, which no picture has{fit}")
     if not fitting:
-        raise DataError(f"{target}: no type of question fits these annotations; docs/reform.md says what each needs")
-    chosen = list(ask) or list(fitting)
-    params = {**params, "questions": [{"type": kind} for kind in chosen], **({"seed": seed} if seed else {})}
-    sample = sample or Sampling("layered", each=PER_TYPE)
-    spec = BenchmarkSpec(
-        name=facts.name or (target.stem if target.is_file() else target.resolve().name),
-        title=facts.title or f"Questions from {target.name}",
-        licence=facts.licence,
-        formulation="choice",
-        source=SourceSpec("annotations", params, sample=sample, options=options, distractors=distractors),
+        raise DataError(
+            f"{spec.title}: no type of question fits these annotations; docs/reform.md says what each needs"
+        )
+    chosen = settings.ask or tuple(fitting)
+    source = replace(
+        spec.source,
+        embedded=False,
+        params={
+            **spec.source.params,
+            "questions": [{"type": kind} for kind in chosen],
+            **({"seed": settings.seed} if settings.seed else {}),
+        },
+        sample=settings.sampling or Sampling("layered", each=PER_TYPE),
+        options=settings.options or spec.source.options,
+        distractors=settings.distractors,
     )
-    taken = (f"{target}: {_summary(read)}", *recognised.lines, f"  questions  {', '.join(chosen)}")
-    return Reformed(spec, folder, taken, _text(spec))
+    title, licence = settings.title or f"Questions from {spec.title}", settings.licence
+    asked = replace(spec, title=title, licence=licence, formulation="choice", source=source)
+    return asked, f"{_summary(pictures)}; questions: {', '.join(chosen)}"
 
 
-def count_types(reformed: Reformed) -> Iterator[TypeCount]:
+def count_types(spec: BenchmarkSpec, folder: Path) -> Iterator[TypeCount]:
     """What every type, or each that the entry names, gives on the source."""
-    params = reformed.params
-    pictures = read_pictures(params, reformed.folder)
+    params = read_params(spec.source.params, Params)
+    pictures = read_pictures(params, folder)
     source = AnnotatedSource(pictures, params.seed)
     every = question_types(tuple({"type": name} for name in registry.names("question_types")))
     for name, kind in {**every, **question_types(params.questions)}.items():
@@ -138,25 +160,6 @@ def count_types(reformed: Reformed) -> Iterator[TypeCount]:
                 example = example or f"{item.rounds[0].question} {item.rounds[0].texts[0]}"
             made, left_out = made + isinstance(item, Draft), left_out + (not isinstance(item, Draft))
         yield TypeCount(name, kind.needs, fitting, made, left_out - (len(pictures) - fitting), example)
-
-
-def check_entry(reformed: Reformed) -> None:
-    """Raise DataError where another file stands in the place of the entry's and says otherwise."""
-    file = reformed.file
-    if reformed.text and file.exists() and file.read_text("utf-8") != reformed.text:
-        raise DataError(
-            f"{file} is there and says otherwise; `snellen reform {file}` builds it as it is, --force writes it anew"
-        )
-
-
-def _text(spec: BenchmarkSpec) -> str:
-    source = spec.source
-    content: dict[str, Any] = {"name": spec.name, "title": spec.title, "formulation": spec.formulation}
-    content |= {"licence": spec.licence} if spec.licence else {}
-    sample = {name: value for name, value in msgspec.to_builtins(source.sample).items() if value}
-    table: dict[str, Any] = {"reader": source.reader, "options": source.options}
-    table |= {"distractors": source.distractors} if source.distractors else {}
-    return toml_text({**content, "source": {**table, "sample": sample, "params": source.params}})
 
 
 def _summary(pictures: Sequence[AnnotatedPicture]) -> str:
@@ -174,17 +177,6 @@ def _summary(pictures: Sequence[AnnotatedPicture]) -> str:
     )
     said = [f"{number:,} {one if number == 1 else several}" for one, several, number in counts if number]
     return ", ".join((f"{len(pictures):,} picture{'s' * (len(pictures) > 1)}", *said))
-
-
-def sampling_of(per_type: int | None, count: int | None) -> Sampling | None:
-    """The sampling that a user asks for: so many of each type (0: all), or in total. Raises DataError for both."""
-    if per_type is not None and count is not None:
-        raise DataError("per-type and count: name one of them")
-    if per_type == 0:
-        return Sampling()
-    if per_type is None and count is None:
-        return None
-    return Sampling("layered", each=per_type, count=count)
 
 
 def with_seed(spec: BenchmarkSpec, seed: int) -> BenchmarkSpec:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 from msgspec.structs import replace
 
 from snellen.benchmark import MANIFEST, USED, Benchmark, EarlierVersion
 from snellen.building.builder import Progress, build_benchmark
-from snellen.building.recipe import DistractorWriter, Drafts, Recipe
+from snellen.building.recipe import Decisions, DistractorWriter, Drafts, Recipe
 from snellen.catalogue import BenchmarkSpec, Expected, entry_folder
 from snellen.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, picture_bytes
 from snellen.errors import DataError
@@ -43,8 +44,9 @@ class UsedData:
             self._used.update(row.key for row in read_records(path, UsedKey))
             return
         examples = benchmark.examples() if benchmark.manifest.counts.examples else []
+        apart = (question.sample for question in benchmark.set_apart())
         shown: dict[str, set[str]] = {}
-        for sample in (*benchmark.samples(), *examples):
+        for sample in (*benchmark.samples(), *examples, *apart):
             self._used.update(_keys_of_sample(sample))
             shown[sample.id] = {image.digest for image in sample.images}
         for draft in drafts:
@@ -116,43 +118,48 @@ def _text_key(question: str, context: str | None) -> str:
     return f"text {hashlib.sha256(msgspec.json.encode((question, context))).hexdigest()}"
 
 
+def next_name(benchmark: Benchmark) -> str:
+    """What the next version is called: `mine-2` after `mine`."""
+    versions = (*benchmark.manifest.made.earlier, EarlierVersion(benchmark.name, ""))
+    return f"{versions[0].name}-{len(versions) + 1}"
+
+
+def check_is_new(name: str, folder: Path) -> None:
+    """Raise DataError where a version has been built."""
+    if (folder / MANIFEST).exists():
+        raise DataError(f"{name} is built already; refresh that one (--refresh {as_word(name)})")
+
+
 def refreshed(
     benchmark: Benchmark,
-    spec: BenchmarkSpec | None = None,
     *,
+    to: Path,
     source: Path | None = None,
     count: int | None = None,
-    to: Path | None = None,
     writer: DistractorWriter | None = None,
     progress: Progress | None = None,
+    decisions: Decisions = MappingProxyType({}),
 ) -> Benchmark:
     """Build the next version of a benchmark, `mine-2` after `mine`, from data that no version has used.
 
-    It has as many questions as `benchmark` unless `count` says otherwise, by the same recipe; of a benchmark that took
-    all there was, all that is new. `source` is the folder with its files, `spec` the entry as it is now, which must be
-    the one that it was built from. The manifest keeps the chain of versions, the folder what all of them have used, so
-    that earlier ones need not be kept. Raises DataError where too little is left, naming how much.
+    It is drawn by the same recipe, as many questions as were drawn for `benchmark` unless `count` says otherwise; of a
+    benchmark that took all there was, all that is new. `source` is the folder with its files. The manifest keeps the
+    chain of versions, the folder what all of them have used, so that earlier ones need not be kept. Raises DataError
+    where too little is left, naming how much.
     """
     old, made = benchmark.spec, benchmark.manifest.made
-    if spec is not None and spec.source != old.source:
-        raise DataError(
-            f"the recipe of {old.name} has changed since it was built; build it again under another name, or give the "
-            "entry as it was"
-        )
     if made.limit:
         raise DataError(f"{old.name} was built in part (a limit of {made.limit:,}); build it whole, then refresh it")
     earlier = (*made.earlier, EarlierVersion(old.name, benchmark.manifest.version))
-    name = f"{earlier[0].name}-{len(earlier) + 1}"
-    folder = to or benchmark_folder(name)
-    if (folder / MANIFEST).exists():
-        raise DataError(f"{name} is built already; refresh that one (--refresh {as_word(name)})")
+    name = next_name(benchmark)
     files = source or _files_of(old)
     reader: Callable[..., Iterable[Draft]] = find("readers", old.source.reader)
     used = UsedData(earlier)
     used.add_version(benchmark, reader(old.source.params, files))
     recipe = msgspec.convert(made.recipe, Recipe)
     rule = old.source.sample if recipe.sample is None else recipe.sample
-    size = benchmark.manifest.counts.samples + benchmark.manifest.counts.examples
+    counts = benchmark.manifest.counts
+    size = counts.samples + counts.examples + sum(1 for _ in benchmark.set_apart())
     sampling = _as_many(rule, size, count)
     _check_left(name, earlier, sum(1 for _ in used.unused(lambda: reader(old.source.params, files))()), sampling.count)
     next_spec = replace(
@@ -160,7 +167,7 @@ def refreshed(
     )
     return build_benchmark(
         next_spec, source=files, to=to, recipe=replace(recipe, sample=sampling), writer=writer, progress=progress,
-        origin=made.origin, used=used,
+        origin=made.origin, used=used, decisions=decisions,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from snellen.benchmark import BenchmarkManifest, ErrorBound, Verification
+from snellen.benchmark import BenchmarkManifest, ErrorBound, Verification, percent_at_most
 from snellen.records import Estimate
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _audit(bound: ErrorBound | None, error_limit: float) -> Criterion:
             "audit", rule, False, "nobody has looked at its questions; `snellen audit` draws some to look at"
         )
     is_met = bound.at_most <= error_limit and bound.level >= CONFIDENCE
-    return Criterion("audit", rule, is_met, bound_sentence(bound))
+    return Criterion("audit", rule, is_met, bound.sentence)
 
 
 def _raters(bound: ErrorBound | None) -> Criterion:
@@ -151,21 +151,6 @@ def _raters(bound: ErrorBound | None) -> Criterion:
     if bound and len(raters) >= RATERS:
         said += f", who differed on {bound.disagreements:,} of {bound.drawn:,} before they settled it"
     return Criterion("raters", "two people or more looked at each of them", len(set(raters)) >= RATERS, said)
-
-
-def bound_sentence(bound: ErrorBound) -> str:
-    """`At most 2.1 % of the questions are bad, with 95 % confidence: 150 of 1,000 drawn, 0 bad, two raters.`"""
-    raters = f"{count_word(len(bound.raters))} rater{'' if len(bound.raters) == 1 else 's'}"
-    return (
-        f"At most {percent_at_most(bound.at_most)} of the questions are bad, with {100 * bound.level:g} % confidence: "
-        f"{bound.drawn:,} of {bound.of:,} drawn, {bound.bad:,} bad, {raters}."
-    )
-
-
-def percent_at_most(share: float) -> str:
-    """A share as people write it, rounded up: a bound of 2.01 % is not one of 2 %."""
-    tenths = -(-round(1000 * share, 6) // 1)
-    return f"{tenths / 10:g} %"
 
 
 def count_word(count: int) -> str:

@@ -17,7 +17,7 @@ from snellen.analysis.lint import Finding, lint, text_only
 from snellen.analysis.lint.material import LintMaterial, LintQuestion, gather_material
 from snellen.benchmark import Benchmark, BenchmarkManifest
 from snellen.datasheets.baselines import Baseline, baselines
-from snellen.datasheets.certificate import Certificate, bound_sentence, certify
+from snellen.datasheets.certificate import Certificate, certify
 from snellen.datasheets.examples import example_items
 from snellen.errors import DataError
 from snellen.paths import slug
@@ -56,7 +56,7 @@ class Datasheet(Struct, frozen=True):
         if not counts.images:
             asked = f"{counts.questions:,} {_form(manifest)} without pictures"
         bound = manifest.verification.bound if manifest.verification else None
-        return " ".join(filter(None, (f"{asked}.", self.certificate.sentence, bound_sentence(bound) if bound else "")))
+        return " ".join(filter(None, (f"{asked}.", self.certificate.sentence, bound.sentence if bound else "")))
 
     def flat(self) -> dict[str, Any]:
         """What programs read: the certificate, its numbers, versions and counts."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from snellen.catalogue.entry_text import entry_text
 from snellen.datasheets.datasheet import (
     Datasheet,
     baseline_table,
@@ -15,7 +16,7 @@ from snellen.datasheets.datasheet import (
     lint_table,
     source_table,
 )
-from snellen.datasheets.entry import entry_text, rebuild_command
+from snellen.datasheets.rebuilding import rebuild_command
 from snellen.errors import DataError
 from snellen.report.content import Block, Head, ItemsBlock, Section, ShownItem, TableBlock, TextBlock
 from snellen.report.document import offline_document
@@ -60,7 +61,7 @@ def _sections(sheet: Datasheet) -> Iterator[Section]:
     yield Section("lint", "Lint", (_folded_table(lint_table(sheet.findings)),))
     yield Section("sources", "Sources", (TableBlock(source_table(sheet.manifest), "summary"),))
     recipe: tuple[Block, ...] = (
-        TextBlock("The entry", entry_text(sheet.manifest)),
+        TextBlock("The entry", entry_text(sheet.manifest.spec)),
         TextBlock("To build it again", rebuild_command(sheet.benchmark)),
         _folded_table(digest_table(sheet.manifest)),
     )

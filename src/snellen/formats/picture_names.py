@@ -11,6 +11,18 @@ PICTURE_FILE = re.compile(r"\S.{0,500}\.(?:png|jpe?g|webp|gif|bmp|tiff?)(?:\?\S*
 MOST_FILES = 200_000
 DEEPEST = 5
 """Folders within one another that are looked into."""
+SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing"})
+
+
+def is_picture(file: Path) -> bool:
+    """Whether a file's name is that of a picture."""
+    return bool(PICTURE_FILE.fullmatch(file.name)) and not file.name.startswith(".")
+
+
+def splits_in(folder: Path) -> list[str]:
+    """The folders of splits in a folder; none where its folders are classes."""
+    names = sorted(home.name for home in folder.iterdir() if home.is_dir() and not home.name.startswith("."))
+    return names if names and SPLITS.issuperset(map(str.casefold, names)) else []
 
 
 class PictureFinder:

@@ -14,7 +14,7 @@ from snellen.formats.delimited import LETTERS
 from snellen.recognition.answers import folded_name, split_options
 from snellen.recognition.profiles import ColumnProfile
 
-SEVERAL = ("picture", "options", "distractors", "tag", "caption")
+SEVERAL = ("picture", "options", "distractors", "tag", "caption", "attributes", "fields")
 """Roles that several columns may have together."""
 CLOSE = 0.15
 """A difference of scores that decides nothing."""
@@ -25,6 +25,8 @@ _ASIDE = frozenset(
     "category hash md5 sha256 split email typ anzahl zeit datum".split()
 )
 """Parts of names of columns that are about another column."""
+_ABOUT_DATA = frozenset("split source licence license lang language id".split())
+_WORDS = re.compile(r"[^\W\d][^\d]*")
 _BRACKETS = re.compile(r"[(\[（【].*?[)\]）】]|[:：*?]")
 _SERIES = re.compile(r"(.*?)[-_.\s]*(\d{1,2}|(?<![A-Za-z])[A-Za-z]|(?<=[a-zäöüéó])[A-Z])[.)]?")
 
@@ -207,6 +209,18 @@ def id_column(profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) -> tu
         and len(profile.texts) >= min(profile.filled, 1000)
     }  # fmt: skip
     return (max(scores, key=lambda name: scores[name]),) if scores else ()
+
+
+def attribute_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
+    """Columns of words that several pictures have, and that are not about the data: attributes."""
+    return tuple(
+        name
+        for name, profile in profiles.items()
+        if profile.has_short_texts
+        and 1 < len(profile.texts) <= max(2, profile.filled // 4)
+        and all(_WORDS.fullmatch(text) for text in profile.texts)
+        and not set(folded_name(name).split("_")) & _ABOUT_DATA
+    )
 
 
 def one_by_name(role: str, profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) -> tuple[str, ...]:

@@ -36,6 +36,8 @@ class TableSettings(Struct, frozen=True):
     fetch_pictures: bool = False
     make_options: bool = False
     """Whether open questions become multiple choice."""
+    as_annotations: bool = False
+    """Whether questions and answers are taken as annotations, of which questions are made."""
 
 
 class OwnSource(Struct, frozen=True):
@@ -70,7 +72,7 @@ def own_source(target: str | Path, settings: TableSettings, name: str = "", deci
     path = Path(target)
     if path.suffix.lower() == ENDING:
         return _of_entry(read_entry_file(path), path.name, settings, name)
-    written = entry_of(path)
+    written = None if settings.as_annotations else entry_of(path, name)
     if written is not None and settings == TableSettings(make_options=settings.make_options):
         return _of_entry(written, Path(written.where).name, settings, name)
     if written is not None:
@@ -81,7 +83,7 @@ def own_source(target: str | Path, settings: TableSettings, name: str = "", deci
 
 
 def _of_entry(entry: LoadedEntry, where: str, settings: TableSettings, name: str) -> OwnSource:
-    if replace(settings, make_options=False) != TableSettings():
+    if replace(settings, make_options=False, as_annotations=False) != TableSettings():
         raise DataError(f"{where} says what each column is; change it there, and leave the flags for columns out")
     spec = replace(entry.spec, name=name) if name else entry.spec
     return _with_options(OwnSource(spec, Path(entry.where).parent, where), settings)
@@ -92,7 +94,9 @@ def _with_entry(settings: TableSettings, spec: BenchmarkSpec) -> TableSettings:
     params = spec.source.params
     said = params.get("columns", {})
     before = {
-        role: [names] if isinstance(names, str) else list(names) for role, names in said.items() if role != "unused"
+        role: [names] if isinstance(names, str) else list(names.values() if isinstance(names, dict) else names)
+        for role, names in said.items()
+        if role != "unused"
     }
     return replace(
         settings,
@@ -113,6 +117,7 @@ def _recognised(path: Path, settings: TableSettings, decide: Decide) -> Recognit
             no_pictures=settings.no_pictures,
             hidden_answers=settings.hidden_answers,
             fetch_pictures=settings.fetch_pictures,
+            as_annotations=settings.as_annotations,
         )
         if not recognition.doubts:
             return recognition
@@ -136,7 +141,7 @@ def _relative(images: str, path: Path) -> str:
 def _with_options(source: OwnSource, settings: TableSettings) -> OwnSource:
     """The source whose open questions become multiple choice, where that is asked for."""
     spec = source.spec
-    if not settings.make_options:
+    if not settings.make_options or spec.source.reader == "annotations":
         return source
     columns = spec.source.params.get("columns", {})
     if spec.source.reader != "table" or columns.get("options") or columns.get("distractors"):
@@ -150,7 +155,7 @@ def _with_options(source: OwnSource, settings: TableSettings) -> OwnSource:
 
 def _of_hub(target: str, settings: TableSettings, name: str, decide: Decide) -> OwnSource:
     table = fetch_hub_table(target)
-    written = entry_of(Path(table.place.repo.rpartition("/")[2]))
+    written = None if settings.as_annotations else entry_of(Path(table.place.repo.rpartition("/")[2]))
     recognition = _recognised(table.folder / table.file, settings, decide)
     recognition = replace(
         recognition,

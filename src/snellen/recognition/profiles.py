@@ -103,6 +103,11 @@ class ColumnProfile:
         return bool(self.texts) and self.pictures < 0.5
 
     @property
+    def has_short_texts(self) -> bool:
+        """Whether cells are texts of a few words."""
+        return self.is_scalar and self._texts == self.filled and all(len(text) <= 60 for text in self.texts)
+
+    @property
     def is_repeated(self) -> bool:
         """Whether the column has few values, each of several rows: it may be a tag."""
         return self.is_scalar and self.words <= 4 and 1 < len(self.texts) <= min(50, max(self.filled // 2, 2))

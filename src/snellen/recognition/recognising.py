@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -10,10 +11,10 @@ from msgspec import Struct
 
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
-from snellen.formats.picture_names import PICTURE_FILE, PictureFinder
+from snellen.formats.picture_names import PICTURE_FILE, PictureFinder, is_picture, splits_in
 from snellen.formats.rows import SUFFIXES, is_row_file, text_encoding
 from snellen.recognition.answers import FORM_WORDS
-from snellen.recognition.columns import Doubt, Roles
+from snellen.recognition.columns import Doubt, Roles, usual_names
 from snellen.recognition.profiles import picture_folder
 from snellen.recognition.tables import TableRoles, table_roles
 
@@ -63,19 +64,23 @@ def recognise(
     no_pictures: bool = False,
     hidden_answers: bool = False,
     fetch_pictures: bool = False,
+    as_annotations: bool = False,
 ) -> Recognition:
     """What a file or folder is, by names and content. `columns` are those whose role is known: `{"answer": ["gold"]}`.
 
-    What cannot be told is among its `doubts`. Raises DataError for what is nothing that can be built, and for questions
-    without pictures or answers unless that is said to be meant.
+    With `as_annotations` a table of questions and answers is annotations too. What cannot be told is among its
+    `doubts`. Raises DataError for what is nothing that can be built, and for questions without pictures or answers
+    unless that is said to be meant.
     """
     path = Path(target)
     if path.is_dir() and not is_row_file(path):
-        return _of_folder(path, columns, answer_is, images)
+        return _of_folder(path, columns, answer_is, images, as_annotations)
+    if not path.exists() and "*" not in path.name:
+        raise DataError(f"{path}: no such file or folder")
     if path.suffix.lower() == ".json" and (coco := _coco(path, images)):
         return coco
     encoding = text_encoding(path)
-    roles = table_roles(path, columns, answer_is, encoding)
+    roles = table_roles(path, columns, answer_is, encoding, as_annotations=as_annotations)
     if not roles.profiles and roles.faults:
         raise DataError(roles.faults[0])
     if not roles.profiles:
@@ -140,8 +145,7 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
     params: dict[str, Any] = {"file": path.name, **settings, "columns": column_params(roles.roles)}
     if roles.kind == "annotations":
         params = {"form": "rows", "file": path.name, "columns": params["columns"]}
-        params |= {"pictures": settings["images"]} if settings.get("images") else {}
-        params |= {name: settings[name] for name in ("encoding", "find_pictures") if name in settings}
+        params |= {name: settings[name] for name in ("images", "encoding", "find_pictures") if name in settings}
     elif roles.unused:
         params["columns"]["unused"] = list(roles.unused)
     if roles.kind == "questions" and roles.answer_is != "any":
@@ -168,11 +172,20 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
 
 
 def column_params(roles: Roles) -> dict[str, Any]:
-    """Roles as an entry's table: one column, or a list of several."""
-    return {role: list(names) if len(names) > 1 or role == "tag" else names[0] for role, names in roles.items()}
+    """Roles as an entry's table: one column, a list of several, or by the name of each attribute its column."""
+    return {role: _column_param(role, names) for role, names in roles.items()}
+
+
+def _column_param(role: str, names: Sequence[str]) -> Any:
+    is_object = names[0] in usual_names()["fields"]
+    if role == "attributes" or (role == "fields" and not is_object):
+        return {name.strip().replace("_", " "): name for name in names}
+    return list(names) if len(names) > 1 or role == "tag" else names[0]
 
 
 def _words(role: str, names: Sequence[str], roles: TableRoles) -> str:
+    if role in ("attributes", "fields"):
+        return " ".join(f"`{name}`" for name in names)
     text = f"`{names[0]}`" if len(names) == 1 else f"`{names[0]}`-`{names[-1]}`"
     if role == "answer" and "options" in roles.roles:
         return f"{text} ({FORM_WORDS[roles.answer_is]})"
@@ -203,47 +216,56 @@ def _coco(path: Path, images: str) -> Recognition | None:
         kind="annotations",
         form=f"{what} of {len(names):,} pictures in COCO's form",
         reader="annotations",
-        params={"form": "coco", "file": path.name, "pictures": folder},
+        params={"form": "coco", "file": path.name, **({"images": folder} if folder else {})},
         taken=(("pictures", f"{folder or '.'}/"), (what, f"{len(content['annotations']):,}")),
     )
 
 
-def _of_folder(path: Path, columns: Mapping[str, Sequence[str]] | None, answer_is: str, images: str) -> Recognition:
+def _of_folder(
+    path: Path, columns: Mapping[str, Sequence[str]] | None, answer_is: str, images: str, as_annotations: bool
+) -> Recognition:
     """A folder of pictures by class, or the one table in a folder."""
     tables = [file for file in sorted(path.iterdir()) if is_row_file(file) and not file.name.startswith(".")]
     if len({table.suffix for table in tables}) == 1 and tables[0].suffix == ".parquet":
         tables = [path / "*.parquet"]
     recognised = [table for table in tables if len(tables) == 1 or _is_recognised(table)]
     if len(recognised) == 1:
-        return recognise(recognised[0], columns=columns, answer_is=answer_is, images=images)
-    inner = [
-        folder
-        for folder in _folders(path)
-        if not folder.name.startswith(".") and any(map(is_row_file, folder.iterdir()))
-    ]
+        return recognise(
+            recognised[0], columns=columns, answer_is=answer_is, images=images, as_annotations=as_annotations
+        )
+    inner = [folder for folder in _folders(path) if any(map(is_row_file, folder.iterdir()))]
     if not tables and len(inner) == 1:
-        return _of_folder(inner[0], columns, answer_is, images)
+        return _of_folder(inner[0], columns, answer_is, images, as_annotations)
     if tables:
         raise DataError(
             f"{path}: there are {len(tables)} tables in it ({_quoted([t.name for t in tables[:4]])}); name one"
         )
-    folders = {folder: _picture_count(folder) for folder in sorted(path.iterdir()) if folder.is_dir()}
-    classes = {folder.name: count for folder, count in folders.items() if count}
+    return _class_folders(path)
+
+
+def _class_folders(path: Path) -> Recognition:
+    """Folders of pictures, one for each class; where they lie in folders of splits, the split to evaluate on."""
+    splits = splits_in(path)
+    split = next((name for name in splits if name.casefold().startswith(("test", "val"))), "")
+    counts: Counter[str] = Counter()
+    for part in [split] if split else splits or [""]:
+        counts.update({folder.name: _picture_count(folder) for folder in _folders(path / part)})
+    classes = [name for name, count in sorted(counts.items()) if count]
     if len(classes) < 2:
-        splits = [folder.name for folder in folders if sum(map(_picture_count, _folders(folder))) > 0]
-        if splits:
-            raise DataError(f"{path}: it holds {_quoted(splits)} with folders by class; name one: {path / splits[0]}")
+        deeper = [folder for folder in _folders(path / split) if any(map(_picture_count, _folders(folder)))]
+        if deeper:
+            raise DataError(f"{path}: it holds {_quoted([f.name for f in deeper])} with folders; name one: {deeper[0]}")
         raise DataError(
             f"{path}: neither a table ({', '.join(SUFFIXES)}) nor folders of pictures, one for each class, are in it"
         )
-    total = sum(classes.values())
+    names = f"names of folders: {', '.join(classes[:4])}{' ...' * (len(classes) > 4)}"
     return Recognition(
         path=path,
         kind="annotations",
-        form=f"{total:,} pictures in {len(classes):,} folders by class",
+        form=f"{counts.total():,} pictures in {len(classes):,} folders by class",
         reader="annotations",
-        params={"form": "class-folders", "pictures": path.name},
-        taken=(("label", f"names of folders: {', '.join(list(classes)[:4])}{' ...' * (len(classes) > 4)}"),),
+        params={"form": "class-folders", "images": path.resolve().name, **({"split": split} if split else {})},
+        taken=(("label", names), *((("split", f"{split} of {', '.join(splits)}"),) if split else ())),
     )
 
 
@@ -257,8 +279,8 @@ def _is_recognised(path: Path) -> bool:
 
 
 def _folders(path: Path) -> list[Path]:
-    return [folder for folder in path.iterdir() if folder.is_dir()]
+    return sorted(folder for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
 
 
 def _picture_count(folder: Path) -> int:
-    return sum(1 for file in folder.iterdir() if file.is_file() and PICTURE_FILE.fullmatch(file.name))
+    return sum(map(is_picture, folder.rglob("*")))

@@ -20,6 +20,7 @@ from snellen.recognition.columns import (
     SEVERAL,
     Doubt,
     Roles,
+    attribute_columns,
     distractor_columns,
     id_column,
     name_score,
@@ -27,6 +28,7 @@ from snellen.recognition.columns import (
     option_columns,
     picture_columns,
     question_column,
+    usual_names,
 )
 from snellen.recognition.profiles import ColumnProfile, profiles_of
 
@@ -35,7 +37,8 @@ Rows = Callable[[], Iterable[SourceRow]]
 TAG, ANSWER_TAG = "tag_", "answer_tag_"
 ROLES = ("picture", "question", "options", "distractors", "answer", "id", "context", "group", "relevance", "tag")
 """What a column of a table of questions may be."""
-OF_ANNOTATIONS = ("label", "caption", "objects")
+OF_ANNOTATIONS = ("label", "caption", "objects", "relations", "texts", "questions", "fields", "attributes")
+"""What a column of a table of annotations may be besides."""
 FITTING = 0.5
 """The share of rows whose answer must name an option before a column counts as the answers."""
 
@@ -89,10 +92,16 @@ def accepted_texts(cell: Any) -> tuple[str, ...]:
 
 
 def table_roles(
-    path: Path, given: Mapping[str, Sequence[str]] | None = None, answer_is: str = "", encoding: str = ""
+    path: Path,
+    given: Mapping[str, Sequence[str]] | None = None,
+    answer_is: str = "",
+    encoding: str = "",
+    *,
+    as_annotations: bool = False,
 ) -> TableRoles:
-    """What the columns of a table are; `given` ones are what they are said to be. Raises DataError for a file that
-    cannot be read, and for a given column that it lacks."""
+    """What the columns of a table are; `given` ones are what they are said to be. With `as_annotations` questions with
+    answers are annotations too. Raises DataError for a file that cannot be read, and for a given column that it lacks.
+    """
     given = given or {}
     rows = partial(read_rows, path, encoding)
     profiles = profiles_of(rows())
@@ -106,9 +115,9 @@ def table_roles(
     if not profiles:
         return TableRoles("", {}, faults=tuple(row.fault for row in rows() if row.fault)[:1])
     messages = [name for name, profile in profiles.items() if profile.messages > 0.5]
-    if messages and "question" not in profiles and "question" not in given:
+    if messages and not as_annotations and "question" not in profiles and "question" not in given:
         return _conversations(rows, profiles, messages, given)
-    return _Assignment(path, rows, profiles, given, answer_is).roles()
+    return _Assignment(path, rows, profiles, given, answer_is).roles(as_annotations=as_annotations)
 
 
 def _conversations(
@@ -156,7 +165,7 @@ class _Assignment:
         self._roles[role] = names
         self._doubts += [doubt] if doubt else []
 
-    def roles(self) -> TableRoles:
+    def roles(self, *, as_annotations: bool = False) -> TableRoles:
         profiles, free = self._profiles, {n: p for n, p in self._profiles.items() if not is_tag(n)}
         self._settle("picture", self._pictures({n: p for n, p in free.items() if n not in self._taken}))
         if "options" not in self._given:
@@ -165,8 +174,8 @@ class _Assignment:
         self._settle("options", ((), None) if has_own_options else option_columns(free, self._taken))
         self._settle("question", question_column(free, self._taken, has_options=bool(self._roles["options"])))
         asks = self._roles["question"] or self._roles["options"] or any(d.role == "question" for d in self._doubts)
-        if not asks or self._given.keys() & set(OF_ANNOTATIONS):
-            return self._annotations(free)
+        if as_annotations or not asks or self._given.keys() & set(OF_ANNOTATIONS):
+            return self._annotations(free, with_questions=as_annotations)
         self._settle("id", (id_column(free, self._taken), None))
         for role in ("context", "group", "relevance"):
             self._settle(role, (one_by_name(role, free, self._taken), None))
@@ -308,31 +317,57 @@ class _Assignment:
 
     # --- annotations ---
 
-    def _annotations(self, free: Mapping[str, ColumnProfile]) -> TableRoles:
-        for role in ("options", "question"):
+    def _annotations(self, free: Mapping[str, ColumnProfile], *, with_questions: bool) -> TableRoles:
+        asked = self._roles.get("question", ())
+        for role in ("options", "question", "distractors"):
             self._roles.pop(role, None)
         self._doubts = [doubt for doubt in self._doubts if doubt.role == "picture"]
-        taken = self._taken
-        left = {name: profile for name, profile in free.items() if name not in taken}
-        tests: dict[str, Callable[[ColumnProfile], bool]] = {
-            "objects": lambda profile: profile.boxes > 0.5,
-            "label": lambda profile: profile.is_scalar and profile.words <= 4,
-            "caption": lambda profile: profile.is_text or profile.lists > 0.5,
-        }
-        for role, fits in tests.items():
+        left = {name: profile for name, profile in free.items() if name not in self._taken}
+        if with_questions and asked and "questions" not in self._given:
+            self._roles["questions"] = asked
+            left.pop(asked[0])
+            self._settle("answer", self._open_answer(free, [name for name in left if left[name].is_scalar]))
+            left = {name: profile for name, profile in left.items() if name not in self._roles.get("answer", ())}
+        for role, fits in _FITTING_ANNOTATIONS.items():
             scores = {n: score for n, p in left.items() if fits(p) and (score := name_score(role, n)) > PARTLY_NAMED}
-            if scores and role not in self._given:
+            if scores and role not in self._roles:
                 self._roles[role] = (max(scores, key=lambda name: scores[name]),)
                 left.pop(self._roles[role][0])
         further = [name for name in left if name_score("caption", name) and left[name].words > 2]  # caption_2 ...
         self._roles["caption"] = (*self._roles.get("caption", ()), *further)
-        self._roles["id"] = id_column(left, ())
+        self._settle("id", (id_column(left, ()), None))
+        left = {name: profile for name, profile in left.items() if name not in self._taken}
+        self._entries(left, or_else=with_questions)
         rows = sum(1 for _ in self._rows())
         roles = _filled(self._roles)
         kind = "annotations" if roles.keys() & set(OF_ANNOTATIONS) else ""
         return TableRoles(kind, roles, doubts=tuple(self._doubts), rows=rows, profiles=self._profiles)
 
+    def _entries(self, left: Mapping[str, ColumnProfile], *, or_else: bool) -> None:
+        """Give what is left: an object with keys, attributes, and where nothing else is said of the pictures and
+        `or_else` says so, short texts as entries of a form."""
+        objects = {name.partition(".")[0] for name in left if "." in name}
+        keyed = [name for name in usual_names()["fields"] if name in objects or name in left]
+        if keyed:
+            self._roles.setdefault("fields", (keyed[0],))
+            left = {name: profile for name, profile in left.items() if name.partition(".")[0] != keyed[0]}
+        is_said = any(self._roles.get(role) for role in OF_ANNOTATIONS)
+        attributes = attribute_columns(left) if is_said or or_else else ()
+        texts = tuple(n for n, profile in left.items() if n not in attributes and profile.has_short_texts)
+        self._roles.setdefault("attributes", attributes)
+        if or_else and not is_said:
+            self._roles.setdefault("fields", texts)
 
+
+_FITTING_ANNOTATIONS: dict[str, Callable[[ColumnProfile], bool]] = {
+    "objects": lambda profile: profile.boxes > 0.5 or name_score("objects", profile.name) == 1,
+    "relations": lambda profile: profile.lists > 0.5,
+    "texts": lambda profile: profile.lists > 0.5 or profile.is_text,
+    "questions": lambda profile: profile.lists > 0.5,
+    "label": lambda profile: profile.is_scalar and profile.words <= 4,
+    "caption": lambda profile: profile.is_text or profile.lists > 0.5,
+}
+"""What cells look like that a column's name says to hold annotations, the plainest first."""
 PARTLY_NAMED = 0.5
 """The score of a name of which only a part fits."""
 

@@ -297,18 +297,6 @@ def keep_good(
     return with_verification(part, replace(before, kept=count, bound=outcome.bound(removed=True) if bounded else None))
 
 
-def bound_sentence(bound: ErrorBound) -> str:
-    """`at most 2.0 % of the questions are bad, with 95 % confidence: 150 of 1,000 drawn, 0 bad, by ann and ben`"""
-    who = " and ".join(bound.raters)
-    agreement = f", kappa {bound.kappa:.2f}" if bound.kappa is not None else ""
-    removed = f", {bound.removed:,} taken out" if bound.removed else ""
-    at_most = math.ceil(1000 * bound.at_most - 1e-9) / 10
-    return (
-        f"at most {at_most:.1f} % of the questions are bad, with {100 * bound.level:.0f} % confidence: "
-        f"{bound.drawn:,} of {bound.of:,} drawn, {bound.bad:,} bad{removed}, labelled by {who}{agreement}"
-    )
-
-
 def against_people(benchmark: Benchmark, failed: Collection[str]) -> str:
     """What a check errs by, in words, where people have labelled questions of the benchmark; else nothing."""
     labels = read_audit_labels(labels_file(benchmark))

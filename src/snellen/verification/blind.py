@@ -14,13 +14,13 @@ which this is at most `Solvers.wrongly` decides.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from snellen.analysis.lint.findings import estimate_text
 from snellen.analysis.statistics import estimate_mean
-from snellen.records import Sample
+from snellen.records import Estimate, Sample
 from snellen.scoring.answers import open_answers
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault
@@ -72,35 +72,51 @@ def _blind(material: CheckMaterial) -> CheckOutcome:
         return CheckOutcome([], 0, detail="no question has both a picture and options")
     pictures = {sample.images for sample in asked_samples.values()}
     shown = ["text", *(["shuffled"] if len(pictures) > 1 else [])]
-    named: dict[str, Counter[int]] = defaultdict(Counter)
-    names = []
+    named: dict[str, dict[str, Counter[int]]] = {}
     for model in solvers.blind:
         name, scored = asked(model, benchmark, INNER, solvers, shown)
-        names.append(name)
-        _count(scored, asked_samples, named)
-    votes = [
-        BlindVotes(
-            sample.id,
-            sample.group,
-            frozenset(answers[sample.id, 0].options),
-            _shares(named[sample.id], len(sample.options)),
-        )
-        for sample in asked_samples.values()
-        if named[sample.id]
-    ]
+        named[name] = _counts(scored, asked_samples)
+    golds = {sample_id: frozenset(answers[sample_id, 0].options) for sample_id in asked_samples}
+    every = {sample_id: sum((counts[sample_id] for counts in named.values()), Counter()) for sample_id in asked_samples}
+    votes = _votes(asked_samples.values(), golds, every)
     solved = solved_blind(votes, solvers.wrongly)
+    apart = {vote.sample_id for vote in solved}
+    kept = [sample for sample in asked_samples.values() if sample.id not in apart]
+    best, chance = _best([_votes(kept, golds, counts) for counts in named.values()])
     faults = [
         ItemFault(vote.sample_id, f"solved without its picture in {100 * vote.accuracy:.0f} % of all presentations")
         for vote in solved
     ]
-    return CheckOutcome(faults, len(votes), tuple(names), _detail(votes, {vote.sample_id for vote in solved}))
+    return CheckOutcome(faults, len(votes), tuple(named), _detail(votes, apart), best, chance)
 
 
-def _count(scored: ScoredBenchmark, samples: Mapping[str, Sample], named: Mapping[str, Counter[int]]) -> None:
+def _votes(
+    samples: Iterable[Sample], golds: Mapping[str, frozenset[int]], named: Mapping[str, Counter[int]]
+) -> list[BlindVotes]:
+    return [
+        BlindVotes(sample.id, sample.group, golds[sample.id], _shares(named[sample.id], len(sample.options)))
+        for sample in samples
+        if named[sample.id]
+    ]
+
+
+def _best(by_model: Sequence[Sequence[BlindVotes]]) -> tuple[Estimate | None, float | None]:
+    """The highest accuracy of a model, and what guessing would score on the questions that it was asked."""
+    scores = [(estimate_mean([v.accuracy for v in votes], _groups(votes)), votes) for votes in by_model if votes]
+    if not scores:
+        return None, None
+    best, votes = max(scores, key=lambda score: score[0].value or 0.0)
+    return best, sum(vote.chance for vote in votes) / len(votes)
+
+
+def _counts(scored: ScoredBenchmark, samples: Mapping[str, Sample]) -> dict[str, Counter[int]]:
+    """How often each option of each question was named."""
+    named: dict[str, Counter[int]] = defaultdict(Counter)
     for prediction in scored.predictions:
         if prediction.sample_id in samples and prediction.error is None:
             # What could not be read is a presentation that names nothing.
             named[prediction.sample_id][-1 if prediction.choice is None else prediction.choice] += 1
+    return named
 
 
 def _shares(named: Counter[int], options: int) -> tuple[float, ...]:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from snellen.analysis.lint.material import LintMaterial, gather_material
 from snellen.benchmark import Benchmark
 from snellen.experiments.evaluation import silent
+from snellen.records import Estimate
 from snellen.runs.plan import Announce
 from snellen.runs.progress import ProgressListener, ignore_progress
 from snellen.verification.pictures import alike_pictures
@@ -51,6 +52,10 @@ class CheckOutcome(Struct, frozen=True):
     checked: int
     by: tuple[str, ...] = ()
     detail: str = ""
+    estimate: Estimate | None = None
+    """Of blind models: the highest of their accuracies on the questions that are not at fault."""
+    chance: float | None = None
+    """What guessing would score in its place."""
 
 
 class CheckMaterial(Struct, frozen=True, dict=True):

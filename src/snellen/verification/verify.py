@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from shutil import rmtree
 
 import msgspec
 from msgspec import Struct
@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.benchmark import MANIFEST, Benchmark, ItemCheck, Verification
 from snellen.building.recipe import Decisions
+from snellen.building.staging import staging_folder
 from snellen.errors import DataError
 from snellen.paths import benchmark_folder, home
-from snellen.records import ItemDecision
+from snellen.records import Estimate, ItemDecision
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.journal import write_atomically
 from snellen.scoring.resampling import draw_subset
@@ -64,9 +65,13 @@ def verify(
         if any(check.needs for check in checks.values()):
             loop.settle(checks)
         verification = loop.verification(first.manifest.counts.samples + len(first.set_apart()))
-        return with_verification(build(loop.decisions, to or benchmark_folder(name)), verification)
+        with_verification(loop.benchmark, verification)
+        with staging_folder(to or benchmark_folder(name)) as folder:
+            for part in candidates.iterdir():
+                shutil.move(part, folder)
+        return Benchmark(to or benchmark_folder(name))
     finally:
-        rmtree(candidates, ignore_errors=True)
+        shutil.rmtree(candidates, ignore_errors=True)
 
 
 class _Record(Struct):
@@ -76,13 +81,15 @@ class _Record(Struct):
     failed: set[str] = msgspec.field(default_factory=set)
     by: tuple[str, ...] = ()
     detail: str = ""
+    estimate: Estimate | None = None
+    chance: float | None = None
 
 
 class _Loop:
     """The state of checking, deciding and building."""
 
     def __init__(self, build: Callable[[Decisions], Benchmark], benchmark: Benchmark, solvers: Solvers) -> None:
-        self._build, self._benchmark, self._solvers = build, benchmark, solvers
+        self._build, self.benchmark, self._solvers = build, benchmark, solvers
         self.decisions: dict[str, ItemDecision] = {}
         self._records: dict[str, _Record] = defaultdict(_Record)
 
@@ -93,10 +100,10 @@ class _Loop:
             if not faults:
                 return
             self.decisions = decided(self.decisions, faults, repair=round_number < ROUNDS)
-            self._benchmark = self._build(self.decisions)
+            self.benchmark = self._build(self.decisions)
 
     def _faults(self, checks: dict[str, Check]) -> list[ItemFault]:
-        material = CheckMaterial(self._benchmark, self._solvers)
+        material = CheckMaterial(self.benchmark, self._solvers)
         faults: list[ItemFault] = []
         for name, check in checks.items():
             outcome, record = check.run(material), self._records[name]
@@ -105,14 +112,23 @@ class _Loop:
                 record.detail = outcome.detail
             record.checked = max(record.checked, outcome.checked)
             record.failed |= {fault.sample_id for fault in outcome.faults}
-            record.by = outcome.by
+            record.by, record.estimate, record.chance = outcome.by, outcome.estimate, outcome.chance
         return faults
 
     def verification(self, candidates: int) -> Verification:
         """What was checked, and how many questions passed."""
-        kept = {sample.id for sample in self._benchmark.samples()}
+        kept = {sample.id for sample in self.benchmark.samples()}
         checks = tuple(
-            ItemCheck(name, record.checked, len(record.failed), len(record.failed & kept), record.by, record.detail)
+            ItemCheck(
+                name,
+                record.checked,
+                len(record.failed),
+                len(record.failed & kept),
+                record.by,
+                record.detail,
+                record.estimate,
+                record.chance,
+            )
             for name, record in self._records.items()
         )
         return Verification(candidates, len(kept), checks)

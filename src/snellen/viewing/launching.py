@@ -6,7 +6,6 @@ log.txt       what it wrote
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import tomli_w
 from msgspec import Struct
 from msgspec.structs import asdict
 
@@ -85,7 +85,7 @@ class Launcher:
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{len(self._launches)}"
         folder = self._place / name
         folder.mkdir(parents=True)
-        (folder / EXAM).write_text(as_toml(content), "utf-8")
+        (folder / EXAM).write_text(tomli_w.dumps(content), "utf-8")
         with (folder / LOG).open("wb") as log:
             process = subprocess.Popen(  # noqa: S603, whoever sends the form has these rights anyway
                 [sys.executable, "-m", "snellen", "run", str(folder / EXAM)],
@@ -115,15 +115,3 @@ class Launcher:
 def _changed(record: Struct, default: Struct) -> dict[str, Any]:
     defaults = asdict(default)
     return {name: value for name, value in asdict(record).items() if value != defaults[name]}
-
-
-def as_toml(fields: Mapping[str, Any]) -> str:
-    """Texts, numbers, lists and one level of tables, whose JSON is TOML but for the tables."""
-    lines = []
-    for name, value in fields.items():
-        if isinstance(value, Mapping):
-            pairs = ", ".join(f"{json.dumps(key)} = {json.dumps(content)}" for key, content in value.items())
-            lines.append(f"{name} = {{{pairs}}}")
-        else:
-            lines.append(f"{name} = {json.dumps(value)}")
-    return "\n".join(lines) + "\n"

@@ -38,7 +38,6 @@ from snellen.verification.audit import (
     ItemVerdict,
     audit_outcome,
     audited_items,
-    bound_sentence,
     ids_in,
     import_audit_labels,
     keep_good,
@@ -223,7 +222,7 @@ def _show_outcome(benchmark: Benchmark, outcome: AuditOutcome, as_json: bool) ->
 
 
 def _show_bound(bound: ErrorBound, as_json: bool) -> None:
-    out.out(msgspec.json.encode(bound).decode()) if as_json else out.print(f"  {bound_sentence(bound)}", soft_wrap=True)
+    out.out(msgspec.json.encode(bound).decode()) if as_json else out.print(f"  {bound.sentence}", soft_wrap=True)
 
 
 # --- a run -----------------------------------------------------------------------------------------------------------

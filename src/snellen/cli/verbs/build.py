@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +11,20 @@ from msgspec.structs import replace
 from snellen.api import build, build_own, check_own_name, makes_options, table_of_form
 from snellen.benchmark import MANIFEST
 from snellen.building.recipe import Recipe
+from snellen.building.reforming import with_questions
 from snellen.catalogue import BenchmarkSpec, select
 from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
 from snellen.catalogue.hooks import params_with
 from snellen.cli.flags import flags_on_line, offline_flag
+from snellen.cli.own_flags import ask_user, column_flags
 from snellen.cli.preview import show_preview
-from snellen.cli.show import announce, build_progress, err, out, print_built
+from snellen.cli.show import announce, build_progress, out, print_built
 from snellen.errors import DataError
 from snellen.models.base import load_model
 from snellen.paths import benchmark_folder
 from snellen.recognition.answers import FORMS
-from snellen.recognition.columns import Doubt
 from snellen.recognition.entry_files import ENDING, write_entry
-from snellen.recognition.own_sources import OwnSource, TableSettings, is_own, own_source, refuse_doubt
+from snellen.recognition.own_sources import OwnSource, TableSettings, is_own, own_source
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.plan import open_benchmark
 
@@ -130,7 +129,7 @@ def command(
     _check_flags(tables=bool(own), catalogued=len(own) < len(what))
     if name:
         check_own_name(name, to)
-    flags = _column_flags(columns)
+    flags = column_flags(columns)
     recipe = _recipe(**recipe_options)
     for target in own:
         makes = makes_options(recipe, writer or None)
@@ -186,34 +185,14 @@ def _own_source(target: str, settings: TableSettings, name: str, answers: Path |
         return source
     if (answers or lenient) and not is_file:
         raise DataError(f"{target}: answers apart and lenient reading are for files of {titles_of_forms()}")
-    source = own_source(target, settings, name, _ask if sys.stdin.isatty() and err.is_terminal else refuse_doubt)
+    source = with_questions(own_source(target, settings, name, ask_user))
     if source.entry and path.suffix != ENDING:
         announce(f"{target}: as {source.entry} says")
     for line in source.recognition.lines() if source.recognition else ():
         announce(line)
+    if source.recognition and source.recognition.kind == "annotations":
+        announce("  questions of all types that fit are made of them; `snellen reform` has choices, and checks them")
     return source
-
-
-def _ask(path: Path, doubt: Doubt) -> str:
-    """Have a user decide with one key."""
-    err.print(f"{path.name}: {doubt.why}. Which?")
-    for number, choice in enumerate(doubt.choices[:9], 1):
-        err.print(f"  {number}  {choice}")
-    while (key := click.getchar()) not in map(str, range(1, len(doubt.choices[:9]) + 1)):
-        if key in ("q", "\x1b", "\x03", "\x04"):
-            return refuse_doubt(path, doubt)
-    return doubt.choices[int(key) - 1]
-
-
-def _column_flags(texts: Sequence[str]) -> dict[str, list[str]]:
-    """`picture=Foto`, once or several times, as the columns of each role."""
-    columns: dict[str, list[str]] = {}
-    for text in texts:
-        role, equals, column = text.partition("=")
-        if not equals or not column:
-            raise DataError(f"--column {text}: write it as ROLE=COLUMN, such as picture=Foto")
-        columns.setdefault(role, []).append(column)
-    return columns
 
 
 _OF_CATALOGUE = ("source", "hub", "revision", "ratio", "params", "decisions")

@@ -7,18 +7,30 @@ from typing import Any
 
 import click
 
-from snellen.api import reform, reformed_target
+from snellen.api import build_reformed, refresh
 from snellen.benchmark import Benchmark
-from snellen.building.reforming import count_types
-from snellen.cli.flags import json_flag
-from snellen.cli.show import announce, build_progress, out, print_built, show_table
+from snellen.building.reforming import ReformSettings, count_types, reform_source
+from snellen.cli.flags import flags_on_line, json_flag
+from snellen.cli.own_flags import ask_user, column_flags
+from snellen.cli.show import announce, build_progress, out, print_built, show_table, show_verification
+from snellen.errors import DataError
+from snellen.paths import as_word
+from snellen.recognition.own_sources import OwnSource, TableSettings
+from snellen.verification.declaration import Solvers, Votes
+
+OF_REFRESH = ("refreshed", "source", "count", "writer")
 
 
 @click.command()
-@click.argument("what", type=click.Path(path_type=Path))
+@click.argument("what", required=False, type=click.Path(path_type=Path))
 @click.option("--ask", metavar="TYPE,TYPE", help="Types of questions: class, count, presence ...  [all that fit]")
 @click.option("--types", is_flag=True, help="Show what each type would give, with an example; build nothing.")
-@click.option("--pictures", type=click.Path(path_type=Path), help="Folder with the pictures that a file names.")
+@click.option("--images", type=click.Path(path_type=Path), help="Folder with the pictures that a file names.")
+@click.option(
+    "--column", "columns", multiple=True, metavar="ROLE=COLUMN",
+    help="What a column of a table holds: picture, label, caption, objects, questions, answer, texts, fields, "
+    "attributes, relations, id; repeat.",
+)  # fmt: skip
 @click.option("--options", type=click.IntRange(2), help="Options of each question.  [4]")
 @click.option(
     "--distractors", default="", metavar="SOURCES",
@@ -34,37 +46,85 @@ from snellen.cli.show import announce, build_progress, out, print_built, show_ta
 @click.option("--title", default="", help="Its title.")
 @click.option("--licence", default="", help="The licence of pictures and annotations.")
 @click.option("--to", type=click.Path(path_type=Path), help="Folder to make (default: under $SNELLEN_HOME/benchmarks).")
+@click.option("--jury", multiple=True, metavar="MODEL", help="Have models vote on each option; repeat for more.")
+@click.option("--blind", multiple=True, metavar="MODEL", help="Set apart what models solve without picture; repeat.")
+@click.option("--votes", type=click.Choice(["majority", "all"]), default="majority", help="Of the jury.  [majority]")
+@click.option("--runs", default="runs", help="Folder of their runs.  [runs]")
 @click.option("--force", is_flag=True, help="Write the TOML file anew where one says otherwise.")
+@click.option(
+    "--refresh", "refreshed", metavar="BENCHMARK",
+    help="Draw its next version from pictures that no version has shown; --count, --source, --writer go with it.",
+)  # fmt: skip
+@click.option("--source", type=click.Path(path_type=Path), help="With --refresh: the folder that it was built from.")
 @json_flag
-def command(what: Path, ask: str | None, types: bool, as_json: bool, **settings: Any) -> None:
-    """Make closed questions from annotations.
+def command(
+    what: Path | None, types: bool, images: Path | None, columns: tuple[str, ...], ask: str | None, name: str,
+    to: Path | None, writer: str | None, embeddings: str, jury: tuple[str, ...], blind: tuple[str, ...], votes: Votes,
+    runs: str, force: bool, refreshed: str | None, source: Path | None, as_json: bool, **settings: Any,
+) -> None:  # fmt: skip
+    """Make checked questions from annotations.
 
     WHAT is a folder of pictures by class, a file in COCO's form (LVIS too), a table with a picture and what is said of
-    it in each row, or the TOML file of an earlier call:
+    it in each row, a dataset of the hub (hf://org/name), or the TOML file of an earlier call:
 
     \b
       snellen reform photos/
-      snellen reform instances_val2017.json --pictures val2017/ --ask count,presence
+      snellen reform instances_val2017.json --images val2017/ --ask count,presence
       snellen reform birds.csv --distractors near-text:2,random:1 --per-type 200
       snellen reform birds.toml --seed 1 --to other-draw/
+      snellen reform --refresh birds
 
-    What cannot be asked without doubt is left out and counted. docs/reform.md has all types and sources.
+    What cannot be asked without doubt is left out and counted; what fails a check gets another distractor or is set
+    apart with the reason. docs/reform.md has all types and sources, docs/verifying.md the checks.
     """
-    settings["ask"] = [name.strip() for name in (ask or "").split(",") if name.strip()]
-    if types:
-        of_entry = {
-            name: value for name, value in settings.items() if name not in ("to", "force", "writer", "embeddings")
-        }
-        _show_types(reformed_target(what, **of_entry), as_json)
+    if refreshed or what is None:
+        _refresh(refreshed, source, settings["count"], writer)
         return
-    with build_progress(settings["name"] or what.stem) as progress:
-        benchmark = reform(what, announce=announce, progress=progress, **settings)
+    if source:
+        raise DataError("--source goes with --refresh; leave it out")
+    asked = ReformSettings(ask=tuple(kind.strip() for kind in (ask or "").split(",") if kind.strip()), **settings)
+    table = TableSettings(column_flags(columns), images=str(images or ""))
+    own, line = reform_source(what, asked, table, name=name, decide=ask_user, force=force)
+    if own.recognition is None and what.suffix != ".toml":
+        announce(f"{what}: as {own.entry} says")
+    for taken in (*own.recognition.lines(), f"  {line}") if own.recognition else ():
+        announce(taken)
+    if types:
+        _show_types(own, as_json)
+        return
+    with build_progress(own.spec.name) as progress:
+        benchmark = build_reformed(
+            own, asked, to=to, writer=writer, embeddings=embeddings, announce=announce, progress=progress,
+            solvers=Solvers(jury, blind, votes, runs=runs, announce=announce),
+        )  # fmt: skip
     print_built(benchmark)
     _print_types(benchmark)
-    out.print(f"next: snellen audit {benchmark.name if settings['to'] is None else benchmark.folder}", soft_wrap=True)
+    show_verification(benchmark)
+    _print_next(benchmark, to)
 
 
-def _show_types(reformed: Any, as_json: bool) -> None:
+def _refresh(name: str | None, source: Path | None, count: int | None, writer: str | None) -> None:
+    """Build the next version of a benchmark, and say how much is left for the one after it."""
+    if name is None:
+        raise DataError("name what the questions are made of: a folder, a file in COCO's form, a table, or a TOML file")
+    if useless := flags_on_line(but=OF_REFRESH):
+        raise DataError(f"{', '.join(useless)}: --refresh does as its benchmark was built; leave it out")
+    with build_progress(name) as progress:
+        benchmark = refresh(name, source=source, count=count, writer=writer, progress=progress)
+    print_built(benchmark)
+    show_verification(benchmark)
+    made = benchmark.manifest.made
+    announce(f"  new to {', '.join(version.name for version in made.earlier)}; {made.left:,} questions are left unused")
+    before, now = as_word(made.earlier[-1].name), as_word(benchmark.name)
+    out.print(f"next: snellen compare --drift RUNS_ON_{before} RUNS_ON_{now}", soft_wrap=True)
+
+
+def _print_next(benchmark: Benchmark, to: Path | None) -> None:
+    name = benchmark.folder if to else as_word(benchmark.name)
+    out.print(f"next: snellen audit {name}, then snellen report {name}", soft_wrap=True)
+
+
+def _show_types(own: OwnSource, as_json: bool) -> None:
     rows = [
         (
             counted.name,
@@ -73,10 +133,10 @@ def _show_types(reformed: Any, as_json: bool) -> None:
             f"{counted.left_out:,}",
             counted.example or f"needs {counted.needs}",
         )
-        for counted in sorted(count_types(reformed), key=lambda counted: not counted.questions)
+        for counted in sorted(count_types(own.spec, own.folder), key=lambda counted: not counted.questions)
     ]
     header = ("type", "pictures", "questions", "left out", "for example")
-    show_table(reformed.spec.title, header, rows, as_json=as_json)
+    show_table(own.spec.title, header, rows, as_json=as_json)
 
 
 def _print_types(benchmark: Benchmark) -> None:

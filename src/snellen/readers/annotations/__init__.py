@@ -5,7 +5,7 @@ An entry names the form of the annotations, and which types of questions are mad
     [source]
     reader = "annotations"
     distractors = "near-text:2,random:1"
-    params = { form = "coco", file = "instances.json", pictures = "val2017", questions = [{ type = "count" }] }
+    params = { form = "coco", file = "instances.json", images = "val2017", questions = [{ type = "count" }] }
 
 Each type says itself what it needs and what it leaves out (`snellen.readers.question_types`).
 """
@@ -23,9 +23,10 @@ from snellen import registry
 from snellen.annotations import AnnotatedPicture
 from snellen.drafts import PARAMS, Draft, PictureSpec, read_params
 from snellen.errors import DataError
+from snellen.formats.picture_names import PictureFinder
 from snellen.readers.annotations.class_folders import read_class_folders
 from snellen.readers.annotations.coco import read_coco
-from snellen.readers.annotations.rows import Columns, read_annotated_rows
+from snellen.readers.annotations.rows import Columns, Pictures, read_annotated_rows
 from snellen.readers.exclusions import Exclusion, without_exclusions
 from snellen.readers.question_types.declaration import AnnotatedSource, FormedQuestion, QuestionType
 from snellen.reformulation.distractors import rejection_reason
@@ -38,12 +39,16 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     form: Form
     file: str = ""
     """The JSON file or table; for class folders none."""
-    pictures: str = ""
+    images: str = ""
     """The pictures' folder: that of the classes, or the one that names of files are relative to."""
     split: str = ""
     """Of class folders that lie in folders of splits, the split; all of them when empty."""
     columns: Columns = Columns()
     """What the columns of a table hold."""
+    find_pictures: bool = False
+    """Whether pictures of a table are found anywhere below the folder by their names."""
+    encoding: str = ""
+    """That of a delimited table which is not in UTF-8."""
     questions: tuple[dict[str, Any], ...] = ()
     """The types of questions, each with its settings; every type that fits when empty."""
     seed: int = 0
@@ -55,25 +60,25 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     chosen = read_params(params, Params)
     pictures = read_pictures(chosen, folder)
     types = question_types(chosen.questions) or fitting_types(pictures)
-    path = Path(chosen.file or chosen.pictures)
+    path = Path(chosen.file or chosen.images)
     return without_exclusions(formed_drafts(AnnotatedSource(pictures, chosen.seed), types), path)
 
 
-def read_pictures(params: Params, folder: Path | None) -> list[AnnotatedPicture]:
+def read_pictures(params: Params, source: Path | None) -> list[AnnotatedPicture]:
     """All pictures with what is said of them. Raises DataError for wrong files, and without any picture."""
-    base = folder or Path()
+    base = source or Path()
     match params.form:
         case "class-folders":
-            pictures = list(read_class_folders(base / params.pictures, params.split))
+            pictures = list(read_class_folders(base / params.images, params.split))
         case "coco":
-            pictures = list(read_coco(base / params.file, base / params.pictures if params.pictures else None))
+            pictures = list(read_coco(base / params.file, base / params.images if params.images else None))
         case _:
             table = base / params.file
-            pictures = list(
-                read_annotated_rows(table, base / params.pictures if params.pictures else None, params.columns)
-            )
+            folder = base / params.images if params.images else table.parent
+            where = Pictures(folder, PictureFinder(folder) if params.find_pictures else None)
+            pictures = list(read_annotated_rows(table, where, params.columns, params.encoding))
     if not pictures:
-        raise DataError(f"{base / (params.file or params.pictures)}: no picture with annotations in it")
+        raise DataError(f"{base / (params.file or params.images)}: no picture with annotations in it")
     seen: dict[str, str] = {}
     for picture in pictures:
         if picture.id in seen:

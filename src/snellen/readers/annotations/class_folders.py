@@ -7,10 +7,8 @@ from pathlib import Path
 
 from snellen.annotations import AnnotatedPicture
 from snellen.errors import DataError
+from snellen.formats.picture_names import is_picture, splits_in
 from snellen.registry import unknown
-
-SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
-SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing"})
 
 
 def read_class_folders(folder: Path, split: str = "") -> Iterator[AnnotatedPicture]:
@@ -19,7 +17,7 @@ def read_class_folders(folder: Path, split: str = "") -> Iterator[AnnotatedPictu
     Raises DataError when there is no such folder.
     """
     if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder; `pictures` names the one that holds the folders of classes")
+        raise DataError(f"{folder}: no such folder; `images` names the one that holds the folders of classes")
     splits = splits_in(folder)
     if split and split not in splits:
         raise unknown("split", split, splits) if splits else DataError(f"{folder}: has no folders of splits")
@@ -29,17 +27,6 @@ def read_class_folders(folder: Path, split: str = "") -> Iterator[AnnotatedPictu
             for file in sorted(file for file in home.rglob("*") if is_picture(file)):
                 name = str(file.relative_to(folder)).replace("\\", "/")
                 yield AnnotatedPicture(name, file, str(file), labels=(label,), tags={"split": part} if part else {})
-
-
-def splits_in(folder: Path) -> list[str]:
-    """The folders of splits in it; none where the folders are classes."""
-    names = [home.name for home in _folders(folder)]
-    return names if names and SPLITS.issuperset(map(str.casefold, names)) else []
-
-
-def is_picture(file: Path) -> bool:
-    """Whether a file's name is that of a picture."""
-    return file.suffix.lower() in SUFFIXES and not file.name.startswith(".")
 
 
 def _folders(folder: Path) -> list[Path]:

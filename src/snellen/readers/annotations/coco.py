@@ -134,5 +134,5 @@ class _Folder:
                     return base / name
         raise DataError(
             f"{self._path}: image {image.id}: the picture {(names or ['without a name'])[0]} is not in "
-            f"{self._bases[0]}; name the folder that holds it (--pictures)"
+            f"{self._bases[0]}; name the folder that holds it (--images)"
         )

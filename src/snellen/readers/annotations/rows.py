@@ -13,11 +13,11 @@ import msgspec
 from msgspec import Struct
 
 from snellen.annotations import AnnotatedObject, AnnotatedPicture, OpenQuestion, Relation, TextLine
-from snellen.drafts import ImageFile
 from snellen.errors import DataError
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.formats.delimited import DelimitedTable, decode_base64, open_text
-from snellen.formats.json_files import read_json_line_rows, read_json_rows
+from snellen.formats.picture_names import PictureFinder
+from snellen.formats.rows import SourceRow, read_rows
+from snellen.readers.table import picture_of
 
 Row = dict[str, Any]
 
@@ -58,17 +58,27 @@ class _Question(Struct, frozen=True):
     kind: str = ""
 
 
-def read_annotated_rows(path: Path, pictures: Path | None, columns: Columns) -> Iterator[AnnotatedPicture]:
+class Pictures(Struct, frozen=True):
+    """Where the pictures of a table are."""
+
+    folder: Path
+    files: PictureFinder | None = None
+    """Finds them below the folder by their names alone."""
+
+
+def read_annotated_rows(
+    path: Path, pictures: Pictures, columns: Columns, encoding: str = ""
+) -> Iterator[AnnotatedPicture]:
     """A picture for each row; rows of the same picture, each with one question, are one picture.
 
     Raises DataError naming file and row of a wrong cell, and a column that is not there.
     """
     if not columns.picture:
         raise DataError(f"{path}: no column is named as the picture's; say columns = {{ picture = ... }}")
-    reader = _RowReader(path, pictures or path.parent, columns)
+    reader = _RowReader(path, pictures, columns)
     held: AnnotatedPicture | None = None
-    for where, row in annotated_rows(path):
-        picture = reader.picture(row, where)
+    for row in read_rows(path, encoding):
+        picture = reader.picture(row)
         if held and columns.questions and not columns.id and held.file == picture.file:
             held = msgspec.structs.replace(held, questions=(*held.questions, *picture.questions))
             continue
@@ -79,40 +89,23 @@ def read_annotated_rows(path: Path, pictures: Path | None, columns: Columns) -> 
         yield held
 
 
-def annotated_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """The rows of a table, JSON, JSONL or Parquet file, each with its place. Raises DataError."""
-    suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv"):
-        with open_text(path) as file:
-            for line, _, cells in DelimitedTable(file, path):
-                yield f"{path}:{line}", dict(cells)
-    elif suffix in (".json", ".jsonl"):
-        rows = read_json_rows(path) if suffix == ".json" else read_json_line_rows(path)
-        yield from ((f"{path}: record {number}", row) for number, row in enumerate(rows, 1))
-    elif suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        number = 0
-        with pq.ParquetFile(path) as table:
-            for batch in table.iter_batches(batch_size=256):
-                for row in batch.to_pylist():
-                    yield f"{path}: row {number}", row
-                    number += 1
-    else:
-        raise DataError(f"{path}: annotations are read from .csv, .tsv, .json, .jsonl and .parquet")
-
-
 class _RowReader:
     """Reads what the columns of a row hold."""
 
-    def __init__(self, path: Path, folder: Path, columns: Columns) -> None:
-        self._path, self._folder, self._columns = path, folder, columns
+    def __init__(self, path: Path, pictures: Pictures, columns: Columns) -> None:
+        self._path, self._pictures, self._columns = path, pictures, columns
         self._captions = (columns.caption,) if isinstance(columns.caption, str) else columns.caption
 
-    def picture(self, row: Row, where: str) -> AnnotatedPicture:
-        columns = self._columns
-        file = _file(self._cell(row, columns.picture), self._folder, where)
-        name = self._text(row, columns.id) or (str(row[columns.picture]) if isinstance(file, Path) else where)
+    def picture(self, source: SourceRow) -> AnnotatedPicture:
+        """What a row says of its picture. Raises DataError for a row or a cell that cannot be read."""
+        columns, row, where = self._columns, source.cells, source.where
+        if source.fault:
+            raise DataError(source.fault)
+        shown = self._cell(row, columns.picture)
+        if shown is None:
+            raise DataError(f"{where}: no picture in {columns.picture!r}")
+        file = picture_of(shown, where, self._pictures.folder, files=self._pictures.files)
+        name = self._text(row, columns.id) or (str(shown) if isinstance(file, Path) else where)
         return AnnotatedPicture(
             id=name.removeprefix(f"{self._path}: "),
             file=file,
@@ -150,9 +143,12 @@ class _RowReader:
         if isinstance(self._columns.fields, dict):
             return self._named(row, self._columns.fields)
         content = _parsed(self._cell(row, self._columns.fields), where)
-        if content is not None and not isinstance(content, dict):
+        if content is None:  # an object stands as columns of its own: `fields.total`
+            inner = f"{self._columns.fields}."
+            return {name.removeprefix(inner): cell for name, cell in row.items() if name.startswith(inner)}
+        if not isinstance(content, dict):
             raise DataError(f"{where}: {self._columns.fields} must be an object of keys and values")
-        return content or {}
+        return content
 
     def _objects(self, row: Row, where: str) -> Iterator[AnnotatedObject]:
         content = _parsed(self._cell(row, self._columns.objects), where)
@@ -181,27 +177,6 @@ class _RowReader:
         for item in _as_list(_parsed(content, where)):
             asked = _converted(item, _Question, where)
             yield OpenQuestion(asked.question, tuple(asked.answers or _listed(asked.answer)), asked.kind)
-
-
-def _file(cell: Any, folder: Path, where: str) -> ImageFile:
-    if isinstance(cell, dict):
-        cell = cell.get("bytes") or cell.get("path")
-    if isinstance(cell, bytes):
-        return cell
-    if not isinstance(cell, str):
-        raise DataError(f"{where}: no picture")
-    if cell.startswith(("http://", "https://")):
-        raise DataError(f"{where}: the picture {cell[:60]!r} is a URL, and nothing is fetched here; download it")
-    if cell.startswith("data:"):
-        return decode_base64(cell.partition(",")[2], where, "a data URL")
-    if len(cell) > 1024 or not Path(cell).suffix:
-        return decode_base64(cell, where, "a file name")
-    file = folder / cell
-    if not file.resolve().is_relative_to(folder.resolve()):
-        raise DataError(
-            f"{where}: the picture {cell!r} lies outside {folder}; name a folder that holds all (--pictures)"
-        )
-    return file
 
 
 def _parsed(cell: Any, where: str) -> Any:
