@@ -103,8 +103,8 @@ class ErrorBound(Struct, frozen=True, omit_defaults=True):
         removed = f", {self.removed:,} taken out" if self.removed else ""
         share, level = percent_at_most(self.at_most), f"{100 * self.level:g}"
         return (
-            f"At most {share} of the questions are bad, with {level} % confidence: {self.drawn:,} of {self.of:,} drawn, "
-            f"{self.bad:,} bad{removed}, by {' and '.join(self.raters)}{agreement}."
+            f"At most {share} of the questions are bad, with {level} % confidence: {self.drawn:,} of {self.of:,} "
+            f"drawn, {self.bad:,} bad{removed}, by {' and '.join(self.raters)}{agreement}."
         )
 
 

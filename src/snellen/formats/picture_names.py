@@ -19,6 +19,11 @@ def is_picture(file: Path) -> bool:
     return bool(PICTURE_FILE.fullmatch(file.name)) and not file.name.startswith(".")
 
 
+def name_in_words(stem: str) -> str:
+    """What a file is called, without the number at its end: `red_fox-2` is a red fox. Empty for a number alone."""
+    return re.sub(r"[\W_]+", " ", re.sub(r"[\W_]*\d+$", "", stem)).strip()
+
+
 def splits_in(folder: Path) -> list[str]:
     """The folders of splits in a folder; none where its folders are classes."""
     names = sorted(home.name for home in folder.iterdir() if home.is_dir() and not home.name.startswith("."))

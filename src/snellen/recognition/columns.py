@@ -16,6 +16,8 @@ from snellen.recognition.profiles import ColumnProfile
 
 SEVERAL = ("picture", "options", "distractors", "tag", "caption", "attributes", "fields")
 """Roles that several columns may have together."""
+MOST_CHOICES = 6
+"""Columns that a line names where nobody can be asked."""
 CLOSE = 0.15
 """A difference of scores that decides nothing."""
 PARTLY = 0.5
@@ -40,8 +42,9 @@ class Doubt(Struct, frozen=True):
 
     def line(self) -> str:
         """The choices with the flag that decides, in one line."""
-        flags = " or ".join(self.flag(choice) for choice in self.choices)
-        return f"{self.why}; say {flags}"
+        flags = " or ".join(self.flag(choice) for choice in self.choices[:MOST_CHOICES])
+        more = f" (or another of {len(self.choices)} columns)" if len(self.choices) > MOST_CHOICES else ""
+        return f"{self.why}; say {flags}{more}"
 
     def flag(self, choice: str) -> str:
         if self.role == "answer_is":
@@ -209,6 +212,18 @@ def id_column(profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) -> tu
         and len(profile.texts) >= min(profile.filled, 1000)
     }  # fmt: skip
     return (max(scores, key=lambda name: scores[name]),) if scores else ()
+
+
+def label_column(profiles: Mapping[str, ColumnProfile], *, only_sure: bool) -> tuple[tuple[str, ...], Doubt | None]:
+    """The column of class names; `category` and `name` beside each other may both be it."""
+    scores = {
+        name: score
+        for name, profile in profiles.items()
+        if profile.is_scalar and profile.words <= 4 and (score := name_score("label", name)) > PARTLY
+    }
+    if sure := [name for name in scores if folded_name(name) in usual_names()["label"][:3]]:
+        return (max(sure, key=lambda name: scores[name]),), None
+    return ((), None) if only_sure else _best("label", scores, "be the class that a picture shows")
 
 
 def attribute_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
-from snellen.formats.picture_names import PICTURE_FILE, PictureFinder, is_picture, splits_in
+from snellen.formats.picture_names import PICTURE_FILE, PictureFinder, is_picture, name_in_words, splits_in
 from snellen.formats.rows import SUFFIXES, is_row_file, text_encoding
 from snellen.recognition.answers import FORM_WORDS
 from snellen.recognition.columns import Doubt, Roles, usual_names
@@ -19,6 +19,10 @@ from snellen.recognition.profiles import picture_folder
 from snellen.recognition.tables import TableRoles, table_roles
 
 Kind = Literal["questions", "conversations", "annotations"]
+FILE_NAME = "file-name"
+"""As the column of a label: the name of the picture's file says what it shows."""
+MOST_SHOWN = 8
+"""Columns without a role that are named."""
 NAMES_LOOKED_UP = 200
 """Names of pictures that are looked for."""
 
@@ -46,12 +50,15 @@ class Recognition(Struct, frozen=True, kw_only=True):
         count = f"{self.rows:,} {'row' if self.rows == 1 else 'rows'}, read as " if self.rows else ""
         parts = [f"{role}  {words}" for role, words in self.taken]
         if self.unused:
-            parts.append("not used  " + ", ".join(f"`{name}`" for name in self.unused))
+            more = f" and {len(self.unused) - MOST_SHOWN} more" if len(self.unused) > MOST_SHOWN else ""
+            parts.append("not used  " + ", ".join(f"`{name}`" for name in self.unused[:MOST_SHOWN]) + more)
         lines = [f"{self.path.name}: {count}{self.form}"]
         pairs = (parts[place : place + 2] for place in range(0, len(parts), 2))
         lines += ["  " + "   ".join(part.ljust(46) for part in pair).rstrip() for pair in pairs]
         if self.may_be_tags:
-            lines.append(f"  tags for slices: {' '.join(f'--column tag={name}' for name in self.may_be_tags)}")
+            lines.append(
+                f"  tags for slices: {' '.join(f'--column tag={name}' for name in self.may_be_tags[:MOST_SHOWN])}"
+            )
         return lines
 
 
@@ -228,7 +235,8 @@ def _of_folder(
     tables = [file for file in sorted(path.iterdir()) if is_row_file(file) and not file.name.startswith(".")]
     if len({table.suffix for table in tables}) == 1 and tables[0].suffix == ".parquet":
         tables = [path / "*.parquet"]
-    recognised = [table for table in tables if len(tables) == 1 or _is_recognised(table)]
+    has_pictures = any(map(is_picture, path.iterdir())) or any(map(_picture_count, _folders(path)))
+    recognised = [table for table in tables if (len(tables) == 1 and not has_pictures) or _is_recognised(table)]
     if len(recognised) == 1:
         return recognise(
             recognised[0], columns=columns, answer_is=answer_is, images=images, as_annotations=as_annotations
@@ -236,11 +244,33 @@ def _of_folder(
     inner = [folder for folder in _folders(path) if any(map(is_row_file, folder.iterdir()))]
     if not tables and len(inner) == 1:
         return _of_folder(inner[0], columns, answer_is, images, as_annotations)
-    if tables:
+    if tables and not has_pictures:
         raise DataError(
             f"{path}: there are {len(tables)} tables in it ({_quoted([t.name for t in tables[:4]])}); name one"
         )
-    return _class_folders(path)
+    if any(_picture_count(folder) for folder in _folders(path)):
+        return _class_folders(path)
+    return _named_pictures(path, columns or {})
+
+
+def _named_pictures(path: Path, columns: Mapping[str, Sequence[str]]) -> Recognition:
+    """Pictures side by side, whose names may say what they show: somebody has to say so."""
+    names = [name for file in sorted(path.iterdir()) if is_picture(file) and (name := name_in_words(file.stem))]
+    if len(set(names)) < 2:
+        raise DataError(
+            f"{path}: neither a table ({', '.join(SUFFIXES)}) nor folders of pictures, one for each class, are in it"
+        )
+    why = f"{len(names):,} pictures lie side by side; if their names say what they show ({', '.join(names[:3])} ...)"
+    is_said = columns.get("label") == [FILE_NAME]
+    return Recognition(
+        path=path,
+        kind="annotations",
+        form=f"{len(names):,} pictures called what they show",
+        reader="annotations",
+        params={"form": "named-pictures", "images": path.resolve().name},
+        taken=(("label", f"names of files: {', '.join(names[:4])} ..."),),
+        doubts=() if is_said else (Doubt("label", (FILE_NAME,), why),),
+    )
 
 
 def _class_folders(path: Path) -> Recognition:

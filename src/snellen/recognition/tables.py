@@ -23,6 +23,7 @@ from snellen.recognition.columns import (
     attribute_columns,
     distractor_columns,
     id_column,
+    label_column,
     name_score,
     one_by_name,
     option_columns,
@@ -318,11 +319,16 @@ class _Assignment:
     # --- annotations ---
 
     def _annotations(self, free: Mapping[str, ColumnProfile], *, with_questions: bool) -> TableRoles:
-        asked = self._roles.get("question", ())
+        asked = tuple(name for name in self._roles.get("question", ()) if _asks(free.get(name)))
         for role in ("options", "question", "distractors"):
             self._roles.pop(role, None)
         self._doubts = [doubt for doubt in self._doubts if doubt.role == "picture"]
-        left = {name: profile for name, profile in free.items() if name not in self._taken}
+        rows = max(profile.filled for profile in free.values())
+        left = {
+            name: profile
+            for name, profile in free.items()
+            if name not in self._taken and profile.filled >= RARELY * rows
+        }
         if with_questions and asked and "questions" not in self._given:
             self._roles["questions"] = asked
             left.pop(asked[0])
@@ -333,15 +339,19 @@ class _Assignment:
             if scores and role not in self._roles:
                 self._roles[role] = (max(scores, key=lambda name: scores[name]),)
                 left.pop(self._roles[role][0])
+        if not self._roles.get("questions"):
+            is_described = any(self._roles.get(role) for role in OF_ANNOTATIONS)
+            self._settle("label", label_column(left, only_sure=is_described))
+            left = {name: profile for name, profile in left.items() if name not in self._taken}
         further = [name for name in left if name_score("caption", name) and left[name].words > 2]  # caption_2 ...
         self._roles["caption"] = (*self._roles.get("caption", ()), *further)
         self._settle("id", (id_column(left, ()), None))
         left = {name: profile for name, profile in left.items() if name not in self._taken}
         self._entries(left, or_else=with_questions)
-        rows = sum(1 for _ in self._rows())
         roles = _filled(self._roles)
         kind = "annotations" if roles.keys() & set(OF_ANNOTATIONS) else ""
-        return TableRoles(kind, roles, doubts=tuple(self._doubts), rows=rows, profiles=self._profiles)
+        count = sum(1 for _ in self._rows())
+        return TableRoles(kind, roles, doubts=tuple(self._doubts), rows=count, profiles=self._profiles)
 
     def _entries(self, left: Mapping[str, ColumnProfile], *, or_else: bool) -> None:
         """Give what is left: an object with keys, attributes, and where nothing else is said of the pictures and
@@ -364,10 +374,20 @@ _FITTING_ANNOTATIONS: dict[str, Callable[[ColumnProfile], bool]] = {
     "relations": lambda profile: profile.lists > 0.5,
     "texts": lambda profile: profile.lists > 0.5 or profile.is_text,
     "questions": lambda profile: profile.lists > 0.5,
-    "label": lambda profile: profile.is_scalar and profile.words <= 4,
     "caption": lambda profile: profile.is_text or profile.lists > 0.5,
 }
 """What cells look like that a column's name says to hold annotations, the plainest first."""
+
+
+def _asks(profile: ColumnProfile | None) -> bool:
+    """Whether a column holds questions rather than any text: by its marks, or by its name."""
+    return profile is not None and (profile.questions > 0.2 or name_score("question", profile.name) > ITS_NAME)
+
+
+RARELY = 0.05
+"""A column that fewer of the rows have than this says nothing of the pictures."""
+ITS_NAME = 0.97
+"""The score of the surest names."""
 PARTLY_NAMED = 0.5
 """The score of a name of which only a part fits."""
 

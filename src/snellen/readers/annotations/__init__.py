@@ -24,21 +24,21 @@ from snellen.annotations import AnnotatedPicture
 from snellen.drafts import PARAMS, Draft, PictureSpec, read_params
 from snellen.errors import DataError
 from snellen.formats.picture_names import PictureFinder
-from snellen.readers.annotations.class_folders import read_class_folders
+from snellen.readers.annotations.class_folders import read_class_folders, read_named_pictures
 from snellen.readers.annotations.coco import read_coco
 from snellen.readers.annotations.rows import Columns, Pictures, read_annotated_rows
 from snellen.readers.exclusions import Exclusion, without_exclusions
 from snellen.readers.question_types.declaration import AnnotatedSource, FormedQuestion, QuestionType
 from snellen.reformulation.distractors import rejection_reason
 
-Form = Literal["class-folders", "coco", "rows"]
+Form = Literal["class-folders", "named-pictures", "coco", "rows"]
 NO_DISTRACTOR = "no answer in the source that could be a distractor"
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
     form: Form
     file: str = ""
-    """The JSON file or table; for class folders none."""
+    """The JSON file or table; for folders of pictures none."""
     images: str = ""
     """The pictures' folder: that of the classes, or the one that names of files are relative to."""
     split: str = ""
@@ -70,6 +70,8 @@ def read_pictures(params: Params, source: Path | None) -> list[AnnotatedPicture]
     match params.form:
         case "class-folders":
             pictures = list(read_class_folders(base / params.images, params.split))
+        case "named-pictures":
+            pictures = list(read_named_pictures(base / params.images))
         case "coco":
             pictures = list(read_coco(base / params.file, base / params.images if params.images else None))
         case _:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from snellen.annotations import AnnotatedPicture
 from snellen.errors import DataError
-from snellen.formats.picture_names import is_picture, splits_in
+from snellen.formats.picture_names import is_picture, name_in_words, splits_in
 from snellen.registry import unknown
 
 
@@ -27,6 +27,18 @@ def read_class_folders(folder: Path, split: str = "") -> Iterator[AnnotatedPictu
             for file in sorted(file for file in home.rglob("*") if is_picture(file)):
                 name = str(file.relative_to(folder)).replace("\\", "/")
                 yield AnnotatedPicture(name, file, str(file), labels=(label,), tags={"split": part} if part else {})
+
+
+def read_named_pictures(folder: Path) -> Iterator[AnnotatedPicture]:
+    """The pictures in a folder, whose names say what they show: `red_fox-2.jpg` a red fox.
+
+    Raises DataError when there is no such folder.
+    """
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder; `images` names the one with the pictures")
+    for file in sorted(filter(is_picture, folder.iterdir())):
+        if label := name_in_words(file.stem):
+            yield AnnotatedPicture(file.name, file, str(file), labels=(label,))
 
 
 def _folders(folder: Path) -> list[Path]:
