@@ -27,8 +27,10 @@ from snellen.api import build_table
 from snellen.benchmark import Benchmark
 from snellen.building.recipe import Recipe
 from snellen.cli.preview import picture_code, terminal_of
+from snellen.drafts import read_params
 from snellen.errors import DataError
-from snellen.recognition import recognise
+from snellen.readers.annotations import Params, read_pictures
+from snellen.recognition import Doubt, recognise
 from snellen.scoring.answers import open_answers
 from test_fetching import point_at
 
@@ -301,6 +303,75 @@ def test_annotations_are_told_from_questions() -> None:
     with pytest.raises(DataError, match=r"it holds 'all' with folders; name one: one/all"):
         recognise("one")
     assert recognise("two").params == {"form": "class-folders", "images": "two", "split": "val"}
+
+
+def test_rare_columns_say_nothing_and_category_beside_name_is_asked() -> None:
+    """As in emoji-datasource: `text` and `texts` are smileys of a few rows, and both others may be the class."""
+    made = [{**row, "text": ":)" if n == 3 else None} for n, row in enumerate(rows(image=name, name=right) * 4)]
+    made = [{**row, "category": ("warm", "cold")[n % 2], "uses": {f"key {n}": "x"}} for n, row in enumerate(made)]
+    Path("icons.json").write_text(json.dumps(made))
+    [doubt] = recognise("icons.json", as_annotations=True).doubts
+    assert doubt.line() == (
+        "the columns 'category' and 'name' may all be the class that a picture shows; say --column label=category or "
+        "--column label=name"
+    )
+    columns = recognise("icons.json", as_annotations=True, columns={"label": ["name"]}).params["columns"]
+    assert columns == {"picture": "image", "label": "name", "attributes": {"category": "category"}}
+    many = Doubt("answer", tuple(f"c{n}" for n in range(200)), "no column is called like answers").line()
+    assert many.endswith("--column answer=c5 (or another of 200 columns)") and len(many) < 250
+
+
+def test_pictures_that_are_called_what_they_show_are_taken_so_only_when_somebody_says_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("data").mkdir()
+    for number, stem in enumerate(("red_fox-1", "red_fox-2", "owl", "grey seal", "0123")):
+        Path("data", f"{stem}.png").write_bytes(picture(number))
+    Path("data/README.txt").write_text("pictures of animals\n")
+    code, _, err = small.command(capsys, "reform", "data")
+    assert code == 2 and "if their names say what they show (grey seal, owl, red fox ...)" in err
+    assert "say --column label=file-name" in err
+    code, _, _ = small.command(capsys, "reform", "data", "--column", "label=file-name", "--to", "made")
+    assert code == 0
+    built = Benchmark(Path("made"))
+    assert {text for sample in built.samples() for text in sample.options} == {"red fox", "owl", "grey seal"}
+    Path("data/labels.csv").write_text("id,x\n1,2\n")  # a table that nothing is known of: who made it meant something
+    with pytest.raises(DataError, match=r"labels\.csv: no column"):
+        recognise("data")
+
+
+def test_rows_with_boxes_or_captions_of_the_same_picture_are_one() -> None:
+    boxes = [
+        {"filename": name(n % 4), "class": ("cat", "dog")[n // 4], "xmin": n, "ymin": 1, "xmax": n + 40, "ymax": 30}
+        for n in range(8)
+    ]
+    save(boxes, "boxes.csv")
+    recognition = recognise("boxes.csv")
+    assert recognition.params["columns"]["box"] == ["xmin", "ymin", "xmax", "ymax"]
+    pictures, _ = read_pictures(read_params(recognition.params, Params), Path())
+    assert [[thing.name for thing in one.objects] for one in pictures] == [["cat", "dog"]] * 4
+    assert pictures[1].objects[1].box == (5.0, 1.0, 40.0, 29.0)
+    assert not pictures[0].is_exhaustive  # nobody says that all objects have a row: none is counted, or missing
+    lines = [f"{name(n // 2)}| {n % 2}| picture {n} of the sun ." for n in range(8)]
+    Path("results.csv").write_text("\n".join(["image_name| comment_number| comment", *lines]))
+    captions = recognise("results.csv")
+    pictures, _ = read_pictures(read_params(captions.params, Params), Path())
+    assert [one.captions for one in pictures][1] == ("picture 2 of the sun .", "picture 3 of the sun .")
+
+
+def test_wrong_rows_are_refused_or_left_out_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    made = rows(img=name, question=question, answer=right)
+    made[2]["img"], made[5]["question"] = "gone.png", ""
+    save(made, "t.csv")
+    code, _, err = small.command(capsys, "build", "t.csv")
+    assert code == 2 and "--lenient leaves them out" in err and "t.csv:4: " in err and "t.csv:7: " in err
+    code, out, err = small.command(capsys, "build", "t.csv", "--lenient")
+    assert code == 0 and f"{COUNT - 2} questions" in out and "note: 2 rows are left out: t.csv:4: " in err
+    labels = rows(img=name, label=right)
+    labels[1]["img"] = "gone.png"
+    save(labels, "labels.csv")
+    code, out, err = small.command(capsys, "reform", "labels.csv", "--lenient")
+    assert code == 0 and "note: 1 rows are left out" in err
 
 
 # --- pictures from elsewhere, datasets of the hub ---------------------------------------------------------------------

@@ -371,9 +371,9 @@ def build_table(
     none an answer, is refused unless that is meant: `no_pictures`, `hidden_answers`; pictures at addresses are fetched
     with `fetch_pictures` alone. A `recipe` with a number of options or a source of distractors, or a `writer`, makes
     open questions multiple choice. A table of a suite's form is read as such (MMBench's: docs/mmbench.md): `answers` is
-    a file with the answers it hides, and `lenient` leaves its wrong questions out, counted. `examples` are set apart to
-    be shown before others: a number of questions, a condition on tags, or "all" (docs/few-shot.md). Raises DataError
-    naming file and line of wrong rows; nothing half-built is left.
+    a file with the answers it hides. `lenient` leaves out rows that cannot be used, and counts them. `examples` are set
+    apart to be shown before others: a number of questions, a condition on tags, or "all" (docs/few-shot.md). Raises
+    DataError naming file and line of wrong rows; nothing half-built is left.
     """
     if dimension and dimension not in dimension_titles():
         raise unknown("dimension", dimension, dimension_titles())
@@ -403,7 +403,8 @@ def build_table(
         source = source or with_questions(own_source(table, settings, name))
         spec = replace(source.spec, name=name or source.spec.name)
         spec = replace(spec, dimension=dimension or spec.dimension, metrics=tuple(metrics) or spec.metrics)
-        return build_own(replace(source, spec=spec), to=to, recipe=recipe, writer=writer, progress=progress)
+        source = replace(source, spec=spec)
+        return build_own(source, to=to, recipe=recipe, writer=writer, progress=progress, lenient=lenient)
 
 
 def makes_options(recipe: Recipe, writer: Any) -> bool:
@@ -416,8 +417,8 @@ def table_of_form(path: Path, settings: TableSettings, answers: str | Path | Non
     for, and the other way round."""
     form = recognised_form(path) if not settings.columns and entry_of(path) is None else None
     if form is None:
-        if answers or lenient:
-            raise DataError(f"{path}: answers apart and lenient reading are for files of {titles_of_forms()}")
+        if answers:
+            raise DataError(f"{path}: answers apart are for files of {titles_of_forms()}")
         return None
     if settings.no_pictures or settings.hidden_answers:
         raise DataError(f"{path} is of {form.title}, which needs no word about missing pictures or answers")
@@ -429,11 +430,18 @@ def table_of_form(path: Path, settings: TableSettings, answers: str | Path | Non
 
 
 def build_own(
-    source: OwnSource, *, to: str | Path | None, recipe: Recipe, writer: Any, progress: Progress | None
+    source: OwnSource,
+    *,
+    to: str | Path | None,
+    recipe: Recipe,
+    writer: Any,
+    progress: Progress | None,
+    lenient: bool = False,
 ) -> Benchmark:
     """Build what a user gave. Raises DataError for a name that hides one of the catalogue."""
     spec = source.spec
     check_own_name(spec.name, to)
+    recipe = replace(recipe, lenient=lenient and "lenient" not in spec.source.params)
     if spec.source.places and source.entry:
         return build(spec, to=to, recipe=recipe, writer=writer, progress=progress)
     origin = f"{spec.title}@{spec.source.places[0].revision[:7]}" if spec.source.places else ""  # type: ignore[union-attr]
@@ -470,6 +478,7 @@ def reform(
     jury: Sequence[Any] = (),
     blind: Sequence[Any] = (),
     runs: str | Path = "runs",
+    lenient: bool = False,
     force: bool = False,
     announce: Announce = silent,
     progress: Progress | None = None,
@@ -481,7 +490,8 @@ def reform(
     sources such as "near-text:2,random:1". `per_type` questions of each type are drawn (500; 0 for all), or `count` in
     total; another `seed` draws others. Each question passes checks, or gets another distractor, or is set apart: of
     texts and pictures always, by a `jury` of models that see the picture and by `blind` ones that do not where these
-    are named (docs/verifying.md; they are asked in `runs`). Beside the annotations a TOML file is written that says
+    are named (docs/verifying.md; they are asked in `runs`). Rows that cannot be used are
+    an error, or with `lenient` left out and counted. Beside the annotations a TOML file is written that says
     what was made of them. `writer` is a model that writes distractors, `embeddings` a `clip:` model that tells which
     pictures are alike. `announce` is called with lines for a reader. Raises DataError, UnknownNameError, ModelError.
     """
@@ -494,7 +504,7 @@ def reform(
     for taken in (*source.recognition.lines(), f"  {line}") if source.recognition else ():
         announce(taken)
     return build_reformed(
-        source, settings, to=to, writer=writer, embeddings=embeddings,
+        source, settings, to=to, writer=writer, embeddings=embeddings, lenient=lenient,
         solvers=Solvers(tuple(jury), tuple(blind), runs=str(runs), announce=announce),
         announce=announce, progress=progress,
     )  # fmt: skip
@@ -507,6 +517,7 @@ def build_reformed(
     to: str | Path | None,
     writer: Any,
     embeddings: str,
+    lenient: bool,
     solvers: Solvers,
     announce: Announce,
     progress: Progress | None,
@@ -514,7 +525,7 @@ def build_reformed(
     """The benchmark of questions that pass all checks; an entry that was not there is written."""
     spec = source.spec
     check_own_name(spec.name, to)
-    recipe = Recipe(seed=spec.source.params.get("seed", 0), embeddings=embeddings)
+    recipe = Recipe(seed=spec.source.params.get("seed", 0), embeddings=embeddings, lenient=lenient)
     if source.entry:
         recipe = replace(recipe, sample=settings.sampling, options=settings.options, distractors=settings.distractors)
     embedder = picture_embedder(embeddings) if embeddings else None

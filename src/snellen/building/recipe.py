@@ -63,6 +63,8 @@ class Recipe(Struct, frozen=True):
     """Which questions are set apart as few-shot examples: a number of them, a condition on tags, or `all`."""
     embeddings: str = ""
     """The model that told which pictures are alike, for the source `near-picture`."""
+    lenient: bool = False
+    """Whether rows that cannot be used are left out and counted, instead of refusing the whole source."""
 
 
 class BuildStats(Struct):

@@ -117,7 +117,7 @@ def reformed_spec(spec: BenchmarkSpec, folder: Path, settings: ReformSettings) -
     """
     parse_sources(settings.distractors)
     question_types(tuple({"type": name} for name in settings.ask))
-    pictures = read_pictures(read_params(spec.source.params, Params), folder)
+    pictures, _ = read_pictures(read_params(spec.source.params, Params), folder)
     fitting = fitting_types(pictures)
     for name in settings.ask:
         if name not in fitting:
@@ -149,7 +149,7 @@ def reformed_spec(spec: BenchmarkSpec, folder: Path, settings: ReformSettings) -
 def count_types(spec: BenchmarkSpec, folder: Path) -> Iterator[TypeCount]:
     """What every type, or each that the entry names, gives on the source."""
     params = read_params(spec.source.params, Params)
-    pictures = read_pictures(params, folder)
+    pictures, _ = read_pictures(params, folder)
     source = AnnotatedSource(pictures, params.seed)
     every = question_types(tuple({"type": name} for name in registry.names("question_types")))
     for name, kind in {**every, **question_types(params.questions)}.items():

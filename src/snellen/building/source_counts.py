@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.building.builder import DraftChecker
+from snellen.building.checking import DraftChecker
 from snellen.building.recipe import BuildStats, Recipe, needs_writing, reformulate
 from snellen.catalogue import BenchmarkSpec
 from snellen.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, QuestionDraft

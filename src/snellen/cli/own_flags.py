@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from snellen.cli.show import err
-from snellen.errors import DataError
+from snellen.cli.show import announce, err
+from snellen.errors import DataError, WrongRowsError
 from snellen.recognition.columns import Doubt
 from snellen.recognition.own_sources import refuse_doubt
 
@@ -23,6 +25,20 @@ def column_flags(texts: Sequence[str]) -> dict[str, list[str]]:
             raise DataError(f"--column {text}: write it as ROLE=COLUMN, such as picture=Foto")
         columns.setdefault(role, []).append(column)
     return columns
+
+
+_OF_A_ROW = re.compile(r":\d+: |: (?:record|row|image) \w+:")
+
+
+@contextmanager
+def naming_leniency(lenient: bool) -> Iterator[None]:
+    """Say how a file with wrong rows is built all the same."""
+    try:
+        yield
+    except WrongRowsError as error:
+        if not lenient and all(map(_OF_A_ROW.search, error.faults)):
+            announce("rows that cannot be used are named below; --lenient leaves them out and counts them")
+        raise
 
 
 def ask_user(path: Path, doubt: Doubt) -> str:

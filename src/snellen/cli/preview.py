@@ -14,7 +14,7 @@ from msgspec import Struct
 from PIL import Image
 
 from snellen import registry
-from snellen.building.builder import picture_content
+from snellen.building.checking import picture_content
 from snellen.cli.show import announce, out
 from snellen.drafts import Draft, LazyFrames
 from snellen.errors import DataError

@@ -29,7 +29,7 @@ PARQUET, ARROW, SHEET = ".parquet", ".arrow", ".xlsx"
 TEXTS = {**TABLES, ".txt": "\t"}
 """Suffixes of delimited text, with the usual delimiter."""
 SUFFIXES = (".jsonl", ".json", *TEXTS, PARQUET, ARROW, SHEET)
-DELIMITERS = (",", ";", "\t")
+DELIMITERS = (",", ";", "\t", "|")
 LOOKED_AT = 20
 """Records at the beginning of a table that tell its delimiter and which of them is the header."""
 DATASET_STATE = "state.json"

@@ -14,7 +14,7 @@ from snellen.formats.delimited import LETTERS
 from snellen.recognition.answers import folded_name, split_options
 from snellen.recognition.profiles import ColumnProfile
 
-SEVERAL = ("picture", "options", "distractors", "tag", "caption", "attributes", "fields")
+SEVERAL = ("picture", "options", "distractors", "tag", "caption", "attributes", "fields", "box")
 """Roles that several columns may have together."""
 MOST_CHOICES = 6
 """Columns that a line names where nobody can be asked."""
@@ -27,6 +27,7 @@ _ASIDE = frozenset(
     "category hash md5 sha256 split email typ anzahl zeit datum".split()
 )
 """Parts of names of columns that are about another column."""
+_CORNERS = (("xmin", "ymin", "xmax", "ymax"), ("left", "top", "right", "bottom"), ("x1", "y1", "x2", "y2"))
 _ABOUT_DATA = frozenset("split source licence license lang language id".split())
 _WORDS = re.compile(r"[^\W\d][^\d]*")
 _BRACKETS = re.compile(r"[(\[（【].*?[)\]）】]|[:：*?]")
@@ -224,6 +225,15 @@ def label_column(profiles: Mapping[str, ColumnProfile], *, only_sure: bool) -> t
     if sure := [name for name in scores if folded_name(name) in usual_names()["label"][:3]]:
         return (max(sure, key=lambda name: scores[name]),), None
     return ((), None) if only_sure else _best("label", scores, "be the class that a picture shows")
+
+
+def box_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
+    """The columns with left, top, right and bottom of a box."""
+    named = {folded_name(name).replace("_", ""): name for name in profiles}
+    for corners in _CORNERS:
+        if named.keys() >= set(corners):
+            return tuple(named[corner] for corner in corners)
+    return ()
 
 
 def attribute_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:

@@ -232,11 +232,15 @@ def _of_folder(
     path: Path, columns: Mapping[str, Sequence[str]] | None, answer_is: str, images: str, as_annotations: bool
 ) -> Recognition:
     """A folder of pictures by class, or the one table in a folder."""
-    tables = [file for file in sorted(path.iterdir()) if is_row_file(file) and not file.name.startswith(".")]
+    has_pictures = any(map(is_picture, path.iterdir())) or any(map(_picture_count, _folders(path)))
+    tables = [
+        file
+        for file in sorted(path.iterdir())
+        if is_row_file(file) and not file.name.startswith(".") and not (has_pictures and file.suffix == ".txt")
+    ]
     if len({table.suffix for table in tables}) == 1 and tables[0].suffix == ".parquet":
         tables = [path / "*.parquet"]
-    has_pictures = any(map(is_picture, path.iterdir())) or any(map(_picture_count, _folders(path)))
-    recognised = [table for table in tables if (len(tables) == 1 and not has_pictures) or _is_recognised(table)]
+    recognised = [table for table in tables if len(tables) == 1 or _is_recognised(table)]
     if len(recognised) == 1:
         return recognise(
             recognised[0], columns=columns, answer_is=answer_is, images=images, as_annotations=as_annotations
@@ -244,7 +248,7 @@ def _of_folder(
     inner = [folder for folder in _folders(path) if any(map(is_row_file, folder.iterdir()))]
     if not tables and len(inner) == 1:
         return _of_folder(inner[0], columns, answer_is, images, as_annotations)
-    if tables and not has_pictures:
+    if tables:
         raise DataError(
             f"{path}: there are {len(tables)} tables in it ({_quoted([t.name for t in tables[:4]])}); name one"
         )

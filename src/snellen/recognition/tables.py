@@ -21,6 +21,7 @@ from snellen.recognition.columns import (
     Doubt,
     Roles,
     attribute_columns,
+    box_columns,
     distractor_columns,
     id_column,
     label_column,
@@ -38,7 +39,7 @@ Rows = Callable[[], Iterable[SourceRow]]
 TAG, ANSWER_TAG = "tag_", "answer_tag_"
 ROLES = ("picture", "question", "options", "distractors", "answer", "id", "context", "group", "relevance", "tag")
 """What a column of a table of questions may be."""
-OF_ANNOTATIONS = ("label", "caption", "objects", "relations", "texts", "questions", "fields", "attributes")
+OF_ANNOTATIONS = ("label", "caption", "objects", "box", "relations", "texts", "questions", "fields", "attributes")
 """What a column of a table of annotations may be besides."""
 FITTING = 0.5
 """The share of rows whose answer must name an option before a column counts as the answers."""
@@ -334,13 +335,15 @@ class _Assignment:
             left.pop(asked[0])
             self._settle("answer", self._open_answer(free, [name for name in left if left[name].is_scalar]))
             left = {name: profile for name, profile in left.items() if name not in self._roles.get("answer", ())}
+        self._settle("box", (box_columns(left), None))
+        left = {name: profile for name, profile in left.items() if name not in self._taken}
         for role, fits in _FITTING_ANNOTATIONS.items():
             scores = {n: score for n, p in left.items() if fits(p) and (score := name_score(role, n)) > PARTLY_NAMED}
             if scores and role not in self._roles:
                 self._roles[role] = (max(scores, key=lambda name: scores[name]),)
                 left.pop(self._roles[role][0])
         if not self._roles.get("questions"):
-            is_described = any(self._roles.get(role) for role in OF_ANNOTATIONS)
+            is_described = any(self._roles.get(role) for role in OF_ANNOTATIONS if role != "box")
             self._settle("label", label_column(left, only_sure=is_described))
             left = {name: profile for name, profile in left.items() if name not in self._taken}
         further = [name for name in left if name_score("caption", name) and left[name].words > 2]  # caption_2 ...
@@ -362,7 +365,7 @@ class _Assignment:
             self._roles.setdefault("fields", (keyed[0],))
             left = {name: profile for name, profile in left.items() if name.partition(".")[0] != keyed[0]}
         is_said = any(self._roles.get(role) for role in OF_ANNOTATIONS)
-        attributes = attribute_columns(left) if is_said or or_else else ()
+        attributes = attribute_columns(left) if (is_said or or_else) and not self._roles.get("box") else ()
         texts = tuple(n for n, profile in left.items() if n not in attributes and profile.has_short_texts)
         self._roles.setdefault("attributes", attributes)
         if or_else and not is_said:

@@ -16,7 +16,7 @@ from snellen.catalogue import BenchmarkSpec, select
 from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
 from snellen.catalogue.hooks import params_with
 from snellen.cli.flags import flags_on_line, offline_flag
-from snellen.cli.own_flags import ask_user, column_flags
+from snellen.cli.own_flags import ask_user, column_flags, naming_leniency
 from snellen.cli.preview import show_preview
 from snellen.cli.show import announce, build_progress, out, print_built
 from snellen.errors import DataError
@@ -48,7 +48,7 @@ from snellen.runs.plan import open_benchmark
 @click.option(
     "--answers", type=click.Path(path_type=Path), help="File with the answers that a table of a suite's form hides."
 )
-@click.option("--lenient", is_flag=True, help="Leave out wrong questions of such a table, counted by kind.")
+@click.option("--lenient", is_flag=True, help="Leave out rows of your own file that cannot be used, and count them.")
 @click.option("--no-pictures", is_flag=True, help="It is meant that no question of your own file has a picture.")
 @click.option("--hidden-answers", is_flag=True, help="It is meant that no question of your own file has an answer.")
 @click.option("--fetch-pictures", is_flag=True, help="Fetch pictures that your own file gives as addresses.")
@@ -141,8 +141,10 @@ def command(
         own_table = replace(own_table, spec=replace(own_table.spec, name=name or own_table.spec.name, **facts))
         if own_table.recognition and out.is_terminal:
             show_preview(own_table)
-        with build_progress(own_table.spec.name) as progress:
-            benchmark = build_own(own_table, to=to, recipe=recipe, writer=writer or None, progress=progress)
+        with build_progress(own_table.spec.name) as progress, naming_leniency(lenient):
+            benchmark = build_own(
+                own_table, to=to, recipe=recipe, writer=writer or None, progress=progress, lenient=lenient
+            )
         print_built(benchmark)
         if own_table.recognition:
             entry = write_entry(own_table.recognition, own_table.spec)
@@ -183,8 +185,8 @@ def _own_source(target: str, settings: TableSettings, name: str, answers: Path |
         form = recognised_form(path)
         announce(f"{path} is read in {form.title}{', ' * bool(form.notice)}{form.notice}" if form else "")
         return source
-    if (answers or lenient) and not is_file:
-        raise DataError(f"{target}: answers apart and lenient reading are for files of {titles_of_forms()}")
+    if answers and not is_file:
+        raise DataError(f"{target}: answers apart are for files of {titles_of_forms()}")
     source = with_questions(own_source(target, settings, name, ask_user))
     if source.entry and path.suffix != ENDING:
         announce(f"{target}: as {source.entry} says")

@@ -11,7 +11,7 @@ from snellen.api import build_reformed, refresh
 from snellen.benchmark import Benchmark
 from snellen.building.reforming import ReformSettings, count_types, reform_source
 from snellen.cli.flags import flags_on_line, json_flag
-from snellen.cli.own_flags import ask_user, column_flags
+from snellen.cli.own_flags import ask_user, column_flags, naming_leniency
 from snellen.cli.show import announce, build_progress, out, print_built, show_table, show_verification
 from snellen.errors import DataError
 from snellen.paths import as_word
@@ -50,6 +50,7 @@ OF_REFRESH = ("refreshed", "source", "count", "writer")
 @click.option("--blind", multiple=True, metavar="MODEL", help="Set apart what models solve without picture; repeat.")
 @click.option("--votes", type=click.Choice(["majority", "all"]), default="majority", help="Of the jury.  [majority]")
 @click.option("--runs", default="runs", help="Folder of their runs.  [runs]")
+@click.option("--lenient", is_flag=True, help="Leave out rows that cannot be used, and count them.")
 @click.option("--force", is_flag=True, help="Write the TOML file anew where one says otherwise.")
 @click.option(
     "--refresh", "refreshed", metavar="BENCHMARK",
@@ -60,7 +61,7 @@ OF_REFRESH = ("refreshed", "source", "count", "writer")
 def command(
     what: Path | None, types: bool, images: Path | None, columns: tuple[str, ...], ask: str | None, name: str,
     to: Path | None, writer: str | None, embeddings: str, jury: tuple[str, ...], blind: tuple[str, ...], votes: Votes,
-    runs: str, force: bool, refreshed: str | None, source: Path | None, as_json: bool, **settings: Any,
+    runs: str, lenient: bool, force: bool, refreshed: str | None, source: Path | None, as_json: bool, **settings: Any,
 ) -> None:  # fmt: skip
     """Make checked questions from annotations.
 
@@ -92,9 +93,10 @@ def command(
     if types:
         _show_types(own, as_json)
         return
-    with build_progress(own.spec.name) as progress:
+    with build_progress(own.spec.name) as progress, naming_leniency(lenient):
         benchmark = build_reformed(
-            own, asked, to=to, writer=writer, embeddings=embeddings, announce=announce, progress=progress,
+            own, asked, to=to, writer=writer, embeddings=embeddings, lenient=lenient, announce=announce,
+            progress=progress,
             solvers=Solvers(jury, blind, votes, runs=runs, announce=announce),
         )  # fmt: skip
     print_built(benchmark)

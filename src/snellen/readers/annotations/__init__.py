@@ -12,7 +12,7 @@ Each type says itself what it needs and what it leaves out (`snellen.readers.que
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ from msgspec import Struct
 from snellen import registry
 from snellen.annotations import AnnotatedPicture
 from snellen.drafts import PARAMS, Draft, PictureSpec, read_params
-from snellen.errors import DataError
+from snellen.errors import DataError, WrongRowsError
 from snellen.formats.picture_names import PictureFinder
 from snellen.readers.annotations.class_folders import read_class_folders, read_named_pictures
 from snellen.readers.annotations.coco import read_coco
@@ -58,27 +58,26 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """The questions of every type, picture by picture. Raises DataError where none can be made."""
     chosen = read_params(params, Params)
-    pictures = read_pictures(chosen, folder)
+    pictures, faults = read_pictures(chosen, folder)
     types = question_types(chosen.questions) or fitting_types(pictures)
     path = Path(chosen.file or chosen.images)
-    return without_exclusions(formed_drafts(AnnotatedSource(pictures, chosen.seed), types), path)
+    yield from without_exclusions(formed_drafts(AnnotatedSource(pictures, chosen.seed), types), path)
+    if faults:
+        raise WrongRowsError(faults)
 
 
-def read_pictures(params: Params, source: Path | None) -> list[AnnotatedPicture]:
-    """All pictures with what is said of them. Raises DataError for wrong files, and without any picture."""
+def read_pictures(params: Params, source: Path | None) -> tuple[list[AnnotatedPicture], Sequence[str]]:
+    """All pictures with what is said of them, and what is wrong with rows that cannot be used. Raises DataError for
+    wrong files, and WrongRowsError without any picture."""
     base = source or Path()
-    match params.form:
-        case "class-folders":
-            pictures = list(read_class_folders(base / params.images, params.split))
-        case "named-pictures":
-            pictures = list(read_named_pictures(base / params.images))
-        case "coco":
-            pictures = list(read_coco(base / params.file, base / params.images if params.images else None))
-        case _:
-            table = base / params.file
-            folder = base / params.images if params.images else table.parent
-            where = Pictures(folder, PictureFinder(folder) if params.find_pictures else None)
-            pictures = list(read_annotated_rows(table, where, params.columns, params.encoding))
+    pictures: list[AnnotatedPicture] = []
+    faults: Sequence[str] = ()
+    try:
+        pictures.extend(_annotated(params, base))
+    except WrongRowsError as error:
+        if not pictures:
+            raise
+        faults = error.faults
     if not pictures:
         raise DataError(f"{base / (params.file or params.images)}: no picture with annotations in it")
     seen: dict[str, str] = {}
@@ -86,7 +85,22 @@ def read_pictures(params: Params, source: Path | None) -> list[AnnotatedPicture]
         if picture.id in seen:
             raise DataError(f"{picture.where}: the id {picture.id!r} is taken by {seen[picture.id]}; ids must differ")
         seen[picture.id] = picture.where
-    return pictures
+    return pictures, faults
+
+
+def _annotated(params: Params, base: Path) -> Iterator[AnnotatedPicture]:
+    match params.form:
+        case "class-folders":
+            return read_class_folders(base / params.images, params.split)
+        case "named-pictures":
+            return read_named_pictures(base / params.images)
+        case "coco":
+            return read_coco(base / params.file, base / params.images if params.images else None)
+        case _:
+            table = base / params.file
+            folder = base / params.images if params.images else table.parent
+            where = Pictures(folder, PictureFinder(folder) if params.find_pictures else None)
+            return read_annotated_rows(table, where, params.columns, params.encoding)
 
 
 def question_types(declared: tuple[dict[str, Any], ...]) -> dict[str, QuestionType]:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.annotations import AnnotatedObject, AnnotatedPicture, Polygon
-from snellen.errors import DataError
+from snellen.errors import DataError, WrongRowsError
 from snellen.formats.json_files import list_items, read_json
 from snellen.records import Box
 
@@ -53,7 +53,8 @@ def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedPic
     """The pictures of a file with their objects and captions; `pictures` is their folder.
 
     A picture of LVIS has the names that were looked for and not found, and those of which not all are marked. Raises
-    DataError naming an annotation of an unknown picture or category.
+    DataError naming an annotation of an unknown picture or category; after the last picture WrongRowsError for those
+    that are not there.
     """
     content = read_json(path, _File)
     categories = {
@@ -74,10 +75,16 @@ def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedPic
             objects[annotation.image_id].append(_object(annotation, categories[annotation.category_id], where))
     names = {name: _readable(category.name) for name, category in categories.items()}
     folder = _Folder(path, pictures)
+    faults = []
     for image in images:
+        try:
+            file = folder.file(image)
+        except DataError as error:
+            faults.append(str(error))
+            continue
         yield AnnotatedPicture(
             id=str(image.id),
-            file=folder.file(image),
+            file=file,
             where=f"{path}: image {image.id}",
             objects=tuple(objects[image.id]),
             absent=tuple(names[name] for name in image.neg_category_ids or () if name in names),
@@ -85,6 +92,8 @@ def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedPic
             incomplete=tuple(names[name] for name in image.not_exhaustive_category_ids if name in names),
             captions=tuple(captions[image.id]),
         )
+    if faults:
+        raise WrongRowsError(faults)
 
 
 def _object(annotation: _Annotation, category: _Category, where: str) -> AnnotatedObject:

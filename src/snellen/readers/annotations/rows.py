@@ -5,7 +5,7 @@ A cell may hold JSON: lists of captions, objects as names or as `{"name", "box"}
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.annotations import AnnotatedObject, AnnotatedPicture, OpenQuestion, Relation, TextLine
-from snellen.errors import DataError
+from snellen.errors import DataError, WrongRowsError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.picture_names import PictureFinder
 from snellen.formats.rows import SourceRow, read_rows
@@ -30,6 +30,9 @@ class Columns(Struct, frozen=True, forbid_unknown_fields=True):
     caption: str | tuple[str, ...] = ()
     """A column with a caption or a list of them; or several columns."""
     objects: str = ""
+    box: tuple[str, ...] = ()
+    """Left, top, right and bottom of one object, each in a column; its name is the `label`. That all objects of a
+    picture have rows is not taken for granted, so that they are neither counted nor said to be missing."""
     relations: str = ""
     texts: str = ""
     fields: str | dict[str, str] = ""
@@ -69,24 +72,39 @@ class Pictures(Struct, frozen=True):
 def read_annotated_rows(
     path: Path, pictures: Pictures, columns: Columns, encoding: str = ""
 ) -> Iterator[AnnotatedPicture]:
-    """A picture for each row; rows of the same picture, each with one question, are one picture.
+    """A picture for each row; rows of the same picture that have no id are one picture.
 
-    Raises DataError naming file and row of a wrong cell, and a column that is not there.
+    Raises DataError for a column that is not there, and after the last row WrongRowsError for those that are wrong.
     """
     if not columns.picture:
         raise DataError(f"{path}: no column is named as the picture's; say columns = {{ picture = ... }}")
     reader = _RowReader(path, pictures, columns)
-    held: AnnotatedPicture | None = None
+    several = not columns.id and bool(columns.questions or columns.box or columns.caption)
+    held: dict[object, AnnotatedPicture] = {}
+    faults = []
     for row in read_rows(path, encoding):
-        picture = reader.picture(row)
-        if held and columns.questions and not columns.id and held.file == picture.file:
-            held = msgspec.structs.replace(held, questions=(*held.questions, *picture.questions))
+        try:
+            picture = reader.picture(row)
+        except DataError as error:
+            faults.append(str(error))
             continue
-        if held:
-            yield held
-        held = picture
-    if held:
-        yield held
+        key: object = picture.file if several and isinstance(picture.file, Path) else row.where
+        held[key] = _together(held[key], picture) if key in held else picture
+    yield from held.values()
+    if faults:
+        raise WrongRowsError(faults)
+
+
+def _together(first: AnnotatedPicture, other: AnnotatedPicture) -> AnnotatedPicture:
+    """What two rows say of the same picture."""
+    return msgspec.structs.replace(
+        first,
+        labels=tuple(dict.fromkeys((*first.labels, *other.labels))),
+        objects=(*first.objects, *other.objects),
+        incomplete=tuple(dict.fromkeys((*first.incomplete, *other.incomplete))),
+        captions=(*first.captions, *other.captions),
+        questions=(*first.questions, *other.questions),
+    )
 
 
 class _RowReader:
@@ -106,13 +124,17 @@ class _RowReader:
             raise DataError(f"{where}: no picture in {columns.picture!r}")
         file = picture_of(shown, where, self._pictures.folder, files=self._pictures.files)
         name = self._text(row, columns.id) or (str(shown) if isinstance(file, Path) else where)
+        labels = tuple(self._texts(row, columns.label, where))
+        boxed = self._boxed(row, labels, where)
         return AnnotatedPicture(
             id=name.removeprefix(f"{self._path}: "),
             file=file,
             where=where,
-            labels=tuple(self._texts(row, columns.label, where)),
+            labels=() if columns.box else labels,
             attributes=self._named(row, columns.attributes),
-            objects=tuple(self._objects(row, where)),
+            objects=(*boxed, *self._objects(row, where)),
+            is_exhaustive=not columns.box,
+            incomplete=tuple(thing.name for thing in boxed),
             relations=tuple(self._records(row, columns.relations, Relation, where)),
             captions=tuple(text for column in self._captions for text in self._texts(row, column, where)),
             questions=tuple(self._questions(row, where)),
@@ -121,6 +143,17 @@ class _RowReader:
             group=self._text(row, columns.group),
             tags=self._named(row, {name: name for name in columns.tag}),
         )
+
+    def _boxed(self, row: Row, names: Sequence[str], where: str) -> tuple[AnnotatedObject, ...]:
+        """The object of a row with a box in columns of its own."""
+        cells = [self._cell(row, column) for column in self._columns.box]
+        if not names or not cells or None in cells:
+            return ()
+        try:
+            left, top, right, bottom = map(float, cells)
+        except ValueError:
+            raise DataError(f"{where}: a box has left, top, right and bottom in pixels, not {cells}") from None
+        return (AnnotatedObject(names[0], (left, top, right - left, bottom - top)),)
 
     def _cell(self, row: Row, column: str) -> Any:
         """What a column holds; None for a column that has no role, or is empty in the row."""
