@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from typing import Literal
 
@@ -103,14 +104,24 @@ class SpatialQuestions(QuestionType, frozen=True):
         for pair in combinations(things, 2):
             (thing, box), (other, other_box) = pair if rng.random() < 0.5 else reversed(pair)
             if direction := direction_of(box, other_box):
-                askable.append((thing.name, other.name, direction))
+                wrong = [word for word in _APART if word != direction and not _APART[word](box, other_box)]
+                askable.append((thing.name, other.name, direction, wrong))
             else:
                 yield Exclusion("the objects are not clearly beside or above each other")
-        for name, other_name, direction in some(askable, self.most, rng):
-            options = [f"{word} the {other_name}" for word in ("left of", "right of", "above", "below")]
+        for name, other_name, direction, wrong in some(askable, self.most, rng):
+            options = [f"{word} the {other_name}" for word in wrong]
             text = phrased(self.ask, name=name, other=other_name)
             question = choice(text, (f"{direction} the {other_name}",), options, closed=True)
             yield FormedQuestion(f"{name}-{other_name}", (question,), direction)
+
+
+_APART: dict[str, Callable[[Box, Box], bool]] = {
+    "left of": lambda box, other: box[0] + box[2] <= other[0],
+    "right of": lambda box, other: box[0] >= other[0] + other[2],
+    "above": lambda box, other: box[1] + box[3] <= other[1],
+    "below": lambda box, other: box[1] >= other[1] + other[3],
+}
+"""What is true besides the plainest direction is no distractor: far to the left and a little above is above too."""
 
 
 def direction_of(box: Box, other: Box) -> str:
