@@ -69,7 +69,7 @@ site: $(VENV)/docs.done
 pictures: $(VENV)/dev.done system
 	$(BIN)/python website/pictures.py
 
-# What is written of the fields of a run: types of keywords, tables of docs/runs.md.
+# What is written of the fields of a run: types of keywords, tables of docs/reference/run-fields.md.
 fields: $(VENV)/dev.done
 	$(BIN)/python website/fields.py
 

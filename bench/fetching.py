@@ -1,7 +1,7 @@
 """What fetching does when something on the way breaks, over many seeds: the right bytes, or one line.
 
     python bench/fetching.py               # 40 seeds a row, some three minutes
-    python bench/fetching.py --write       # and the table of docs/reliability.md
+    python bench/fetching.py --write       # and the table of docs/evidence/reliability.md
 
 A file of 2 MB and a dataset of five files are fetched from servers on loopback that have a fault; where that ends in
 an error the fault is taken away and the same is asked again. Counted is how often the right bytes were there at once,
@@ -35,7 +35,7 @@ from snellen.fetching import download  # noqa: E402
 from snellen.fetching.download import Content, fetch_file  # noqa: E402
 from snellen.fetching.hub import fetch_dataset  # noqa: E402
 
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "docs" / "evidence" / "reliability.md"
 BEGIN, END = "<!-- made by bench/fetching.py -->\n", "<!-- end of fetching -->\n"
 BIG = random.Random(0).randbytes(2_000_000)
 KNOWN = Content(len(BIG), hashlib.sha256(BIG).hexdigest())

@@ -1,7 +1,7 @@
 """What a run does when something around it breaks, and how many samples that costs.
 
     python bench/reliability.py            # all of it, some three minutes
-    python bench/reliability.py --write    # and the table of docs/reliability.md
+    python bench/reliability.py --write    # and the table of docs/evidence/reliability.md
 
 Each fault is injected into real parts: a server on loopback, processes that are killed, files that are cut. Afterwards
 the fault is taken away and the same command given again; a sample is lost when it then has no answer, or another
@@ -44,7 +44,7 @@ from snellen.runs.journal import journals, read_exchanges  # noqa: E402
 from snellen.runs.mending import mend_run  # noqa: E402
 from test_predictions import as_lmms_eval  # noqa: E402
 
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "docs" / "evidence" / "reliability.md"
 BEGIN, END = "<!-- made by bench/reliability.py -->\n", "<!-- end -->\n"
 SAMPLES, KILLS, CUTS = 120, 5, 100
 KEY = "sk-never-to-be-stored-0123"

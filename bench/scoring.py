@@ -48,7 +48,7 @@ def make_corpus(images: int, references: int) -> tuple[list[str], list[list[str]
 
     def line(base: list[str]) -> list[str]:
         words = numbers.choice(vocabulary, int(np.clip(numbers.normal(10.5, 2.4), 5, 25)), p=weights).tolist()
-        # The last word is no single letter: there the Java tokeniser looks at the next caption (docs/metrics.md).
+        # The last word is no single letter: there Java's tokeniser looks at the next caption, docs/evidence/metrics.md.
         return [base[i] if i < len(base) and draw.random() < 0.5 else word for i, word in enumerate(words)] + ["dog"]
 
     replies, groups = [], []

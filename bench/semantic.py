@@ -4,7 +4,8 @@
 
 Chosen is the pair of most coverage among those whose precision is at least 0.95 with an interval that begins above
 0.91 on the first half. Precision: of the options named, how many the reader means. Coverage: of the options meant,
-how many are named. Also shown: the traps of docs/extraction.md that the rules leave open, the worst case.
+how many are named. Also shown, as the worst case: the traps of docs/evidence/extraction-conformance.md that the rules
+leave open.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ def test_every_metric_declares_rows_that_are_found_by_their_names(name: str) -> 
 
 
 def test_the_documentation_lists_what_is_given_unasked_as_it_is_declared() -> None:
-    page = (ROOT / "docs" / "metrics.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "metric-definitions.md").read_text("utf-8")
     table = page.partition("### Given unasked")[2].partition("\n#")[0]
     lines = [line.strip("|\n").split("|") for line in table.splitlines() if line.startswith("| `")]
     cells = [[cell.strip() for cell in line] for line in lines]

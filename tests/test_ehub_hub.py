@@ -22,7 +22,7 @@ from test_lvlm_ehub import check_that_the_oracle_is_right
 
 SAME = ("docvqa", "flickr30k", "gqa", "ocr-vqa", "textvqa", "whoops-vqa")
 ALIKE = ("nocaps", "ok-vqa", "scienceqa")
-"""Their datasets lack ids, groups or tags (docs/reform-eval.md)."""
+"""Their datasets lack ids, groups or tags (docs/evidence/reform-eval.md)."""
 
 
 def both(name: str, to: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Benchmark, Benchmark]:

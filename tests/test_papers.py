@@ -446,7 +446,7 @@ def test_the_page_of_errata_is_what_the_command_prints(
     assert shown == printed.strip().removeprefix("### ")
     figures = sum(len(report.checks) for report in reports.values())
     agree = sum(check.agrees for report in reports.values() for check in report.checks)
-    assert f"Of {figures:,} figures {agree:,} agree." in (docs / "papers.md").read_text("utf-8")
+    assert f"{agree:,} of {figures:,} figures agree." in (docs / "papers.md").read_text("utf-8")
     means = [check.agrees for report in reports.values() for check in report.checks if check.formula == "mean"]
     assert f"{agree:,} of {figures:,} figures agree: " in printed and f"mean {sum(means)} of {len(means)}" in printed
 

@@ -247,7 +247,7 @@ def test_what_no_machine_can_fetch_says_what_to_do() -> None:
 
 
 def test_the_docs_name_all_that_is_had_by_hand() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "data.md").read_text().partition("## By hand")[2]
+    page = (Path(__file__).parents[1] / "docs/reference/manual-downloads.md").read_text().partition("## By hand")[2]
     for spec in entries().values():
         if not is_fetchable(spec) and (place := next(iter(source_places(spec)), None)):
             assert isinstance(place, ByHandPlace)

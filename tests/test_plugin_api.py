@@ -22,6 +22,7 @@ from snellen.records import Answer, Estimate
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs/extending.md"
+RECORDS_PAGE = ROOT / "docs/reference/plugin-records.md"
 FILES = ROOT / "examples/snellen-birds"
 NAMES = set(plugin_api.__all__)
 HOMES = plugin_api._HOMES
@@ -78,7 +79,7 @@ BLOCK = re.compile(
 
 
 def test_the_page_has_all_names_and_no_other() -> None:
-    table = PAGE.read_text("utf-8").partition("## The names")[2]
+    table = RECORDS_PAGE.read_text("utf-8").partition("## The names")[2]
     assert set(re.findall(r"`(\w+)`", table)) - {"snellen"} == NAMES
 
 
@@ -91,7 +92,7 @@ def test_what_the_page_shows_stands_in_the_files_of_the_example() -> None:
 
 @pytest.mark.parametrize("record", [Draft, QuestionDraft, Answer, Estimate])
 def test_the_page_says_what_each_field_of_a_record_holds(record: type[msgspec.Struct]) -> None:
-    page = (Path(__file__).parents[1] / "docs" / "extending.md").read_text("utf-8")
+    page = RECORDS_PAGE.read_text("utf-8")
     table = page.partition(f"\n`{record.__name__}`, ")[2].partition("|---|---|\n")[2].partition("\n\n")[0]
     named = [name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])]
     assert named == list(record.__struct_fields__)

@@ -39,7 +39,7 @@ from snellen.scoring.talks import with_conclusions
 from test_docs import ROOT, blocks
 
 DOCUMENTED = re.compile(rf"\b(?:{'|'.join(registry.names('protocols'))})\?[a-z_]+=[\w,.=&-]*\w")
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LABELS = sorted(
     {*registry.names("protocols")} - {"perturb"}  # which needs a dose
     | {found for page in PAGES for found in DOCUMENTED.findall(page.read_text("utf-8"))}

@@ -170,7 +170,7 @@ def test_benchmarks_of_a_suite_without_the_set_are_named_and_left_out(tmp_path: 
 
 
 def test_the_table_of_the_documentation_is_what_entries_declare() -> None:
-    page = (Path(__file__).parents[1] / "docs/prompt-sets.md").read_text()
+    page = (Path(__file__).parents[1] / "docs/evidence/prompt-sets.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith(("| `modern/", "| `mmbench/"))]
     assert rows == list(table_rows())
 

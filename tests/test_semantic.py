@@ -93,7 +93,7 @@ def test_a_text_is_embedded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @real
 def test_on_the_labelled_replies_that_no_rule_reads_it_is_as_right_as_the_page_says() -> None:
-    """docs/judging.md has these counts. The replies are traps for rules: the worst case, not the usual one."""
+    """docs/evidence/judging.md has these counts. The replies are traps for rules: the worst case, not the usual one."""
     unparsed = [
         case
         for case in conformance_cases()
@@ -107,7 +107,7 @@ def test_on_the_labelled_replies_that_no_rule_reads_it_is_as_right_as_the_page_s
 
 @real
 def test_on_hard_replies_that_were_held_out_it_is_as_right_as_the_page_says() -> None:
-    """docs/judging.md: of 79 options named 78 are those meant, of 190 meant 78 are named."""
+    """docs/evidence/judging.md: of 79 options named 78 are those meant, of 190 meant 78 are named."""
     some = hard_replies(held_out=True)
     near = semantic_matching.nearest([(one.reply, one.options) for one in some])
     named = [(one, place) for one, found in zip(some, near, strict=True) if (place := found.chosen()) is not None]

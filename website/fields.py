@@ -15,7 +15,7 @@ from snellen.runs.spec import ExecutionSpec, JudgeSpec, QuestionSpec, RoleModels
 
 ROOT = Path(__file__).parent.parent
 KEYWORDS = ROOT / "src" / "snellen" / "runs" / "keywords.pyi"
-PAGE = ROOT / "docs" / "runs.md"
+PAGE = ROOT / "docs" / "reference" / "run-fields.md"
 BEGIN, END = "<!-- fields -->\n", "<!-- end of fields -->\n"
 ARGUMENTS = ("models", "benchmarks", "protocols")
 """What has a place of its own in `evaluate`."""
@@ -83,7 +83,7 @@ def tables() -> str:
             "scoring.",
         ),
         (
-            "**Who judges**: the table `[judge]`, a `JudgeSpec` ([judging.md](judging.md)); `judge=` of `evaluate`\n"
+            "**Who judges**: the table `[judge]`, a `JudgeSpec` ([judging.md](../judging.md)); `judge=` of `evaluate`\n"
             "and `score`, which also take a model string, an object or a list of these in its place. A flag has\n"
             "`judge-` before the field's name, and `--judge` is its `models`.",
             JudgeSpec,
@@ -109,7 +109,7 @@ def _unless(field: RecordField) -> str:
 
 def _text(field: RecordField) -> str:
     choices = f" One of {', '.join(f'`{name}`' for name in field.choices)}." if field.choices else ""
-    page = f" See [{field.option.page}]({field.option.page})." if field.option.page else ""
+    page = f" See [{field.option.page}](../{field.option.page})." if field.option.page else ""
     return f"{field.option.help}{choices}{page}"
 
 

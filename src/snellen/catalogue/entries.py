@@ -129,7 +129,7 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     """How its paper reduces the log-likelihoods of options."""
     groups: dict[Grouping, str] = {}
     """The tags that samples have in common which ask one question, show one picture, or ask one question about
-    several pictures that are answered together (docs/metrics.md, Groups of questions)."""
+    several pictures that are answered together (docs/metrics.md, Score groups of questions)."""
     same_requests: bool = False
     """Whether its published data ask the very same with several answers, so that one reply has to serve them."""
     topics: tuple[str, ...] = ()

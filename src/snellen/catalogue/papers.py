@@ -1,7 +1,7 @@
 """The tables that suites' papers print, as data: what each column is, how its values follow from others, misprints.
 
 A suite's folder `paper` holds `tables.toml`, one CSV per table (`9.csv`, values as printed), and, where they are known,
-`derivations.toml` and `errata.toml`. docs/papers.md shows each field in use.
+`derivations.toml` and `errata.toml`. docs/reference/paper-data.md shows each field in use.
 """
 
 from __future__ import annotations

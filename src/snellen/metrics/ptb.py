@@ -4,7 +4,7 @@ The COCO evaluation lower-cases the tokens of Stanford's PTBTokenizer (CoreNLP 3
 punctuation tokens. Its lexer takes, at each place, the longest match of many patterns; so does this one,
 between blanks. The patterns were written from the observed behaviour of that program, quirks included:
 brackets survive as -lrb-, runs of exclamation marks survive, `dog.The` is one word, `£` becomes `#`.
-Where the two still differ is listed in docs/metrics.md.
+Where the two still differ is listed in docs/evidence/metrics.md.
 """
 
 from __future__ import annotations

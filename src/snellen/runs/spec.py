@@ -6,9 +6,9 @@
       .scoring    ScoringSpec     how replies are read and scored: [scoring] in exam.toml
       .judge      JudgeSpec       which models read and mark replies: [judge] in exam.toml, flags --judge...
 
-A field stands here and nowhere else: flags, keywords of Python, files and the table of docs/runs.md are made of its
-type, default and `Option`; `make fields` writes those that are files. For users the fields of question and execution
-stand side by side. `snellen.runs.plan` looks the names up that stand here.
+A field stands here and nowhere else: flags, keywords of Python, files and the tables of docs/reference/run-fields.md
+are made of its type, default and `Option`; `make fields` writes those that are files. For users the fields of question
+and execution stand side by side. `snellen.runs.plan` looks the names up that stand here.
 """
 
 # Without postponed annotations: flags are made of these types, and to read them from texts takes 10 ms.

@@ -1,6 +1,6 @@
 """The declarative reader: an entry's TOML names files, fields and the parts of a question.
 
-docs/datasets.md shows each field with an example.
+docs/reference/entry-fields.md shows each field with an example.
 """
 
 from snellen.readers.mapped.reading import Mapping, read, read_hub_rows

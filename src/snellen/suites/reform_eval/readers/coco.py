@@ -117,7 +117,7 @@ def _missing(objects: CocoObjects) -> Iterator[Draft]:
     """Which object is in none of the boxes? Negatives are what the boxes hold; the gold is in none of them.
 
     A picture counts when no two of its large objects are of one class: the rule that comes nearest to the paper's 2,479
-    pictures and to what its models reach by chance (docs/reform-eval.md).
+    pictures and to what its models reach by chance (docs/evidence/reform-eval.md).
     """
     for image, annotated in objects.by_image.items():
         large = [(where, a) for where, a in annotated if not a.iscrowd and min(a.bbox[2], a.bbox[3]) >= MOS_SIDE]
