@@ -1,4 +1,4 @@
-"""The recipes of docs/cluster.md: commands that are understood, jobs that share a run, YAML that fits its command."""
+"""The recipes of docs/cluster.md: commands that are understood, jobs that share a run, a RayJob that fits its command."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from snellen.models.base import parse_spec
 from snellen.runs.journal import read_exchanges, read_manifest
 from snellen.runs.spec import run_spec, share_of_run
 
-PAGE = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text("utf-8")
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "cluster.md").read_text("utf-8")
 SHARED = {"models": ("snellen:uniform",), "benchmarks": ("eyechart/shape",), "protocols": ("circular",), "limit": 12}
 
 
@@ -152,11 +153,11 @@ def test_the_servers_of_the_page_are_one_model(tmp_path: Path) -> None:
 
 
 def test_the_job_on_kubernetes_runs_a_command_that_exists_with_as_many_workers_as_it_may_have() -> None:
-    [text] = blocks("yaml")
-    job = yaml.safe_load(text)
+    assert "](../deploy/rayjob.yaml)" in PAGE
+    job = yaml.safe_load((ROOT / "deploy" / "rayjob.yaml").read_text("utf-8"))
     assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
     cluster = job["spec"]["rayClusterSpec"]
-    pinned = re.search(r"^ray==(.+)$", (Path(__file__).parent.parent / "constraints.txt").read_text(), re.MULTILINE)
+    pinned = re.search(r"^ray==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     assert pinned and cluster["rayVersion"] == pinned[1]
     words = shlex.split(job["spec"]["entrypoint"])
     asked = understood(words[2:])
