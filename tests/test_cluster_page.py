@@ -1,4 +1,4 @@
-"""The recipes of docs/cluster.md: commands that are understood, jobs that share a run, a RayJob that fits its command."""
+"""The recipes of docs/cluster.md: commands that are understood, jobs that share a run, a fitting RayJob."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 class Shell:
-    """Runs the lines of a page: `snellen` in this process, since that takes less time than starting it, others by a shell."""
+    """Runs the lines of a page: `snellen` in this process, which takes less time than starting it."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.patch, self.output = patch, Path("printed.txt")
@@ -55,7 +55,7 @@ class Shell:
 
 
 def make_key(output: Path) -> str:
-    """What a reader does in a browser: opens the link that the server printed, makes an account, and a key to submit."""
+    """What a reader does in a browser: opens the printed link, makes an account, and a key to submit."""
     hosting = pytest.importorskip("hosting", reason="waits for the server's package")
     link = wait_for(lambda: re.search(r"(http://\S+)(/invitation/\S+)", output.read_text("utf-8")))
     browser = hosting.Browser(link[1])
@@ -115,13 +115,19 @@ def test_a_tutorial_works_word_by_word_in_a_shell(page: Path, tmp_path: Path) ->
         block if language == "bash" else f"python - <<'END_OF_BLOCK'\n{block}END_OF_BLOCK"
         for language, block in blocks(page)
     ]
-    (tmp_path / "snellen").write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -m snellen \"$@\"\n")
+    (tmp_path / "snellen").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m snellen "$@"\n')
     (tmp_path / "snellen").chmod(0o755)
     (tmp_path / "work").mkdir()
     path = f"{tmp_path}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     places = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src"), "SNELLEN_SUITES": ""}
     done = subprocess.run(
-        ["bash", "-e"], input="\n".join(steps), cwd=tmp_path / "work", env=places, capture_output=True, text=True, timeout=600
+        ["bash", "-e"],
+        input="\n".join(steps),
+        cwd=tmp_path / "work",
+        env=places,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-2000:]
 

@@ -1,4 +1,4 @@
-"""The documentation site in a browser, opened from a folder: the search finds pages, and nothing is loaded from elsewhere."""
+"""The documentation site in a browser, opened from a folder: the search works, and nothing is loaded."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
     python website/prose.py --longest          # the longest sentence of each page
     python website/prose.py --words            # the words of each page, and of all
 
-The rules are proselint's, a longest sentence, and shapes of compressed English, each a pattern with what to write instead.
+The rules: proselint's, a longest sentence, and shapes of compressed English, each with what to write instead.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def words_of(page: Path) -> int:
 
 
 def prose(text: str) -> str:
-    """The text of a page on its own lines, without code blocks, links' targets and front matter; code in a line is `code`."""
+    """The text of a page on its own lines, without code blocks, links' targets and front matter."""
     for pattern in (FRONT, FENCE, COMMENT):
         text = pattern.sub(lambda match: "\n" * match[0].count("\n"), text)
     text = CODE.sub(lambda match: "`code`" + "\n" * match[0].count("\n"), text)
@@ -81,7 +81,7 @@ def prose(text: str) -> str:
 
 
 def sentences(text: str) -> Iterator[Sentence]:
-    """Sentences of a page with the line on which each begins; a cell of a table, a heading and an item stand for themselves."""
+    """Sentences of a page, each with its first line; a cell of a table, a heading and an item stand for themselves."""
     for line, block in _blocks(prose(text)):
         start, offset = 0, 0
         for end in [*(match.end() for match in END.finditer(block)), len(block)]:
@@ -109,13 +109,18 @@ def _blocks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def findings(page: Path) -> Iterator[Finding]:
-    name, parts = name_of(page), list(sentences(page.read_text("utf-8")))
-    for sentence in parts:
-        if sentence.words > RULES["longest_sentence"]:
-            yield Finding(name, sentence.line, f"{sentence.words} words in a sentence: {sentence.text[:80]} ...")
+    yield from findings_in(name_of(page), page.read_text("utf-8"))
+
+
+def findings_in(name: str, text: str) -> Iterator[Finding]:
+    """What breaks a rule in the text of a page."""
+    parts = list(sentences(text))
+    for part in parts:
+        if part.words > RULES["longest_sentence"]:
+            yield Finding(name, part.line, f"{part.words} words in a sentence: {part.text[:80]} ...")
         for shape, pattern, instead in SHAPES:
-            for match in pattern.finditer(sentence.text):
-                yield Finding(name, sentence.line, f"{shape}: {match[0]!r}; {instead}")
+            for match in pattern.finditer(part.text):
+                yield Finding(name, part.line, f"{shape}: {match[0]!r}; {instead}")
     yield from _proselint(name, parts)
 
 
@@ -145,7 +150,8 @@ def main(words: list[str]) -> int:
     if "--words" in words:
         for page in user_path():
             print(f"{words_of(page):6} {name_of(page)}")
-        print(f"{sum(map(words_of, user_path())):6} in all, {sum(map(words_of, checked()))} of them in pages that are checked")
+        total, under_rules = (sum(map(words_of, pages)) for pages in (user_path(), checked()))
+        print(f"{total:6} in all, {under_rules} of them in pages that are checked")
         return 0
     if "--longest" in words:
         for page in user_path():
