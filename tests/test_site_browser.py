@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
 def test_the_site_is_searched_from_a_folder(tmp_path: Path, home: Path) -> None:
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     places = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "NO_MKDOCS_2_WARNING": "1"}
     subprocess.run(build, cwd=ROOT, env=places, check=True, timeout=600)
     with browsing(tmp_path) as page:

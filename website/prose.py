@@ -30,7 +30,7 @@ LINK = re.compile(r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 CODE = re.compile(r"(`+)(.+?)\1", re.DOTALL)
 NEW_BLOCK = re.compile(r"\s*(?:[*+-]|\d+\.)\s+|#+\s|\||\s*$")
 ITEM = re.compile(r"^\s*(?:[*+-]|\d+\.)\s+")
-END = re.compile(r"(?<=[.!?])[\"'”)]*\s+(?=[\"'“(]*[A-Z0-9`])|(?<=[.!?])\s*$")
+END = re.compile(r"(?<=[.!?])[\"'”)]*\s+(?=[\"'“(*]*(?:[A-Z0-9`]|[a-z]+[A-Z]))|(?<=[.!?])\s*$")
 SHORT = re.compile(r"\b(?:e\.g|i\.e|cf|vs|al|Fig|Sec|No)\.$")
 
 
@@ -52,15 +52,16 @@ class Sentence(NamedTuple):
         return len(self.text.split())
 
 
-def user_path() -> list[Path]:
-    """README and every page of docs/ but those apart."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [page for page in pages if not name_of(page).startswith(tuple(RULES["apart"]))]
-
-
 def checked() -> list[Path]:
-    """The user path without the pages that wait to be rewritten."""
-    return [page for page in user_path() if name_of(page) not in RULES["waiting"]]
+    """README and every page of docs/ without those apart, and without those that wait to be rewritten."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [page for page in pages if not name_of(page).startswith((*RULES["apart"], *RULES["waiting"]))]
+
+
+def user_path() -> list[Path]:
+    """The pages that a user reads, which have a budget of words: README and the tutorials and guides of docs/."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [page for page in pages if not name_of(page).startswith((*RULES["apart"], *RULES["uncounted"]))]
 
 
 def name_of(page: Path) -> str:
@@ -142,7 +143,7 @@ def _proselint(name: str, parts: list[Sentence]) -> Iterator[Finding]:
 
 def over_budget() -> str:
     """What to say when the pages have more words than they may; empty while they do not."""
-    total = sum(map(words_of, checked()))
+    total = sum(words_of(page) for page in user_path() if page in checked())
     return f"{total:,} words in all pages; at most {RULES['budget']:,}" if total > RULES["budget"] else ""
 
 
@@ -150,8 +151,8 @@ def main(words: list[str]) -> int:
     if "--words" in words:
         for page in user_path():
             print(f"{words_of(page):6} {name_of(page)}")
-        total, under_rules = (sum(map(words_of, pages)) for pages in (user_path(), checked()))
-        print(f"{total:6} in all, {under_rules} of them in pages that are checked")
+        waiting = sum(words_of(page) for page in user_path() if page not in checked())
+        print(f"{sum(map(words_of, user_path())):6} in all, {waiting} of them in pages that wait to be rewritten")
         return 0
     if "--longest" in words:
         for page in user_path():
