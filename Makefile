@@ -53,6 +53,7 @@ check: style types
 style: $(VENV)/dev.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python website/prose.py
 
 types: $(VENV)/dev.done
 	$(BIN)/mypy
@@ -61,9 +62,9 @@ types: $(VENV)/dev.done
 speed: $(VENV)/dev.done
 	$(BIN)/python bench/commands.py --short
 
-# The documentation site, under build/site; a broken link or a page in no section ends it.
+# The documentation site, under build/site; a broken link or a page in no section ends it (with --quiet, links would not).
 site: $(VENV)/docs.done
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # The pictures of docs/pictures, made again by running what they show.
 pictures: $(VENV)/dev.done system

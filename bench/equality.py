@@ -1,4 +1,4 @@
-"""Writes the tables of docs/whitebox.md: which fast path equals the plain path, architecture by architecture.
+"""Writes the tables of docs/evidence/whitebox.md: which fast path equals the plain path, architecture by architecture.
 
     python bench/equality.py [--write] [model_type ...]
 
@@ -104,7 +104,7 @@ def main() -> None:
     with without_warnings():
         lines = registered_lines(given.names or REGISTERED)
         made = {} if given.names else {"equality": table()}
-    page = ROOT / "docs" / "whitebox.md"
+    page = ROOT / "docs" / "evidence" / "whitebox.md"
     text = page.read_text(encoding="utf-8")
     if given.write:
         # Architectures that were not asked again keep their lines.

@@ -76,7 +76,7 @@ def equality(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_the_table_of_registered_architectures_counts_its_own_lines(equality: Any) -> None:
-    _, table, _ = equality.parts((ROOT / "docs" / "whitebox.md").read_text("utf-8"), "registered")
+    _, table, _ = equality.parts((ROOT / "docs" / "evidence" / "whitebox.md").read_text("utf-8"), "registered")
     lines = equality.written_lines(table)
     assert equality.registered_table(list(lines.values())) == table.strip()
     wrong = ["git | Pillow | tree | 1e-06 | **4e-01** | 1", "fuyu | Pillow | cannot be asked: a \\| b | | | "]

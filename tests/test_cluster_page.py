@@ -1,4 +1,4 @@
-"""The recipes of docs/cluster.md: commands that are understood, jobs that share a run, YAML that fits its command."""
+"""The recipes of docs/cluster.md: commands that are understood, jobs that share a run, a fitting RayJob."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from snellen.models.base import parse_spec
 from snellen.runs.journal import read_exchanges, read_manifest
 from snellen.runs.spec import run_spec, share_of_run
 
-PAGE = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text("utf-8")
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "cluster.md").read_text("utf-8")
 SHARED = {"models": ("snellen:uniform",), "benchmarks": ("eyechart/shape",), "protocols": ("circular",), "limit": 12}
 
 
@@ -37,6 +38,10 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
 
 
+def slurm_file(name: str) -> str:
+    return (ROOT / "deploy" / "slurm" / name).read_text("utf-8")
+
+
 def understood(words: list[str]) -> dict[str, Any]:
     """The flags of `snellen run WORDS`, as the command line reads them."""
     return command.make_context("run", words).params
@@ -47,7 +52,7 @@ def answered(folder: Path) -> Counter[tuple[str, str, str | None]]:
 
 
 def test_every_script_of_the_page_is_understood_by_the_shell_and_every_command_by_snellen() -> None:
-    scripts = [*blocks("sh"), *blocks("bash")]
+    scripts = [*map(slurm_file, ("shares.sbatch", "score.sbatch", "servers.sbatch")), *blocks("bash")]
     for script in scripts:
         assert not subprocess.run(["bash", "-n"], input=script, text=True, check=True, capture_output=True).stderr
     lines = [line for script in scripts for line in script.splitlines() if "snellen " in line]
@@ -59,9 +64,8 @@ def test_every_script_of_the_page_is_understood_by_the_shell_and_every_command_b
 @pytest.mark.slow
 def test_jobs_of_an_array_share_a_run_which_the_last_one_scores(tmp_path: Path) -> None:
     """The page's own scripts, with a `srun` that only runs what it is told; at first the second of two shares alone."""
-    shares, score, _ = blocks("sh")
-    for name, text in {"exam.toml": blocks("toml")[0], "shares.sbatch": shares, "score.sbatch": score}.items():
-        Path(name).write_text(text.replace("/8", "/2"))
+    for name in ("exam.toml", "shares.sbatch", "score.sbatch"):
+        Path(name).write_text(slurm_file(name).replace("/8", "/2"))
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, text in {"srun": 'exec "$@"', "snellen": f'exec {shlex.quote(sys.executable)} -m snellen "$@"'}.items():
@@ -141,8 +145,7 @@ def test_a_share_is_one_process_of_several(other: dict[str, Any]) -> None:
 
 
 def test_the_servers_of_the_page_are_one_model(tmp_path: Path) -> None:
-    script = next(block for block in blocks("sh") if "vllm serve" in block)
-    [urls] = re.findall(r"^urls=.*$", script, flags=re.MULTILINE)
+    [urls] = re.findall(r"^urls=.*$", slurm_file("servers.sbatch"), flags=re.MULTILINE)
     shown = subprocess.run(
         ["bash", "-c", f'hosts=$(printf "node1\\nnode2\\n"); {urls}; echo "$urls"'], capture_output=True, text=True
     )
@@ -152,11 +155,11 @@ def test_the_servers_of_the_page_are_one_model(tmp_path: Path) -> None:
 
 
 def test_the_job_on_kubernetes_runs_a_command_that_exists_with_as_many_workers_as_it_may_have() -> None:
-    [text] = blocks("yaml")
-    job = yaml.safe_load(text)
+    assert "](../deploy/rayjob.yaml)" in PAGE
+    job = yaml.safe_load((ROOT / "deploy" / "rayjob.yaml").read_text("utf-8"))
     assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
     cluster = job["spec"]["rayClusterSpec"]
-    pinned = re.search(r"^ray==(.+)$", (Path(__file__).parent.parent / "constraints.txt").read_text(), re.MULTILINE)
+    pinned = re.search(r"^ray==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     assert pinned and cluster["rayVersion"] == pinned[1]
     words = shlex.split(job["spec"]["entrypoint"])
     asked = understood(words[2:])

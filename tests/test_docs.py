@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,7 @@ from snellen.cli import main
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TUTORIALS = [page for page in PAGES if page.parent.name == "tutorials"]
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -23,13 +28,62 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return re.findall(rf"^```({languages})\n(.*?)^```", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
-def run_command(line: str) -> None:
-    """A line of a shell, for this process: `snellen` with its words, in which variables are replaced."""
-    program, *words = shlex.split(os.path.expandvars(line))
-    assert program == "snellen"
-    with pytest.raises(SystemExit) as stopped:
-        main(words)
-    assert not stopped.value.code, line
+class Shell:
+    """Runs the lines of a page: `snellen` in this process, which takes less time than starting it."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.patch, self.output = patch, Path("printed.txt")
+        self.jobs: list[subprocess.Popen[bytes]] = []
+
+    def run(self, line: str) -> None:
+        if line.startswith("export "):
+            name, _, value = shlex.split(line)[1].partition("=")
+            self.patch.setenv(name, make_key(self.output) if value == "snl_..." else value)
+        elif line.endswith(" &"):
+            command = f"exec {line[:-2]}".replace("exec snellen ", f"exec {shlex.quote(sys.executable)} -m snellen ")
+            with self.output.open("wb") as output:
+                self.jobs.append(subprocess.Popen(["bash", "-c", command], stdout=output))
+        elif line == "kill %1":
+            self.jobs[0].kill()
+            self.jobs.pop(0).wait()
+        else:
+            program, *words = shlex.split(os.path.expandvars(line))
+            assert program == "snellen"
+            with pytest.raises(SystemExit) as stopped:
+                main(words)
+            assert not stopped.value.code, line
+
+
+def make_key(output: Path) -> str:
+    """What a reader does in a browser: opens the printed link, makes an account, and a key to submit."""
+    hosting = pytest.importorskip("hosting", reason="waits for the server's package")
+    link = wait_for(lambda: re.search(r"(http://\S+)(/invitation/\S+)", output.read_text("utf-8")))
+    browser = hosting.Browser(link[1])
+    assert browser.post(link[2], {"name": "Anna", "password": hosting.PASSWORD}).status_code == 303
+    page = browser.post("/account/keys", {"title": "laptop", "scopes": "submit"}).text
+    browser.http.close()
+    [key] = re.findall(r"snl_[\w-]+", page)
+    return str(key)
+
+
+def wait_for(look: Callable[[], re.Match[str] | None], seconds: float = 60) -> re.Match[str]:
+    end = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < end, "the server printed no link"
+        time.sleep(0.1)
+    return found
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Shell]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    shell = Shell(monkeypatch)
+    yield shell
+    for job in shell.jobs:
+        job.kill()
+        job.wait()
 
 
 def name_of(page: Path) -> str:
@@ -37,8 +91,7 @@ def name_of(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
-def test_the_examples_of_a_page_run_as_written(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_examples_of_a_page_run_as_written(page: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SNELLEN_SUITES", "")
     names: dict[str, Any] = {"__name__": "__page__"}
     for number, (language, block) in enumerate(blocks(page)):
@@ -46,7 +99,37 @@ def test_the_examples_of_a_page_run_as_written(page: Path, tmp_path: Path, monke
             exec(compile(block, f"{page.name} block {number}", "exec"), names)
         else:
             for line in block.splitlines():
-                run_command(line)
+                shell.run(line)
+
+
+def test_the_ten_tutorials_are_there_and_each_is_short() -> None:
+    assert len(TUTORIALS) == 10 and all(len(page.read_text("utf-8").split()) <= 420 for page in TUTORIALS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in TUTORIALS if "snl_..." not in page.read_text("utf-8")], ids=name_of)
+def test_a_tutorial_works_word_by_word_in_a_shell(page: Path, tmp_path: Path) -> None:
+    """Every block in one shell: commands as they stand, Python by `python`, each block in a process of its own. (One
+    tutorial needs a person at a browser; above, a test is that person.)"""
+    steps = [
+        block if language == "bash" else f"python - <<'END_OF_BLOCK'\n{block}END_OF_BLOCK"
+        for language, block in blocks(page)
+    ]
+    (tmp_path / "snellen").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m snellen "$@"\n')
+    (tmp_path / "snellen").chmod(0o755)
+    (tmp_path / "work").mkdir()
+    path = f"{tmp_path}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    places = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src"), "SNELLEN_SUITES": ""}
+    done = subprocess.run(
+        ["bash", "-e"],
+        input="\n".join(steps),
+        cwd=tmp_path / "work",
+        env=places,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -855,7 +855,7 @@ def vote_on_an_example(visitor: Browser) -> set[str]:
         ("[[models]]\nname = 'a'\nmodel = 'x:1'\n[[models]]\nname = 'a'\nmodel = 'x:2'", "two models are called 'a'"),
         ("sampling = 'always'", "always"),
         ("model = 1", "unknown field"),
-        ("[", "docs/server.md"),
+        ("[", "docs/reference/server.md"),
     ],
 )
 def test_a_file_of_an_arena_that_cannot_be_meant_is_refused_in_one_line(

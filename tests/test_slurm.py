@@ -17,7 +17,7 @@ import servers
 import snellen as sn
 from machines import Machine, machines, why_not
 from snellen.runs.journal import read_exchanges
-from test_cluster_page import answered, blocks
+from test_cluster_page import answered, slurm_file
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged", "curl")
 MISSING = ", ".join(name for name in PROGRAMS if not shutil.which(name))
@@ -108,9 +108,8 @@ def running_slurm(folder: Path) -> Iterator[Slurm]:
 
 
 def test_the_page_s_jobs_of_which_some_are_killed_make_the_run_of_one_process(tmp_path: Path) -> None:
-    shares, score, _ = blocks("sh")
-    exam = blocks("toml")[0]
-    for name, text in {"exam.toml": exam, "shares.sbatch": shares, "score.sbatch": score}.items():
+    for name in ("exam.toml", "shares.sbatch", "score.sbatch"):
+        text = slurm_file(name)
         (tmp_path / name).write_text(text)
     runs = tmp_path / "runs"
     sn.evaluate("snellen:uniform", "eyechart/shape", "circular", limit=12, runs=runs, name="whole")
@@ -129,7 +128,7 @@ def test_the_page_s_jobs_of_which_some_are_killed_make_the_run_of_one_process(tm
 
 
 def test_the_page_s_servers_on_two_machines_answer_one_run(tmp_path: Path) -> None:
-    script = blocks("sh")[2].replace("--nodes=4", "--nodes=2")
+    script = slurm_file("servers.sbatch").replace("--nodes=4", "--nodes=2")
     (tmp_path / "servers.sbatch").write_text(script)
     with running_slurm(tmp_path) as slurm:
         slurm.submit("servers.sbatch")

@@ -79,7 +79,7 @@ class Results:
 
     def samples(self) -> polars.DataFrame:
         """One row a presentation: the question with its gold, the request as sent, the reply as received, how it was
-        read, and the question's scores (docs/exports.md has the columns). Reads the journals once more."""
+        read, and the question's scores (docs/reference/exports.md has the columns). Reads the journals once more."""
         from snellen.exports.sample_table import sample_table
 
         return sample_table(self.runs)

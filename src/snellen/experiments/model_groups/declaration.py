@@ -1,6 +1,6 @@
 """An analysis as its TOML file declares it: which values, of which groups of models, by which statistic, drawn how.
 
-docs/analyses.md shows each field in use.
+docs/reference/analysis-files.md shows each field in use.
 """
 
 from __future__ import annotations

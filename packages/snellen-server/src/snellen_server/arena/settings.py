@@ -47,7 +47,7 @@ class JudgeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ArenaSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How an arena is run. docs/server.md describes each field."""
+    """How an arena is run. docs/reference/server.md describes each field."""
 
     models: tuple[ArenaModel, ...] = ()
     sampling: Sampling = "uniform"
@@ -85,5 +85,5 @@ def read_arena_file(file: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise DataError(f"{file} cannot be read ({error.strerror}); give --arena demo, or a TOML file") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{file}: {error}; docs/server.md has the fields of an arena") from None
+        raise DataError(f"{file}: {error}; docs/reference/server.md has the fields of an arena") from None
     return content

@@ -26,7 +26,7 @@ class LimitRates(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a server is run. docs/server.md describes each field."""
+    """How a server is run. docs/reference/server.md describes each field."""
 
     folder: Path
     database: str = ""
@@ -90,7 +90,7 @@ def load_configuration(folder: Path, file: Path | None = None, **overrides: Any)
             raise DataError(f"{where}: the folder is given on the command line; take `folder` out")
         configuration = msgspec.convert({**decoded, **overrides, "folder": folder}, Configuration)
     except msgspec.DecodeError as error:
-        raise DataError(f"{where}: {error}; docs/server.md has the fields") from None
+        raise DataError(f"{where}: {error}; docs/reference/server.md has the fields") from None
     _check(configuration, where)
     return configuration
 
