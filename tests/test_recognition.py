@@ -363,10 +363,13 @@ def test_wrong_rows_are_refused_or_left_out_and_counted(capsys: pytest.CaptureFi
     made = rows(img=name, question=question, answer=right)
     made[2]["img"], made[5]["question"] = "gone.png", ""
     save(made, "t.csv")
+    with Path("t.csv").open("a") as file:
+        file.write("p1.png,What?\n")
     code, _, err = small.command(capsys, "build", "t.csv")
+    assert f"t.csv:{COUNT + 2}: 2 cells, but the header has 3 columns" in err
     assert code == 2 and "--lenient leaves them out" in err and "t.csv:4: " in err and "t.csv:7: " in err
     code, out, err = small.command(capsys, "build", "t.csv", "--lenient")
-    assert code == 0 and f"{COUNT - 2} questions" in out and "note: 2 rows are left out: t.csv:4: " in err
+    assert code == 0 and f"{COUNT - 2} questions" in out and "note: 3 rows are left out: t.csv:4: " in err
     labels = rows(img=name, label=right)
     labels[1]["img"] = "gone.png"
     save(labels, "labels.csv")

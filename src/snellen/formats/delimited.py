@@ -35,6 +35,8 @@ class DelimitedRow(NamedTuple):
     place: int
     """Byte offset at which the row begins."""
     cells: dict[str, str]
+    fault: str = ""
+    """Why it is no row, in a user's own table."""
 
 
 class DelimitedLines:
@@ -98,17 +100,19 @@ class DelimitedTable:
     """
 
     def __init__(
-        self, file: BinaryIO, path: Path, delimiter: str = "", before: int = 0, *, numbers_repeated: bool = False
+        self, file: BinaryIO, path: Path, delimiter: str = "", before: int = 0, *, is_own: bool = False
     ) -> None:
         """`delimiter` is that of the suffix unless named; `before` is how many records stand before the header.
 
-        A column whose name stands there again is refused, or with `numbers_repeated` called `name (2)`.
+        A column whose name stands there again is refused, and so is a row with another number of cells. In a user's own
+        table the first is called `name (2)`, and the second is a row with its fault.
         """
+        self._is_own = is_own
         self._file, self.path = file, path
         self._delimiter = delimiter or TABLES[path.suffix.lower()]
         self._before = before
         header = next((cells for _, _, cells in islice(self._records(0), before, None)), ())
-        self.header = numbered(header) if numbers_repeated else tuple(header)
+        self.header = numbered([name.strip() for name in header]) if is_own else tuple(header)
         if repeated := {name for name in self.header if name and self.header.count(name) > 1}:
             raise DataError(f"{path}:1: the column {min(repeated)!r} appears twice")
 
@@ -117,9 +121,11 @@ class DelimitedTable:
             if not cells:
                 continue  # a blank line
             if len(cells) != len(self.header):
-                raise DataError(
-                    f"{self.path}:{line}: {len(cells)} cells, but the header has {len(self.header)} columns"
-                )
+                fault = f"{self.path}:{line}: {len(cells)} cells, but the header has {len(self.header)} columns"
+                if not self._is_own:
+                    raise DataError(fault)
+                yield DelimitedRow(line, place, {}, fault)
+                continue
             yield DelimitedRow(line, place, self._by_column(cells))
 
     def at(self, place: int) -> dict[str, str]:
@@ -151,7 +157,7 @@ def table_rows(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]
     Empty cells are left out, so their fields need defaults. Raises DataError.
     """
     with open_text(path) as file:
-        for line, _, cells in DelimitedTable(file, path):
+        for line, _, cells, _ in DelimitedTable(file, path):
             try:
                 yield f"{path}:{line}", msgspec.convert(cells, form)
             except msgspec.ValidationError as error:

@@ -153,9 +153,9 @@ def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _table_rows(file: BinaryIO, path: Path) -> Iterator[SourceRow]:
     delimiter, header = _layout(file, path)
-    for line, _, cells in DelimitedTable(file, path, delimiter, header, numbers_repeated=True):
-        if named := {name: cell for name, cell in cells.items() if name}:
-            yield SourceRow(f"{path}:{line}", line, named)
+    for line, _, cells, fault in DelimitedTable(file, path, delimiter, header, is_own=True):
+        if (named := {name: cell for name, cell in cells.items() if name}) or fault:
+            yield SourceRow(f"{path}:{line}", line, named, fault)
 
 
 def _layout(file: BinaryIO, path: Path) -> tuple[str, int]:

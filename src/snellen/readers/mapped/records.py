@@ -159,7 +159,7 @@ def _table(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
         table = DelimitedTable(file, path)
         if missing := [name for name in (*needed, *records.json_cells) if name not in table.header]:
             raise DataError(f"{path}:1: the column {missing[0]!r} is missing; there are {', '.join(table.header)}")
-        for line, _, cells in table:
+        for line, _, cells, _ in table:
             where = f"{path}:{line}"
             if empty := [name for name in needed if name not in cells]:
                 raise DataError(f"{where}: {empty[0]} is empty")

@@ -244,7 +244,7 @@ def recognises(path: Path) -> bool:
 
 def _has_rotations(table: DelimitedTable) -> bool:
     """Whether an index stands there again as a rotation's: 7 and 1000007."""
-    indexes = {normal_index(cells.get("index", "")) for _, _, cells in table}
+    indexes = {normal_index(cells.get("index", "")) for _, _, cells, _ in table}
     return any((base := base_index(index, "", grouped=False)) != index and base in indexes for index in indexes)
 
 

@@ -134,7 +134,7 @@ def _rows(path: Path, subset: str) -> Iterator[CommonsenseQuestion]:
         table = DelimitedTable(file, path)
         if missing := {"category", "question", "answer"} - set(table.header):
             raise DataError(f"{path}:1: the column {min(missing)!r} is missing")
-        for number, (line, _, cells) in enumerate(table, 1):
+        for number, (line, _, cells, _) in enumerate(table, 1):
             where = f"{path}:{line}"
             if empty := {"category", "question", "answer"} - cells.keys():
                 raise DataError(f"{where}: the {min(empty)} is empty")
