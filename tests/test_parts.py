@@ -173,7 +173,7 @@ def test_a_small_dataset_is_fetched_whole(hub: HubServer, monkeypatch: pytest.Mo
 
 
 def test_with_a_condition_the_whole_is_fetched(hub: HubServer) -> None:
-    assert found(4, "name == 'large'").folder == benchmark_folder("large")
+    assert found(4, "benchmark == 'large'").folder == benchmark_folder("large")
 
 
 def test_a_part_that_is_damaged_is_built_again(hub: HubServer) -> None:

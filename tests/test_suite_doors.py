@@ -48,7 +48,7 @@ def test_a_folder_of_entries_named_on_the_command_line_is_run_and_so_are_its_wor
     shown = small.snellen_commands(
         tmp_path,
         ["--suites", "mine", "run", "snellen:oracle", "animals", "--workers", "2", "--name", "x", "--json"],
-        ["list", "--where", "name == 'animals'", "--json"],
+        ["list", "--where", "benchmark == 'animals'", "--json"],
     )
     rows = [json.loads(line) for line in next(shown).splitlines()]
     assert {row["value"] for row in rows if (row["metric"], row["slice"]) == ("accuracy", "")} == {1.0}

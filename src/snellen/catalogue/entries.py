@@ -187,7 +187,7 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     def facts(self) -> dict[str, Any]:
         """The names that a `--where` condition can use besides the samples' tags."""
         return {
-            "name": self.name,
+            "benchmark": self.name,
             "suite": self.suite,
             "dimension": self.dimension,
             "task": self.task,
