@@ -150,6 +150,11 @@ def test_the_report_is_served_with_its_own_policy_and_may_be_framed_here_alone(c
     assert "frame-ancestors 'self'" in policy and "allow-same-origin" not in policy
     assert "Snellen report" in answer.text and "Content-Security-Policy" in answer.text
     assert 'src="/report?run=half"' in client.get("/run?run=half").text
+    assert 'href="/report?run=half&amp;save=1">Save as one file' in answer.text
+    saved = client.get("/report?run=half&save=1")
+    assert saved.headers["content-disposition"] == 'attachment; filename="half.html"'
+    assert "Save as one file" not in saved.text
+    assert client.get("/report?run=half", headers={"sec-fetch-dest": "iframe"}).text == saved.text
 
 
 # --- notes and labels --------------------------------------------------------------------------------------------
@@ -191,13 +196,13 @@ def test_a_run_is_started_stopped_and_resumed_from_the_page(
     page = send(client, "/start", **fields, name="fresh")
     process = str(page.url)
     assert "<h1><bdi>fresh</bdi></h1>" in page.text
-    until(lambda: "ended with 0" in client.get(process).text, 120)
+    until(lambda: "finished" in client.get(process).text, 120)
     assert (runs / "fresh" / "results.json").exists()
     until(lambda: "fresh" in names_in(client.get("/").text))
     journal = runs / "fresh" / "journal-0.jsonl"
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:2]))
     resumed = send(client, "/resume", run="fresh")
-    until(lambda: "ended with 0" in client.get(str(resumed.url)).text, 120)
+    until(lambda: "finished" in client.get(str(resumed.url)).text, 120)
     assert len(journal.read_bytes().splitlines()) == 4
     assert send(client, "/stop", id=str(resumed.url.params["id"])).status_code == 200, "it has ended already"
 
@@ -211,8 +216,8 @@ def test_stopping_is_as_ctrl_c_would_be(client: httpx.Client, runs: Path, make: 
         until(lambda: (runs / "slow" / "manifest.json").exists() or "ended" in client.get(process).text, 120)
         assert ">Stop</button>" in client.get("/run?run=slow").text
         send(client, "/stop", id=str(page.url.params["id"]))
-        until(lambda: "ended with" in client.get(process).text, 60)
-    assert "ended with 0" not in client.get(process).text
+        until(lambda: "failed, exit code" in client.get(process).text, 60)
+    assert ">finished<" not in client.get(process).text
 
 
 def test_a_form_that_asks_for_nothing_that_can_be_run_is_refused(client: httpx.Client, runs: Path) -> None:

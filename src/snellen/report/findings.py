@@ -28,10 +28,12 @@ Differences = Mapping[Method, Sequence[PairedDifference]]
 
 def findings(views: Sequence[RunView]) -> list[str]:
     """The sentences for a report: what was found first, then what to be careful about."""
-    views = compared_views(views)
+    every, views = views, compared_views(views)
     stopped = [view.label for view in views if parts_of(view.run)]
     facts = [model for view in views if view.label not in stopped for model in model_numbers(view)]
-    cautions = [f"A rule stopped {_names(stopped)}: see Stopped by a rule for its intervals."] if stopped else []
+    left_out = [view.label for view in every if view not in views and view.run.convention == "standard"]
+    cautions = [f"These sentences are not about {_names(left_out)}: instruments, not models."] if left_out else []
+    cautions += [f"A rule stopped {_names(stopped)}: see Stopped by a rule for its intervals."] if stopped else []
     differences: Differences = {}
     try:
         differences = leading_differences(views, facts)
@@ -144,12 +146,15 @@ def _standing(differences: Sequence[PairedDifference]) -> str:
 
 def _gap(differences: Sequence[PairedDifference]) -> str:
     """In which dimensions two models differ."""
-    shares = [d for d in differences if d.scope == "dimension" and d.unit == SHARE]
-    better, worse, _ = _parted(shares)
-    if len(shares) < 2 or not better:
+    dimensions = [difference for difference in differences if difference.scope == "dimension"]
+    better, worse, _ = _parted(dimensions)
+    shares = [difference for difference in better if difference.unit == SHARE]
+    if len(dimensions) < 2 or not shares:
         return ""
-    widest = max(better, key=_gain)
-    count = f"all {len(shares)}" if len(better) == len(shares) else f"{len(better)} of {len(shares)}"
+    widest = max(shares, key=_gain)
+    every = len({difference.dimension for difference in dimensions})
+    sure = len({d.dimension for d in better} - {d.dimension for d in dimensions if d not in better})
+    count = f"all {every}" if sure == every else f"{sure} of {every}"
     reverse = f"; in {_names([dimension_title(d.dimension) for d in worse])} it is the other way round"
     return (
         f"{widest.first} is shown to be better in {count} dimensions, by the most in "

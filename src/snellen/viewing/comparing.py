@@ -14,7 +14,9 @@ from snellen.errors import SnellenError
 from snellen.metrics.declaration import SHARE
 from snellen.report.content import Block, ChartBlock, TableBlock, ViewsBlock
 from snellen.report.figures import ChartDrawer
+from snellen.report.findings import findings
 from snellen.report.formatting import metric_title
+from snellen.report.model_numbers import compared_views
 from snellen.report.paired_tables import comparison_tables
 from snellen.report.run_view import run_views
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
@@ -64,7 +66,8 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
         comparison = compare_runs(scored, baseline=labels[0], resamples=RESAMPLES if len(runs) > 2 else 0)
     except SnellenError as error:
         return RunComparison((), (), (), flips, str(error))
-    drawer = ChartDrawer(run_views(scored, results_of_all(scored)))
+    views = run_views(scored, results_of_all(scored))
+    drawer = ChartDrawer(views)
     radar, dimensions, benchmarks = (
         ChartBlock(tuple(panels), caption, tuple(labels))
         for panels, caption in (
@@ -76,7 +79,7 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
     by_dimension: list[Block] = [ViewsBlock(radar, dimensions)] if radar.panels else [dimensions]
     charts = (*by_dimension, *([benchmarks] if benchmarks.panels else []))
     return RunComparison(
-        tuple(_sentences(comparison.differences)),
+        tuple(findings(views) if len(compared_views(views)) == len(views) else _sentences(comparison.differences)),
         charts,
         tuple(
             TableBlock(table, "matrix", "folded")
@@ -115,9 +118,9 @@ def _count_sentence(differences: Sequence[PairedDifference]) -> str:
     better, worse = sum(lead > 0 for lead in leads), sum(lead < 0 for lead in leads)
     first, second = differences[0].first, differences[0].second
     return (
-        f"{first} against {second}, by {differences[0].method}: better on {better} and worse on {worse} of "
-        f"{len(differences)} benchmarks; more than chance explains on {sum(lead > 0 for lead in sure)} and "
-        f"{sum(lead < 0 for lead in sure)} of these, corrected for their number."
+        f"By {differences[0].method}, {first} is better than {second} on {better} and worse on {worse} of "
+        f"{len(differences)} benchmarks. It is surely better on {sum(lead > 0 for lead in sure)} and surely worse on "
+        f"{sum(lead < 0 for lead in sure)} (corrected for {len(differences)} tests)."
     )
 
 

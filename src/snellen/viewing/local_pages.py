@@ -11,6 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -89,7 +90,7 @@ class LocalPages(ViewPages):
             return super().overview(request)
         response = RedirectResponse("/", 303)
         if self._is_secret(given):
-            response.set_cookie(_cookie(request), self.secret, httponly=True, samesite="strict")
+            response.set_cookie(_cookie(request), self.secret, httponly=True, samesite="lax")
         return response
 
     def about_request(self, request: Request) -> dict[str, Any]:
@@ -166,7 +167,14 @@ class LocalPages(ViewPages):
     # --- runs under way ------------------------------------------------------------------------------------------
 
     def start_form(self, request: Request) -> Response:
-        values = {"launches": self.launcher.all(), "folder": self.launcher.runs, **self._state(self.library.runs())}
+        runs = self.library.runs()
+        values = {
+            "launches": self.launcher.all(),
+            "folder": self.launcher.runs,
+            "models": sorted({"snellen:tiny", *(run.manifest.model for run in runs if run.manifest)}),
+            "benchmarks": [name for (name,) in self.library.rows("SELECT DISTINCT benchmark FROM question ORDER BY 1")],
+            **self._state(runs),
+        }
         return self._page(request, "start.html", values)
 
     def process(self, request: Request) -> Response:
@@ -211,7 +219,16 @@ class LocalPages(ViewPages):
             scored = [read_scored(run) for run in runs]
             report = html_report(run_views(scored, results_of_all(scored)))
             self._last_report = stamps, report.encode("utf-8", "replace")
-        return Response(self._last_report[1], media_type="text/html", headers=REPORT_HEADERS)
+        if request.query_params.get("save"):
+            name = f"{runs[0].name if len(runs) == 1 else 'report'}.html"
+            headers = {**REPORT_HEADERS, "content-disposition": f'attachment; filename="{name}"'}
+            return Response(self._last_report[1], media_type="text/html", headers=headers)
+        if request.headers.get("sec-fetch-dest") == "iframe":
+            return Response(self._last_report[1], media_type="text/html", headers=REPORT_HEADERS)
+        address = escape(f"/report?{urlencode([('run', run.name) for run in runs])}&save=1")
+        bar = f'<p class="over"><a href="/">Runs</a> · <a href="{address}">Save as one file</a></p>'
+        body, tag, rest = self._last_report[1].partition(b"<body>")
+        return Response(body + tag + bar.encode() + rest, media_type="text/html", headers=REPORT_HEADERS)
 
     def compare(self, request: Request) -> Response:
         runs = self._picked(request, 2)
