@@ -81,6 +81,10 @@ class Page:
         self._call("Runtime.evaluate", expression=frames, awaitPromise=True)
         return base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"])
 
+    def screen(self) -> bytes:
+        """What is seen of the page now, as PNG."""
+        return base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"])
+
     def press(self, *keys: str) -> None:
         for key in keys:
             text = {"Enter": "\r"}.get(key, key)

@@ -19,6 +19,7 @@ from snellen.cli import main, show
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from browser import Page, browsing
+from page_pictures import make_page_pictures
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 WIDTH, HEIGHT = 1280, 820
@@ -77,6 +78,7 @@ def make_pictures() -> None:
         page.resize(390, 844)
         page.prefer("dark")
         photograph(page, Path("demo/report.html"), "body", "report-phone.png")
+    make_page_pictures(Path.cwd(), PICTURES / "pages")
 
 
 if __name__ == "__main__":
