@@ -1,5 +1,3 @@
-"use strict";
-
 // One page in three states: the start (who rates), an item, and the end (save). All texts enter as text, never as HTML.
 const study = JSON.parse(document.getElementById("study").textContent);
 const page = document.getElementById("form");
@@ -9,17 +7,6 @@ const STORE = `snellen-rating-${study.form}`;
 let state = null;
 let now = 0;
 let keeps = true;
-
-function element(kind, attributes = {}, ...inner) {
-  const made = document.createElement(kind);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value === true) made.setAttribute(name, "");
-    else if (value !== false && value !== "") made.setAttribute(name, value);
-  }
-  made.append(...inner);
-  return made;
-}
 
 function show(...inner) {
   page.replaceChildren(title, ...inner);

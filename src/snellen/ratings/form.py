@@ -20,7 +20,7 @@ from snellen.ratings.key import KeyItem, RatingKey, write_key
 from snellen.ratings.study import RatingStudy
 from snellen.records import Request
 from snellen.report.offline_page import OfflinePage, data_uri
-from snellen.report.rendering import templates
+from snellen.report.rendering import report_asset, templates
 from snellen.runs.journal import read_exchanges, read_manifest, write_atomically
 from snellen.runs.own_questions import RunPictures
 from snellen.scoring.rated import rated_question
@@ -208,6 +208,7 @@ def rating_page(
 ) -> str:
     """The whole page; `pictures` are media type and bytes by digest."""
     style, script = (files("snellen.ratings").joinpath(name).read_text("utf-8") for name in ("form.css", "form.js"))
+    script = report_asset("form_elements.js") + script
     page = OfflinePage(study.title, style, script, "study", _content(study, items, pictures, digest))
     return templates("snellen.ratings").get_template("form.html").render(page=page)
 

@@ -1,5 +1,3 @@
-"use strict";
-
 // One question at a time: the rater answers it, then sees the key, then says whether the question is good.
 // All texts enter as text, never as HTML.
 const audit = JSON.parse(document.getElementById("audit").textContent);
@@ -14,17 +12,6 @@ let at = 0;
 let own = null;
 let keeps = true;
 let trouble = "";
-
-function element(kind, attributes = {}, ...inner) {
-  const made = document.createElement(kind);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value === true) made.setAttribute(name, "");
-    else if (value !== false && value !== "") made.setAttribute(name, value);
-  }
-  made.append(...inner);
-  return made;
-}
 
 function show(...inner) {
   page.replaceChildren(heading, ...inner);

@@ -19,7 +19,7 @@ from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.images import to_plain_file
 from snellen.report.offline_page import OfflinePage, data_uri
-from snellen.report.rendering import templates
+from snellen.report.rendering import report_asset, templates
 from snellen.runs.journal import write_atomically
 from snellen.verification.audit import LABELS, AuditItem, AuditLabel, ItemVerdict, read_audit_labels, write_audit_labels
 
@@ -58,7 +58,7 @@ def audit_page(form: AuditForm) -> str:
         files(package).joinpath(name).read_text("utf-8")
         for package, name in (("snellen.ratings", "form.css"), ("snellen.verification", "audit.css"))
     )
-    script = files("snellen.verification").joinpath("audit.js").read_text("utf-8")
+    script = report_asset("form_elements.js") + files("snellen.verification").joinpath("audit.js").read_text("utf-8")
     page = OfflinePage(
         f"Audit of {form.benchmark.name}", style, script, "audit", _content(form), talks=bool(form.sends)
     )
