@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import re
 import socket
@@ -12,6 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
+from PIL import Image
 
 import small
 import snellen as sn
@@ -155,6 +158,30 @@ def test_the_report_is_served_with_its_own_policy_and_may_be_framed_here_alone(c
     assert saved.headers["content-disposition"] == 'attachment; filename="half.html"'
     assert "Save as one file" not in saved.text
     assert client.get("/report?run=half", headers={"sec-fetch-dest": "iframe"}).text == saved.text
+
+
+def test_failures_are_put_together_by_how_their_pictures_look(tmp_path: Path) -> None:
+    """A model that is wrong about dark pictures and right about the rest, but for one."""
+    rows = small.rows(48, pictures=48)
+    for number, row in enumerate(rows):
+        shade = (20, 130, 240)[number % 3] + number % 7
+        out = io.BytesIO()
+        Image.new("RGB", (12, 9), (shade, 255 - shade, shade if number % 3 else 90)).save(out, "PNG")
+        row["image"] = base64.b64encode(out.getvalue()).decode()
+    made = small.built(rows, tmp_path / "made", name="animals")
+
+    def sees(request: Request) -> int:
+        number = int(request.sample_id[1:])
+        return (number + (number % 3 == 0 or number == 7)) % 4
+
+    sn.evaluate(Replying("day", sees), str(made.folder), "vanilla", runs=tmp_path / "runs", name="day")
+    with serving(tmp_path / "runs", index=tmp_path / "index.sqlite") as client:
+        assert 'href="/alike?run=day&amp;protocol=vanilla"' in client.get("/run?run=day").text
+        page = client.get("/alike?run=day&protocol=vanilla").text
+        assert sum(int(right) for right in re.findall(r"<h2>(\d+) of \d+ wrong</h2>", page)) == 16
+        assert len(re.findall(r'class="wrong"><img', page)) == 16 and "sample=q007" not in page
+        assert client.get(re.findall(r'<a href="([^"]+)" class="wrong">', unescape(page))[0]).status_code == 200
+        assert "No pictures that look alike" in client.get("/alike?run=day&protocol=circular").text
 
 
 # --- notes and labels --------------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def near_picture(context: SourceContext) -> Ranking:
     """
     import numpy as np
 
-    vectors_of = context.embedder or _descriptors
+    vectors_of = context.embedder or picture_descriptors
     places: dict[Hashable, int] = {}
     answers: list[list[str]] = []
     contents: list[bytes] = []
@@ -167,7 +167,7 @@ def _shown_part(draft: Draft) -> bytes:
     return render_picture(picture, picture_bytes(picture.file, draft.where), draft.where)
 
 
-def _descriptors(contents: Sequence[bytes]) -> np.ndarray:
+def picture_descriptors(contents: Sequence[bytes]) -> np.ndarray:
     """Unit vectors of pictures: what a very small copy looks like, and which colours there are."""
     import numpy as np
 

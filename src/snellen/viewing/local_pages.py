@@ -27,6 +27,7 @@ from snellen.paths import home
 from snellen.report.page import html_report
 from snellen.report.run_view import run_views
 from snellen.scoring.judges.human_labels import LABELS, NONE, HumanLabel, read_labels, write_label
+from snellen.viewing.alike import alike_failures
 from snellen.viewing.comparing import MOST_RUNS, compare, flips_by_protocol, read_scored
 from snellen.viewing.launching import Launcher
 from snellen.viewing.library import RunLibrary, ShownRun
@@ -73,7 +74,7 @@ class LocalPages(ViewPages):
         reading = {
             "/": self.overview, "/run": self.run, "/questions": self.questions,
             "/question": self.question, "/exchanges.json": self.exchanges, "/compare": self.compare,
-            "/report": self.report, "/start": self.start_form, "/process": self.process,
+            "/report": self.report, "/alike": self.alike, "/start": self.start_form, "/process": self.process,
             "/pictures/{digest}": self.picture, "/assets/{name}": self.asset,
         }  # fmt: skip
         return [
@@ -241,6 +242,13 @@ class LocalPages(ViewPages):
             **self._state(self.library.runs()),
         }
         return self._page(request, "compare.html", values)
+
+    def alike(self, request: Request) -> Response:
+        """Failures of a run under a protocol, by how their pictures look."""
+        run, protocol = self.named_run(request.query_params.get("run", "")), request.query_params.get("protocol", "")
+        clusters = self.library.once(("alike", run.id, protocol), lambda: alike_failures(self.library, run, protocol))
+        values = {"run": run, "protocol": protocol, "clusters": clusters, **self._state(self.library.runs())}
+        return self._page(request, "alike.html", values)
 
     def _picked(self, request: Request, least: int) -> list[ShownRun]:
         names = list(dict.fromkeys(request.query_params.getlist("run")))
