@@ -12,6 +12,7 @@ from snellen.benchmark import Benchmark
 from snellen.building.reforming import ReformSettings, count_types, reform_source
 from snellen.cli.flags import flags_on_line, json_flag
 from snellen.cli.own_flags import ask_user, column_flags, naming_leniency
+from snellen.cli.preview import show_preview
 from snellen.cli.show import announce, build_progress, out, print_built, show_table, show_verification
 from snellen.errors import DataError
 from snellen.paths import as_word
@@ -93,6 +94,8 @@ def command(
     if types:
         _show_types(own, as_json)
         return
+    if own.recognition and out.is_terminal:
+        show_preview(own)
     with build_progress(own.spec.name) as progress, naming_leniency(lenient):
         benchmark = build_reformed(
             own, asked, to=to, writer=writer, embeddings=embeddings, lenient=lenient, announce=announce,
