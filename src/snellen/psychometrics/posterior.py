@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -101,6 +101,14 @@ class Posterior:
         middle, low, high = np.interp([0.5, (1 - level) / 2, (1 + level) / 2], cumulative, ends)
         return Interval(float(middle), float(low), float(high))
 
+    def beyond(self, x: float) -> float:
+        """How likely the threshold is greater than x."""
+        return float(self.weights[self.grid.thresholds > x].sum())
+
+    def below(self, x: float) -> float:
+        """How likely the threshold is less than x."""
+        return float(self.weights[self.grid.thresholds < x].sum())
+
     @property
     def threshold(self) -> Interval:
         return self.interval(0, self.grid.thresholds)
@@ -173,8 +181,3 @@ def counts_by_level(answers: Sequence[tuple[int, bool]], levels: int) -> tuple[A
         asked[place] += 1
         right[place] += is_right
     return right, asked
-
-
-def simulated(rng: np.random.Generator, probability: Any) -> bool:
-    """Whether an observer with this chance of a right answer is right."""
-    return bool(rng.random() < probability)
