@@ -1,4 +1,4 @@
-"""The public API: build, evaluate, score, study, decide, export."""
+"""The public API: build, evaluate, acuity, score, study, decide, export."""
 
 from __future__ import annotations
 
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 
     from snellen.experiments.studies.outcome import StudyOutcome
     from snellen.experiments.studies.statistic import StudyRow
+    from snellen.psychometrics.measuring import AcuityRun
     from snellen.runs.keywords import RunKeywords, ScoringKeywords, StudyKeywords
 
 KEYWORDS = tuple("model" if name == "models" else name for name in RUN_FIELDS)
@@ -126,6 +127,36 @@ def evaluate(
     for run in finished:
         check_budget(run.outcome, spec.execution.error_budget)
     return Results([run.scored for run in finished])
+
+
+def acuity(
+    models: Any,
+    tests: str | Iterable[str] = (),
+    *,
+    budget: int | None = None,
+    width: float = 0.25,
+    progress: ProgressListener = ignore_progress,
+    announce: Announce = silent,
+    **fields: Unpack[RunKeywords],
+) -> list[AcuityRun]:
+    """Measure thresholds: how small, faint or crowded a thing may be for a model to see it (docs/acuity.md).
+
+    `models` are as in `evaluate`; `tests` are names (`letter-size`), all by default. `budget` is the most questions that a
+    model is asked in all, else 48 for each test; a test ends early once its 95 % interval is narrower than `width`, in
+    octaves, or as a share of the range where levels are not spaced by ratios. Other keywords are as in `evaluate`.
+    Each run has `thresholds` and, for tests of places, `fields`. Raises as `evaluate` does.
+    """
+    from snellen.psychometrics.measuring import measure_acuity
+
+    listed = [as_model_string(entry) for entry in (models if isinstance(models, (list, tuple)) else [models])]
+    named = [tests] if isinstance(tests, str) else list(tests)
+    benchmarks = [name if "/" in name else f"acuity/{name}" for name in named] or ["acuity"]
+    check_known(fields, KEYWORDS, "field", "")
+    spec = run_spec({"report": False, **fields, "benchmarks": benchmarks})
+    runs = measure_acuity(spec, listed, budget=budget, width=width, progress=progress, announce=announce)
+    for run in runs:
+        check_budget(run.outcome, spec.execution.error_budget)
+    return runs
 
 
 def decide(
