@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Literal
 
 from msgspec import Struct
 
 from snellen.analysis.statistics import wilson
-from snellen.psychometrics.posterior import Interval, ParameterGrid, Posterior, counts_by_level
+from snellen.psychometrics.posterior import Interval, ParameterGrid, Posterior, at_most, counts_by_level
 from snellen.stimuli.trials import AcuityTest
 
-Verdict = Literal["threshold", "sees all", "sees none", "not measured"]
-"""Whether the threshold lies within the levels; the hardest one is still seen; the easiest one is not; or the levels
-are places and no quantity."""
+Verdict = Literal["threshold", "sees all", "sees none", "too few answers"]
+"""Whether the threshold lies within the levels; the hardest one is still seen; the easiest one is not; or answers leave
+all of this open."""
 RATIO = 4.0
 """Levels of a greater ratio are spaced, and their thresholds compared, by logarithm."""
 SURE = 0.5
 """Posterior probability beyond the levels from which no threshold is given."""
 DIP = 0.005
 """Probability below which a level that is read worse than the curve, and than a harder one, is named."""
+Answers = Sequence[tuple[float, bool]]
+"""Levels with whether the answer was right, in any order."""
 
 
 class LevelScale(Struct, frozen=True, dict=True):
@@ -29,13 +31,16 @@ class LevelScale(Struct, frozen=True, dict=True):
 
     levels: tuple[float, ...]
     """From the hardest to the easiest."""
-    smaller_is_easier: bool
 
     @classmethod
     def of(cls, test: AcuityTest) -> LevelScale:
-        return cls(tuple(sorted(test.levels, reverse=test.easier == "smaller")), test.easier == "smaller")
+        return cls(tuple(sorted(test.levels, reverse=test.easier == "smaller")))
 
-    @cached_property
+    @property
+    def smaller_is_easier(self) -> bool:
+        return self.levels[0] > self.levels[-1]
+
+    @property
     def is_log(self) -> bool:
         return min(self.levels) > 0 and max(self.levels) / min(self.levels) >= RATIO
 
@@ -47,10 +52,24 @@ class LevelScale(Struct, frozen=True, dict=True):
         value = -x if self.smaller_is_easier else x
         return 2**value if self.is_log else value
 
+    @property
+    def unit(self) -> float:
+        """What a width of 1 means in units of x: an octave, or the range of the levels."""
+        return 1.0 if self.is_log else self.x(self.levels[-1]) - self.x(self.levels[0])
+
     @cached_property
     def places(self) -> dict[float, int]:
         """The place of each level, the hardest first."""
         return {level: place for place, level in enumerate(self.levels)}
+
+    def grid(self, chance: float) -> ParameterGrid:
+        return ParameterGrid([self.x(level) for level in self.levels], chance)
+
+    def posterior(self, grid: ParameterGrid, answers: Answers) -> Posterior:
+        """What is known after these answers."""
+        return Posterior(
+            grid, *counts_by_level([(self.places[level], right) for level, right in answers], len(self.levels))
+        )
 
 
 class LevelPoint(Struct, frozen=True):
@@ -62,6 +81,14 @@ class LevelPoint(Struct, frozen=True):
     fitted: float
     low: float
     high: float
+
+
+class Ideal(Struct, frozen=True):
+    """The threshold of a reader by templates on what a model's own processor leaves of the pictures."""
+
+    level: float
+    """Its threshold, or the level that bounds it."""
+    verdict: Verdict
 
 
 class Threshold(Struct, frozen=True):
@@ -89,19 +116,26 @@ class Threshold(Struct, frozen=True):
     guess: Interval
     chance: float
     points: tuple[LevelPoint, ...]
-    """The hardest level first; levels that were asked."""
+    """Of all levels, the hardest first; some were not asked."""
     notes: tuple[str, ...] = ()
+    ideal: Ideal | None = None
+    """None where it was not measured."""
+
+    @property
+    def scale(self) -> LevelScale:
+        """As far as conversions need it: with the hardest and the easiest level."""
+        return LevelScale((self.hardest, self.easiest))
 
     @property
     def text(self) -> str:
-        """`7.9 px [7.1, 8.8]`, `below 2 px` or `not at 128 px`."""
+        """`7.9 px [7.1, 8.8]`, `sees all, to 2.5 px` or `not even 160 px`."""
         unit = f" {self.unit}" * bool(self.unit)
         if self.verdict == "sees all":
             return f"sees all, to {self.hardest:g}{unit}"
         if self.verdict == "sees none":
             return f"not even {self.easiest:g}{unit}"
         if self.value is None:
-            return "not measured"
+            return self.verdict
         low, high = (
             f"beyond {end:g}" if bound is None else f"{bound:.3g}"
             for bound, end in ((self.low, self.hardest), (self.high, self.easiest))
@@ -109,75 +143,87 @@ class Threshold(Struct, frozen=True):
         return f"{self.value:.3g}{unit} [{low}, {high}]"
 
 
+def input_words(threshold: Threshold) -> str:
+    """`2.1 times what its input allows`; empty where the ideal was not measured."""
+    ideal, unit = threshold.ideal, f" {threshold.unit}" * bool(threshold.unit)
+    if ideal is None or ideal.verdict == "too few answers":
+        return ""
+    if ideal.verdict == "sees none":
+        return f"its input does not allow even {ideal.level:g}{unit}"
+    allowed = f"{ideal.level:.3g}{unit}" + " or less" * (ideal.verdict == "sees all")
+    if threshold.value is None:
+        return f"its input allows {allowed}"
+    more = "more than " * (ideal.verdict == "sees all")
+    return f"{more}{threshold.value / ideal.level:.2g} times what its input allows ({allowed})"
+
+
 def threshold_of(
-    test: AcuityTest, benchmark: str, method: str, answers: Iterable[tuple[float, bool]], chance: float
+    test: AcuityTest, benchmark: str, method: str, answers: Answers, chance: float, ideal: Ideal | None = None
 ) -> Threshold:
-    """The threshold that pairs of a level and whether the answer was right speak for, in any order."""
+    """The threshold that answers speak for."""
     scale = LevelScale.of(test)
-    given = [(scale.places[level], is_right) for level, is_right in answers]
-    right, asked = counts_by_level(given, len(scale.levels))
-    grid = ParameterGrid([scale.x(level) for level in scale.levels], chance)
-    posterior = Posterior(grid, right, asked)
-    ends = grid.levels[0], grid.levels[-1]
-    found = posterior.threshold
-    easier, harder = posterior.beyond(ends[1]), posterior.below(ends[0])
-    verdict: Verdict = "sees none" if easier > SURE else "sees all" if harder > SURE else "threshold"
+    posterior = scale.posterior(scale.grid(chance), answers)
+    ends, interval = posterior.grid.levels[[0, -1]], posterior.threshold
+    verdict = _verdict(posterior, interval, *map(float, ends))
     curve = posterior.curve()
     points = tuple(
-        LevelPoint(level, round(asked[place]), round(right[place]), *map(float, curve[place]))
+        LevelPoint(level, round(posterior.asked[place]), round(posterior.right[place]), *map(float, curve[place]))
         for place, level in enumerate(scale.levels)
-        if asked[place]
     )
-    within = verdict == "threshold"
+    is_within = verdict == "threshold"
     return Threshold(
-        benchmark=benchmark, test=test.name, title=test.title, unit=test.unit, method=method, asked=len(given),
-        verdict="not measured" if test.easier == "neither" else verdict,
-        value=scale.level(found.value) if within else None,
-        low=scale.level(found.low) if within and found.low >= ends[0] else None,
-        high=scale.level(found.high) if within and found.high <= ends[1] else None,
+        benchmark=benchmark, test=test.name, title=test.title, unit=test.unit, method=method, asked=len(answers),
+        verdict=verdict,
+        value=scale.level(interval.value) if is_within else None,
+        low=scale.level(interval.low) if is_within and interval.low >= ends[0] else None,
+        high=scale.level(interval.high) if is_within and interval.high <= ends[1] else None,
         hardest=scale.levels[0], easiest=scale.levels[-1], slope=posterior.width, is_log=scale.is_log,
         lapse=posterior.lapse, guess=posterior.guess, chance=chance, points=points, notes=dips(points, test.unit),
+        ideal=ideal,
     )  # fmt: skip
+
+
+def _verdict(posterior: Posterior, interval: Interval, hardest: float, easiest: float) -> Verdict:
+    if posterior.beyond(easiest) > SURE:
+        return "sees none"
+    if posterior.below(hardest) > SURE:
+        return "sees all"
+    return "too few answers" if interval.low < hardest and interval.high > easiest else "threshold"
 
 
 def dips(points: Sequence[LevelPoint], unit: str) -> tuple[str, ...]:
     """A sentence for each level that is read less than its curve says and less than a harder one, beyond chance: a
     border of tiles, or a size that a model's own scaling hurts."""
+    asked_points = [point for point in points if point.asked]
     notes = []
-    for place, point in enumerate(points):
-        harder = max((other.right / other.asked for other in points[:place] if other.asked >= 3), default=0.0)
-        if point.right / point.asked < harder and _at_most(point.right, point.asked, point.fitted) < DIP / len(points):
+    for place, point in enumerate(asked_points):
+        harder = max((other.right / other.asked for other in asked_points[:place] if other.asked >= 3), default=0.0)
+        chance = at_most(point.right, point.asked, point.fitted)
+        if point.right / point.asked < harder and chance < DIP / len(asked_points):
             notes.append(
-                f"at {point.level:g} {unit}".rstrip() + f" only {point.right} of {point.asked} were right, where "
-                f"{point.fitted:.0%} were to be expected and a harder level had {harder:.0%}"
+                f"the curve does not only rise: at {point.level:g} {unit}".rstrip()
+                + f" only {point.right} of {point.asked} answers were right, where {point.fitted:.0%} were to be "
+                f"expected, and {harder:.0%} were at a harder level"
             )
     return tuple(notes)
 
 
-def _at_most(right: int, asked: int, probability: float) -> float:
-    """The probability of so few right answers, binomial."""
-    return math.fsum(
-        math.comb(asked, count) * probability**count * (1 - probability) ** (asked - count)
-        for count in range(right + 1)
-    )
-
-
 class PlaceShare(Struct, frozen=True):
-    """How often a thing at a place was seen, with Wilson's interval."""
+    """How often a thing at a place was seen, with Wilson's interval. Places are counted row by row."""
 
-    place: str
+    place: int
     asked: int
     right: int
     low: float
     high: float
 
 
-def shares_by(tags: Mapping[str, str], answers: Mapping[str, bool]) -> tuple[PlaceShare, ...]:
-    """By the value of a tag of samples, how many of their answers were right."""
-    counts: dict[str, list[bool]] = {}
-    for sample, is_right in answers.items():
-        counts.setdefault(tags[sample], []).append(is_right)
+def place_shares(answers: Iterable[tuple[float, bool]]) -> tuple[PlaceShare, ...]:
+    """By place, how many answers were right."""
+    by_place: dict[int, list[bool]] = {}
+    for place, is_right in answers:
+        by_place.setdefault(int(place), []).append(is_right)
     return tuple(
         PlaceShare(place, len(values), sum(values), *wilson(sum(values) / len(values), len(values)))
-        for place, values in sorted(counts.items())
+        for place, values in sorted(by_place.items())
     )

@@ -2,54 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from snellen.psychometrics.measuring import AcuityRun
-from snellen.psychometrics.thresholds import Threshold
+import msgspec
+
+from snellen.psychometrics.acuity_run import AcuityRun
+from snellen.psychometrics.differences import ThresholdDifference, difference_record, threshold_differences
+from snellen.psychometrics.thresholds import Threshold, input_words
 from snellen.report.formatting import DASH, percent
 from snellen.report.table import Cell, Table
 
-NOTES = (
-    "A threshold is the level at which a model is halfway between guessing and its best, with a 95 % credible interval.",
-    "`sees all` and `not even` are bounds: the threshold lies beyond the hardest or the easiest level.",
+THRESHOLD = (
+    "A threshold is the level at which a model is halfway between guessing and its best, with a 95 % credible interval."
+)
+BOUND = "“sees all” and “not even” are bounds: the threshold lies beyond the hardest or the easiest level."
+DIFFERENCE = (
+    "x 2 [1.4, 2.9]: the threshold of the second model is twice that of the first. Alone right: shared questions that "
+    "only the first, and only the second, answered rightly, with McNemar's exact p."
 )
 
 
 def acuity_tables(runs: Sequence[AcuityRun]) -> list[Table]:
-    """Thresholds of all models, then places of the visual field, where they were asked."""
-    by_model = [{threshold.benchmark: threshold for threshold in run.thresholds} for run in runs]
-    names = list(dict.fromkeys(name for thresholds in by_model for name in thresholds))
-    titles = {threshold.benchmark: threshold.title for run in runs for threshold in run.thresholds}
+    """Thresholds of all models, what their input allows, their differences, and places of the visual field."""
+    tables = (
+        _threshold_table(runs),
+        _input_table(runs),
+        difference_table([each for each in threshold_differences(list(runs)) if each.difference or each.better]),
+        _places_table(runs),
+    )
+    return [table for table in tables if table.rows]
+
+
+def acuity_records(runs: Sequence[AcuityRun]) -> Iterator[str]:
+    """Lines of JSON: thresholds, shares by place, and differences, each with its `kind`."""
+    for run in runs:
+        for threshold in run.thresholds:
+            content = {"kind": "threshold", "model": run.model, **msgspec.to_builtins(threshold)}
+            yield msgspec.json.encode(content).decode()
+        for name, shares in run.fields.items():
+            content = {"kind": "places", "model": run.model, "benchmark": name, "places": shares}
+            yield msgspec.json.encode(content).decode()
+    yield from map(difference_record, threshold_differences(list(runs)))
+
+
+def _threshold_table(runs: Sequence[AcuityRun]) -> Table:
+    by_model = [{(each.benchmark, each.method): each for each in run.thresholds} for run in runs]
+    names = {key: threshold for thresholds in by_model for key, threshold in thresholds.items()}
+    several = len({method for _, method in names}) > 1
     rows: list[tuple[Cell, ...]] = [
-        (name.rpartition("/")[2], titles[name], *(_cell(thresholds.get(name)) for thresholds in by_model))
-        for name in names
+        (
+            _short(name) + f" ({method})" * several,
+            threshold.title,
+            *(_cell(each.get((name, method))) for each in by_model),
+        )
+        for (name, method), threshold in names.items()
     ]
     notes = tuple(
-        f"{run.model}, {threshold.test}: {note}."
-        for run in runs
-        for threshold in run.thresholds
-        for note in threshold.notes
+        f"{run.model}, {each.test}: {note}." for run in runs for each in run.thresholds for note in each.notes
     )
     header = ("test", "what varies", *(run.model for run in runs))
-    tables = [Table("Thresholds", header, tuple(rows), label_columns=2, notes=(*NOTES, *notes))] if rows else []
-    fields = tuple(
-        (run.model, name.rpartition("/")[2], _worst(run, name))
-        for run in runs
-        for name in run.fields
-        if run.fields[name]
-    )
-    return tables + ([Table("Places", ("model", "test", "least seen"), fields, label_columns=2)] if fields else [])
+    has_bound = any("sees" in threshold.verdict for run in runs for threshold in run.thresholds)
+    return Table("Thresholds", header, tuple(rows), label_columns=2, notes=(THRESHOLD, *(BOUND,) * has_bound, *notes))
+
+
+def _short(benchmark: str) -> str:
+    return benchmark.rpartition("/")[2]
 
 
 def _cell(threshold: Threshold | None) -> str:
     return DASH if threshold is None else f"{threshold.text}, n={threshold.asked}"
 
 
-def _worst(run: AcuityRun, name: str) -> str:
-    """The places where least was seen, and the share over all."""
+def _input_table(runs: Sequence[AcuityRun]) -> Table:
+    rows = tuple(
+        (run.model, each.test, words) for run in runs for each in run.thresholds if (words := input_words(each))
+    )
+    note = (
+        "What its input allows is the threshold of a reader that compares signs, in whole pixels of what the model's "
+        "own image processor leaves."
+    )
+    return Table("Eye or brain", ("model", "test", "threshold"), rows, label_columns=2, notes=(note,))
+
+
+def difference_table(differences: Sequence[ThresholdDifference]) -> Table:
+    """Two models by two, in each test that both were asked."""
+    rows = tuple(
+        (_short(d.benchmark), d.first, d.second, d.text, d.better or "not decided", _shared(d)) for d in differences
+    )
+    header = ("test", "first", "second", "second threshold by first", "sees better", "alone right")
+    return Table("Differences", header, rows, label_columns=3, notes=(DIFFERENCE,))
+
+
+def _shared(difference: ThresholdDifference) -> str:
+    shared = difference.shared
+    return f"{shared.only_first}, {shared.only_second} of {shared.questions}, p={shared.p:.2g}"
+
+
+def _places_table(runs: Sequence[AcuityRun]) -> Table:
+    rows = tuple((run.model, _short(name), _seen(run, name)) for run in runs for name in run.fields)
+    return Table("Places", ("model", "test", "read"), rows, label_columns=2)
+
+
+def _seen(run: AcuityRun, name: str) -> str:
     shares = run.fields[name]
     seen, asked = sum(share.right for share in shares), sum(share.asked for share in shares)
-    least = min(share.right / share.asked for share in shares)
-    places = [share.place for share in shares if share.right / share.asked == least]
-    more = f" and {len(places) - 4} more" if len(places) > 4 else ""
-    return f"{percent(seen / asked)} of {asked} in all; {percent(least)} at {', '.join(places[:4])}{more}"
+    return f"{percent(seen / asked)} of {asked}"

@@ -12,8 +12,10 @@ from snellen.cli.flags import flags_given, json_flag, judge_from_flags, scoring_
 from snellen.cli.show import announce, out, run_progress
 from snellen.errors import DataError
 from snellen.experiments.evaluation import check_budget, score_folders
+from snellen.psychometrics import is_adaptive
 from snellen.results import Results
 from snellen.runs.spec import overlaid, read_run_spec, run_spec
+from snellen.scoring.scored_run import ScoredRun
 
 
 @click.command()
@@ -83,7 +85,8 @@ def command(
 
     Differences are taken on the questions that both runs have a value for, by benchmark, dimension and overall, with
     intervals and p-values by picture. Ranks have intervals from resampled pictures. --metric names metrics to compare
-    in place of each benchmark's headline. docs/comparison.md says how to read them.
+    in place of each benchmark's headline. docs/comparison.md says how to read them. Of runs of `snellen acuity`,
+    thresholds are compared.
 
     With --sequential two models are asked, and no more than it takes to decide (docs/adaptive.md).
     """
@@ -100,7 +103,15 @@ def command(
         raise DataError("--equivalent, --protocol and --exam are for --sequential; runs have been asked already")
     folders = [Path(run) for run in runs]
     scoring = scoring_from_flags({**flags, "metrics": metrics})
-    results = Results(score_folders(folders, scoring, judge_from_flags(flags), announce, kept_will_do=True))
+    scored = score_folders(folders, scoring, judge_from_flags(flags), announce, kept_will_do=True)
+    if all(is_adaptive(run.manifest) for run in scored):
+        if baseline or outputs or where or common_answered:
+            raise DataError(
+                "these runs measured thresholds, which --baseline, -o, --where and --common-answered do not suit"
+            )
+        _compare_thresholds(scored, as_json)
+        return
+    results = Results(scored)
     narrowed = results.only(where=where, common_answered=common_answered)
     comparison = narrowed.compare(
         metrics=metrics,
@@ -128,6 +139,23 @@ def command(
         out.print()
     flipped = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips})
     out.print(f"{flipped:,} questions on which runs differ; -o FILE.json lists them.")
+
+
+def _compare_thresholds(scored: Sequence[ScoredRun], as_json: bool) -> None:
+    """Print the differences of the thresholds of runs of `snellen acuity`."""
+    from snellen.psychometrics.acuity_run import read_acuity
+    from snellen.psychometrics.differences import difference_record, threshold_differences
+    from snellen.report.acuity_tables import difference_table
+    from snellen.report.terminal import plain_table
+
+    differences = list(threshold_differences([read_acuity(run) for run in scored]))
+    if not differences:
+        raise DataError("these runs measured no threshold of the same test by the same method")
+    if as_json:
+        for difference in differences:
+            out.out(difference_record(difference))
+    else:
+        out.print(plain_table(difference_table(differences)))
 
 
 def _ask_both(

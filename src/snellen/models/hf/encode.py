@@ -132,6 +132,12 @@ class PixelCache:
         kind: Any = type(features)
         return kind(dict(features)) if isinstance(features, Mapping) else features
 
+    def tiles(self, picture: Any) -> list[Any]:
+        """What the processor makes of a picture: arrays of channels x height x width. None where it makes something
+        else, such as a row of patches."""
+        pixels = self._processor([picture], return_tensors="pt")["pixel_values"].float().numpy()
+        return list(pixels.reshape(-1, *pixels.shape[-3:])) if pixels.ndim >= 4 and pixels.shape[-3] == 3 else []
+
     def compute(self, picture: Any) -> Pixels | None:
         """Pixels of a single picture, passed like the last one; None before there was one. Changes no state, so another
         thread may call it."""
@@ -338,6 +344,10 @@ class Encoder:
         """Whether the tokenizer should add special tokens: not if the template already wrote the opening token."""
         opening = getattr(self.tokenizer, "bos_token", None)
         return not (self._complete or (opening and text.startswith(opening)))
+
+    def seen_pixels(self, picture: Any) -> list[Any]:
+        """What the image processor leaves of a picture."""
+        return self._pixels.tiles(picture)
 
     def _spell(self, text: str) -> TokenizedText:
         spelled = self.tokenizer(
