@@ -38,20 +38,20 @@ def spoken(*words: str) -> Any:
 # --- thresholds --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("true", "width", "lapse"), [(6.0, 0.5, 0.0), (14.0, 1.0, 0.02), (30.0, 1.5, 0.05), (80.0, 0.7, 0.0)]
-)
-def test_a_threshold_is_recovered_and_its_interval_covers_it(
-    true: float, width: float, lapse: float, tmp_path: Path
-) -> None:
-    found = [threshold(Observer(true, width, lapse, seed), tmp_path / str(seed)) for seed in range(4)]
-    assert all(one.verdict == "threshold" and one.asked == 48 for one in found)
-    covered = [one for one in found if one.low and one.low <= true <= (one.high or 160)]
-    assert len(covered) >= 3
-    middle = sorted(one.value or 0 for one in found)[1:3]
-    assert sum(middle) / 2 == pytest.approx(true, rel=0.2)
-    assert sum(one.slope.low <= width <= one.slope.high for one in found) >= 3
-    assert all(one.lapse.low <= max(lapse, 0.01) <= one.lapse.high and not one.notes for one in found)
+def test_thresholds_are_recovered_and_their_intervals_cover_them(tmp_path: Path) -> None:
+    """How often they do is counted by bench/acuity.py; of these 12 at most two may miss."""
+    curves = [(6.0, 0.5, 0.0), (14.0, 1.0, 0.02), (30.0, 1.5, 0.05), (80.0, 0.7, 0.0)]
+    covered = []
+    for true, width, lapse in curves:
+        found = [threshold(Observer(true, width, lapse, seed), tmp_path / f"{true}-{seed}") for seed in range(3)]
+        assert all(one.verdict == "threshold" and one.asked == 48 and not one.notes for one in found)
+        covered += [one.low is not None and one.low <= true <= (one.high or 160) for one in found]
+        middle = sorted(one.value or 0 for one in found)[1]
+        assert middle == pytest.approx(true, rel=0.15)
+        assert sum(one.slope.low <= width <= one.slope.high for one in found) >= 2
+        assert all(one.lapse.low <= max(lapse, 0.01) <= one.lapse.high for one in found)
+        assert all(one.guess.low < 0.25 < one.guess.high for one in found)
+    assert sum(covered) >= 10
 
 
 def test_a_test_whose_smaller_levels_are_easier_is_measured_alike(tmp_path: Path) -> None:
@@ -258,6 +258,6 @@ def test_the_wall_chart_marks_the_last_line_that_is_read(tmp_path: Path) -> None
     value = run.thresholds[0].value or 0.0
     assert line_read(run.thresholds[0]) == min(line for line in LINES if line >= value)
     page = acuity_page([run, measured(Observer(1, name="blind", sees=lambda level: 0.25), tmp_path)])
-    assert page.count('class="optotype"') >= 45 and "blind: no line" in page
+    assert page.count('class="optotype"') >= 38 and "blind: no line" in page
     assert f"thirteen: {run.thresholds[0].text}" in page
     assert "needs letters of" in prescription(run) and "px or more" in prescription(run)

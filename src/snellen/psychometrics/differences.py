@@ -55,7 +55,7 @@ class ThresholdDifference(Struct, frozen=True):
     def text(self) -> str:
         """`x 1.8 [1.3, 2.6]`, or `+0.4 [0.1, 0.7]`."""
         if self.difference is None:
-            return "no two thresholds"
+            return "only a bound"
         value, low, high = self.difference
         head = f"x {value:.3g}" if self.is_ratio else f"{value:+.3g}"
         return f"{head} [{low:.3g}, {high:.3g}]"

@@ -9,7 +9,7 @@ from snellen.psychometrics.posterior import Posterior, at_most
 
 AT_ONCE = 6
 """Questions of a test that are asked together."""
-CHECK_EVERY = 8
+CHECK_EVERY = 12
 """One question of so many is a check at an easier level: it shows lapses, and curves that do not rise."""
 SURPRISE = 0.2
 """Probability of so few right answers below which a check goes back to the same level."""

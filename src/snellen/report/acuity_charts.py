@@ -20,7 +20,8 @@ LEFT, TOP, RIGHT, BOTTOM, LANE = 52.0, 14.0, WIDTH - 16.0, 250.0, 9.0
 TICKS = 9
 LINES = (64, 48, 32, 24, 16, 12, 8, 6, 4)
 """Heights of the wall chart's letters in pixels, the largest line first."""
-LETTERS_IN_LINE, INDENT = 5, 60.0
+INDENT, PITCH, BROADEST = 60.0, 1.5, 210.0
+"""Left of the letters, from one to the next in heights, and how far a line goes; most have five letters."""
 FEW = 3
 """Answers below which a point is hollow, and cells of the visual field are joined."""
 
@@ -87,9 +88,9 @@ def wall_chart(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
     shapes: list[Shape] = []
     y, middles = 14.0, dict[float | None, float]()
     for row, height in enumerate(LINES):
-        for column in range(LETTERS_IN_LINE):
+        for column in range(_letters_in(height)):
             letter = READ_LETTERS[(3 * row + column) % len(READ_LETTERS)]
-            shapes += _letter(letter, INDENT + 1.5 * height * column, y, height)
+            shapes += _letter(letter, INDENT + PITCH * height * column, y, height)
         middles[height] = y + height / 2
         shapes.append(Text(INDENT - 12, middles[height] + 4, f"{height} px", "end"))
         y += height + max(0.3 * height, 10)
@@ -98,15 +99,24 @@ def wall_chart(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
     for number, threshold in series:
         line, model = line_read(threshold), runs[number].model
         lane = lanes[line] = lanes.get(line, -1) + 1
-        x = INDENT + (1.5 * line * LETTERS_IN_LINE if line else 0.0) + 8 + 16 * lane
+        x = _end_of(line) + 8 + 16 * lane
         here = (Mark(number, x, middles[line]),)
         shapes.append(Group(here, number, f"{model}: {threshold.text}"))
     for line in lanes:
         names = [shorten(runs[number].model) for number, threshold in series if line_read(threshold) == line]
-        x = INDENT + (1.5 * line * LETTERS_IN_LINE if line else 0.0) + 4 + 16 * (lanes[line] + 1)
+        x = _end_of(line) + 4 + 16 * (lanes[line] + 1)
         words = " and ".join(names) + (": no line" if line is None else "")
         shapes.append(Text(x, middles[line] + 4, words, "start"))
-    return ChartDrawing("A wall chart of Sloan letters", WIDTH + 60, y + 2, tuple(shapes), above=10.0)
+    return ChartDrawing("A wall chart of Sloan letters", WIDTH, y + 2, tuple(shapes), above=10.0)
+
+
+def _letters_in(height: float) -> int:
+    return min(5, int(BROADEST // (PITCH * height)))
+
+
+def _end_of(line: float | None) -> float:
+    """Where the letters of a line end; of no line, where they begin."""
+    return INDENT + (PITCH * line * _letters_in(line) if line else 0.0)
 
 
 def line_read(threshold: Threshold) -> float | None:
