@@ -13,13 +13,13 @@ from snellen.analysis.statistics import wilson
 from snellen.psychometrics.posterior import Interval, ParameterGrid, Posterior, at_most, counts_by_level
 from snellen.stimuli.trials import AcuityTest
 
-Verdict = Literal["threshold", "sees all", "sees none", "too few answers"]
+Verdict = Literal["threshold", "sees all", "sees none", "undecided"]
 """Whether the threshold lies within the levels; the hardest one is still seen; the easiest one is not; or answers leave
-all of this open."""
+open which."""
 RATIO = 4.0
 """Levels of a greater ratio are spaced, and their thresholds compared, by logarithm."""
-SURE = 0.5
-"""Posterior probability beyond the levels from which no threshold is given."""
+WITHIN, BEYOND = 0.8, 0.5
+"""Posterior probability within the levels from which a threshold is given, and beyond them from which a bound is."""
 DIP = 0.005
 """Probability below which a level that is read worse than the curve, and than a harder one, is named."""
 Answers = Sequence[tuple[float, bool]]
@@ -136,17 +136,15 @@ class Threshold(Struct, frozen=True):
             return f"not even {self.easiest:g}{unit}"
         if self.value is None:
             return self.verdict
-        low, high = (
-            f"beyond {end:g}" if bound is None else f"{bound:.3g}"
-            for bound, end in ((self.low, self.hardest), (self.high, self.easiest))
-        )
-        return f"{self.value:.3g}{unit} [{low}, {high}]"
+        bounds = (self.low, self.hardest), (self.high, self.easiest)
+        ends = [f"beyond {end:g}" if bound is None else f"{bound:.3g}" for bound, end in bounds]
+        return f"{self.value:.3g}{unit} [{', '.join(reversed(ends) if self.scale.smaller_is_easier else ends)}]"
 
 
 def input_words(threshold: Threshold) -> str:
     """`2.1 times what its input allows`; empty where the ideal was not measured."""
     ideal, unit = threshold.ideal, f" {threshold.unit}" * bool(threshold.unit)
-    if ideal is None or ideal.verdict == "too few answers":
+    if ideal is None or ideal.verdict == "undecided":
         return ""
     if ideal.verdict == "sees none":
         return f"its input does not allow even {ideal.level:g}{unit}"
@@ -164,7 +162,7 @@ def threshold_of(
     scale = LevelScale.of(test)
     posterior = scale.posterior(scale.grid(chance), answers)
     ends, interval = posterior.grid.levels[[0, -1]], posterior.threshold
-    verdict = _verdict(posterior, interval, *map(float, ends))
+    verdict = _verdict(posterior)
     curve = posterior.curve()
     points = tuple(
         LevelPoint(level, round(posterior.asked[place]), round(posterior.right[place]), *map(float, curve[place]))
@@ -183,12 +181,13 @@ def threshold_of(
     )  # fmt: skip
 
 
-def _verdict(posterior: Posterior, interval: Interval, hardest: float, easiest: float) -> Verdict:
-    if posterior.beyond(easiest) > SURE:
+def _verdict(posterior: Posterior) -> Verdict:
+    harder, easier = posterior.below(posterior.grid.levels[0]), posterior.beyond(posterior.grid.levels[-1])
+    if easier > BEYOND:
         return "sees none"
-    if posterior.below(hardest) > SURE:
+    if harder > BEYOND:
         return "sees all"
-    return "too few answers" if interval.low < hardest and interval.high > easiest else "threshold"
+    return "threshold" if 1 - harder - easier > WITHIN else "undecided"
 
 
 def dips(points: Sequence[LevelPoint], unit: str) -> tuple[str, ...]:

@@ -17,41 +17,43 @@ from snellen.report.formatting import percent
 LETTER_TEST = "letter-size"
 CHANCE = 0.25
 """Of tests of places."""
-NOUNS = {
-    LETTER_TEST: "letters",
-    "contrast": "a contrast",
-    "crowding": "a distance between letters",
-    "colour-difference": "a colour difference",
+THINGS = {
+    LETTER_TEST: "letters of {} px",
+    "contrast": "a contrast of {}",
+    "crowding": "letters {} letter heights apart",
+    "colour-difference": "colours {} CIEDE2000 apart",
 }
-"""The tests that a prescription names."""
+"""The tests that a prescription names, and what their levels are."""
 _CURVES = (
     "Share of right answers by level, harder to the left. Marks are answers (hollow where there are fewer than three), "
     "lines fitted curves; below stand thresholds with 95 % credible intervals. Dashed is guessing."
 )
 _FIELD = "A letter of one size at places of the picture: the stronger the colour, the more often it was read."
-_WALL = "Letters of 64 to 4 pixels. A model's mark stands at the smallest line whose letters are above its threshold."
+_WALL = (
+    "Letters of 64 to 4 pixels. A model's mark stands at the smallest line whose letters are above its threshold, a "
+    "hollow one at the smallest that its input allows."
+)
 
 
 def prescription(run: AcuityRun) -> str:
     """One line: what the model needs, and what it lacks."""
-    parts = [_need(NOUNS[each.test], each) for each in run.thresholds if each.test in NOUNS]
+    parts = [_need(THINGS[each.test], each) for each in run.thresholds if each.test in THINGS]
     parts += [_field_words(shares) for shares in run.fields.values()]
     parts += [f"{each.test}: does not only rise" for each in run.thresholds if each.notes]
     return "; ".join(filter(None, parts)) + "." if any(parts) else "the tests asked are in the table."
 
 
-def _need(noun: str, threshold: Threshold) -> str:
-    unit = f" {threshold.unit}" * bool(threshold.unit)
+def _need(things: str, threshold: Threshold) -> str:
     if threshold.verdict == "sees all":
-        return f"sees {noun} of even {threshold.hardest:g}{unit}"
+        return "sees " + things.format(f"even {threshold.hardest:g}")
     if threshold.verdict == "sees none":
-        return f"cannot tell {noun} of even {threshold.easiest:g}{unit}"
+        return "cannot tell " + things.format(f"even {threshold.easiest:g}")
     if threshold.value is None:
         return ""
-    scale = threshold.scale
     # Half a width beyond the threshold the curve has nearly reached the model's best.
+    scale = threshold.scale
     needed = scale.level(min(scale.x(threshold.value) + threshold.slope.value / 2, scale.x(threshold.easiest)))
-    return f"needs {noun} of {needed:.2g}{unit} or {'less' if scale.smaller_is_easier else 'more'}"
+    return f"needs {things.format(f'{needed:.2g}')} or {'less' if scale.smaller_is_easier else 'more'}"
 
 
 def _field_words(shares: Sequence[PlaceShare]) -> str:

@@ -95,19 +95,31 @@ def wall_chart(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
         shapes.append(Text(INDENT - 12, middles[height] + 4, f"{height} px", "end"))
         y += height + max(0.3 * height, 10)
     middles[None] = 4.0
-    lanes: dict[float | None, int] = {}
+    by_line: dict[float | None, list[tuple[int, str, bool]]] = {}
     for number, threshold in series:
-        line, model = line_read(threshold), runs[number].model
-        lane = lanes[line] = lanes.get(line, -1) + 1
-        x = _end_of(line) + 8 + 16 * lane
-        here = (Mark(number, x, middles[line]),)
-        shapes.append(Group(here, number, f"{model}: {threshold.text}"))
-    for line in lanes:
-        names = [shorten(runs[number].model) for number, threshold in series if line_read(threshold) == line]
-        x = _end_of(line) + 4 + 16 * (lanes[line] + 1)
-        words = " and ".join(names) + (": no line" if line is None else "")
-        shapes.append(Text(x, middles[line] + 4, words, "start"))
+        model = shorten(runs[number].model)
+        by_line.setdefault(line_read(threshold), []).append((number, model, False))
+        if threshold.ideal is not None and threshold.ideal.verdict != "sees none":
+            by_line.setdefault(_line_above(threshold.ideal.level), []).append((number, f"input of {model}", True))
+    for line, places in by_line.items():
+        x, y_of_line = _end_of(line) + 8, middles[line]
+        for number, words, is_hollow in places:
+            shapes.append(Group((Mark(number, x, y_of_line, is_hollow),), number, words))
+            x += 14
+        names = ", ".join(words for _, words, _ in places) + (": no line" if line is None else "")
+        shapes.append(Text(x - 4, y_of_line + 4, names, "start"))
     return ChartDrawing("A wall chart of Sloan letters", WIDTH, y + 2, tuple(shapes), above=10.0)
+
+
+def line_read(threshold: Threshold) -> float | None:
+    """The height of the smallest line that is read; None where not even the largest is."""
+    if threshold.verdict == "sees all":
+        return LINES[-1]
+    return None if threshold.value is None else _line_above(threshold.value)
+
+
+def _line_above(height: float) -> float | None:
+    return min((line for line in LINES if line >= height), default=None)
 
 
 def _letters_in(height: float) -> int:
@@ -117,13 +129,6 @@ def _letters_in(height: float) -> int:
 def _end_of(line: float | None) -> float:
     """Where the letters of a line end; of no line, where they begin."""
     return INDENT + (PITCH * line * _letters_in(line) if line else 0.0)
-
-
-def line_read(threshold: Threshold) -> float | None:
-    """The height of the smallest line that is read; None where not even the largest is."""
-    if threshold.verdict == "sees all":
-        return LINES[-1]
-    return min((line for line in LINES if threshold.value is not None and line >= threshold.value), default=None)
 
 
 def _letter(letter: str, x: float, y: float, height: float) -> Iterator[Shape]:

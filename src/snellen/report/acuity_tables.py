@@ -48,14 +48,10 @@ def acuity_records(runs: Sequence[AcuityRun]) -> Iterator[str]:
 def _threshold_table(runs: Sequence[AcuityRun]) -> Table:
     by_model = [{(each.benchmark, each.method): each for each in run.thresholds} for run in runs]
     names = {key: threshold for thresholds in by_model for key, threshold in thresholds.items()}
-    several = len({method for _, method in names}) > 1
+    several = _has_several_methods(runs)
     rows: list[tuple[Cell, ...]] = [
-        (
-            _short(name) + f" ({method})" * several,
-            threshold.title,
-            *(_cell(each.get((name, method))) for each in by_model),
-        )
-        for (name, method), threshold in names.items()
+        (_name(threshold, several), threshold.title, *(_cell(each.get(key)) for each in by_model))
+        for key, threshold in names.items()
     ]
     notes = tuple(
         f"{run.model}, {each.test}: {note}." for run in runs for each in run.thresholds for note in each.notes
@@ -63,6 +59,14 @@ def _threshold_table(runs: Sequence[AcuityRun]) -> Table:
     header = ("test", "what varies", *(run.model for run in runs))
     has_bound = any("sees" in threshold.verdict for run in runs for threshold in run.thresholds)
     return Table("Thresholds", header, tuple(rows), label_columns=2, notes=(THRESHOLD, *(BOUND,) * has_bound, *notes))
+
+
+def _has_several_methods(runs: Sequence[AcuityRun]) -> bool:
+    return len({threshold.method for run in runs for threshold in run.thresholds}) > 1
+
+
+def _name(threshold: Threshold, with_method: bool) -> str:
+    return _short(threshold.benchmark) + f" ({threshold.method})" * with_method
 
 
 def _short(benchmark: str) -> str:
@@ -74,8 +78,12 @@ def _cell(threshold: Threshold | None) -> str:
 
 
 def _input_table(runs: Sequence[AcuityRun]) -> Table:
+    several = _has_several_methods(runs)
     rows = tuple(
-        (run.model, each.test, words) for run in runs for each in run.thresholds if (words := input_words(each))
+        (run.model, _name(each, several), words)
+        for run in runs
+        for each in run.thresholds
+        if (words := input_words(each))
     )
     note = (
         "What its input allows is the threshold of a reader that compares signs, in whole pixels of what the model's "
