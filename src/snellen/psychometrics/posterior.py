@@ -26,9 +26,9 @@ THRESHOLDS, WIDTHS = 201, 12
 """Points of the grid along two of its four axes."""
 LAPSES = (0.002, 0.015, 0.04, 0.08, 0.14, 0.24)
 """Shares of answers that are wrong however easy the question is."""
-GUESSES = (0.3, 0.7, 1.0, 1.3)
-"""Shares of right answers to what cannot be seen, in units of chance: a model that will not answer is below, one with a
-taste for an option that is right more often is above."""
+GUESSES = {0.02: 0.1, 0.35: 0.04, 0.7: 0.08, 1.0: 0.7, 1.3: 0.08}
+"""Shares of right answers to what cannot be seen, in units of chance, with their prior probabilities. A reader of text
+does not guess; a model that will not always answer is below chance, one with a lucky taste for an option above."""
 STEEPNESS = 2 * np.log(1 / 0.05 - 1)
 MARGIN = 0.5
 """How far beyond the levels a threshold may lie, in parts of their range."""
@@ -48,7 +48,7 @@ class ParameterGrid:
 
     Thresholds are equally likely within the levels, and less and less likely beyond. Widths lie around a sixth of the
     levels' range (an octave for sizes of letters), 95 % within a factor of four; lapses follow Beta(1, 10), and guess
-    rates are near chance.
+    rates are at chance or near, or nothing.
     """
 
     def __init__(self, levels: Sequence[float], chance: float) -> None:
@@ -57,13 +57,13 @@ class ParameterGrid:
         span = most - least
         self.thresholds = np.linspace(least - MARGIN * span, most + MARGIN * span, THRESHOLDS)
         self.widths = np.geomspace(span / 40, span, WIDTHS)
-        self.lapses, self.guesses = np.array(LAPSES), np.array(GUESSES) * chance
+        self.lapses, self.guesses = np.array(LAPSES), np.array(list(GUESSES)) * chance
         outside = np.maximum(np.maximum(least - self.thresholds, self.thresholds - most) / (MARGIN * span), 0.0)
         self._priors = (
             np.where(outside > 0, 0.5 + 0.5 * np.cos(np.pi * np.minimum(outside, 1.0)), 1.0),
             np.exp(-0.5 * np.log2(self.widths * 6 / span) ** 2),
             (1 - self.lapses) ** 9 * np.gradient(self.lapses),
-            np.exp(-0.5 * ((np.array(GUESSES) - 1) / 0.12) ** 2) * np.gradient(GUESSES),
+            np.array(list(GUESSES.values())),
         )
 
     @cached_property
