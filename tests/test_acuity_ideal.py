@@ -15,6 +15,7 @@ from acuity import declared, read_by_templates, stimuli
 from observers import Observer, measured
 from snellen.cli import cli
 from snellen.models.base import load_model
+from snellen.models.hf.encode import PixelCache
 from snellen.psychometrics.ideal import TemplateReader, ideal_threshold, shrinking_to
 from snellen.psychometrics.thresholds import Ideal, input_words
 
@@ -90,6 +91,16 @@ def test_a_threshold_says_how_often_it_is_what_its_input_allows(tmp_path: Path) 
 def test_a_test_without_signs_and_a_processor_without_tiles_have_no_ideal() -> None:
     assert ideal_threshold(declared("contrast"), as_it_is) is None
     assert ideal_threshold(declared("letter-size"), lambda picture: []) is None
+
+
+def test_patches_of_qwen2_vl_are_put_together_again() -> None:
+    transformers = pytest.importorskip("transformers")
+    processor = transformers.Qwen2VLImageProcessorPil()
+    ramp = np.add.outer(np.arange(112), 2 * np.arange(168)).astype(np.uint8)
+    [pixels] = PixelCache(processor, 1).tiles(Image.fromarray(np.dstack([ramp, ramp, ramp])))
+    assert pixels.shape == (3, 112, 168), "28 px make a block: nothing is resized"
+    shown = pixels[0] * processor.image_std[0] + processor.image_mean[0]
+    assert np.abs(shown * 255 - ramp).max() < 0.01
 
 
 def test_an_embedded_model_shows_the_pixels_that_it_is_given() -> None:

@@ -20,7 +20,7 @@ from snellen.psychometrics.ideal import ideal_threshold, shrinking_to
 from snellen.psychometrics.placement import AT_ONCE, first_levels, is_known, next_levels
 from snellen.psychometrics.posterior import ParameterGrid
 from snellen.psychometrics.thresholds import Answers, Ideal, LevelScale
-from snellen.records import Sample
+from snellen.records import Method, Sample
 from snellen.runs.forecast import forecast
 from snellen.runs.journal import RUN_MANIFEST, holds_answers, read_manifest
 from snellen.runs.plan import Announce, RunPlan, plan_run, protocols_of, with_parts
@@ -32,6 +32,10 @@ from snellen.stimuli.trials import AcuityTest
 
 Parts = Mapping[str, ChosenPart]
 """By benchmark, the questions that were chosen."""
+
+
+ONCE: Mapping[Method, str] = {"generation": "vanilla", "likelihood": "likelihood"}
+"""The protocols that ask each question once."""
 
 
 class _TestPool(Struct, frozen=True):
@@ -113,6 +117,8 @@ def acuity_forecasts(spec: RunSpec, budget: int | None = None, announce: Announc
 
 
 def _planned(spec: RunSpec, effort: Effort, announce: Announce) -> tuple[RunPlan, dict[str, _TestPool]]:
+    if not spec.question.protocols:  # however a suite is asked otherwise
+        spec = spec.with_question(protocols=tuple(ONCE[method] for method in spec.question.methods))
     plan = plan_run(spec, announce)
     for use in plan.benchmarks:
         declared_test(use.benchmark.spec)

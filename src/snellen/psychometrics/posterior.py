@@ -47,7 +47,7 @@ class ParameterGrid:
     """All psychometric functions that are considered for a test, and how likely they are before any answer.
 
     Thresholds are equally likely within the levels, and less and less likely beyond. Widths lie around a sixth of the
-    levels' range (an octave for sizes of letters), 95 % within a factor of four; lapses follow Beta(1, 10), and guess
+    levels' range (an octave for sizes of letters), 95 % within a factor of four; lapses follow Beta(1, 20), and guess
     rates are at chance or near, or nothing.
     """
 
@@ -62,7 +62,7 @@ class ParameterGrid:
         self._priors = (
             np.where(outside > 0, 0.5 + 0.5 * np.cos(np.pi * np.minimum(outside, 1.0)), 1.0),
             np.exp(-0.5 * np.log2(self.widths * 6 / span) ** 2),
-            (1 - self.lapses) ** 9 * np.gradient(self.lapses),
+            (1 - self.lapses) ** 19 * np.gradient(self.lapses),
             np.array(list(GUESSES.values())),
         )
 
