@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snellen import registry
+from snellen.psychometrics.differences import posterior_difference
 from snellen.psychometrics.placement import AT_ONCE, first_levels, is_known, next_levels
 from snellen.psychometrics.posterior import STEEPNESS, Interval, ParameterGrid, Posterior
 from snellen.psychometrics.thresholds import LevelScale, threshold_of
@@ -143,6 +144,7 @@ def main_table(count: int) -> None:
             savings.append(saved)
     print(line("all            ", everything) + "   {:17.1f} {:6.1f}".format(*map(median, zip(*savings))))  # noqa: B905
     bounds(count)
+    differences(count)
 
 
 def most_saved(width: float, lapse: float, n: int) -> float:
@@ -180,6 +182,21 @@ def line(head: str, some: list[Found]) -> str:
     covered = fmean(found.interval.low <= found.true <= found.interval.high for found in some)
     bias = 2 ** fmean(found.interval.value - found.true for found in some) - 1
     return f"{head}   {covered:7.3f} {bias:+7.1%}   {breadth(some):8.2f} {error(some):7.2f}"
+
+
+def differences(count: int) -> None:
+    """Pairs of observers, equal or half an octave apart, after 48 questions each: how often the 95 % interval of the
+    difference holds the truth, and how often one is said to see better."""
+    for apart in (0.0, 0.5):
+        covered, decided = 0, 0
+        for number, (observer, rng) in enumerate(observers(count, 1.0, 0.02)):
+            other = observer._replace(threshold=observer.threshold + apart)
+            first = adaptive(observer, rng, (48,))[48]
+            second = adaptive(other, random.Random(number), (48,))[48]
+            difference = posterior_difference(first, second)
+            covered += difference.interval.low <= apart <= difference.interval.high
+            decided += not 0.025 < difference.first_better < 0.975
+        print(f"{apart:g} octaves apart: covered {covered / count:.3f}, said to differ {decided / count:.3f}")
 
 
 def bounds(count: int) -> None:

@@ -222,16 +222,28 @@ def test_compare_reads_thresholds_of_runs_and_says_which_model_sees_better(tmp_p
     shown = CliRunner().invoke(cli, ["compare", str(coarse.folder), str(fine.folder)]).output
     assert "fine" in shown and "x 0.3" in shown and "McNemar" in shown
     assert "x 0.3" in acuity_page([coarse, fine])
+    other = sn.evaluate("snellen:uniform", "acuity/letter-size", limit=12).runs[0].folder
+    mixed = CliRunner().invoke(cli, ["compare", str(coarse.folder), str(other)])
+    assert mixed.exit_code and "compare each kind by itself" in str(mixed.exception)
     refused = CliRunner().invoke(cli, ["compare", str(coarse.folder), str(fine.folder), "-o", "c.json"])
     assert refused.exit_code and "these runs measured thresholds, which" in str(refused.exception)
 
 
-def test_equal_models_are_seldom_told_apart_and_the_interval_of_their_difference_holds_one(tmp_path: Path) -> None:
-    """Eight pairs of equal observers; each seed is luck of its own."""
+def test_a_report_says_that_shares_of_adaptively_placed_questions_say_nothing(tmp_path: Path) -> None:
+    run = measured(Observer(12.0, name="placed"), tmp_path)
+    sn.load_run(run.folder).report("r.md")
+    [first, *_] = [line for line in Path("r.md").read_text("utf-8").splitlines() if line.startswith("- ")]
+    assert first.startswith("- The questions of placed were placed to measure thresholds") and "%" not in first
+
+
+def test_equal_models_are_seldom_told_apart(tmp_path: Path) -> None:
+    """Eight equal observers, each with its own luck; bench/acuity.py counts how seldom."""
     runs = [measured(Observer(16.0, seed=seed, name=f"same-{seed}"), tmp_path) for seed in range(8)]
     pairs = [next(threshold_differences(list(pair))) for pair in zip(runs[::2], runs[1::2], strict=True)]
-    assert all(pair.difference and pair.difference.low < 1 < pair.difference.high for pair in pairs)
-    assert not any(pair.better for pair in pairs)
+    intervals = [pair.difference for pair in pairs if pair.difference]
+    assert len(intervals) == 4 and all(0.75 < interval.value < 1.25 for interval in intervals)
+    assert sum(interval.low < 1 < interval.high for interval in intervals) >= 3
+    assert all(bool(pair.better) == (not low < 1 < high) for pair, (_, low, high) in zip(pairs, intervals, strict=True))
 
 
 # --- the card ----------------------------------------------------------------------------------------------------

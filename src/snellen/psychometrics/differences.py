@@ -76,7 +76,7 @@ def threshold_difference(first: str, second: str, one: TestAnswers, other: TestA
     scale = LevelScale.of(one.test)
     grid = scale.grid(one.chance)
     posteriors = [scale.posterior(grid, answers.pairs) for answers in (one, other)]
-    differences = _difference(*posteriors)
+    differences = posterior_difference(*posteriors)
     thresholds = [_threshold(answers) for answers in (one, other)]
     is_measured = all(threshold.value is not None for threshold in thresholds)
     return ThresholdDifference(
@@ -90,12 +90,12 @@ def _threshold(answers: TestAnswers) -> Threshold:
     return threshold_of(answers.test, answers.benchmark, answers.method, answers.pairs, answers.chance)
 
 
-class _Difference(NamedTuple):
+class PosteriorDifference(NamedTuple):
     interval: Interval
     first_better: float
 
 
-def _difference(first: Posterior, second: Posterior) -> _Difference:
+def posterior_difference(first: Posterior, second: Posterior) -> PosteriorDifference:
     """The second threshold less the first, in units of x: the convolution of both."""
     one, other = (posterior.weights.sum(axis=(1, 2, 3)) for posterior in (first, second))
     weights = np.convolve(other, one[::-1])
@@ -105,7 +105,7 @@ def _difference(first: Posterior, second: Posterior) -> _Difference:
     cumulative = np.concatenate([[0.0], np.cumsum(weights)])
     middle, low, high = np.interp([0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2], cumulative, ends)
     better = float(weights[values > 0].sum() + weights[np.argmin(np.abs(values))] / 2)
-    return _Difference(Interval(float(middle), float(low), float(high)), better)
+    return PosteriorDifference(Interval(float(middle), float(low), float(high)), better)
 
 
 def _in_levels(scale: LevelScale, interval: Interval) -> Interval:

@@ -104,7 +104,9 @@ def command(
     folders = [Path(run) for run in runs]
     scoring = scoring_from_flags({**flags, "metrics": metrics})
     scored = score_folders(folders, scoring, judge_from_flags(flags), announce, kept_will_do=True)
-    if all(is_adaptive(run.manifest) for run in scored):
+    if any(is_adaptive(run.manifest) for run in scored):
+        if not all(is_adaptive(run.manifest) for run in scored):
+            raise DataError("some of these runs measured thresholds, others accuracies; compare each kind by itself")
         if baseline or outputs or where or common_answered:
             raise DataError(
                 "these runs measured thresholds, which --baseline, -o, --where and --common-answered do not suit"
