@@ -68,7 +68,19 @@ def make_pictures() -> None:
         console.print(f"[bold green]$[/] snellen {words}", markup=True)
         run(*words.split(), "--name", "run")
     run("demo", "--limit", "12", "--runs", "demo")
-    run("acuity", "ocr:rapidocr", "snellen:tiny", "--test", "letter-size", "--test", "blur", "--card", "acuity.html")
+    run(
+        "acuity",
+        "ocr:rapidocr",
+        "snellen:tiny",
+        "--test",
+        "letter-size",
+        "--test",
+        "blur",
+        "--test",
+        "place",
+        "--card",
+        "acuity.html",
+    )
     with browsing(Path("browser")) as page:
         page.resize(WIDTH, HEIGHT)
         photograph(page, Path("demo/report.html"), "body", "report.png")
