@@ -119,6 +119,8 @@ def acuity_forecasts(spec: RunSpec, budget: int | None = None, announce: Announc
 def _planned(spec: RunSpec, effort: Effort, announce: Announce) -> tuple[RunPlan, dict[str, _TestPool]]:
     if not spec.question.protocols:  # however a suite is asked otherwise
         spec = spec.with_question(protocols=tuple(ONCE[method] for method in spec.question.methods))
+    if spec.question.limit is not None or spec.question.where:
+        raise DataError("limit, where: questions are placed by what was answered before; say how many with budget")
     plan = plan_run(spec, announce)
     for use in plan.benchmarks:
         declared_test(use.benchmark.spec)
