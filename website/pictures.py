@@ -69,10 +69,25 @@ def make_pictures() -> None:
         console.print(f"[bold green]$[/] snellen {words}", markup=True)
         run(*words.split(), "--name", "run")
     run("demo", "--limit", "12", "--runs", "demo")
+    run(
+        "acuity",
+        "ocr:rapidocr",
+        "snellen:tiny",
+        "--test",
+        "letter-size",
+        "--test",
+        "blur",
+        "--test",
+        "place",
+        "--card",
+        "acuity.html",
+    )
     with browsing(Path("browser")) as page:
         page.resize(WIDTH, HEIGHT)
         photograph(page, Path("demo/report.html"), "body", "report.png")
         photograph(page, Path("runs/run/report.html"), "#entries", "samples.png")
+        page.resize(WIDTH, 560)
+        photograph(page, Path("acuity.html"), "#curves", "acuity.png")
         page.resize(2560, 1300)
         photograph(page, Path("demo/report.html"), "body", "report-wide.png")
         page.resize(390, 844)

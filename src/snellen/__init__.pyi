@@ -1,6 +1,7 @@
 """The public names: this is their one list, which the module reads, as type checkers and editors do."""
 
 from snellen.api import StudyResults as StudyResults
+from snellen.api import acuity as acuity
 from snellen.api import build as build
 from snellen.api import datasheet as datasheet
 from snellen.api import decide as decide

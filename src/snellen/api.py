@@ -1,4 +1,4 @@
-"""The public API: build, evaluate, score, study, decide, export."""
+"""The public API: build, evaluate, acuity, score, study, decide, export."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from snellen.formats.frames import check_polars
 from snellen.formats.shown_text import object_line
 from snellen.models.base import as_model_string, load_model
 from snellen.paths import benchmark_folder, check_benchmark_name, slug
+from snellen.psychometrics import WIDTH
 from snellen.recognition.entry_files import entry_of, write_entry
 from snellen.recognition.own_sources import OwnSource, TableSettings, is_own, own_source, write_rows
 from snellen.reformulation.distractor_sources import PictureEmbedder
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from snellen.datasheets.datasheet import Datasheet
     from snellen.experiments.studies.outcome import StudyOutcome
     from snellen.experiments.studies.statistic import StudyRow
+    from snellen.psychometrics.acuity_run import AcuityRun
     from snellen.runs.keywords import RunKeywords, ScoringKeywords, StudyKeywords
 
 KEYWORDS = tuple("model" if name == "models" else name for name in RUN_FIELDS)
@@ -122,6 +124,41 @@ def evaluate(
     for run in finished:
         check_budget(run.outcome, spec.execution.error_budget)
     return Results([run.scored for run in finished])
+
+
+def acuity(
+    models: Any,
+    tests: str | Iterable[str] = (),
+    *,
+    budget: int | None = None,
+    width: float = WIDTH,
+    input_side: int | None = None,
+    progress: ProgressListener = ignore_progress,
+    announce: Announce = silent,
+    **fields: Unpack[RunKeywords],
+) -> list[AcuityRun]:
+    """Measure thresholds: how small, faint or crowded a thing may be for a model to see it (docs/acuity.md).
+
+    `models` are as in `evaluate`; `tests` are names (`letter-size`), all by default. `budget` is the most questions
+    that a model is asked in all, else 48 for each test; a test ends early once its 95 % interval is narrower than
+    `width`, in octaves, or as a share of the range where levels are not spaced by ratios. `input_side` is the longer
+    side to which a model behind an API reduces pictures. Other keywords are as in `evaluate`. Each run has `thresholds`
+    and, for tests of places, `fields`. Raises as `evaluate` does.
+    """
+    from snellen.psychometrics.measuring import measure_acuity
+
+    listed = [as_model_string(entry) for entry in (models if isinstance(models, (list, tuple)) else [models])]
+    named = [tests] if isinstance(tests, str) else list(tests)
+    benchmarks = [name if "/" in name else f"acuity/{name}" for name in named] or ["acuity"]
+    check_known(fields, KEYWORDS, "field", "")
+    spec = run_spec({"report": False, **fields, "benchmarks": benchmarks})
+    runs = measure_acuity(
+        spec, listed, budget=budget, width=width, input_side=input_side, progress=progress, announce=announce
+    )
+    for run in runs:
+        if run.outcome is not None:
+            check_budget(run.outcome, spec.execution.error_budget)
+    return runs
 
 
 def decide(

@@ -33,6 +33,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "list": "Show benchmarks, suites, studies, models, protocols, metrics, model cards or fetched data.",
     },
     "First steps": {
+        "acuity": "Measure how small, faint or crowded a thing may be for a model to see it.",
         "demo": "Evaluate the embedded models on the embedded eye chart.",
         "check": "See whether a model sees: what changes when the picture does.",
         "doctor": "Look at this environment: packages, extras, accelerator, folders, programs, keys.",

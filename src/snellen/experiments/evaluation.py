@@ -249,7 +249,7 @@ class Rounds(Generic[PartT]):
         self, plan: RunPlan, parts: Mapping[str, PartT], model: Any, cast: Cast, progress: ProgressListener
     ) -> None:
         self.plan, self._cast, self._update = plan, cast, progress_of(plan, progress)
-        self._model = model if plan.execution.is_asked_elsewhere else load_evaluated(model, cast.models, cast.roles)
+        self.model = model if plan.execution.is_asked_elsewhere else load_evaluated(model, cast.models, cast.roles)
         self.parts = parts
         """What was asked so far."""
         self._outcomes: list[RunOutcome] = []
@@ -265,7 +265,7 @@ class Rounds(Generic[PartT]):
             if spec.execution.is_asked_elsewhere:
                 self._outcomes.append(_ask_elsewhere(plan, self._update, announce))
             else:
-                self._outcomes.append(run_plan(self._model, plan, self._update, self._cast.roles))
+                self._outcomes.append(run_plan(self.model, plan, self._update, self._cast.roles))
         _check_spent(self.outcome)
 
     def score(self, announce: Announce) -> ScoredRun:

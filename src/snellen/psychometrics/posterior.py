@@ -8,20 +8,27 @@ within the width. x is the logarithm to base 2 of a level, or the level itself, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from snellen.errors import MissingExtraError
+
+try:
+    import numpy as np
+    import numpy.typing as npt
+except ImportError:
+    raise MissingExtraError("numpy", "metrics", "measuring thresholds") from None
 
 Array = npt.NDArray[np.float64]
 THRESHOLDS, WIDTHS = 201, 12
+"""Points of the grid along two of its four axes."""
 LAPSES = (0.002, 0.015, 0.04, 0.08, 0.14, 0.24)
 """Shares of answers that are wrong however easy the question is."""
-GUESSES = (0.3, 0.7, 1.0, 1.3)
-"""Shares of right answers to what cannot be seen, in units of chance: a model that will not answer is below, one with a
-taste for an option that is right more often is above."""
+GUESSES = {0.02: 0.1, 0.35: 0.04, 0.7: 0.08, 1.0: 0.7, 1.3: 0.08}
+"""Shares of right answers to what cannot be seen, in units of chance, with their prior probabilities. A reader of text
+does not guess; a model that will not always answer is below chance, one with a lucky taste for an option above."""
 STEEPNESS = 2 * np.log(1 / 0.05 - 1)
 MARGIN = 0.5
 """How far beyond the levels a threshold may lie, in parts of their range."""
@@ -39,8 +46,9 @@ class Interval(NamedTuple):
 class ParameterGrid:
     """All psychometric functions that are considered for a test, and how likely they are before any answer.
 
-    Thresholds are alike within the levels, and less and less likely beyond. Widths from an eighth of a step between
-    levels to the whole range are alike; lapses follow Beta(1, 10), and guess rates are near chance.
+    Thresholds are equally likely within the levels, and less and less likely beyond. Widths lie around a sixth of the
+    levels' range (an octave for sizes of letters), 95 % within a factor of four; lapses follow Beta(1, 20), and guess
+    rates are at chance or near, or nothing.
     """
 
     def __init__(self, levels: Sequence[float], chance: float) -> None:
@@ -49,13 +57,13 @@ class ParameterGrid:
         span = most - least
         self.thresholds = np.linspace(least - MARGIN * span, most + MARGIN * span, THRESHOLDS)
         self.widths = np.geomspace(span / 40, span, WIDTHS)
-        self.lapses, self.guesses = np.array(LAPSES), np.array(GUESSES) * chance
+        self.lapses, self.guesses = np.array(LAPSES), np.array(list(GUESSES)) * chance
         outside = np.maximum(np.maximum(least - self.thresholds, self.thresholds - most) / (MARGIN * span), 0.0)
         self._priors = (
             np.where(outside > 0, 0.5 + 0.5 * np.cos(np.pi * np.minimum(outside, 1.0)), 1.0),
-            np.ones(WIDTHS),
-            (1 - self.lapses) ** 9 * np.gradient(self.lapses),
-            np.exp(-0.5 * ((np.array(GUESSES) - 1) / 0.12) ** 2) * np.gradient(GUESSES),
+            np.exp(-0.5 * np.log2(self.widths * 6 / span) ** 2),
+            (1 - self.lapses) ** 19 * np.gradient(self.lapses),
+            np.array(list(GUESSES.values())),
         )
 
     @cached_property
@@ -74,6 +82,12 @@ class ParameterGrid:
         rise = 1 / (1 + np.exp(-STEEPNESS * (x - self.thresholds[None, :, None]) / self.widths))
         guess, lapse = self.guesses[None, :], self.lapses[:, None]
         return np.asarray(guess + (1 - guess - lapse) * rise[..., None, None])
+
+    @cached_property
+    def right_by_threshold(self) -> Array:
+        """(T, N, W * L * G) the same, in the order in which placement sums over all but the threshold."""
+        flat = self.right.reshape(len(self.levels), len(self.thresholds), -1)
+        return np.ascontiguousarray(flat.swapaxes(0, 1))
 
     @cached_property
     def logs(self) -> tuple[Array, Array]:
@@ -125,53 +139,53 @@ class Posterior:
     def guess(self) -> Interval:
         return self.interval(3, self.grid.guesses)
 
+    @property
+    def mean_right(self) -> Array:
+        """(N,) the mean probability of a right answer at each level."""
+        return np.asarray(self.grid.right.reshape(len(self.grid.levels), -1) @ self.weights.ravel())
+
     def curve(self) -> Array:
-        """(N, 3) the mean probability of a right answer at each level with its central interval."""
+        """(N, 3) the same, with its central interval."""
         flat, weights = self.grid.right.reshape(len(self.grid.levels), -1), self.weights.ravel()
         rows = []
         for values in flat:
             order = np.argsort(values)
             cumulative = np.cumsum(weights[order])
             ends = np.searchsorted(cumulative, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).clip(max=len(order) - 1)
-            rows.append([float(values @ weights), *values[order[ends]]])
-        return np.array(rows)
+            rows.append(values[order[ends]])
+        return np.column_stack([self.mean_right, rows])
 
     def most_informative(self, left: Sequence[int]) -> int:
-        """The level whose answer is expected to leave the least entropy of threshold and width together (Kontsevich and
-        Tyler 1999; Prins 2013 for what is left out), of those where questions are left."""
-        entropies = np.full(len(self.grid.levels), np.inf)
-        for place in np.flatnonzero(np.asarray(left)):
-            right = self.grid.right[place]
-            entropies[place] = sum(
-                float(joint.sum()) * _entropy(joint.sum(axis=(1, 2, 3)))
-                for joint in (self.weights * right, self.weights * (1 - right))
-            )
-        return int(np.argmin(entropies))
+        """The level whose answer is expected to leave the least entropy of the threshold, whatever the other parameters
+        are (Kontsevich and Tyler 1999; Prins 2013), of those where questions are left."""
+        places = np.flatnonzero(np.asarray(left))
+        flat = self.weights.reshape(len(self.grid.thresholds), -1)
+        marginal = flat.sum(axis=1)
+        right = np.matmul(self.grid.right_by_threshold[:, places], flat[..., None])[..., 0].T
+        expected = _entropy_sum(right) + _entropy_sum(marginal - right)
+        return int(places[np.argmin(expected)])
 
     def after(self, place: int) -> Posterior:
         """The posterior as it will be on average after one more answer at a level."""
         right, asked = self.right.copy(), self.asked.copy()
-        right[place] += float((self.grid.right[place] * self.weights).sum())
+        right[place] += float(np.vdot(self.grid.right[place], self.weights))
         asked[place] += 1
         return Posterior(self.grid, right, asked)
 
 
-def _entropy(weights: Array) -> float:
-    shares = weights[weights > 0] / weights.sum()
-    return float(-(shares * np.log(shares)).sum())
+def _entropy_sum(joint: Array) -> Array:
+    """The entropy of each row's distribution, times the row's sum."""
+    totals = joint.sum(axis=1, keepdims=True)
+    shares = np.maximum(joint / totals, 1e-300)
+    return np.asarray(-(totals * shares * np.log(shares)).sum(axis=1))
 
 
-def next_levels(posterior: Posterior, left: Mapping[int, int], count: int) -> list[int]:
-    """The levels of the next `count` questions to be asked at once, each the most informative one if those before it
-    are answered as expected. `left` says how many questions each level still has."""
-    remaining = [left.get(place, 0) for place in range(len(posterior.grid.levels))]
-    chosen: list[int] = []
-    for _ in range(min(count, sum(remaining))):
-        place = posterior.most_informative(remaining)
-        chosen.append(place)
-        remaining[place] -= 1
-        posterior = posterior.after(place)
-    return chosen
+def at_most(right: int, asked: int, probability: float) -> float:
+    """The binomial probability of so few right answers."""
+    return math.fsum(
+        math.comb(asked, count) * probability**count * (1 - probability) ** (asked - count)
+        for count in range(right + 1)
+    )
 
 
 def counts_by_level(answers: Sequence[tuple[int, bool]], levels: int) -> tuple[Array, Array]:

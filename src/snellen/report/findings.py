@@ -13,6 +13,7 @@ from snellen.analysis.paired.records import PairedDifference
 from snellen.analysis.sequential.estimates import parts_of
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
+from snellen.psychometrics import is_adaptive
 from snellen.records import METHODS, Estimate, Method
 from snellen.report.formatting import capitalised, decimal_text, dimension_title, metric_title, percent, value_text
 from snellen.report.model_numbers import ModelNumbers, compared_views, leading_differences, model_numbers
@@ -28,12 +29,19 @@ Differences = Mapping[Method, Sequence[PairedDifference]]
 
 def findings(views: Sequence[RunView]) -> list[str]:
     """The sentences for a report: what was found first, then what to be careful about."""
-    every, views = views, compared_views(views)
+    placed = [view.label for view in views if is_adaptive(view.run.manifest)]
+    every = [view for view in views if view.label not in placed]
+    views = compared_views(every)
     stopped = [view.label for view in views if parts_of(view.run)]
     facts = [model for view in views if view.label not in stopped for model in model_numbers(view)]
     left_out = [view.label for view in every if view not in views and view.run.convention == "standard"]
     cautions = [f"These sentences are not about {_names(left_out)}: instruments, not models."] if left_out else []
     cautions += [f"A rule stopped {_names(stopped)}: see Stopped by a rule for its intervals."] if stopped else []
+    if placed:
+        cautions.append(
+            f"The questions of {_names(placed)} were placed to measure thresholds: how many answers are right says "
+            "nothing; see the acuity card."
+        )
     differences: Differences = {}
     try:
         differences = leading_differences(views, facts)

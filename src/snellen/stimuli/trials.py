@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from snellen.errors import DataError
 from snellen.seeds import rng_for
-from snellen.stimuli.canvas import WHITE, Canvas
+from snellen.stimuli.canvas import WHITE, Canvas, Shape
 
 Easier = Literal["larger", "smaller", "neither"]
 """Which levels are easier; neither where a level is a place and no quantity."""
@@ -93,16 +93,22 @@ class AcuityTest(Struct, frozen=True, kw_only=True):
     exemplars: int = 12
     """Questions of each level: a multiple of its number of options keeps these equally often right."""
 
+    signs: Callable[[str], Shape] | None = None
+    """Where a level is the height of a sign: the sign that an option names. An ideal observer reads by it."""
+
     def stimuli(self, side: int = 0, exemplars: int = 0) -> Iterator[tuple[str, str, Stimulus]]:
         """Level, name and stimulus of each question, the levels in their order."""
-        count = exemplars or self.exemplars
         for level in self.levels:
-            written = written_level(level)
-            turns = list(range(count))
-            rng_for("acuity", self.name, written, "turns").shuffle(turns)
-            for number, turn in enumerate(turns):
-                trial = Trial(level, turn, rng_for("acuity", self.name, written, number), side or self.side)
-                yield written, f"{self.name}-{written}-{number:02d}", self.draw(trial)
+            for name, stimulus in self.at(level, side, exemplars):
+                yield written_level(level), name, stimulus
+
+    def at(self, level: float, side: int = 0, exemplars: int = 0) -> Iterator[tuple[str, Stimulus]]:
+        """Name and stimulus of each question of a level."""
+        written, turns = written_level(level), list(range(exemplars or self.exemplars))
+        rng_for("acuity", self.name, written, "turns").shuffle(turns)
+        for number, turn in enumerate(turns):
+            trial = Trial(level, turn, rng_for("acuity", self.name, written, number), side or self.side)
+            yield f"{self.name}-{written}-{number:02d}", self.draw(trial)
 
 
 def acuity_test(
@@ -113,13 +119,14 @@ def acuity_test(
     easier: Easier = "larger",
     side: int = 448,
     exemplars: int = 12,
+    signs: Callable[[str], Shape] | None = None,
 ) -> Callable[[Callable[[Trial], Stimulus]], AcuityTest]:
     """Declares the function below it as a test: it draws one question of a level."""
 
     def declared(draw: Callable[[Trial], Stimulus]) -> AcuityTest:
         return AcuityTest(
             name=name, title=title, unit=unit, levels=tuple(levels), easier=easier, draw=draw, side=side,
-            exemplars=exemplars,
+            exemplars=exemplars, signs=signs,
         )  # fmt: skip
 
     return declared

@@ -172,7 +172,7 @@ class LocalPages(ViewPages):
         values = {
             "launches": self.launcher.all(),
             "folder": self.launcher.runs,
-            "models": sorted({"snellen:tiny", *(run.manifest.model for run in runs if run.manifest)}),
+            "models": sorted({run.manifest.model for run in runs if run.manifest}),
             "benchmarks": [name for (name,) in self.library.rows("SELECT DISTINCT benchmark FROM question ORDER BY 1")],
             **self._state(runs),
         }

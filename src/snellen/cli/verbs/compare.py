@@ -12,8 +12,10 @@ from snellen.cli.flags import flags_given, json_flag, judge_from_flags, scoring_
 from snellen.cli.show import announce, out, run_progress
 from snellen.errors import DataError
 from snellen.experiments.evaluation import check_budget, score_folders
+from snellen.psychometrics import is_adaptive
 from snellen.results import Results
 from snellen.runs.spec import overlaid, read_run_spec, run_spec
+from snellen.scoring.scored_run import ScoredRun
 
 
 @click.command()
@@ -86,7 +88,8 @@ def command(
 
     Differences are taken on the questions that both runs have a value for, by benchmark, dimension and overall, with
     intervals and p-values by picture. Ranks have intervals from resampled pictures. --metric names metrics to compare
-    in place of each benchmark's headline. docs/comparison.md says how to read them.
+    in place of each benchmark's headline. docs/comparison.md says how to read them. Of runs of `snellen acuity`,
+    thresholds are compared.
 
     With --sequential two models are asked, and no more than it takes to decide (docs/adaptive.md). With
     --drift the runs of each model are on two versions of a benchmark, which have no picture in common
@@ -109,7 +112,17 @@ def command(
         raise DataError("--drift is of one metric; name one --metric, or none for each benchmark's headline")
     folders = [Path(run) for run in runs]
     scoring = scoring_from_flags({**flags, "metrics": metrics})
-    results = Results(score_folders(folders, scoring, judge_from_flags(flags), announce, kept_will_do=True))
+    scored = score_folders(folders, scoring, judge_from_flags(flags), announce, kept_will_do=True)
+    if any(is_adaptive(run.manifest) for run in scored):
+        if not all(is_adaptive(run.manifest) for run in scored):
+            raise DataError("some of these runs measured thresholds, others accuracies; compare each kind by itself")
+        if baseline or outputs or where or common_answered:
+            raise DataError(
+                "these runs measured thresholds, which --baseline, -o, --where and --common-answered do not suit"
+            )
+        _compare_thresholds(scored, as_json)
+        return
+    results = Results(scored)
     if drift:
         _show_drift(results.only(where=where), metrics, as_json)
         return
@@ -153,6 +166,23 @@ def _show_drift(results: Results, metrics: Sequence[str], as_json: bool) -> None
             out.out(msgspec.json.encode(drift).decode())
         else:
             out.print(plain_table(drift_table(drift)))
+
+
+def _compare_thresholds(scored: Sequence[ScoredRun], as_json: bool) -> None:
+    """Print the differences of the thresholds of runs of `snellen acuity`."""
+    from snellen.psychometrics.acuity_run import read_acuity
+    from snellen.psychometrics.differences import difference_record, threshold_differences
+    from snellen.report.acuity_tables import difference_table
+    from snellen.report.terminal import plain_table
+
+    differences = list(threshold_differences([read_acuity(run) for run in scored]))
+    if not differences:
+        raise DataError("these runs measured no threshold of the same test by the same method")
+    if as_json:
+        for difference in differences:
+            out.out(difference_record(difference))
+    else:
+        out.print(plain_table(difference_table(differences)))
 
 
 def _ask_both(

@@ -12,12 +12,14 @@ from snellen.cli.show import announce, out, run_progress, show_results
 from snellen.errors import MissingExtraError
 from snellen.experiments.evaluation import evaluate_spec
 from snellen.results import Results
+from snellen.runs.journal import write_atomically
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec
 
 DEMO_MODELS = ("snellen:tiny", "snellen:tiny-xs")
 DEMO_INSTRUMENTS = ("snellen:uniform", "snellen:always-a", "snellen:oracle")
 PACKAGES = ("torch", "transformers")
 GENERATION = ("instability", "circular")
+ACUITY_TESTS = ("acuity/letter-size", "acuity/contrast")
 
 
 @click.command()
@@ -30,7 +32,8 @@ def command(runs: str, limit: int, level: str, as_json: bool) -> None:
 
     No network, no key, no GPU. The models answer every question five times in other words and orders,
     once per rotation of its options, and by the likelihood of each option; the instruments show what
-    chance, a fixed label and perfect knowledge look like.
+    chance, a fixed label and perfect knowledge look like. An acuity card says how small and how faint
+    the models' questions may be.
     """
     for package in PACKAGES:
         if find_spec(package) is None:  # said before the benchmarks are built
@@ -52,3 +55,20 @@ def command(runs: str, limit: int, level: str, as_json: bool) -> None:
     results = Results([run.scored for run in finished])
     show_results(results, as_json)
     out.print(f"report: {results.report(Path(runs) / 'report.html')}", soft_wrap=True)
+    out.print(f"acuity card: {_acuity_card(Path(runs))}", soft_wrap=True)
+
+
+def _acuity_card(runs: Path) -> Path:
+    """How small letters may be, and how faint a ring, for the trained models to see them: their card."""
+    from snellen.psychometrics.measuring import measure_acuity
+    from snellen.report.acuity_card import acuity_page, prescription
+
+    question = QuestionSpec(models=DEMO_MODELS, benchmarks=ACUITY_TESTS)
+    execution = ExecutionSpec(runs=str(runs / "acuity"), report=False)
+    with run_progress() as progress:
+        measured = measure_acuity(RunSpec(question=question, execution=execution), progress=progress, announce=announce)
+    for run in measured:
+        announce(f"{run.model}: {prescription(run)}")
+    card = runs / "acuity.html"
+    write_atomically(card, acuity_page(measured).encode())
+    return card

@@ -132,6 +132,18 @@ class PixelCache:
         kind: Any = type(features)
         return kind(dict(features)) if isinstance(features, Mapping) else features
 
+    def tiles(self, picture: Any) -> list[Any]:
+        """What the processor makes of a picture: arrays of channels x height x width. None where it makes something
+        else than pixels, tiles or patches in the order of Qwen2-VL."""
+        features = {} if self._processor is None else self._processor([picture], return_tensors="pt")
+        if "pixel_values" not in features:
+            return []
+        pixels = features["pixel_values"].float().numpy()
+        if pixels.ndim >= 4 and pixels.shape[-3] == 3:
+            return list(pixels.reshape(-1, *pixels.shape[-3:]))
+        grid = features.get("image_grid_thw")
+        return [] if grid is None else [_picture_of_patches(pixels, grid[0].tolist(), self._processor)]
+
     def compute(self, picture: Any) -> Pixels | None:
         """Pixels of a single picture, passed like the last one; None before there was one. Changes no state, so another
         thread may call it."""
@@ -339,6 +351,10 @@ class Encoder:
         opening = getattr(self.tokenizer, "bos_token", None)
         return not (self._complete or (opening and text.startswith(opening)))
 
+    def seen_pixels(self, picture: Any) -> list[Any]:
+        """What the image processor leaves of a picture."""
+        return self._pixels.tiles(picture)
+
     def _spell(self, text: str) -> TokenizedText:
         spelled = self.tokenizer(
             text,
@@ -363,6 +379,15 @@ def _decoded(image: ImageRef, images: Images, pixels: PixelCache | None) -> tupl
 def _require_some(continuations: Sequence[str]) -> None:
     if not continuations:
         raise ValueError(NO_CONTINUATIONS)
+
+
+def _picture_of_patches(pixels: Any, grid: Sequence[int], processor: Any) -> Any:
+    """The picture (channels x height x width) whose patches stand in rows, one merged block after the other."""
+    _, rows, columns = grid
+    merged, side = processor.merge_size, processor.patch_size
+    blocks = pixels.reshape(rows // merged, columns // merged, merged, merged, 3, -1, side, side)
+    blocks = blocks[:, :, :, :, :, 0]  # a still picture stands there twice
+    return blocks.transpose(4, 0, 2, 5, 1, 3, 6).reshape(3, rows * side, columns * side)
 
 
 def _alike(first: Any, second: Any) -> bool:

@@ -99,6 +99,11 @@ class HFModel(ShownByName):
         """What spot checks on the requests so far found, for the manifest of the run."""
         return self._spot_checks.findings if self._spot_checks else ()
 
+    def seen_pixels(self, picture: Any) -> Sequence[Any]:
+        """A picture as the network is given it, in arrays of channels x height x width: one, or one for each tile. None
+        where the processor makes a row of patches."""
+        return self._encoder.seen_pixels(picture)
+
     def expect(self, pictures: Sequence[ImageRef], images: Images) -> None:
         """Decode and resize pictures of later requests while an accelerator works on earlier ones.
 

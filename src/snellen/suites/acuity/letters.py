@@ -6,7 +6,7 @@ import math
 from random import Random
 
 from snellen.stimuli.canvas import Canvas
-from snellen.stimuli.optotypes import DIRECTIONS, UNITS, landolt_c, put_letter, tumbling_e
+from snellen.stimuli.optotypes import DIRECTIONS, SLOAN, UNITS, landolt_c, put_letter, tumbling_e
 from snellen.stimuli.trials import READ_LETTERS, Stimulus, Trial, acuity_test, stimulus
 
 SIZES = (2.5, 3, 3.5, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 160)
@@ -15,7 +15,7 @@ SIDES = DIRECTIONS[::2]
 WHICH_LETTER = "Which letter is in the picture?"
 
 
-@acuity_test("letter-size", "height of a Sloan letter", "px", SIZES)
+@acuity_test("letter-size", "height of a Sloan letter", "px", SIZES, signs=SLOAN.__getitem__)
 def letter_size(trial: Trial) -> Stimulus:
     """One letter, black on white, anywhere in the picture."""
     return _letter(trial, trial.canvas(), trial.level)
@@ -27,7 +27,7 @@ def _letter(trial: Trial, canvas: Canvas, height: float) -> Stimulus:
     return stimulus(canvas, WHICH_LETTER, options, letter)
 
 
-@acuity_test("landolt-size", "diameter of a Landolt ring", "px", SIZES)
+@acuity_test("landolt-size", "diameter of a Landolt ring", "px", SIZES, signs=landolt_c)
 def landolt_size(trial: Trial) -> Stimulus:
     """A ring whose gap, a fifth of its diameter, is on one of four sides."""
     canvas, side = trial.canvas(), trial.one_of(SIDES)
@@ -35,7 +35,7 @@ def landolt_size(trial: Trial) -> Stimulus:
     return stimulus(canvas, "On which side is the gap of the ring?", SIDES, side)
 
 
-@acuity_test("tumbling-e-size", "height of a tumbling E", "px", SIZES)
+@acuity_test("tumbling-e-size", "height of a tumbling E", "px", SIZES, signs=tumbling_e)
 def tumbling_e_size(trial: Trial) -> Stimulus:
     """Three bars, a fifth of the sign each, that point to one of four sides."""
     canvas, side = trial.canvas(), trial.one_of(SIDES)
@@ -114,7 +114,7 @@ def _within(cell: int, side: int, rng: Random) -> int:
     return min(max(drawn, SEEN // 2), side - SEEN // 2)
 
 
-@acuity_test("second-picture", "height of a letter in the second picture", "px", SIZES)
+@acuity_test("second-picture", "height of a letter in the second picture", "px", SIZES, signs=SLOAN.__getitem__)
 def second_picture(trial: Trial) -> Stimulus:
     """A letter in each of two pictures, equally high; that of the first is among the wrong options."""
     first, second, (letter, options) = trial.canvas(), trial.canvas(), trial.letter()

@@ -1,0 +1,228 @@
+"""From answers at levels to a threshold, or to a bound where the levels do not hold it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Literal
+
+from msgspec import Struct
+
+from snellen.analysis.statistics import wilson
+from snellen.psychometrics.posterior import Interval, ParameterGrid, Posterior, at_most, counts_by_level
+from snellen.stimuli.trials import AcuityTest
+
+Verdict = Literal["threshold", "sees all", "sees none", "undecided"]
+"""Whether the threshold lies within the levels; the hardest one is still seen; the easiest one is not; or answers leave
+open which."""
+RATIO = 4.0
+"""Levels of a greater ratio are spaced, and their thresholds compared, by logarithm."""
+WITHIN, BEYOND = 0.8, 0.5
+"""Posterior probability within the levels from which a threshold is given, and beyond them from which a bound is."""
+DIP = 0.005
+"""Probability below which a level that is read worse than the curve, and than a harder one, is named."""
+Answers = Sequence[tuple[float, bool]]
+"""Levels with whether the answer was right, in any order."""
+
+
+class LevelScale(Struct, frozen=True, dict=True):
+    """The levels of a test as numbers that grow with ease: logarithms to base 2 where they span a ratio of 4."""
+
+    levels: tuple[float, ...]
+    """From the hardest to the easiest."""
+
+    @classmethod
+    def of(cls, test: AcuityTest) -> LevelScale:
+        return cls(tuple(sorted(test.levels, reverse=test.easier == "smaller")))
+
+    @property
+    def smaller_is_easier(self) -> bool:
+        return self.levels[0] > self.levels[-1]
+
+    @property
+    def is_log(self) -> bool:
+        return min(self.levels) > 0 and max(self.levels) / min(self.levels) >= RATIO
+
+    def x(self, level: float) -> float:
+        value = math.log2(level) if self.is_log else level
+        return -value if self.smaller_is_easier else value
+
+    def level(self, x: float) -> float:
+        value = -x if self.smaller_is_easier else x
+        return 2**value if self.is_log else value
+
+    @property
+    def unit(self) -> float:
+        """What a width of 1 means in units of x: an octave, or the range of the levels."""
+        return 1.0 if self.is_log else self.x(self.levels[-1]) - self.x(self.levels[0])
+
+    @cached_property
+    def places(self) -> dict[float, int]:
+        """The place of each level, the hardest first."""
+        return {level: place for place, level in enumerate(self.levels)}
+
+    def grid(self, chance: float) -> ParameterGrid:
+        return ParameterGrid([self.x(level) for level in self.levels], chance)
+
+    def posterior(self, grid: ParameterGrid, answers: Answers) -> Posterior:
+        """What is known after these answers."""
+        return Posterior(
+            grid, *counts_by_level([(self.places[level], right) for level, right in answers], len(self.levels))
+        )
+
+
+class LevelPoint(Struct, frozen=True):
+    """What was answered at a level, and what the fitted curve says of it; shares in [0, 1]."""
+
+    level: float
+    asked: int
+    right: int
+    fitted: float
+    low: float
+    high: float
+
+
+class Ideal(Struct, frozen=True):
+    """The threshold of a reader by templates on what a model's own processor leaves of the pictures."""
+
+    level: float
+    """Its threshold, or the level that bounds it."""
+    verdict: Verdict
+
+
+class Threshold(Struct, frozen=True):
+    """What is known of one test of one model. Levels are in the test's unit; intervals are 95 % and credible."""
+
+    benchmark: str
+    test: str
+    title: str
+    unit: str
+    method: str
+    asked: int
+    verdict: Verdict
+    value: float | None
+    """The level at which the model is halfway between guessing and its best; None unless it lies within the levels."""
+    low: float | None
+    """The harder end; None where it lies beyond the hardest level."""
+    high: float | None
+    """The easier end; None where it lies beyond the easiest level."""
+    hardest: float
+    easiest: float
+    slope: Interval
+    """The width of the curve from 5 to 95 %: in octaves (factors of 2) where `is_log`, else in the unit."""
+    is_log: bool
+    lapse: Interval
+    guess: Interval
+    chance: float
+    points: tuple[LevelPoint, ...]
+    """Of all levels, the hardest first; some were not asked."""
+    notes: tuple[str, ...] = ()
+    ideal: Ideal | None = None
+    """None where it was not measured."""
+
+    @property
+    def scale(self) -> LevelScale:
+        """As far as conversions need it: with the hardest and the easiest level."""
+        return LevelScale((self.hardest, self.easiest))
+
+    @property
+    def text(self) -> str:
+        """`7.9 px [7.1, 8.8]`, `sees all, to 2.5 px` or `not even 160 px`."""
+        unit = f" {self.unit}" * bool(self.unit)
+        if self.verdict == "sees all":
+            return f"sees all, to {self.hardest:g}{unit}"
+        if self.verdict == "sees none":
+            return f"not even {self.easiest:g}{unit}"
+        if self.value is None:
+            return self.verdict
+        bounds = (self.low, self.hardest), (self.high, self.easiest)
+        ends = [f"beyond {end:g}" if bound is None else f"{bound:.3g}" for bound, end in bounds]
+        return f"{self.value:.3g}{unit} [{', '.join(reversed(ends) if self.scale.smaller_is_easier else ends)}]"
+
+
+def input_words(threshold: Threshold) -> str:
+    """`2.1 times what its input allows`; empty where the ideal was not measured."""
+    ideal, unit = threshold.ideal, f" {threshold.unit}" * bool(threshold.unit)
+    if ideal is None or ideal.verdict == "undecided":
+        return ""
+    if ideal.verdict == "sees none":
+        return f"its input does not allow even {ideal.level:g}{unit}"
+    allowed = f"{ideal.level:.3g}{unit}" + " or less" * (ideal.verdict == "sees all")
+    if threshold.value is None:
+        return f"its input allows {allowed}"
+    more = "more than " * (ideal.verdict == "sees all")
+    return f"{more}{threshold.value / ideal.level:.2g} times what its input allows ({allowed})"
+
+
+def threshold_of(
+    test: AcuityTest, benchmark: str, method: str, answers: Answers, chance: float, ideal: Ideal | None = None
+) -> Threshold:
+    """The threshold that answers speak for."""
+    scale = LevelScale.of(test)
+    posterior = scale.posterior(scale.grid(chance), answers)
+    ends, interval = posterior.grid.levels[[0, -1]], posterior.threshold
+    verdict = _verdict(posterior)
+    curve = posterior.curve()
+    points = tuple(
+        LevelPoint(level, round(posterior.asked[place]), round(posterior.right[place]), *map(float, curve[place]))
+        for place, level in enumerate(scale.levels)
+    )
+    is_within = verdict == "threshold"
+    return Threshold(
+        benchmark=benchmark, test=test.name, title=test.title, unit=test.unit, method=method, asked=len(answers),
+        verdict=verdict,
+        value=scale.level(interval.value) if is_within else None,
+        low=scale.level(interval.low) if is_within and interval.low >= ends[0] else None,
+        high=scale.level(interval.high) if is_within and interval.high <= ends[1] else None,
+        hardest=scale.levels[0], easiest=scale.levels[-1], slope=posterior.width, is_log=scale.is_log,
+        lapse=posterior.lapse, guess=posterior.guess, chance=chance, points=points, notes=dips(points, test.unit),
+        ideal=ideal,
+    )  # fmt: skip
+
+
+def _verdict(posterior: Posterior) -> Verdict:
+    harder, easier = posterior.below(posterior.grid.levels[0]), posterior.beyond(posterior.grid.levels[-1])
+    if easier > BEYOND:
+        return "sees none"
+    if harder > BEYOND:
+        return "sees all"
+    return "threshold" if 1 - harder - easier > WITHIN else "undecided"
+
+
+def dips(points: Sequence[LevelPoint], unit: str) -> tuple[str, ...]:
+    """A sentence for each level that is read less than its curve says and less than a harder one, beyond chance: a
+    border of tiles, or a size that a model's own scaling hurts."""
+    asked_points = [point for point in points if point.asked]
+    notes = []
+    for place, point in enumerate(asked_points):
+        harder = max((other.right / other.asked for other in asked_points[:place] if other.asked >= 3), default=0.0)
+        chance = at_most(point.right, point.asked, point.fitted)
+        if point.right / point.asked < harder and chance < DIP / len(asked_points):
+            notes.append(
+                f"the curve does not only rise: at {point.level:g} {unit}".rstrip()
+                + f" only {point.right} of {point.asked} answers were right, where {point.fitted:.0%} were to be "
+                f"expected, and {harder:.0%} were at a harder level"
+            )
+    return tuple(notes)
+
+
+class PlaceShare(Struct, frozen=True):
+    """How often a thing at a place was seen, with Wilson's interval. Places are counted row by row."""
+
+    place: int
+    asked: int
+    right: int
+    low: float
+    high: float
+
+
+def place_shares(answers: Iterable[tuple[float, bool]]) -> tuple[PlaceShare, ...]:
+    """By place, how many answers were right."""
+    by_place: dict[int, list[bool]] = {}
+    for place, is_right in answers:
+        by_place.setdefault(int(place), []).append(is_right)
+    return tuple(
+        PlaceShare(place, len(values), sum(values), *wilson(sum(values) / len(values), len(values)))
+        for place, values in sorted(by_place.items())
+    )

@@ -1,0 +1,174 @@
+"""Charts of thresholds: psychometric curves, the wall chart with the last line read, the visual field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from snellen.psychometrics.acuity_run import AcuityRun
+from snellen.psychometrics.thresholds import PlaceShare, Threshold
+from snellen.report.charts import WIDTH
+from snellen.report.drawing import Box, ChartDrawing, ChartPanel, Group, Line, Mark, PathLine, Point, Shape, Text
+from snellen.report.formatting import percent, shorten
+from snellen.stimuli.canvas import Contour
+from snellen.stimuli.optotypes import SLOAN, UNITS
+from snellen.stimuli.trials import READ_LETTERS
+
+Series = Sequence[tuple[int, Threshold]]
+"""Thresholds with the number of the model."""
+LEFT, TOP, RIGHT, BOTTOM, LANE = 52.0, 14.0, WIDTH - 16.0, 250.0, 9.0
+TICKS = 9
+LINES = (64, 48, 32, 24, 16, 12, 8, 6, 4)
+"""Heights of the wall chart's letters in pixels, the largest line first."""
+INDENT, PITCH, BROADEST = 60.0, 1.5, 210.0
+"""Left of the letters, from one to the next in heights, and how far a line goes; most have five letters."""
+FEW = 3
+"""Answers below which a point is hollow, and cells of the visual field are joined."""
+
+
+# --- curves ----------------------------------------------------------------------------------------------------------
+
+
+def curve_panels(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
+    """A panel for each test: all models' answers, curves, and thresholds with their intervals below."""
+    for key in dict.fromkeys((each.benchmark, each.method) for run in runs for each in run.thresholds):
+        series = [(i, t) for i, run in enumerate(runs) for t in run.thresholds if (t.benchmark, t.method) == key]
+        yield ChartPanel(series[0][1].test, _curves(series, runs))
+
+
+def _curves(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
+    first = series[0][1]
+    scale, bottom = first.scale, BOTTOM + LANE * len(series) + 6
+    low, high = scale.x(first.hardest), scale.x(first.easiest)
+
+    def at(level: float, share: float) -> Point:
+        return LEFT + (RIGHT - LEFT) * (scale.x(level) - low) / (high - low), BOTTOM - (BOTTOM - TOP) * share
+
+    shapes: list[Shape] = []
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        _, y = at(first.hardest, share)
+        shapes += [Line(LEFT, y, RIGHT, y, "grid"), Text(LEFT - 8, y + 4, f"{share:.0%}", "end tick")]
+    levels = [point.level for point in first.points]
+    for level in levels[:: max(-(-len(levels) // TICKS), 1)]:
+        x, _ = at(level, 0)
+        shapes += [Line(x, TOP, x, bottom, "grid"), Text(x, bottom + 14, f"{level:g}", "tick")]
+    shapes.append(Line(*at(first.hardest, first.chance), *at(first.easiest, first.chance), "reference"))
+    shapes.append(
+        Text((LEFT + RIGHT) / 2, bottom + 32, f"{first.title}" + f" ({first.unit})" * bool(first.unit), "axis")
+    )
+    for lane, (number, threshold) in enumerate(series):
+        shapes += _curve(number, threshold, at, BOTTOM + 8 + LANE * lane, runs[number].model)
+    return ChartDrawing(f"{first.test}: right answers by level", WIDTH, bottom + 40, tuple(shapes))
+
+
+def _curve(
+    number: int, threshold: Threshold, at: Callable[[float, float], Point], lane: float, model: str
+) -> Iterator[Shape]:
+    path = tuple(at(point.level, point.fitted) for point in threshold.points)
+    yield Group((PathLine(path, "curve", is_open=True),), number)
+    for point in threshold.points:
+        if point.asked:
+            x, y = at(point.level, point.right / point.asked)
+            words = f"{model}: {point.right} of {point.asked} right at {point.level:g}"
+            yield Group((Mark(number, x, y, is_hollow=point.asked < FEW),), number, words)
+    if threshold.value is not None:
+        low, _ = at(threshold.hardest if threshold.low is None else threshold.low, 0)
+        high, _ = at(threshold.easiest if threshold.high is None else threshold.high, 0)
+        x, _ = at(threshold.value, 0)
+        yield Group(
+            (Line(low, lane, high, lane, "whisker"), Mark(number, x, lane)), number, f"{model}: {threshold.text}"
+        )
+
+
+# --- the wall chart --------------------------------------------------------------------------------------------------
+
+
+def wall_chart(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
+    """Lines of Sloan letters in their size, each model's mark beside the last line that it reads."""
+    shapes: list[Shape] = []
+    y, middles = 14.0, dict[float | None, float]()
+    for row, height in enumerate(LINES):
+        for column in range(_letters_in(height)):
+            letter = READ_LETTERS[(3 * row + column) % len(READ_LETTERS)]
+            shapes += _letter(letter, INDENT + PITCH * height * column, y, height)
+        middles[height] = y + height / 2
+        shapes.append(Text(INDENT - 12, middles[height] + 4, f"{height} px", "end"))
+        y += height + max(0.3 * height, 10)
+    middles[None] = 4.0
+    by_line: dict[float | None, list[tuple[int, str, bool]]] = {}
+    for number, threshold in series:
+        model = shorten(runs[number].model)
+        by_line.setdefault(line_read(threshold), []).append((number, model, False))
+        if threshold.ideal is not None and threshold.ideal.verdict != "sees none":
+            by_line.setdefault(_line_above(threshold.ideal.level), []).append((number, f"input of {model}", True))
+    for line, places in by_line.items():
+        x, y_of_line = _end_of(line) + 8, middles[line]
+        for number, words, is_hollow in places:
+            shapes.append(Group((Mark(number, x, y_of_line, is_hollow),), number, words))
+            x += 14
+        names = ", ".join(words for _, words, _ in places) + (": no line" if line is None else "")
+        shapes.append(Text(x - 4, y_of_line + 4, names, "start"))
+    return ChartDrawing("A wall chart of Sloan letters", WIDTH, y + 2, tuple(shapes), above=10.0)
+
+
+def line_read(threshold: Threshold) -> float | None:
+    """The height of the smallest line that is read; None where not even the largest is."""
+    if threshold.verdict == "sees all":
+        return LINES[-1]
+    return None if threshold.value is None else _line_above(threshold.value)
+
+
+def _line_above(height: float) -> float | None:
+    return min((line for line in LINES if line >= height), default=None)
+
+
+def _letters_in(height: float) -> int:
+    return min(5, int(BROADEST // (PITCH * height)))
+
+
+def _end_of(line: float | None) -> float:
+    """Where the letters of a line end; of no line, where they begin."""
+    return INDENT + (PITCH * line * _letters_in(line) if line else 0.0)
+
+
+def _letter(letter: str, x: float, y: float, height: float) -> Iterator[Shape]:
+    """A path for each part, its holes joined to its outline by a cut of no width, turning the other way."""
+    for outer, *holes in SLOAN[letter]:
+        points = [*outer, outer[0]]
+        for hole in holes:
+            turned = hole if (_area(hole) > 0) != (_area(outer) > 0) else tuple(reversed(hole))
+            points += [*turned, turned[0], outer[0]]
+        yield PathLine(tuple((x + px * height / UNITS, y + py * height / UNITS) for px, py in points), "optotype")
+
+
+def _area(contour: Contour) -> float:
+    """Twice the signed area."""
+    return sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in zip(contour, (*contour[1:], contour[0]), strict=True))
+
+
+# --- the visual field ------------------------------------------------------------------------------------------------
+
+
+def field_panels(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
+    """A map for each model and test of places."""
+    for run in runs:
+        for name, shares in run.fields.items():
+            seen, asked = sum(share.right for share in shares), sum(share.asked for share in shares)
+            title = f"{run.model}, {name.rpartition('/')[2]}: {percent(seen / max(asked, 1))} of {asked} read"
+            yield ChartPanel(title, _field(shares))
+
+
+def _field(shares: Sequence[PlaceShare]) -> ChartDrawing:
+    """Cells where the letter stood; neighbours are joined, two by two, where there are few answers."""
+    side = math.isqrt(max((share.place for share in shares), default=0)) + 1
+    join = 1 if min((share.asked for share in shares), default=0) >= FEW else 2
+    counts: dict[tuple[int, int], tuple[int, int]] = {}
+    for share in shares:
+        cell = share.place // side // join, share.place % side // join
+        right, asked = counts.get(cell, (0, 0))
+        counts[cell] = right + share.right, asked + share.asked
+    width, shapes = 320.0 / side * join, list[Shape]()
+    for (row, column), (right, asked) in sorted(counts.items()):
+        box = Box(10 + width * column, 10 + width * row, width - 1, width - 1, "heat", 0.04 + 0.86 * right / asked)
+        shapes.append(Group((box,), 0, f"row {row + 1}, column {column + 1}: {right} of {asked} read"))
+    return ChartDrawing("Visual field", 340, 340, tuple(shapes))

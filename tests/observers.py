@@ -1,0 +1,85 @@
+"""Simulated observers for psychometric tests: models that see as a psychometric function says."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import snellen as sn
+from acuity import declared, stimuli
+from snellen.psychometrics.acuity_run import AcuityRun
+from snellen.psychometrics.thresholds import Threshold
+from snellen.records import ContinuationScore, Kind, Request, Response
+
+STEEPNESS = 2 * math.log(19)
+
+
+class Observer:
+    """Right with the probability of its curve; each question has a luck of its own, the same whenever it is asked.
+
+    The level is the one that the sample's name says; the right option is drawn anew, as answers are not in requests.
+    """
+
+    kinds: frozenset[Kind] = frozenset({"generate", "loglikelihood"})
+    batch_size = 16
+
+    def __init__(
+        self, threshold: float, width: float = 1.0, lapse: float = 0.0, seed: int = 0, *, name: str = "",
+        sees: Callable[[float], float] | None = None, backwards: bool = False, dies_after: int = 10**9,
+    ) -> None:  # fmt: skip
+        self.threshold, self.width, self.lapse, self.seed, self.sees = threshold, width, lapse, seed, sees
+        self.name = name or f"observer-{threshold:g}-{width:g}-{lapse:g}-{seed}"
+        self.backwards, self.dies_after = backwards, dies_after
+        self.asked: list[str] = []
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"observer": self.name}
+
+    def probability(self, level: float, chance: float) -> float:
+        if self.sees is not None:
+            return self.sees(level)
+        if level == 0:  # a place
+            return 0.9
+        rise = 1 / (1 + math.exp(-STEEPNESS * math.log2(level / self.threshold) / self.width))
+        return chance + (1 - chance - self.lapse) * rise
+
+    def choice(self, request: Request) -> int:
+        """The index of the option that it takes, among those of the question."""
+        test, level, number = request.sample_id.rsplit("-", 2)
+        stimulus = stimuli(test, float(level), declared(test).exemplars)[int(number)]
+        luck = random.Random(f"{self.seed} {request.sample_id}")
+        if luck.random() < self.probability(float(level), 1 / len(stimulus.options)):
+            return stimulus.right
+        return luck.choice([place for place in range(len(stimulus.options)) if place != stimulus.right])
+
+    def generate(self, requests: Sequence[Request], images: Any) -> list[Response]:
+        responses = {request.key: self._reply(request) for request in requests[:: -1 if self.backwards else 1]}
+        return [responses[request.key] for request in requests]
+
+    def _reply(self, request: Request) -> Response:
+        if len(self.asked) >= self.dies_after:
+            raise KeyboardInterrupt
+        self.asked.append(request.sample_id)
+        return Response(f"({request.variant.labels[request.variant.order.index(self.choice(request))]})")
+
+    def loglikelihood(self, requests: Sequence[Request], images: Any) -> list[Response]:
+        return [
+            Response(scores=tuple(
+                ContinuationScore(0.0 if place == self.choice(request) else -5.0, 1, 1)
+                for place in range(len(request.continuations))
+            ))
+            for request in requests
+        ]  # fmt: skip
+
+
+def measured(observer: Observer, runs: Path, test: str = "letter-size", **settings: Any) -> AcuityRun:
+    [run] = sn.acuity(observer, test, runs=str(runs), **settings)
+    return run
+
+
+def threshold(observer: Observer, runs: Path, test: str = "letter-size", **settings: Any) -> Threshold:
+    [found] = measured(observer, runs, test, **settings).thresholds
+    return found

@@ -1,0 +1,277 @@
+"""Thresholds through the front door: simulated observers whose psychometric functions are known."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("numpy")
+
+import snellen as sn
+from observers import Observer, measured, threshold
+from servers import broken, start_server
+from snellen.cli import cli, main
+from snellen.errors import DataError, UnknownNameError
+from snellen.psychometrics.acuity_run import read_acuity
+from snellen.psychometrics.differences import threshold_differences
+from snellen.report.acuity_card import acuity_page, prescription
+from snellen.report.acuity_charts import LINES, line_read
+from snellen.runs.spec import ScoringSpec
+from snellen.scoring.run_scoring import score_run
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def spoken(*words: str) -> Any:
+    return CliRunner().invoke(cli, ["acuity", *words])
+
+
+# --- thresholds --------------------------------------------------------------------------------------------------
+
+
+def test_thresholds_are_recovered_and_their_intervals_cover_them(tmp_path: Path) -> None:
+    """How often they do is counted by bench/acuity.py; of these 12 at most two may miss."""
+    curves = [(6.0, 0.5, 0.0), (14.0, 1.0, 0.02), (30.0, 1.5, 0.05), (80.0, 0.7, 0.0)]
+    covered = []
+    for true, width, lapse in curves:
+        found = [threshold(Observer(true, width, lapse, seed), tmp_path / f"{true}-{seed}") for seed in range(3)]
+        assert all(one.verdict == "threshold" and one.asked == 48 and not one.notes for one in found)
+        covered += [one.low is not None and one.low <= true <= (one.high or 160) for one in found]
+        middle = sorted(one.value or 0 for one in found)[1]
+        assert middle == pytest.approx(true, rel=0.15)
+        assert sum(one.slope.low <= width <= one.slope.high for one in found) >= 2
+        assert all(one.lapse.low <= max(lapse, 0.01) <= one.lapse.high for one in found)
+        assert all(one.guess.low < 0.25 < one.guess.high for one in found)
+    assert sum(covered) >= 10
+
+
+def test_a_test_whose_smaller_levels_are_easier_is_measured_alike(tmp_path: Path) -> None:
+    """Blur: what is still seen is to the left of the threshold."""
+    blurred = Observer(4.0, name="blurred", sees=lambda level: 0.98 if level < 4 else 0.25)
+    found = threshold(blurred, tmp_path, "blur")
+    assert found.value == pytest.approx(4, rel=0.25)
+    assert (found.low or 99) >= (found.value or 0) >= (found.high or 0)
+    assert "0.98" not in found.text and found.text.endswith("]")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_chance_throughout_gives_a_bound_and_no_threshold(seed: int, tmp_path: Path) -> None:
+    run = measured(Observer(1, seed=seed, name=f"blind-{seed}", sees=lambda level: 0.25), tmp_path)
+    [found] = run.thresholds
+    assert (found.verdict, found.value, found.low, found.high) == ("sees none", None, None, None)
+    assert found.text == "not even 160 px"
+    assert prescription(run) == "cannot tell letters of even 160 px."
+
+
+def test_perfect_throughout_gives_a_bound_and_no_threshold(tmp_path: Path) -> None:
+    run = measured(Observer(1, name="perfect", sees=lambda level: 1.0), tmp_path)
+    [found] = run.thresholds
+    assert (found.verdict, found.value, found.text) == ("sees all", None, "sees all, to 2.5 px")
+    assert prescription(run) == "sees letters of even 2.5 px."
+    assert found.asked < 48, "what is known early is not asked on"
+
+
+def test_a_level_that_is_read_worse_than_harder_ones_is_said(tmp_path: Path) -> None:
+    """A tile border: letters of 40 to 64 px are cut."""
+
+    def cut(level: float) -> float:
+        return 0.25 if level < 6 or 40 <= level <= 64 else 1.0
+
+    runs = [measured(Observer(6, seed=seed, name=f"cut-{seed}", sees=cut), tmp_path, budget=96) for seed in range(4)]
+    noted = [run for run in runs if run.thresholds[0].notes]
+    assert len(noted) >= 3
+    note = noted[0].thresholds[0].notes[0]
+    level = float(note.partition(" at ")[2].partition(" px")[0])
+    assert 40 <= level <= 64 and note.startswith("the curve does not only rise")
+    assert "does not only rise" in prescription(noted[0]) and "does not only rise" in acuity_page(noted)
+
+
+def test_by_likelihood_and_by_generation_the_same_choices_give_the_same_threshold(tmp_path: Path) -> None:
+    run = measured(Observer(12.0), tmp_path, method="both")
+    by_method = {found.method: found for found in run.thresholds}
+    assert set(by_method) == {"generation", "likelihood"}
+    assert by_method["generation"].value == by_method["likelihood"].value
+    assert "letter-size (likelihood)" in acuity_page([run])
+    [alone] = measured(Observer(12.0, name="alone"), tmp_path, method="likelihood").thresholds
+    assert alone.method == "likelihood" and alone.value == by_method["likelihood"].value
+
+
+# --- asking ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dies_after", [10, 30])
+def test_an_interrupted_measurement_goes_on_to_the_very_same_result(dies_after: int, tmp_path: Path) -> None:
+    whole, broken = Observer(12.0, name="same"), Observer(12.0, name="same", dies_after=dies_after)
+    expected = threshold(whole, tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        threshold(broken, tmp_path / "broken")
+    going_on = Observer(12.0, name="same")
+    assert threshold(going_on, tmp_path / "broken") == expected
+    assert max(Counter(going_on.asked).values()) == 1 and len(going_on.asked) < len(whole.asked)
+    again = Observer(12.0, name="same")
+    assert threshold(again, tmp_path / "broken") == expected and not again.asked
+
+
+def test_the_order_of_answers_does_not_matter(tmp_path: Path) -> None:
+    forwards = measured(Observer(12.0, name="same"), tmp_path / "a")
+    backwards = measured(Observer(12.0, name="same", backwards=True), tmp_path / "b")
+    assert forwards.thresholds == backwards.thresholds
+    [journal] = forwards.folder.glob("journal-*.jsonl")
+    lines = journal.read_text("utf-8").splitlines()
+    random.Random(1).shuffle(lines)
+    journal.write_text("".join(line + "\n" for line in lines), "utf-8")
+    assert read_acuity(score_run(forwards.folder, ScoringSpec())).thresholds == forwards.thresholds
+
+
+def test_a_budget_is_kept_and_shared_and_a_larger_one_goes_on(tmp_path: Path) -> None:
+    tests = ["letter-size", "landolt-size", "place"]
+    observer = Observer(12.0)
+    sn.acuity(observer, tests, runs=str(tmp_path), budget=60)
+    asked = Counter(sample.partition("-size")[0].partition("-")[0] for sample in observer.asked)
+    assert 60 - len(tests) < len(observer.asked) <= 60 and asked["place"] == 20
+    more = Observer(12.0)
+    [larger] = sn.acuity(more, tests, runs=str(tmp_path), budget=120)
+    assert not set(more.asked) & set(observer.asked)
+    assert 120 - len(tests) < len(observer.asked) + len(more.asked) <= 120
+    assert sum(share.asked for share in larger.fields["acuity/place"]) == 40
+
+
+def test_what_an_early_end_leaves_of_a_budget_goes_to_other_tests(tmp_path: Path) -> None:
+    def seeing(level: float) -> float:
+        return 1.0
+
+    perfect = Observer(1, name="sharp", sees=seeing)
+    [run] = sn.acuity(perfect, ["letter-size", "crowding"], runs=str(tmp_path), budget=200)
+    assert len(perfect.asked) < 60 and all(found.verdict == "sees all" for found in run.thresholds)
+
+
+def test_a_budget_that_is_too_small_is_refused_with_the_least_that_will_do(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="budget 7: 2 tests need 12 questions at least, 6 each; raise it or name fewer"):
+        sn.acuity(Observer(12.0), ["letter-size", "blur"], budget=7)
+
+
+def test_what_is_no_psychometric_test_or_is_asked_more_than_once_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="eyechart/colour is not a psychometric test; `snellen list acuity` shows them"):
+        sn.acuity(Observer(12.0), "eyechart/colour")
+    with pytest.raises(DataError, match="circular: a threshold needs questions that are asked once each"):
+        sn.acuity(Observer(12.0), "letter-size", protocols="circular")
+    with pytest.raises(DataError, match="say how many with budget"):
+        sn.acuity(Observer(12.0), "letter-size", limit=20)
+    with pytest.raises(UnknownNameError, match=r"did you mean.*letter-size"):
+        sn.acuity(Observer(12.0), "letter-sise")
+
+
+# --- the command -------------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_bounds_and_a_line_and_writes_the_card(tmp_path: Path) -> None:
+    outcome = spoken("snellen:oracle", "snellen:uniform", "--test", "contrast", "--card", "card.html")
+    assert outcome.exit_code == 0, outcome.output
+    assert "sees all, to 0.005" in outcome.output and "not even 0.8" in outcome.output
+    assert "snellen:oracle: sees a contrast of even 0.005." in outcome.output
+    assert "card: card.html" in outcome.output
+    page = (tmp_path / "card.html").read_text("utf-8")
+    assert page.count("snellen:uniform") > 3 and "<polyline" in page
+
+
+def test_json_has_a_line_for_each_threshold_map_and_difference() -> None:
+    outcome = spoken("snellen:oracle", "snellen:uniform", "--test", "contrast", "--test", "place", "--json")
+    records = [json.loads(line) for line in outcome.stdout.splitlines() if line.startswith("{")]
+    assert Counter(record["kind"] for record in records) == {"threshold": 2, "places": 2, "difference": 1}
+    first, *_, difference = records
+    assert (first["verdict"], first["value"], first["test"]) == ("sees all", None, "contrast")
+    assert len(first["points"]) == 22 and sum(point["asked"] for point in first["points"]) == first["asked"]
+    assert (difference["better"], difference["difference"]) == ("snellen:oracle", None)
+
+
+def test_a_forecast_asks_nothing(tmp_path: Path) -> None:
+    words = ("snellen:uniform", "--test", "contrast", "--test", "place", "--dry-run", "--price", "1,1")
+    assert "192 requests to ask" in spoken(*words).output  # 48 and 144
+    limited = spoken(*words, "--budget", "50").output
+    assert "50 requests to ask" in limited and "at the price given" in limited
+    assert not list(tmp_path.glob("runs/*"))
+
+
+def test_failed_requests_end_with_exit_code_3(capsys: pytest.CaptureFixture[str]) -> None:
+    with start_server(script=[broken(400, times=99)]) as server, pytest.raises(SystemExit) as stopped:
+        main(["acuity", f"openai:broken@{server.url}", "--test", "contrast", "--budget", "6"])
+    assert stopped.value.code == 3 and "6 of 6 requests failed" in capsys.readouterr().err
+
+
+def test_compare_reads_thresholds_of_runs_and_says_which_model_sees_better(tmp_path: Path) -> None:
+    coarse = measured(Observer(24.0, name="coarse"), tmp_path)
+    fine = measured(Observer(8.0, name="fine"), tmp_path)
+    compared = CliRunner().invoke(cli, ["compare", str(coarse.folder), str(fine.folder), "--json"])
+    assert compared.exit_code == 0, compared.output
+    [record] = [json.loads(line) for line in compared.stdout.splitlines()]
+    value, low, high = record["difference"]
+    assert record["is_ratio"] and low < value < high and low < 1 / 3 < high and value == pytest.approx(1 / 3, rel=0.3)
+    assert record["better"] == "fine" and record["first_better"] < 0.001
+    common = coarse.answers[0].right.keys() & fine.answers[0].right.keys()
+    assert record["shared"]["questions"] == len(common) >= 6
+    assert record["shared"]["only_second"] > record["shared"]["only_first"]
+    [page_record] = threshold_differences([coarse, fine])
+    assert list(page_record.difference or ()) == record["difference"]
+    shown = CliRunner().invoke(cli, ["compare", str(coarse.folder), str(fine.folder)]).output
+    assert "fine" in shown and "x 0.3" in shown and "McNemar" in shown
+    assert "x 0.3" in acuity_page([coarse, fine])
+    other = sn.evaluate("snellen:uniform", "acuity/letter-size", limit=12).runs[0].folder
+    mixed = CliRunner().invoke(cli, ["compare", str(coarse.folder), str(other)])
+    assert mixed.exit_code and "compare each kind by itself" in str(mixed.exception)
+    refused = CliRunner().invoke(cli, ["compare", str(coarse.folder), str(fine.folder), "-o", "c.json"])
+    assert refused.exit_code and "these runs measured thresholds, which" in str(refused.exception)
+
+
+def test_a_report_says_that_shares_of_adaptively_placed_questions_say_nothing(tmp_path: Path) -> None:
+    run = measured(Observer(12.0, name="placed"), tmp_path)
+    sn.load_run(run.folder).report("r.md")
+    [first, *_] = [line for line in Path("r.md").read_text("utf-8").splitlines() if line.startswith("- ")]
+    assert first.startswith("- The questions of placed were placed to measure thresholds") and "%" not in first
+
+
+def test_equal_models_are_seldom_told_apart(tmp_path: Path) -> None:
+    """Eight equal observers, each with its own luck; bench/acuity.py counts how seldom."""
+    runs = [measured(Observer(16.0, seed=seed, name=f"same-{seed}"), tmp_path) for seed in range(8)]
+    pairs = [next(threshold_differences(list(pair))) for pair in zip(runs[::2], runs[1::2], strict=True)]
+    intervals = [pair.difference for pair in pairs if pair.difference]
+    assert len(intervals) == 4 and all(0.75 < interval.value < 1.25 for interval in intervals)
+    assert sum(interval.low < 1 < interval.high for interval in intervals) >= 3
+    assert all(bool(pair.better) == (not low < 1 < high) for pair, (_, low, high) in zip(pairs, intervals, strict=True))
+
+
+# --- the card ----------------------------------------------------------------------------------------------------
+
+
+def test_the_visual_field_names_the_quarter_that_is_seen_least(tmp_path: Path) -> None:
+    def left_below_is_blind(cell: float) -> float:
+        return 0.25 if cell % 12 < 6 and cell >= 72 else 1.0
+
+    run = measured(Observer(1, name="half", sees=left_below_is_blind), tmp_path, "place")
+    assert not run.thresholds and sum(share.asked for share in run.fields["acuity/place"]) == 144
+    assert prescription(run).startswith("sees least at the bottom left (")
+    whole = measured(Observer(1, name="whole", sees=lambda cell: 0.95), tmp_path, "place")
+    assert prescription(whole) == "sees alike in all quarters of the picture."
+    blind = measured(Observer(1, name="blind", sees=lambda cell: 0.25), tmp_path, "place")
+    assert prescription(blind) == "the letter of the visual field is too small for it."
+    page = acuity_page([run, whole])
+    assert page.count('class="heat"') == 2 * 36, "four cells of one answer each are joined"
+    assert page.count('fill-opacity="0.90"') >= 27 + 27
+
+
+def test_the_wall_chart_marks_the_last_line_that_is_read(tmp_path: Path) -> None:
+    run = measured(Observer(13.0, name="thirteen"), tmp_path)
+    value = run.thresholds[0].value or 0.0
+    assert line_read(run.thresholds[0]) == min(line for line in LINES if line >= value)
+    page = acuity_page([run, measured(Observer(1, name="blind", sees=lambda level: 0.25), tmp_path)])
+    assert page.count('class="optotype"') >= 38 and "blind: no line" in page
+    assert f"thirteen: {run.thresholds[0].text}" in page
+    assert "needs letters of" in prescription(run) and "px or more" in prescription(run)

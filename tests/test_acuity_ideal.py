@@ -1,0 +1,113 @@
+"""What a model's input allows: a reader by templates on the pixels that are left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+from PIL import Image
+
+from acuity import declared, read_by_templates, stimuli
+from observers import Observer, measured
+from snellen.cli import cli
+from snellen.models.base import load_model
+from snellen.models.hf.encode import PixelCache
+from snellen.psychometrics.ideal import TemplateReader, ideal_threshold, shrinking_to
+from snellen.psychometrics.thresholds import Ideal, input_words
+
+
+def as_it_is(picture: Image.Image) -> list[Any]:
+    return [np.asarray(picture.convert("L"), float)]
+
+
+def averaged(factor: int) -> Any:
+    """A processor that makes a pixel of each square of so many."""
+
+    def process(picture: Image.Image) -> list[Any]:
+        [pixels] = as_it_is(picture)
+        height, width = (length // factor for length in pixels.shape)
+        return [pixels[: height * factor, : width * factor].reshape(height, factor, width, factor).mean(axis=(1, 3))]
+
+    return process
+
+
+@pytest.mark.parametrize("name", ["letter-size", "landolt-size", "tumbling-e-size", "second-picture"])
+def test_on_raw_pixels_it_reads_as_the_brute_force_reader_does(name: str) -> None:
+    test = declared(name)
+    assert test.signs is not None
+    reader = TemplateReader(test.signs, as_it_is)
+    for level in (2.5, 3, 4, 8, 24):
+        for shown in stimuli(name, level):
+            number = len(shown.images) - 1
+            brute = read_by_templates(shown, level, ring=name == "landolt-size", number=number)
+            assert reader.read(shown, level) == brute, (level, shown.options, shown.right)
+
+
+def test_a_processor_that_halves_the_picture_doubles_the_threshold() -> None:
+    test = declared("letter-size")
+    quarter, eighth = (ideal_threshold(test, averaged(factor)) for factor in (4, 8))
+    assert quarter and eighth and quarter.verdict == eighth.verdict == "threshold"
+    assert eighth.level / quarter.level == pytest.approx(2, rel=0.2)
+    whole = ideal_threshold(test, as_it_is)
+    assert whole == Ideal(2.5, "sees all"), "the smallest letters that are drawn can be read"
+
+
+def test_tiles_are_read_one_by_one_and_their_borders_cost_little() -> None:
+    """Four tiles of the picture in full size, after a small overview of it, as processors make them."""
+
+    def tiled(picture: Image.Image) -> list[Any]:
+        [pixels] = as_it_is(picture)
+        [overview] = averaged(8)(picture)
+        return [overview, *(half for row in np.split(pixels, 2) for half in np.split(row, 2, axis=1))]
+
+    test = replace(declared("letter-size"), exemplars=4)
+    overview, tiles = (ideal_threshold(test, process) for process in (averaged(8), tiled))
+    assert overview and tiles and tiles.level < 0.5 * overview.level
+
+
+def test_a_declared_limit_of_size_gives_the_input_of_an_api() -> None:
+    test = replace(declared("letter-size"), exemplars=8)
+    assert ideal_threshold(test, shrinking_to(448)) == ideal_threshold(test, shrinking_to(4000))
+    small = ideal_threshold(test, shrinking_to(64))
+    smaller = ideal_threshold(test, shrinking_to(32))
+    assert small and smaller and smaller.level / small.level == pytest.approx(2, rel=0.3)
+
+
+def test_a_threshold_says_how_often_it_is_what_its_input_allows(tmp_path: Path) -> None:
+    [found] = measured(Observer(40.0, name="forty"), tmp_path, input_side=64).thresholds
+    assert found.ideal and found.value
+    ratio = found.value / found.ideal.level
+    assert input_words(found) == f"{ratio:.2g} times what its input allows ({found.ideal.level:.3g} px)"
+    [sharp] = measured(Observer(40.0, name="forty"), tmp_path, input_side=448).thresholds
+    assert input_words(sharp).startswith("more than ") and "(2.5 px or less)" in input_words(sharp)
+    [unknown] = measured(Observer(40.0, name="forty"), tmp_path).thresholds
+    assert unknown.ideal is None and input_words(unknown) == ""
+
+
+def test_a_test_without_signs_and_a_processor_without_tiles_have_no_ideal() -> None:
+    assert ideal_threshold(declared("contrast"), as_it_is) is None
+    assert ideal_threshold(declared("letter-size"), lambda picture: []) is None
+
+
+def test_patches_of_qwen2_vl_are_put_together_again() -> None:
+    transformers = pytest.importorskip("transformers")
+    processor = transformers.Qwen2VLImageProcessorPil()
+    ramp = np.add.outer(np.arange(112), 2 * np.arange(168)).astype(np.uint8)
+    [pixels] = PixelCache(processor, 1).tiles(Image.fromarray(np.dstack([ramp, ramp, ramp])))
+    assert pixels.shape == (3, 112, 168), "28 px make a block: nothing is resized"
+    shown = pixels[0] * processor.image_std[0] + processor.image_mean[0]
+    assert np.abs(shown * 255 - ramp).max() < 0.01
+
+
+def test_an_embedded_model_shows_the_pixels_that_it_is_given() -> None:
+    """snellen:tiny is given 64 x 64 pixels, a seventh of the tests' pictures."""
+    pytest.importorskip("transformers")
+    model: Any = load_model("snellen:tiny")
+    [pixels] = model.seen_pixels(Image.new("RGB", (448, 448), (255, 0, 0)))
+    assert pixels.shape == (3, 64, 64) and pixels[0].min() > pixels[1].max()
+    outcome = CliRunner().invoke(cli, ["acuity", "snellen:tiny", "--test", "letter-size", "--budget", "6"])
+    assert outcome.exit_code == 0 and "its input allows 1" in outcome.output
