@@ -74,9 +74,9 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     limit: Annotated[Count | None, Option(
         "Most samples per benchmark; a larger limit keeps those of a smaller one.", unless="all")] = None
     templates: Annotated[str, Option(
-        "A TOML file with your own wording, or the name of a set: `snellen`, `data` (the benchmarks' own data), one that "
-        "entries or a suite declare (official, lmms-eval, vlmevalkit), or `as-published`. That is each suite's wording "
-        "as its paper asked, and the default where runs are scored as published.", page="prompt-sets.md")] = ""
+        "A TOML file with your own wording, or the name of a set: `snellen`, `data` (the benchmarks' own data), one "
+        "that entries or a suite declare (official, lmms-eval, vlmevalkit), or `as-published`. That is each suite's "
+        "wording as its paper asked, and the default where runs are scored as published.", page="prompt-sets.md")] = ""
     prompt: Annotated[str, Option(
         "Text to ask in place of every instruction and question; `{question}` in it stands for the question. Options "
         "follow as usual.")] = ""
