@@ -74,7 +74,7 @@ def _written(field: RecordField) -> str:
 def tables() -> str:
     """The fields in Markdown, a table for each record."""
     parts = (
-        ("**What is asked.** Runs that ask the same are one run.", QuestionSpec, ""),
+        ("**The questions.** Runs that ask the same are one run.", QuestionSpec, ""),
         ("**How it is carried out.** No answer depends on it.", ExecutionSpec, ""),
         (
             "**How replies are scored**: the table `[scoring]`, a `ScoringSpec`; keywords of `score`,\n`evaluate(..., "

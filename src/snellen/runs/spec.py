@@ -74,12 +74,12 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     limit: Annotated[Count | None, Option(
         "Most samples per benchmark; a larger limit keeps those of a smaller one.", unless="all")] = None
     templates: Annotated[str, Option(
-        "A TOML file with your own wording; `snellen`; `data` for that of the benchmarks' own data; the name of a set "
-        "that entries declare (official, lmms-eval, vlmevalkit) or of a suite's; or `as-published`, each suite's as "
-        "its paper asked, the default where runs are scored as published.", page="prompt-sets.md")] = ""
+        "A TOML file with your own wording, or the name of a set: `snellen`, `data` (the benchmarks' own data), one "
+        "that entries or a suite declare (official, lmms-eval, vlmevalkit), or `as-published`. That is each suite's "
+        "wording as its paper asked, and the default where runs are scored as published.", page="prompt-sets.md")] = ""
     prompt: Annotated[str, Option(
         "Text to ask in place of every instruction and question; `{question}` in it stands for the question. Options "
-        "follow as ever.")] = ""
+        "follow as usual.")] = ""
     prefix: Annotated[bool, Option("Open the reply to a question with options by `The answer is`.")] = True
     few_shot: Annotated[AnyCount, Option(
         "Examples shown, with their answers, before each question.", metavar="N", page="few-shot.md")] = 0
@@ -137,14 +137,14 @@ class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error_budget: Annotated[Share, Option(
         "Share of failed requests above which the exit code is 3 (`ErrorBudgetError`).")] = 0.0
     price: Annotated[TokenPrice | None, Option(
-        "Of a million tokens read, and of a million written (0.15,0.6): what the run cost, or may cost, is said in "
+        "Prices of a million tokens read and of a million written (0.15,0.6): shows what the run cost, or may cost, in "
         "money.", metavar="IN,OUT")] = None
     max_cost: Annotated[Positive | None, Option("Ask no more once this call has cost so much, at `price`.")] = None
     max_requests: Annotated[Count | None, Option("Ask no more than so many requests in this call.")] = None
     max_time: Annotated[Positive | None, Option(
         "Ask no more after so many seconds; on the command line also 30m, 2h.", metavar="TIME")] = None
     cache: Annotated[str, Option(
-        "Keep answers in this folder across runs, and ask nothing that is there already.", metavar="DIR")] = ""
+        "Keep answers in this folder across runs, and ask nothing that it already holds.", metavar="DIR")] = ""
     allow_same_requests: Annotated[bool, Option(
         "Let one reply serve samples that ask the very same although their answers differ.",
         unless="no, refused")] = False
@@ -188,7 +188,7 @@ class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_tokens: Annotated[Count, Option("Longest verdict; raise it for models that reason.")] = 16
     structured: Annotated[bool, Option("Constrain a judge behind a server to valid verdicts.")] = False
     price: Annotated[TokenPrice | None, Option(
-        "Of a million tokens read, and of a million written: says beforehand what a judge may cost.",
+        "Prices of a million tokens read and of a million written: shows what a judge may cost before it is asked.",
         metavar="IN,OUT")] = None
     failures: Annotated[Share, Option(
         "Share of replies without a verdict above which nothing is scored; 1: any.")] = 0.05
