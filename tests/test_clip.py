@@ -231,7 +231,9 @@ def test_pictures_are_embedded_as_directions_that_say_which_are_alike(folder: Pa
         for number in range(2):
             place = tmp_path / "photos" / name / f"{number}.png"
             place.parent.mkdir(parents=True, exist_ok=True)
-            Image.new("RGB", (32 + number, 32), colour).save(place)
+            picture = Image.new("RGB", (32, 32), colour)
+            picture.paste("white", (ord(name[0]) % 20, 4 + 14 * number, ord(name[0]) % 20 + 10, 14 + 14 * number))
+            picture.save(place)
     settings: dict[str, Any] = {"options": 2, "distractors": "near-picture", "embeddings": f"clip:{folder}"}
     if folder.name.startswith("blip"):
         with pytest.raises(ModelError, match="has no embeddings of pictures; name a CLIP or SigLIP"):

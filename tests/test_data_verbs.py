@@ -153,8 +153,10 @@ def test_sources_are_shown_in_the_order_in_which_they_are_tried(
     page = '\n[[source.places]]\nkind = "by-hand"\nurl = "https://example.org/"\nwhat = "ask the authors"\n'
     entry(places, "stars", url_place(table(server, "stars")), hub_place("ILSVRC/imagenet-1k"), page)
     entry(places, "mine")
-    where = "name in ('stars', 'mine', 'eyechart/shape')"
+    where = "benchmark in ('stars', 'mine', 'eyechart/shape')"
     rows = listed(capsys, "list", "--sources", "--where", where)
+    code, _, err = small.command(capsys, "list", "--where", "name == 'stars'")
+    assert code == 2 and "--where: unknown fact 'name'; known: benchmark, dimension" in err
     assert [(row["name"], row["kind"]) for row in rows] == [
         ("eyechart/shape", "built in"),
         ("mine", "own files"),

@@ -112,7 +112,7 @@ def test_a_run_is_opened_as_it_was_scored_and_a_notebook_shows_its_summary(tmp_p
         assert opened.rows == scored.rows
         assert opened.scores().equals(scored.scores())
         assert list(map(records, opened.runs[0].benchmarks)) == list(map(records, scored.runs[0].benchmarks))
-        assert opened.only(where="name != 'x'").table().equals(scored.only(where="name != 'x'").table())
+        assert opened.only(where="benchmark != 'x'").table().equals(scored.only(where="benchmark != 'x'").table())
     page = sn.load_run("runs/run", "")._repr_html_()
     assert "<table" in page and "<b>50.0%</b>" in page and "<script" not in page
 

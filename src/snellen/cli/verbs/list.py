@@ -140,6 +140,7 @@ def _specs(words: Sequence[str], where: str) -> Iterator[BenchmarkSpec]:
     from snellen.cli.show import announce
     from snellen.conditions import Condition
     from snellen.paths import benchmark_folder
+    from snellen.registry import unknown
 
     condition = Condition(where) if where else None
     own_specs = []
@@ -148,7 +149,10 @@ def _specs(words: Sequence[str], where: str) -> Iterator[BenchmarkSpec]:
             own_specs.append(Benchmark(benchmark_folder(name)).spec)
         except DataError as error:  # one that is damaged does not hide the others
             announce(str(error))
-    for spec in (*entries().values(), *own_specs):
+    specs = (*entries().values(), *own_specs)
+    if condition and (strange := condition.names - set(specs[0].facts())):
+        raise DataError(f"--where: {unknown('fact', min(strange), specs[0].facts())}")
+    for spec in specs:
         if all(_has(spec, word.casefold()) for word in words) and (condition is None or condition.holds(spec.facts())):
             yield spec
 
