@@ -186,6 +186,21 @@ def test_instruments_are_compared_only_with_each_other(hundred: str) -> None:
     assert words(sn.evaluate("snellen:oracle", hundred)).startswith("snellen:oracle answers 100.0%")
 
 
+def test_what_the_order_of_options_does_to_a_lead_is_said_where_it_is_shown(hundred: str) -> None:
+    def drifting(request: Request) -> str:
+        """Right in half of the orders of 7 in 10 questions."""
+        labels, order = request.variant.labels, request.variant.order
+        knows = rng_for(request.benchmark, request.sample_id, "knows", 0).random() < 0.7
+        return f"({labels[order.index(0 if knows and order.index(0) < 2 else 1)]})"
+
+    protocols = ["vanilla", "circular"]
+    said = words(sn.evaluate([of_accuracy(0.95, "steady"), sn.Scripted(drifting, name="drifting")], hundred, protocols))
+    assert "With the options in every order steady leads drifting by " in said
+    assert "of that are answers that change with the order" in said
+    said = words(sn.evaluate([of_accuracy(0.9, "strong"), of_accuracy(0.5, "weak")], hundred, protocols))
+    assert "strong is better than weak" in said and "With the options in every order" not in said
+
+
 def test_runs_on_other_builds_of_a_benchmark_are_not_compared(make: Callable[..., Benchmark]) -> None:
     runs: list[ScoredRun] = []
     for count in (20, 30):

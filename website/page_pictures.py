@@ -49,6 +49,8 @@ def photograph_sheet(page: Page, address: str) -> Image.Image:
 def local_pages(folder: Path) -> Iterator[tuple[str, str]]:
     """Pages that are files: a report, a datasheet, the form of an audit."""
     yield "report", (folder / "demo/report.html").resolve().as_uri()
+    [card] = (folder / "demo").rglob("acuity.html")
+    yield "acuity-card", card.resolve().as_uri()
     benchmark = sn.build("eyechart/count")
     yield "datasheet", write_datasheet(sn.datasheet("eyechart/count"), folder / "sheet.html").resolve().as_uri()
     form = folder / "audit.html"

@@ -16,7 +16,13 @@ from snellen.metrics.declaration import SHARE
 from snellen.psychometrics import is_adaptive
 from snellen.records import METHODS, Estimate, Method
 from snellen.report.formatting import capitalised, decimal_text, dimension_title, metric_title, percent, value_text
-from snellen.report.model_numbers import ModelNumbers, compared_views, leading_differences, model_numbers
+from snellen.report.model_numbers import (
+    ModelNumbers,
+    compared_views,
+    leading_differences,
+    model_numbers,
+    order_differences,
+)
 from snellen.report.run_view import RunView
 
 SURE = 0.05
@@ -43,15 +49,21 @@ def findings(views: Sequence[RunView]) -> list[str]:
             "nothing; see the acuity card."
         )
     differences: Differences = {}
+    in_every_order: Sequence[PairedDifference] = ()
     try:
         differences = leading_differences(views, facts)
+        if nearest := _nearest(differences.get("generation", ())):
+            in_every_order = order_differences(views, nearest.first, nearest.second)
     except DataError as error:
         cautions.append(f"The runs are not compared: {error}.")
-    return [*sentences(facts, differences), *cautions]
+    return [*sentences(facts, differences, in_every_order), *cautions]
 
 
-def sentences(facts: Sequence[ModelNumbers], differences: Differences) -> list[str]:
-    """The sentences about some models, each a row for every method that it was asked by."""
+def sentences(
+    facts: Sequence[ModelNumbers], differences: Differences, in_every_order: Sequence[PairedDifference] = ()
+) -> list[str]:
+    """The sentences about some models, each a row for every method that it was asked by. `in_every_order` are what the
+    best differs by from the nearest: in circular accuracy, and in what the order of the options does."""
     methods = [method for method in METHODS if any(model.method == method for model in facts)]
     if not methods:
         return []
@@ -61,7 +73,8 @@ def sentences(facts: Sequence[ModelNumbers], differences: Differences) -> list[s
     else:
         gap, guessing = _gap(differences.get(methods[0], ())), _above_guessing(first)
         standings = list(_standings(differences))
-        found = [*standings[:1], " ".join(filter(None, (gap, guessing))), *standings[1:]]
+        order = _order_part(in_every_order)
+        found = [*standings[:1], " ".join(filter(None, (gap, guessing))), order, *standings[1:]]
     return list(filter(None, (*found, _stability(first), _caution(first))))
 
 
@@ -137,7 +150,7 @@ def _standings(differences: Differences) -> Iterator[str]:
 def _standing(differences: Sequence[PairedDifference]) -> str:
     better, worse, level = _parted(differences)
     first, others = differences[0].first, len(differences)
-    nearest = min(better, key=_gain, default=None)
+    nearest = _nearest(differences)
     words = []
     if nearest and others == len(better) > 1:
         words.append(f"{first} is the best of {others + 1} models, ahead of {nearest.second} by {_points(nearest)}")
@@ -150,6 +163,23 @@ def _standing(differences: Sequence[PairedDifference]) -> str:
         words.append(f"{who} cannot be told apart from {_names([d.second for d in level])}{bounds}")
     words += [f"{difference.second} is better than {first} by {_points(difference)}" for difference in worse]
     return "; ".join(words)
+
+
+def _nearest(differences: Sequence[PairedDifference]) -> PairedDifference | None:
+    """The smallest lead over all benchmarks that is shown."""
+    better, _, _ = _parted([difference for difference in differences if difference.scope == "overall"])
+    return min(better, key=_gain, default=None)
+
+
+def _order_part(differences: Sequence[PairedDifference]) -> str:
+    """How much of a lead is the order of the options, where both are shown."""
+    if len(differences) < 2 or not all(is_shown(difference) and _gain(difference) > 0 for difference in differences):
+        return ""
+    circular, drop = differences
+    return (
+        f"With the options in every order {circular.first} leads {circular.second} by {_ends_of(circular, ' to ')}; "
+        f"{_ends_of(drop, ' to ')} of that are answers that change with the order."
+    )
 
 
 def _gap(differences: Sequence[PairedDifference]) -> str:
@@ -165,7 +195,7 @@ def _gap(differences: Sequence[PairedDifference]) -> str:
     count = f"all {every}" if sure == every else f"{sure} of {every}"
     reverse = f"; in {_names([dimension_title(d.dimension) for d in worse])} it is the other way round"
     return (
-        f"{widest.first} is shown to be better in {count} dimensions, by the most in "
+        f"{widest.first} is shown to be better in {count} dimensions with {metric_title(widest.metric)}, most in "
         f"{dimension_title(widest.dimension)} ({_ends_of(widest, ' to ')}){reverse if worse else ''}."
     )
 

@@ -117,3 +117,17 @@ def leading_differences(
                 runs, labels, best, compared[best].substitutes.get(metric, metric), method
             )
     return by_method
+
+
+def order_differences(views: Sequence[RunView], first: str, second: str) -> tuple[PairedDifference, ...]:
+    """Of two models over all benchmarks in common: circular accuracy, and how far it falls short of the accuracy, which
+    is what the order of the options does. Nothing where they were not asked in all orders. Raises DataError."""
+    pair = sorted((view for view in views if view.label in (first, second)), key=lambda view: view.label != first)
+    runs, labels = [view.run for view in pair], [view.label for view in pair]
+    found = (
+        difference
+        for metric in ("circular_accuracy", "circular_drop")
+        for difference in differences_from(runs, labels, 0, metric, "generation")
+        if difference.scope == "overall"
+    )
+    return tuple(found)
