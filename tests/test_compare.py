@@ -73,9 +73,7 @@ def test_flips_name_the_questions(compared: Results) -> None:
     flips = compared.compare().flips
     assert [flip.sample_id for flip in flips] == [f"q{i:03d}" for i in (*range(10), 30, 31)]
     assert [flip.first_value for flip in flips] == [1.0] * 10 + [0.0] * 2
-    assert flips[0] == QuestionFlip(
-        "early", "late", "single", "q000", 0, "vanilla", "generation", "accuracy", 1.0, 0.0
-    )
+    assert flips[0] == QuestionFlip("early", "late", "single", "q000", 0, "vanilla", "generation", "accuracy", 1.0, 0.0)
 
 
 def test_runs_opened_together_are_compared_as_when_they_were_made(compared: Results) -> None:
