@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from snellen.errors import DataError
 from snellen.formats import spreadsheet
-from snellen.formats.text_table import READERS, read_text_table, write_text_table
+from snellen.formats.text_table import READERS, read_text_table, replacing_atomically, write_text_table
 
 HARD = [
     "=1+1", "http://example.org/" + "x" * 3000, "NA", "None", "5.0", "007", "TRUE", " padded ", "two\nlines", "a\rb",
@@ -134,7 +134,8 @@ def test_the_index_that_pandas_writes_without_a_name_is_left_out(name: str, tmp_
     else:
         frame.to_csv(tmp_path / name, sep="\t" if name == "t.tsv" else ",")
     table = read_text_table(tmp_path / name)
-    assert (table.columns, table.rows) == (("index", "prediction"), ((2, {"index": "7", "prediction": "A"}),))
+    row = (2, {"index": "7", "prediction": "A"})
+    assert (table.columns, table.rows, table.notes) == (("index", "prediction"), (row,), ())
 
 
 @pytest.mark.parametrize(("lines", "fault"), [
@@ -167,6 +168,17 @@ def test_a_text_in_another_encoding_is_refused_with_its_place(name: str, tmp_pat
     with pytest.raises(DataError) as caught:
         read_text_table(tmp_path / name)
     assert str(caught.value) == f"{tmp_path / name}: not UTF-8 (byte 11); save the file as UTF-8"
+
+
+def test_a_file_stays_as_it_was_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text("old")
+    with pytest.raises(DataError), replacing_atomically(path) as draft:
+        assert draft.exists() and draft.parent == tmp_path, "on the same disk, or it could not be moved"
+        assert draft.name.startswith(".t-") and draft.suffix == ".tsv", "hidden from whoever lists the tables"
+        draft.write_text("new")
+        raise DataError("stopped")
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:

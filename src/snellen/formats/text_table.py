@@ -168,8 +168,8 @@ def _check(draft: Path, path: Path, columns: Sequence[str], rows: Sequence[Cells
         if cells != row:
             name = next(name for name in columns if cells.get(name) != row.get(name))
             raise DataError(
-                f"{path} is not written: row {row.get(columns[0], number)}, column {name!r}: the text would not be read "
-                "again as it is; write .jsonl instead"
+                f"{path} is not written: row {row.get(columns[0], number)}, column {name!r}: the text would not be "
+                "read again as it is; write .jsonl instead"
             )
 
 
