@@ -56,7 +56,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "protocols/declaration.py": "protocols presentations likelihood_rules",
     },
     "runs": {
-        "runs/journal.py": "journal drivers resume",
+        "runs/journal.py": "journal drivers resume budget",
         "runs/drivers.py": "journal drivers resume spec",
         "runs/async_driver.py": "drivers openai roles",
         "runs/driving.py": "drivers roles",

@@ -13,13 +13,16 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec import Struct
 
 import snellen as sn
 from servers import Server, malformed, start_server
-from small import picture, rows
+from small import cell, picture, rows
+from snellen import registry
 from snellen.benchmark import Benchmark
 from snellen.cli import cli, main
 from snellen.errors import SpentBudgetError
+from snellen.plugin_api import Declaration, PromptRenderer, RequestGenerator
 from snellen.records import Failure, Request, Response, Usage, Variant
 from snellen.runs.answer_cache import AnswerCache
 from snellen.runs.budget import RunBudget
@@ -267,6 +270,40 @@ def test_a_failed_request_is_asked_again_and_so_forecast(sized: Benchmark) -> No
     sn.evaluate(failing, str(sized.folder), name="r", error_budget=1.0)
     after = forecast(planned(sized, "vanilla"))
     assert (after.answered, after.least.requests) == (0, 3)
+
+
+class AgainIfFirst(Struct, frozen=True):
+    """Asks in words where the first option is more likely than the second, and once more where words came."""
+
+    gold_history, method, label, declaration = False, "generation", "again", Declaration()
+
+    def applies(self, sample: sn.Sample) -> bool:
+        return True
+
+    def ask(self, sample: sn.Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+        if sample.options:
+            template = prompt.template_ids("likelihood")[0]
+            [likelihood] = yield [prompt.loglikelihood(sample, Variant(template=template))]
+            first, second, *_ = likelihood.scores or ()
+            if first.sum <= second.sum:
+                return
+        for test, template in enumerate(prompt.template_ids("generation")[:2]):
+            [reply] = yield [prompt.generate(sample, Variant(test=test, template=template))]
+            if not reply.text:
+                return
+
+
+def test_a_forecast_holds_for_a_protocol_of_one_s_own_that_reads_scores_and_replies(
+    sized: Benchmark, make: Callable[..., Benchmark], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a question with options: likelihoods and one request in words at least, two at most; else one or two."""
+    monkeypatch.setitem(registry._NAMES, "protocols", dict(registry._NAMES["protocols"]))
+    registry.register("protocols", "again", AgainIfFirst)
+    of_choices = forecast(planned(sized, "again"))
+    assert (of_choices.least.requests, of_choices.most.requests) == (6, 9)
+    question = {"id": "q", "question": "What is it?", "answer": "cat", "image": cell(0)}
+    of_words = forecast(planned(make([question], name="words", formulation="text"), "again"))
+    assert (of_words.least.requests, of_words.most.requests) == (1, 2)
 
 
 def test_a_dry_run_asks_nothing_and_says_the_price(questions: Benchmark) -> None:
