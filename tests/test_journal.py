@@ -269,7 +269,10 @@ def test_a_run_of_another_format_is_refused(tmp_path: Path) -> None:
 
 def test_a_benchmark_of_a_manifest_was_asked_whole_under_all_protocols_unless_it_says_otherwise() -> None:
     least = msgspec.json.decode(b'{"name": "mine", "version": "v1", "folder": "f"}', type=BenchmarkUse)
-    assert least == BenchmarkUse("mine", "v1", "f", where="", limit=None, protocols=(), questions="")
+    assert least == BenchmarkUse(
+        "mine", "v1", "f", where="", limit=None, protocols=(), questions="", part=None, examples_from="", examples="",
+        origin="",
+    )  # fmt: skip
     assert RoleModel("judging", {}) == RoleModel("judging", {}, left_as={}, answers_by_sample=False)
 
 
@@ -327,6 +330,7 @@ def test_a_role_that_answers_by_sample_gives_no_answer_to_another_sample(tmp_pat
         store.append([told("What?", "a cat", sample="q")])
         assert store.find(P, ask("What?", sample="q", test=1)) == Response(text="a cat")
         assert store.find(P, ask("What?", sample="r")) is None
+        assert store.find(P, msgspec.structs.replace(ask("What?", sample="q"), benchmark="c")) is None
     for by_sample, expected in (([""], None), (["judge"], Response(text="a cat"))):
         with RunStore(
             tmp_path / by_sample[0] / "next", by_sample=by_sample, earlier_runs=[tmp_path / "first"]
