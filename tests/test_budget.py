@@ -285,7 +285,7 @@ class AgainIfFirst(Struct, frozen=True):
             template = prompt.template_ids("likelihood")[0]
             [likelihood] = yield [prompt.loglikelihood(sample, Variant(template=template))]
             first, second, *_ = likelihood.scores or ()
-            if first.sum <= second.sum:
+            if first.sum / first.bytes <= second.sum / second.bytes:
                 return
         for test, template in enumerate(prompt.template_ids("generation")[:2]):
             [reply] = yield [prompt.generate(sample, Variant(test=test, template=template))]
