@@ -56,10 +56,14 @@ ROOMS: dict[str, dict[str, str]] = {
         "protocols/declaration.py": "protocols presentations likelihood_rules",
     },
     "runs": {
-        "runs/journal.py": "journal drivers resume",
+        "runs/journal.py": "journal drivers resume budget",
         "runs/drivers.py": "journal drivers resume spec",
         "runs/async_driver.py": "drivers openai roles",
         "runs/driving.py": "drivers roles",
+        "runs/forecast.py": "budget matching",
+    },
+    "formats": {
+        "formats/text_table.py": "text_table",
     },
     "scoring": {
         "scoring/choice_metrics.py": "declaration protocols scoring likelihood_rules",
@@ -75,6 +79,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "analysis/statistics.py": "statistics aggregate",
         "analysis/linearisation.py": "metrics_pooled statistics declaration",
         "analysis/template_spread.py": "statistics aggregate",
+        "analysis/paired/differences.py": "compare statistics",
         "analysis/audit/correction.py": "audit",
         "analysis/audit/draw.py": "audit",
         "analysis/audit/population.py": "audit",

@@ -6,24 +6,29 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec import Struct
 
 import snellen as sn
 from servers import Server, malformed, start_server
+from small import cell, picture, rows
+from snellen import registry
 from snellen.benchmark import Benchmark
 from snellen.cli import cli, main
 from snellen.errors import SpentBudgetError
-from snellen.records import Request, Response, Usage, Variant
+from snellen.plugin_api import Declaration, PromptRenderer, RequestGenerator
+from snellen.records import Failure, Request, Response, Usage, Variant
 from snellen.runs.answer_cache import AnswerCache
 from snellen.runs.budget import RunBudget
-from snellen.runs.forecast import forecast
+from snellen.runs.forecast import Amount, forecast
 from snellen.runs.journal import read_exchanges
-from snellen.runs.plan import plan_run
+from snellen.runs.plan import RunPlan, plan_run
 from snellen.runs.spec import ExecutionSpec, run_spec
 from snellen.scoring.request_costs import usage_text
 
@@ -201,6 +206,104 @@ def test_what_is_forecast_holds_what_is_asked(protocol: str, questions: Benchmar
     after = forecast(plan_run(spec))
     assert after.answered == len({one.request.key for one in asked})
     assert after.most.requests <= before.most.requests - after.answered
+
+
+@pytest.fixture
+def sized(make: Callable[..., Benchmark]) -> Benchmark:
+    """Three questions not all in ASCII, two about a picture of 300 x 500 and one about a picture of 2000 x 2000."""
+    sizes = [(2000, 2000), (300, 500), (300, 500)]
+    return make([
+        {**row, "question": f"猫 or 犬, number {i}?", "image": b64encode(picture(i, size=sizes[i])).decode()}
+        for i, row in enumerate(rows(3, pictures=3))
+    ])  # fmt: skip
+
+
+def tokens_of(request: Request) -> int:
+    """As `METHOD` and the documentation say, by hand: 300 x 500 / 750 = 200 for a picture, 1,600 for a large one."""
+    texts = [*(message.text for message in request.messages), *request.continuations]
+    plain = [sum(ord(letter) < 128 for letter in text) for text in texts]
+    words = sum(-(-n // 4) + len(text) - n for n, text in zip(plain, texts, strict=True))
+    return words + (1600 if request.sample_id == "q000" else 200) + 16
+
+
+def planned(benchmark: Benchmark, protocol: str) -> RunPlan:
+    given = {"models": ("counting",), "benchmarks": (str(benchmark.folder),), "protocols": (protocol,), "name": "r"}
+    return plan_run(run_spec(given))
+
+
+@pytest.mark.parametrize("protocol", ["vanilla", "likelihood", "circular?all_passes=true", "instability?m=3"])
+def test_a_forecast_counts_tokens_as_it_says_it_does(protocol: str, sized: Benchmark) -> None:
+    before = forecast(planned(sized, protocol))
+    model = sn.Scripted(lambda request: "(A)", lambda request: [-1.0] * len(request.continuations), name="counting")
+    sn.evaluate(model, str(sized.folder), protocol, name="r")
+    asked = [one.request for one in read_exchanges(Path("runs/r")) if not one.reused]
+    written = 0 if protocol == "likelihood" else sum(request.decoding.max_new_tokens for request in asked)
+    amount = Amount(len(asked), len(asked), sum(map(tokens_of, asked)), written)
+    assert (before.model, before.folder, before.answered) == ("counting", "runs/r", 0)
+    assert (before.least, before.most) == (amount, amount)
+    assert forecast(planned(sized, protocol)).most == Amount()
+
+
+def test_a_forecast_says_how_far_it_reaches_and_what_was_answered(sized: Benchmark) -> None:
+    """Circular asks a question once where the first pass goes wrong, and in all four orders where each is right."""
+    before = forecast(planned(sized, "circular"))
+    sn.evaluate(Counting(), str(sized.folder), "circular?all_passes=true", name="whole")
+    passes = [one.request for one in read_exchanges(Path("runs/whole"))]
+    every, first = (sum(map(tokens_of, some)) for some in (passes, [r for r in passes if r.variant.test == 0]))
+    reply = passes[0].decoding.max_new_tokens
+    costs = [(read * 10 + calls * reply * 100) / 1e6 for calls, read in ((3, first), (12, every))]
+    assert list(before.lines((10.0, 100.0))) == [
+        "counting: 3 to 12 requests to ask, in runs/r",
+        f"  3 to 12 pictures to send; some {first:,} to {every:,} tokens to read, at most {12 * reply:,} to write",
+        f"  {costs[0]:,.3g} to {costs[1]:,.3g} at the price given",
+        "  tokens are estimated: four letters are one, a picture is its width x height / 750 and at most 1,600, a "
+        "reply is as long as it may be; models count otherwise, pictures above all",
+    ]
+    sn.evaluate(Counting(), str(sized.folder), limit=2, name="r")
+    lines = list(forecast(planned(sized, "vanilla")).lines(None))
+    assert lines[0].startswith("counting: 1 requests to ask") and "price" not in " ".join(lines)
+    assert lines[1] == "  2 were answered before and are not asked again"
+
+
+def test_a_failed_request_is_asked_again_and_so_forecast(sized: Benchmark) -> None:
+    failing = sn.Scripted(lambda request: Response(error=Failure("server", "gone")), name="counting")
+    sn.evaluate(failing, str(sized.folder), name="r", error_budget=1.0)
+    after = forecast(planned(sized, "vanilla"))
+    assert (after.answered, after.least.requests) == (0, 3)
+
+
+class AgainIfFirst(Struct, frozen=True):
+    """Asks in words where the first option is more likely than the second, and once more where words came."""
+
+    gold_history, method, label, declaration = False, "generation", "again", Declaration()
+
+    def applies(self, sample: sn.Sample) -> bool:
+        return True
+
+    def ask(self, sample: sn.Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+        if sample.options:
+            template = prompt.template_ids("likelihood")[0]
+            [likelihood] = yield [prompt.loglikelihood(sample, Variant(template=template))]
+            first, second, *_ = likelihood.scores or ()
+            if first.sum / first.bytes <= second.sum / second.bytes:
+                return
+        for test, template in enumerate(prompt.template_ids("generation")[:2]):
+            [reply] = yield [prompt.generate(sample, Variant(test=test, template=template))]
+            if not reply.text:
+                return
+
+
+def test_a_forecast_holds_for_a_protocol_of_one_s_own_that_reads_scores_and_replies(
+    sized: Benchmark, make: Callable[..., Benchmark], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a question with options: likelihoods and one request in words at least, two at most; else one or two."""
+    monkeypatch.setitem(registry._NAMES, "protocols", dict(registry._NAMES["protocols"]))
+    registry.register("protocols", "again", AgainIfFirst)
+    of_choices = forecast(planned(sized, "again"))
+    assert (of_choices.least.requests, of_choices.most.requests) == (6, 9)
+    question = {"id": "q", "question": "What is it?", "answer": "cat", "image": cell(0)}
+    of_words = forecast(planned(make([question], name="words", formulation="text"), "again"))
+    assert (of_words.least.requests, of_words.most.requests) == (1, 2)
 
 
 def test_a_dry_run_asks_nothing_and_says_the_price(questions: Benchmark) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,14 @@ from scipy import stats
 
 import snellen as sn
 from small import built, rows
+from snellen import registry
 from snellen.analysis.paired.rank_intervals import UNITS
+from snellen.analysis.paired.records import QuestionFlip
 from snellen.analysis.paired.significance import adjusted, questions_needed, sign_flip_test
 from snellen.api import Results
 from snellen.benchmark import Benchmark
 from snellen.cli import cli
+from snellen.metrics.declaration import reply_metric
 from snellen.records import Failure
 
 
@@ -58,12 +61,19 @@ def test_two_runs_are_compared_as_a_pencil_does(compared: Results) -> None:
     assert (one.only_first, one.only_second, one.difference.n) == (10, 2, 40)
     assert one.p == pytest.approx(stats.binomtest(2, 12).pvalue)  # McNemar's exact test
     assert one.difference.low is not None and one.difference.low > 0
+    assert (one.dimension, one.protocol, one.method, one.metric) == ("FGP", "vanilla", "generation", "accuracy")
+    assert (one.unit, one.better, one.only_one_has_value, one.reason) == ("share", "higher", 0, None)
+    error = stats.sem([1.0] * 10 + [-1.0] * 2 + [0.0] * 28)
+    assert one.difference.stderr == pytest.approx(error)
+    # The normal formula: 80 % power at the 5 % level.
+    assert one.needed == math.ceil(40 * ((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * error / 0.2) ** 2)
 
 
 def test_flips_name_the_questions(compared: Results) -> None:
     flips = compared.compare().flips
     assert [flip.sample_id for flip in flips] == [f"q{i:03d}" for i in (*range(10), 30, 31)]
     assert [flip.first_value for flip in flips] == [1.0] * 10 + [0.0] * 2
+    assert flips[0] == QuestionFlip("early", "late", "single", "q000", 0, "vanilla", "generation", "accuracy", 1.0, 0.0)
 
 
 def test_runs_opened_together_are_compared_as_when_they_were_made(compared: Results) -> None:
@@ -132,6 +142,81 @@ def test_a_mean_of_benchmarks_weighs_them_alike(folder: Path) -> None:
     assert {d.scope for d in found.values()} == {"benchmark", "dimension"}
 
 
+@reply_metric(unit="seconds", better="lower")
+def seconds_late(reply: str, references: Sequence[str]) -> float:
+    return abs(float(reply) - float(references[0]))
+
+
+def test_a_metric_of_which_less_is_better_is_counted_so_and_has_no_mean_over_benchmarks(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Early is off by 0 0 0 0 2 10, late by 0 3 0 4 2 20; accuracies are 1 and 1/4, in a suite of each benchmark."""
+    monkeypatch.setitem(registry._NAMES, "metrics", dict(registry._NAMES["metrics"]))
+    registry.register("metrics", "seconds_late", seconds_late)
+    clock = [{"id": f"q{i:03d}", "question": "How late?", "answer": "10", "image": row["image"]}
+             for i, row in enumerate(rows(6, pictures=6))]  # fmt: skip
+    open_questions = {"formulation": "text", "metrics": ("seconds_late",), "dimension": "FGP"}
+    benchmarks = [built(clock, folder / "less" / name, name=name, **open_questions) for name in ("clock", "watch")]
+    benchmarks += [
+        built(rows(4, pictures=4), folder / "less" / name, name=name, dimension=dimension, suite=suite)
+        for name, dimension, suite in (("one", "CG", "mine"), ("two", "CG", "yours"), ("three", "VMT", "mine"))
+    ]
+
+    def model(name: str, seconds: list[int], right: range) -> sn.Scripted:
+        def reply(request: sn.Request) -> str:
+            number = int(request.sample_id[1:])
+            if request.benchmark in ("clock", "watch"):
+                return str(seconds[number])
+            return "ABCD"[number if number in right else (number + 1) % 4]
+
+        return sn.Scripted(reply, name=name)
+
+    models = [model("early", [10, 10, 10, 10, 12, 20], range(4)), model("late", [10, 13, 10, 14, 12, 30], range(1))]
+    results = sn.evaluate(models, [str(benchmark.folder) for benchmark in benchmarks], runs=folder / "clocks")
+    found = {(one.benchmark, one.dimension): one for one in results.compare(resamples=0).differences}
+    late = found["clock", "FGP"]
+    assert (late.only_first, late.only_second, late.unit, late.better) == (3, 0, "seconds", "lower")
+    gaps = [0, -3, 0, -4, 0, -10]
+    assert (late.first_value, late.difference.value) == (2.0, pytest.approx(sum(gaps) / 6))
+    assert late.difference.stderr == pytest.approx(stats.sem(gaps))
+    # An interval of numbers without bounds: both ends are far from those of a share.
+    assert late.difference.low is not None and late.difference.low < -1
+    assert late.difference.high is not None and late.difference.high > 1
+    # Seconds have no mean over benchmarks, and so there is none over all dimensions.
+    assert [place for place in found if place[0] == "*"] == [("*", "CG"), ("*", "VMT")]
+    mean, alone = found["*", "CG"], found["*", "VMT"]
+    assert (mean.first_value, mean.second_value, mean.difference.n) == (1.0, 0.25, 8)
+    assert (mean.suite, alone.suite, mean.unit, mean.metric) == ("", "mine", "share", "accuracy")
+    assert mean.p == pytest.approx(stats.binomtest(6, 6).pvalue) and (mean.only_first, mean.needed) == (None, None)
+
+
+def test_a_mean_over_dimensions_is_of_their_means(folder: Path) -> None:
+    """Accuracy 1 and 1/2 on four questions of one dimension, 1 and 3/4 on eight of another."""
+    benchmarks = [built(rows(n, pictures=n), folder / f"d{n}", name=f"d{n}", dimension=d)
+                  for n, d in ((4, "CG"), (8, "VMT"))]  # fmt: skip
+    models = [answering(lambda i: True, "right"), answering(lambda i: i >= 2, "late")]
+    results = sn.evaluate(models, [str(benchmark.folder) for benchmark in benchmarks], runs=folder / "overall")
+    [overall] = [one for one in results.compare(resamples=0).differences if one.scope == "overall"]
+    assert (overall.first_value, overall.second_value) == (1.0, 0.625)
+    assert (overall.difference.value, overall.difference.n) == (0.375, 12)
+    assert overall.difference.stderr == pytest.approx(
+        math.hypot(stats.sem([1, 1, 0, 0]), stats.sem([1, 1, *[0] * 6])) / 2
+    )
+    # Questions of the small benchmark move the mean by 1/8, those of the large one by 1/16; all went one way.
+    assert overall.p == pytest.approx(2 / 2**4)
+
+
+def test_without_a_question_or_a_value_the_difference_says_why(folder: Path, single: Benchmark) -> None:
+    models = [answering(lambda i: True, "easy"), answering(lambda i: True, "hard")]
+    apart = [
+        sn.evaluate(model, str(single.folder), where=f"level == '{model.name}'", runs=folder / "apart").runs[0]
+        for model in models
+    ]
+    [one] = [d for d in Results(apart).compare(resamples=0).differences if d.scope == "benchmark"]
+    assert (one.reason, one.difference.n, one.only_one_has_value) == ("not asked", 0, 40)
+    assert (one.difference.value, one.p, one.needed, one.first_value) == (None, None, None, None)
+
+
 def test_a_metric_of_summed_counts_is_compared_too(folder: Path) -> None:
     """F1 of yes: 2 p r / (p + r) for both runs, and no count of better questions."""
     questions = [
@@ -148,6 +233,12 @@ def test_a_metric_of_summed_counts_is_compared_too(folder: Path) -> None:
     assert (one.first_value, one.second_value) == (1.0, pytest.approx(2 / 3))
     assert one.difference.value == pytest.approx(1 / 3)
     assert one.only_first is None and one.p is not None and one.p < 0.01
+    assert (one.difference.n, one.difference.groups) == (40, 20)
+    assert results.compare(metrics="pope_f1").flips == ()
+    never = sn.evaluate(sn.Scripted(lambda request: "no", name="no"), str(benchmark.folder), runs=folder / "f1")
+    [one] = Results([*results.runs[:1], *never.runs]).compare(metrics="pope_precision", resamples=0).differences
+    assert (one.first_value, one.second_value, one.difference.value) == (1.0, None, None)
+    assert one.reason == "metric undefined" and one.difference.n == 40
 
 
 def test_runs_on_different_builds_are_refused(folder: Path) -> None:

@@ -7,6 +7,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.errors import StoreError
-from snellen.records import Exchange, Failure, Message, Request, Response, TextPart, Variant
+from snellen.records import Decoding, Exchange, Failure, Message, Request, Response, Sample, TextPart, Variant
 from snellen.runs.journal import (
     RUN_FORMAT,
     RUN_MANIFEST,
     BenchmarkUse,
+    RoleModel,
     RunManifest,
     RunStore,
     journals,
@@ -267,7 +269,11 @@ def test_a_run_of_another_format_is_refused(tmp_path: Path) -> None:
 
 def test_a_benchmark_of_a_manifest_was_asked_whole_under_all_protocols_unless_it_says_otherwise() -> None:
     least = msgspec.json.decode(b'{"name": "mine", "version": "v1", "folder": "f"}', type=BenchmarkUse)
-    assert least == BenchmarkUse("mine", "v1", "f", where="", limit=None, protocols=(), questions="")
+    assert least == BenchmarkUse(
+        "mine", "v1", "f", where="", limit=None, protocols=(), questions="", part=None, examples_from="", examples="",
+        origin="",
+    )  # fmt: skip
+    assert RoleModel("judging", {}) == RoleModel("judging", {}, left_as={}, answers_by_sample=False)
 
 
 @pytest.mark.parametrize(
@@ -317,3 +323,167 @@ def test_an_answer_of_one_s_own_goes_before_that_of_another_run(tmp_path: Path) 
             store.append([told("What?", reply)])
     with RunStore(tmp_path / "second", earlier_runs=[tmp_path / "first"]) as store:
         assert store.find(P, ask("What?", "new")) == Response(text="a dog")
+
+
+def test_a_role_that_answers_by_sample_gives_no_answer_to_another_sample(tmp_path: Path) -> None:
+    with RunStore(tmp_path / "first", by_sample=[""]) as store:
+        store.append([told("What?", "a cat", sample="q")])
+        assert store.find(P, ask("What?", sample="q", test=1)) == Response(text="a cat")
+        assert store.find(P, ask("What?", sample="r")) is None
+        assert store.find(P, msgspec.structs.replace(ask("What?", sample="q"), benchmark="c")) is None
+    for by_sample, expected in (([""], None), (["judge"], Response(text="a cat"))):
+        with RunStore(
+            tmp_path / by_sample[0] / "next", by_sample=by_sample, earlier_runs=[tmp_path / "first"]
+        ) as store:
+            assert store.find(P, ask("What?", sample="r")) == expected
+
+
+# --- what a session says of itself -------------------------------------------------------------------------------
+
+
+def failed(text: str, detail: str) -> Exchange:
+    return Exchange(P, ask(text), Response(error=Failure("server", detail)))
+
+
+def test_reasons_of_failures_are_counted_and_from_the_hundredth_on_as_others(tmp_path: Path) -> None:
+    with RunStore(tmp_path) as store:
+        store.append(failed(str(i), f"line {i}") for i in range(103))
+        store.append([failed("again", "line 0"), told("known", "a cat")])
+        assert (store.failed, store.answered) == ({"": 104}, {"": 1})
+        assert len(store.reasons) == 101 and store.reasons["other reasons"] == 3
+        assert (store.reasons["server: line 0"], store.reasons["server: line 99"]) == (2, 1)
+
+
+def test_what_came_for_one_request_is_shared_with_those_that_asked_the_same(tmp_path: Path) -> None:
+    gone = Response(error=Failure("server", "gone"))
+    with RunStore(tmp_path) as store:
+        store.append([told("What?", "a cat"), Exchange(P, ask("Where?"), gone)])
+        assert store.share(P, ask("What?", "r"), Response(text="a cat")) == Response(text="a cat")
+        assert store.share(P, ask("Where?", "r"), gone) == gone
+        assert (store.answered, store.failed) == ({"": 1}, {"": 1}), "what is shared was not asked"
+        assert store.knows(P, ask("What?", "r")) and not store.knows(P, ask("Where?", "r"))
+    shared = [one for one in read_exchanges(tmp_path) if one.request.sample_id == "r"]
+    assert [(one.reused, one.response) for one in shared] == [(True, Response(text="a cat")), (True, gone)]
+
+
+def test_presentations_of_a_sample_are_counted_once_each_and_without_steps(tmp_path: Path) -> None:
+    step = msgspec.structs.replace(ask("Think."), variant=Variant(step="think"))
+    with RunStore(tmp_path) as store:
+        store.append([told("What?", "a cat"), told("What?", "a cat"), Exchange(P, step, Response(text="hm"))])
+        store.find(P, ask("What?", test=1))
+        store.append([told("Where?", "there", sample="r")])
+    for folder in (tmp_path, tmp_path):
+        with RunStore(folder) as store:
+            counts = [store.presentations_of(P, Sample(name, "b")) for name in ("q", "r", "s")]
+            assert counts == [2, 1, 0] and store.presentations_of("circular", Sample("q", "b")) == 0
+
+
+# --- what is said of a folder that something happened to ---------------------------------------------------------
+
+
+def test_a_folder_in_place_of_a_journal_is_said(tmp_path: Path) -> None:
+    journal = tmp_path / "journal-0.jsonl"
+    journal.mkdir()
+    with pytest.raises(StoreError, match=rf"^{journal} is a folder and no journal; `snellen mend {tmp_path}`$"):
+        RunStore(tmp_path)
+    with pytest.raises(
+        StoreError, match=rf"^{journal}: cannot be read \(Is a directory\); `snellen mend {tmp_path}` sets"
+    ):
+        replies(tmp_path)
+
+
+def test_a_line_that_was_damaged_since_the_folder_was_opened_is_named(tmp_path: Path) -> None:
+    path = fill(tmp_path, 3)
+    with RunStore(tmp_path) as store:
+        path.write_bytes(path.read_bytes().replace(b"reply 2", b"reply 9"))
+        assert store.find(P, ask("0-1")) == Response(text="reply 1")
+        with pytest.raises(StoreError, match=rf"^{path}:3: .*; `snellen mend {tmp_path}` sets such lines aside$"):
+            store.find(P, ask("0-2"))
+
+
+def test_a_journal_that_is_gone_is_said(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"cannot be read \(No such file or directory\); see that it can be read"):
+        list(read_journal(tmp_path / "journal-0.jsonl"))
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 40, b"\0\n \n"])
+def test_a_manifest_that_a_loss_of_power_emptied_is_said(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / RUN_MANIFEST).write_bytes(content)
+    with pytest.raises(StoreError) as caught:
+        read_manifest(tmp_path)
+    advice = "remove it and give the run's command again: answers are kept"
+    assert str(caught.value) == f"{tmp_path / RUN_MANIFEST} is empty, as after a loss of power; {advice}"
+
+
+def test_answers_without_their_manifest_are_not_called_lost(tmp_path: Path) -> None:
+    RunStore(tmp_path).close()
+    for filled in (False, True):
+        with pytest.raises(StoreError) as caught:
+            read_manifest(tmp_path)
+        again = "; its journals hold answers: the command of the run, given again, goes on" if filled else ""
+        assert str(caught.value) == f"{tmp_path} is not a run (manifest.json is missing){again}"
+        fill(tmp_path, 1)
+
+
+def test_a_folder_in_place_of_a_journal_holds_no_answers(tmp_path: Path) -> None:
+    (tmp_path / "journal-0.jsonl").mkdir()
+    with pytest.raises(StoreError, match=r"\(manifest.json is missing\)$"):
+        read_manifest(tmp_path)
+
+
+# --- who answered ------------------------------------------------------------------------------------------------
+
+
+def test_a_line_says_who_answered_and_another_model_is_refused(tmp_path: Path) -> None:
+    manifest = a_manifest()
+    assert list(manifest.authors) == [""] and manifest.authors[""].startswith("m#")
+    with RunStore(tmp_path, authors=manifest.authors) as store:
+        store.append([told("What?", "a cat")])
+    write_manifest(tmp_path, manifest)
+    [exchange] = read_exchanges(tmp_path)
+    assert exchange.answered_by == manifest.authors[""]
+    changes: list[dict[str, Any]] = [
+        {"model": "n"}, {"fingerprint": {"a": "2"}}, {"templates": "u"},
+        {"asked": (QuestionSpec(models=("m",), temperature=1.0),)},
+        {"asked": (QuestionSpec(models=("m",), prefix=False),)},
+        {"asked": (QuestionSpec(models=("m",), few_shot=2),)},
+    ]  # fmt: skip
+    others = [msgspec.structs.replace(manifest, **change) for change in changes]
+    assert len({other.authors[""] for other in (manifest, *others)}) == len(changes) + 1
+    for other in others:
+        write_manifest(tmp_path, other)
+        with pytest.raises(StoreError, match=r"journal-0.jsonl:1: "):
+            replies(tmp_path)
+    same = msgspec.structs.replace(manifest, software={"snellen": "9"}, started="later", notes=("x",))
+    assert same.authors == manifest.authors
+    two, turned = ({name: name for name in names} for names in ("ab", "ba"))
+    assert len({msgspec.structs.replace(manifest, fingerprint=facts).authors[""] for facts in (two, turned)}) == 1
+
+
+def test_other_models_answer_in_their_roles(tmp_path: Path) -> None:
+    judge = RoleModel("judging", {"j": "1"}, answers_by_sample=True)
+    manifest = msgspec.structs.replace(a_manifest(), roles={"judge": judge, "asker": RoleModel("asking", {})})
+    assert {role: name.partition("#")[0] for role, name in manifest.authors.items()} == {
+        "": "m", "judge": "judging", "asker": "asking",
+    }  # fmt: skip
+    assert manifest.by_sample == {"judge"}
+    assert msgspec.structs.replace(manifest, answers_by_sample=True).by_sample == {"", "judge"}
+
+
+def test_predictions_made_elsewhere_were_asked_by_nobody() -> None:
+    elsewhere = msgspec.structs.replace(a_manifest(), asked=())
+    assert (elsewhere.made_elsewhere, a_manifest().made_elsewhere) == (True, False)
+    assert (elsewhere.decoding, elsewhere.prefix, elsewhere.few_shot) == (Decoding(), False, ())
+    spec = QuestionSpec(models=("m",), temperature=0.5, prefix=True, few_shot=2, few_shot_seed=7)
+    asked = msgspec.structs.replace(a_manifest(), asked=(spec,))
+    assert (asked.decoding.temperature, asked.prefix, asked.few_shot) == (0.5, True, (2, 0, 7))
+
+
+def test_a_file_in_parts_is_whole_and_on_the_disk_before_it_appears(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    was_there: list[bool] = []
+    monkeypatch.setattr("snellen.runs.journal.os.fsync", lambda file: was_there.append((tmp_path / "f").exists()))
+    write_atomically(tmp_path / "f", iter([b"one ", b"two"]))
+    assert (tmp_path / "f").read_bytes() == b"one two"
+    assert was_there == [False, True], "the file before it has its name, the folder after"

@@ -125,7 +125,7 @@ READERS: dict[str, Callable[[Path], TextTable]] = {
 def write_text_table(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
     """Write a table in the format of its suffix, read it back, and keep it only if every cell is the same.
 
-    Raises DataError for a text that the format cannot hold, naming the row (by its first cell).
+    Raises DataError for a text that the format cannot hold, naming the row (by its first cell, or else its number).
     """
     if path.suffix.lower() not in READERS:
         raise DataError(f"{path}: a table ends with {', '.join(READERS)}")
@@ -143,18 +143,18 @@ def write_text_table(path: Path, columns: Sequence[str], rows: Sequence[Cells]) 
 
 def _write(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
     suffix = path.suffix.lower()
+    cells = [[row.get(name, "") for name in columns] for row in rows]
     if suffix == ".xlsx":
-        write_sheet(path, columns, [[row.get(name, "") for name in columns] for row in rows])
+        write_sheet(path, columns, cells)
         return
     with path.open("w", encoding="utf-8", newline="") as file:
         if suffix in TABLES:
             # All cells are quoted: a lone carriage return would otherwise end a row.
             table = csv.writer(file, delimiter=TABLES[suffix], quoting=csv.QUOTE_ALL, lineterminator="\n")
-            table.writerow(columns)
-            table.writerows([row.get(name, "") for name in columns] for row in rows)
+            table.writerows([columns, *cells])
             return
         # ASCII: half of a surrogate pair, which a reply may hold, has no other encoding.
-        lines = (json.dumps({name: row.get(name, "") for name in columns}) for row in rows)
+        lines = (json.dumps(dict(zip(columns, row, strict=True))) for row in cells)
         is_list = suffix == ".json"
         file.write(("[%s]\n" if is_list else "%s\n") % (",\n" if is_list else "\n").join(lines))
 
@@ -162,15 +162,15 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
 def _check(draft: Path, path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
     reread = read_text_table(draft)
     expected = [{name: row[name] for name in columns if row.get(name)} for row in rows]
-    for (_, cells), row in zip(reread.rows, expected, strict=False):
+    if len(reread.rows) != len(expected):
+        raise DataError(f"{path} is not written: {len(reread.rows)} rows of {len(expected)} would be read again")
+    for number, ((_, cells), row) in enumerate(zip(reread.rows, expected, strict=True), 1):
         if cells != row:
             name = next(name for name in columns if cells.get(name) != row.get(name))
             raise DataError(
-                f"{path} is not written: row {row[columns[0]]}, {name}: the text would not be read again as it is; "
-                "write .jsonl instead"
+                f"{path} is not written: row {row.get(columns[0], number)}, column {name!r}: the text would not be "
+                "read again as it is; write .jsonl instead"
             )
-    if len(reread.rows) != len(expected):
-        raise DataError(f"{path} is not written: {len(reread.rows)} rows of {len(expected)} would be read again")
 
 
 @contextmanager

@@ -156,7 +156,7 @@ def likely_tokens(requests: Sequence[Request]) -> RequestTokens:
 
 def most_tokens(requests: Sequence[Request]) -> RequestTokens:
     """A bound for texts: no tokeniser makes more tokens of a text than it has bytes."""
-    return _summed(requests, lambda text: len(text.encode("utf-8", "surrogatepass")), TEMPLATE_TOKENS)
+    return _summed(requests, lambda text: len(text.encode()), TEMPLATE_TOKENS)
 
 
 def likely_of_text(text: str) -> int:

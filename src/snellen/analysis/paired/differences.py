@@ -8,12 +8,19 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from snellen.analysis.capability import ALL, bounded_mean
+from snellen.analysis.capability import ALL
 from snellen.analysis.paired.questions import QuestionKey, QuestionMeasures, difference_bounds
 from snellen.analysis.paired.records import PairedDifference, QuestionFlip
 from snellen.analysis.paired.significance import questions_needed, sign_flip_test
-from snellen.analysis.statistics import estimate_mean, group_spread, interval_of, scaled_estimate, sum_by_group
-from snellen.metrics.declaration import MetricRow, declared
+from snellen.analysis.statistics import (
+    estimate_mean,
+    group_spread,
+    interval_of,
+    mean_of_estimates,
+    scaled_estimate,
+    sum_by_group,
+)
+from snellen.metrics.declaration import declared
 from snellen.records import Estimate
 
 
@@ -126,7 +133,7 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str, *, by_questions: bo
         for group, value in member.contributions.items()
     }
     weighted = (scaled_estimate(result.difference, w) for result, w in zip(results, weights, strict=True))
-    difference = bounded_mean(list(weighted), _difference_row(rows[0]))
+    difference = mean_of_estimates(list(weighted))
     metrics = {result.metric for result in results}
     return Paired(
         PairedDifference(
@@ -142,11 +149,6 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str, *, by_questions: bo
         ),
         contributions,
     )  # fmt: skip
-
-
-def _difference_row(row: MetricRow) -> MetricRow:
-    low, high = difference_bounds(row)
-    return MetricRow(name=row.name, low=None if math.isinf(low) else low, high=None if math.isinf(high) else high)
 
 
 def _weighted(values: Sequence[float | None], weights: Sequence[float]) -> float:
