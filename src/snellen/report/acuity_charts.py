@@ -106,8 +106,9 @@ def wall_chart(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
         for number, words, is_hollow in places:
             shapes.append(Group((Mark(number, x, y_of_line, is_hollow),), number, words))
             x += 14
-        names = ", ".join(words for _, words, _ in places) + (": no line" if line is None else "")
-        shapes.append(Text(x - 4, y_of_line + 4, names, "start"))
+        names, inputs = ([words for _, words, of_input in places if of_input == wanted] for wanted in (False, True))
+        label = ", ".join([*names, *(inputs if len(inputs) < 2 else ["what inputs allow"])])
+        shapes.append(Text(x - 4, y_of_line + 4, label + (": no line" if line is None else ""), "start"))
     return ChartDrawing("A wall chart of Sloan letters", WIDTH, y + 2, tuple(shapes), above=10.0)
 
 
