@@ -19,8 +19,9 @@ endif
 # Tests start hundreds of processes: each module is compiled once, whatever the surroundings say.
 export PYTHONDONTWRITEBYTECODE :=
 
-# A process for each core, and one thread in each: tiny models are slower on two.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+# A process more than cores, as tests often wait for one they started, and one thread in each: tiny models are slower on two.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .PHONY: demo test tests slow coverage fuzz speed check style types site pictures fields dist system clean
 
