@@ -23,7 +23,7 @@ export PYTHONDONTWRITEBYTECODE :=
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo test tests slow coverage fuzz speed check style types site pictures fields dist system clean
+.PHONY: demo test tests quick slow coverage fuzz speed check style types site pictures fields dist system clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/snellen demo
@@ -40,6 +40,11 @@ test:
 
 tests:
 	$(PYTEST) -m "not slow"
+
+# While one writes: the tests that what changed since the last `make quick` reaches; the first time, all of them, slowly.
+# Other processes that a test starts are not followed: `make test` decides.
+quick: $(VENV)/dev.done
+	$(PYTEST) --testmon -m "not slow"
 
 # The tests that start many processes, or ask a real model about a whole suite.
 slow: $(VENV)/dev.done system
